@@ -1,4 +1,4 @@
-//! Gives the library the name that programs look for when they start: another number stands for another interface.
+//! Sets the soname of the library. Its number is the version of the binary interface.
 
 #[expect(clippy::disallowed_macros, reason = "cargo reads standard output")]
 fn main() {

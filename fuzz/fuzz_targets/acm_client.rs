@@ -1,7 +1,8 @@
-//! Any bytes come from a service of ACM, in pieces, while its client asks and forgets. Answers are to requests that
-//! wait, and come once; after an error there is nothing but that error.
+//! An ACM client receives arbitrary bytes in pieces, while it sends and cancels requests.
 //!
-//! The input is a list of events: a byte that says what happens, and what belongs to it.
+//! Each response belongs to an outstanding request and is returned once. After an error, the client
+//! only returns this error. The input is a list of events: a byte that selects the event, and its
+//! parameters.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use ib_fuzz::Input;
 use libfuzzer_sys::fuzz_target;
 
 fn request(kind: u8) -> Request {
-    let node = Address::name("node").expect("a name");
+    let node = Address::name("node").expect("the name is valid");
     match kind % 4 {
         0 => Request::perf(&CounterScope::Service).expect("counters can be asked for"),
         1 => Request::endpoint(NonZeroU8::MIN, kind),

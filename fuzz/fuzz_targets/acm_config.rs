@@ -1,5 +1,6 @@
-//! Any bytes are each of IB ACM's files, or an error that says where; what was read can be written, and is
-//! the same when it is read again.
+//! Parses arbitrary bytes as each of the ACM configuration files.
+//!
+//! Errors name the file. Accepted files survive writing and parsing again.
 #![no_main]
 
 use ib_acm::config::routes::{Block, Row};
@@ -41,8 +42,8 @@ fn hosts(data: &[u8]) {
 }
 
 fn routes(data: &[u8]) {
-    let (guid, base_lid) = (Guid(1), Lid::unicast(1).expect("a LID"));
-    let read = Routes::read("file", data, guid, base_lid).expect("bytes can be read").value;
+    let (guid, base_lid) = (Guid(1), Lid::unicast(1).expect("1 is a unicast LID"));
+    let read = Routes::read("file", data, guid, base_lid).expect("reading from memory").value;
     let kind = NodeKind::ChannelAdapter;
     let block = Block { kind, guid, base_lid, description: "", port: 1 };
     let none = read.unreachable.iter().copied().map(Row::Unreachable);

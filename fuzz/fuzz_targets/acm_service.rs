@@ -1,7 +1,7 @@
-//! Anything comes to a service of ACM: requests of programs, messages of peers, answers of subnet administration, ports
-//! that change, and time. Every request is answered once, at once or within the time that all attempts may take.
+//! An ACM service receives arbitrary client requests, peer messages, SA responses and port changes.
 //!
-//! The input is a list of events: a byte that says what happens, and what belongs to it.
+//! Each client request is answered exactly once, within the time of all attempts. The input is a
+//! list of events: a byte that selects the event, and its parameters.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use ib_acm::{Action, Address, Arrived, ClientId, PortState, Service, ServiceConf
 use ib_fuzz::Input;
 use ib_link::{Datagram, Incoming, LinkPort, Remote, Route};
 use ib_types::{Gid, Guid, Instant, PKey, Qpn};
-use ib_wire::acm::{ClientHeader, HEADER};
+use ib_wire::acm::{ClientHeader, HEADER_LENGTH};
 use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::MtuCode;
 use ib_wire::mad::{MAD_LENGTH, Mad, MadStatus};
@@ -46,7 +46,7 @@ fn state(kind: u8) -> PortState {
     }
 }
 
-/// Copies what is left of the input over some bytes, as many as it says.
+/// Overwrites bytes with bytes of the input. The input selects their number.
 fn overwrite(bytes: &mut [u8], input: &mut Input<'_>) {
     let (at, count) = (usize::from(input.byte()), usize::from(input.byte()));
     for slot in bytes.iter_mut().skip(at).take(count) {
@@ -70,7 +70,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut now = Instant::ZERO;
     let mut waiting: BTreeSet<u64> = BTreeSet::new();
     let mut client = 0;
-    // The last question to a peer and to subnet administration, which answers may be made of.
+    // The last requests to a peer and to the SA, from which responses are constructed.
     let mut message = [0; MAD_LENGTH];
     let mut asked: Option<Datagram> = None;
     service.set_port(now, PORT, &state(0));
@@ -78,16 +78,16 @@ fuzz_target!(|bytes: &[u8]| {
         match input.byte() % 8 {
             0 | 1 => {
                 let length = usize::from(input.byte()) * 3 % 600;
-                let mut request = vec![0; HEADER + length];
+                let mut request = vec![0; HEADER_LENGTH + length];
                 overwrite(&mut request, &mut input);
                 overwrite(&mut request, &mut input);
                 let header = ClientHeader::parse(request.first_chunk().expect("a header"));
                 let Ok((_, order)) = header.length() else { continue };
                 client += 1;
                 let mut out = Vec::new();
-                let what = (&header, &request[HEADER..], order);
+                let what = (&header, &request[HEADER_LENGTH..], order);
                 if service.request(now, ClientId(client), what, &mut out) {
-                    assert!(out.len() >= HEADER && out[8..16] == header.transaction);
+                    assert!(out.len() >= HEADER_LENGTH && out[8..16] == header.transaction);
                 } else {
                     assert!(out.is_empty());
                     waiting.insert(client);
@@ -130,7 +130,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
         while let Some((ClientId(client), _)) = service.poll_reply() {
-            assert!(waiting.remove(&client), "an answer too many");
+            assert!(waiting.remove(&client), "a second response to a request");
         }
         while service.poll_event().is_some() {}
         assert_eq!(service.pending(), waiting.len());
@@ -142,7 +142,7 @@ fuzz_target!(|bytes: &[u8]| {
         while service.poll_action(now, PORT).is_some() {}
     }
     while let Some((ClientId(client), _)) = service.poll_reply() {
-        assert!(waiting.remove(&client), "an answer too many");
+        assert!(waiting.remove(&client), "a second response to a request");
     }
-    assert!(waiting.is_empty(), "requests without an answer: {waiting:?}");
+    assert!(waiting.is_empty(), "requests without a response: {waiting:?}");
 });

@@ -1,5 +1,6 @@
-//! Programs that say anything over NBD, and clients that say anything over RNBD: nothing panics, what is asked of a device
-//! is possible, and both go on.
+//! NBD and RNBD servers receive arbitrary requests.
+//!
+//! Both pass only valid commands to devices, and keep working.
 #![no_main]
 
 use ib_block::{Discard, Errno, Geometry, Operation, Origin};

@@ -1,5 +1,7 @@
-//! Reads any bytes as a capture file and looks into all that is in it; and takes them for packets of a
-//! conversation, after one that has made a connection of RTRS, so that they are looked into further.
+//! Dissects arbitrary bytes as a capture file, and as packets of an RTRS connection.
+//!
+//! The packets that establish the RTRS connection come first, so that later ones are dissected up
+//! to RTRS and RNBD.
 #![no_main]
 
 use std::net::Ipv4Addr;
@@ -26,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Reads a capture file to its end, or to where it contradicts itself.
+/// Reads a capture file to its end or to the first error.
 fn file(bytes: &[u8]) {
     let Ok(mut file) = CaptureFile::new(bytes, &[4792]) else { return };
     let mut dissector = Dissector::new();
@@ -40,7 +42,7 @@ fn file(bytes: &[u8]) {
     assert!(file.offset() <= bytes.len() as u64);
 }
 
-/// Looks into a packet.
+/// Dissects a packet.
 fn look(dissector: &mut Dissector, content: &Content<'_>) {
     let found = dissector.dissect(content);
     assert!(found.kept <= found.packet.payload().len());
@@ -50,7 +52,7 @@ fn look(dissector: &mut Dissector, content: &Content<'_>) {
     check(&found.to_fields());
 }
 
-/// No name comes twice.
+/// Checks that field names are unique.
 fn check(fields: &Fields) {
     let mut names: Vec<&str> = fields.iter().map(|(name, _)| name).collect();
     names.sort_unstable();
@@ -62,10 +64,10 @@ fn check(fields: &Fields) {
     }
 }
 
-/// A client, whose queue pair is 17, and a server, whose queue pair is 18.
+/// A client with queue pair 17 and a server with queue pair 18.
 struct World {
     dissector: Dissector,
-    /// The next numbers of packets, to the client and to the server.
+    /// The next PSNs, to the client and to the server.
     next: [Psn; 2],
 }
 
@@ -80,8 +82,8 @@ impl World {
             destination_port: 4791,
         };
         let mut bytes = [0; 1024];
-        let length = builder.emit_roce(&network, &mut bytes).expect("there is room");
-        let packet = Packet::parse_roce(&bytes[..length]).expect("what was built is read");
+        let length = builder.emit_roce(&network, &mut bytes).expect("the buffer is large enough");
+        let packet = Packet::parse_roce(&bytes[..length]).expect("a built packet is valid");
         let whole = packet.payload().len();
         let content = Content {
             network: Some(network),
@@ -114,12 +116,12 @@ impl World {
         self.mad(false, &rep);
     }
 
-    /// Takes a packet that the input says.
+    /// Builds and dissects a packet that the input describes.
     fn packet(&mut self, input: &mut Input<'_>) {
         let (how, opcode) = (input.byte(), Opcode(input.byte()));
         let to_server = how & 1 != 0;
         let next = &mut self.next[usize::from(to_server)];
-        // Mostly they come in order.
+        // Most packets are in order.
         let psn = if how & 0x0e == 0x0e { Psn::truncated(input.byte().into()) } else { *next };
         *next = psn.wrapping_add(1);
         let qpn = if how & 0x30 == 0x30 { 1 } else { 17 + u32::from(to_server) };
@@ -138,7 +140,7 @@ impl World {
                     builder.immdt(ImmDt { data })
                 }
                 Header::Deth => builder.deth(Deth { q_key: QKey(1), source: Qpn::GSI }),
-                // The others say nothing to protocols.
+                // Other opcodes are not dissected further.
                 _ => return,
             };
         }

@@ -1,15 +1,14 @@
-//! Whatever messages come to a connection manager while its owner connects, answers and parts: nothing
-//! panics, its limits hold, and when nothing comes any more and the owner has closed what it had,
-//! nothing is left.
+//! A connection manager receives arbitrary messages, while its owner connects, accepts and closes.
 //!
-//! The input is a list of events: a byte that says what happens, and what belongs to it.
+//! Its limits hold, and after all connections were closed its tables are empty. The input is a list
+//! of events: a byte that selects the event, and its parameters.
 #![no_main]
 
 use std::time::Duration;
 
 use ib_cm::{
     AcceptParams, Cm, CmConfig, CmEvent, ConnectParams, ConnectionId, PortSpace, ServiceId,
-    SidrAnswer, SidrParams, SidrRequestId,
+    SidrReply, SidrParams, SidrRequestId,
 };
 use ib_fuzz::Input;
 use ib_link::Route;
@@ -44,7 +43,7 @@ fn route() -> Route {
 struct World {
     now: Instant,
     cm: Cm,
-    /// What was sent last, of which messages are made that fit.
+    /// The last sent message, from which matching responses are constructed.
     sent: Vec<Mad>,
     connections: Vec<ConnectionId>,
     questions: Vec<SidrRequestId>,
@@ -66,10 +65,10 @@ impl World {
             }
         }
         assert!(self.cm.connections() <= MOST, "{} connections", self.cm.connections());
-        assert!(self.cm.questions() <= 2 * MOST, "{} questions", self.cm.questions());
+        assert!(self.cm.sidr_requests() <= 2 * MOST, "{} SIDR requests", self.cm.sidr_requests());
     }
 
-    /// Takes a message, of any content or the answer to one that was sent.
+    /// Handles a message with arbitrary content, or a response to a sent message.
     fn message(&mut self, input: &mut Input<'_>) {
         let kind = KINDS[input.below(KINDS.len())];
         let how = input.byte();
@@ -77,7 +76,7 @@ impl World {
         mad.set_attribute_id(kind);
         let content = &mut mad.0[24..];
         let peers = u32::from(input.byte() & 3) + 1;
-        // The two numbers of a connection come first in all messages but those of datagrams.
+        // All messages except for SIDR start with the two communication IDs.
         content[..4].copy_from_slice(&peers.to_be_bytes());
         if !self.sent.is_empty() {
             let before = &self.sent[input.below(self.sent.len())];
@@ -102,7 +101,7 @@ impl World {
         if kind == AttributeId::CM_SIDR_REQ {
             content[8..16].copy_from_slice(&SERVICE.0.to_be_bytes());
         }
-        // And changes anywhere.
+        // Further changes at arbitrary offsets.
         for _ in 0..input.below(8) {
             let at = input.below(232);
             content[at] = input.byte();
@@ -113,7 +112,7 @@ impl World {
         self.cm.handle(self.now, &route(), &mad);
     }
 
-    /// Does what an owner may do, at the right time or not.
+    /// Makes a call of the owner, in any state.
     fn call(&mut self, input: &mut Input<'_>) {
         let (kind, which) = (input.below(10), input.byte());
         let qpn = Qpn::truncated(0x100 + u32::from(which));
@@ -137,8 +136,8 @@ impl World {
             (2, _) => {
                 let Some(&question) = question else { return };
                 let (status, q_key) = (SidrStatus(which & 7), QKey(1));
-                let answer = SidrAnswer { status, qpn, q_key, private_data: said };
-                let _ = self.cm.sidr_answer(now, question, &answer);
+                let answer = SidrReply { status, qpn, q_key, private_data: said };
+                let _ = self.cm.sidr_reply(now, question, &answer);
             }
             (3..=4, Some(id)) => {
                 let params = AcceptParams::new(qpn, Psn::truncated(5));
@@ -171,8 +170,8 @@ fuzz_target!(|bytes: &[u8]| {
     let cm = Cm::new(config, [1; 32]);
     let (sent, connections, questions) = (Vec::new(), Vec::new(), Vec::new());
     let mut world = World { now: Instant::from_nanos(1000), cm, sent, connections, questions };
-    world.cm.listen(SERVICE).expect("nobody listens yet");
-    world.cm.listen_cm(PortSpace::TCP, PORT).expect("nobody listens yet");
+    world.cm.listen(SERVICE).expect("the service has no listener yet");
+    world.cm.listen_cm(PortSpace::TCP, PORT).expect("the port has no listener yet");
     while !input.0.is_empty() {
         match input.below(8) {
             0..=3 => world.message(&mut input),
@@ -189,11 +188,11 @@ fuzz_target!(|bytes: &[u8]| {
     }
     world.collect();
     for round in 0.. {
-        assert!(round < 10_000, "it goes on for ever");
+        assert!(round < 10_000, "timers do not end");
         let Some(at) = world.cm.poll_timeout() else { break };
         world.now = world.now.max(at);
         world.cm.handle_timeout(world.now);
         world.collect();
     }
-    assert_eq!((world.cm.connections(), world.cm.questions()), (0, 0), "something is left");
+    assert_eq!((world.cm.connections(), world.cm.sidr_requests()), (0, 0), "the tables are empty");
 });

@@ -1,5 +1,7 @@
-//! Correlates any bytes as a capture, alone and with another one that they are cut from: whatever is found, the parts
-//! of a message's time add up.
+//! Correlates arbitrary bytes as a capture, alone and with a second capture cut from the same
+//! bytes.
+//!
+//! The parts of the latency of each message add up.
 
 #![no_main]
 
@@ -26,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
                 }
             });
         }
-        let event: EventKind = "qp 0x11 send".parse().expect("it is an event");
+        let event: EventKind = "qp 0x11 send".parse().expect("the event is valid");
         let _ = correlation.timing(&event, &event);
     }
 });

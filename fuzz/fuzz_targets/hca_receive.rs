@@ -1,8 +1,8 @@
-//! Whatever packets come to an adapter, well formed or not, while its owner posts, changes and destroys:
-//! nothing panics, no byte changes that was not offered, no request ends twice, and every request ends
-//! when nothing comes any more.
+//! An HCA receives arbitrary packets, while its owner posts requests, and changes and destroys
+//! objects.
 //!
-//! The input is a list of events: a byte that says what happens, and what belongs to it.
+//! Memory without access rights does not change, and every work request completes exactly once. The
+//! input is a list of events: a byte that selects the event, and its parameters.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ const QUARTER: usize = PAGE / 4;
 const IOVA: u64 = 0xffff_ffff_ffff_0000;
 const FILLING: u8 = 0x5a;
 
-/// The rights that each ground gives; of the last one no key ever leaves the adapter.
+/// The access rights of each memory region. The R_Key of the last one is never sent.
 const RIGHTS: [AccessFlags; 4] =
     [AccessFlags::ALL, AccessFlags::REMOTE_READ, AccessFlags(0), AccessFlags::LOCAL_WRITE];
 
@@ -47,11 +47,11 @@ const PEER_QPN: u32 = 0x77;
 const PEER_Q_KEY: QKey = QKey(0x1111);
 const FIRST: u32 = 0xff_fffa;
 
-/// A queue pair, and what its peer knows of it.
+/// A queue pair, and the state that its peer knows.
 struct Queue {
     id: QpId,
     number: Qpn,
-    /// The next number that it expects, if all went well, and the last that it has sent.
+    /// The expected PSN if all packets were accepted, and the last sent PSN.
     expected: Psn,
     sent: Psn,
 }
@@ -65,7 +65,7 @@ struct World {
     grounds: [Ground; 4],
     fast: MrId,
     queues: Vec<Queue>,
-    /// Requests and receives that have not ended, with their queue pair; the lengths of receives.
+    /// Outstanding work requests with their queue pair; for receives, the length.
     open: BTreeMap<u64, (QpId, Option<u64>)>,
     next: u64,
 }
@@ -79,17 +79,17 @@ impl World {
         let mut config = HcaConfig::new(Guid(1), vec![OWN]);
         config.window = 8 << (settings & 3);
         let mut hca = Hca::new(config, [settings; 32]);
-        let pd = hca.alloc_pd().expect("there is room");
-        let cq = hca.create_cq(1024).expect("there is room");
-        let ah = hca.create_ah(pd, route()).expect("a way");
+        let pd = hca.alloc_pd().expect("the limit is not reached");
+        let cq = hca.create_cq(1024).expect("the limit is not reached");
+        let ah = hca.create_ah(pd, route()).expect("the route is valid");
         let grounds = RIGHTS.map(|access| {
-            let memory = Memory::zeroed(PAGE).expect("memory");
-            memory.fill(0, PAGE, FILLING).expect("it fits");
+            let memory = Memory::zeroed(PAGE).expect("allocate a page");
+            memory.fill(0, PAGE, FILLING).expect("the page has this size");
             let range = (&memory, QUARTER, QUARTER);
-            let mr = hca.reg_mr(pd, range, IOVA, access).expect("a region");
-            Ground { key: hca.key(mr).expect("it is there"), memory, mr }
+            let mr = hca.reg_mr(pd, range, IOVA, access).expect("the range is valid");
+            Ground { key: hca.key(mr).expect("the region exists"), memory, mr }
         });
-        let fast = hca.alloc_mr(pd).expect("a region");
+        let fast = hca.alloc_mr(pd).expect("the limit is not reached");
         let (open, queues, now) = (BTreeMap::new(), Vec::new(), Instant::from_nanos(1000));
         let mut world = Self { now, hca, pd, cq, ah, grounds, fast, queues, open, next: 1 };
         for qp_type in TYPES {
@@ -103,7 +103,7 @@ impl World {
         let cap = QpCap { max_send_wr: 16, max_recv_wr: 16, ..QpCap::default() };
         let (send_cq, recv_cq) = (self.cq, self.cq);
         let init = QpInitAttr { qp_type, send_cq, recv_cq, srq: None, cap };
-        let id = self.hca.create_qp(self.pd, &init).expect("there is room");
+        let id = self.hca.create_qp(self.pd, &init).expect("the limit is not reached");
         let (is_connected, is_reliable) = (qp_type != QpType::Ud, qp_type == QpType::Rc);
         let to = |state| QpAttr { qp_state: Some(state), ..QpAttr::default() };
         let init = QpAttr {
@@ -130,14 +130,14 @@ impl World {
             ..to(QpState::Rts)
         };
         for attr in [init, rtr, rts] {
-            self.hca.modify_qp(self.now, id, &attr).expect("it can be changed");
+            self.hca.modify_qp(self.now, id, &attr).expect("the state transition is valid");
         }
-        let (number, ..) = self.hca.query_qp(id).expect("it is there");
+        let (number, ..) = self.hca.query_qp(id).expect("the queue pair exists");
         let first = Psn::truncated(FIRST);
         Queue { id, number, expected: first, sent: first }
     }
 
-    /// Returns a piece of registered memory of a ground.
+    /// Returns an SGE in a registered memory region.
     fn sge(&self, ground: usize, input: &mut Input<'_>) -> Sge {
         let offset = input.below(QUARTER / 4) * 4;
         let length = usize::from(input.short()) % (QUARTER - offset + 1);
@@ -213,7 +213,7 @@ impl World {
         self.next += 1;
     }
 
-    /// Changes, destroys and makes anew.
+    /// Changes, destroys and re-creates objects.
     fn change(&mut self, input: &mut Input<'_>) {
         let place = input.below(self.queues.len());
         let id = self.queues[place].id;
@@ -224,36 +224,36 @@ impl World {
             2 => drop(self.hca.modify_qp(self.now, id, &state(QpState::Err))),
             3 => {
                 self.collect();
-                self.hca.destroy_qp(id).expect("it is there");
+                self.hca.destroy_qp(id).expect("the queue pair exists");
                 self.open.retain(|_, (owner, _)| *owner != id);
                 self.queues[place] = self.connect(TYPES[place]);
             }
             4 => {
                 let ground = &mut self.grounds[place];
-                self.hca.dereg_mr(ground.mr).expect("it is there");
+                self.hca.dereg_mr(ground.mr).expect("the region exists");
                 let range = (&ground.memory, QUARTER, QUARTER);
                 let mr = self.hca.reg_mr(self.pd, range, IOVA, RIGHTS[place]).expect("a region");
-                (ground.mr, ground.key) = (mr, self.hca.key(mr).expect("it is there"));
+                (ground.mr, ground.key) = (mr, self.hca.key(mr).expect("the region exists"));
             }
             _ => {
-                self.hca.destroy_ah(self.ah).expect("it is there");
-                self.ah = self.hca.create_ah(self.pd, route()).expect("a way");
+                self.hca.destroy_ah(self.ah).expect("the address handle exists");
+                self.ah = self.hca.create_ah(self.pd, route()).expect("the route is valid");
             }
         }
     }
 
-    /// Has up to some number of packets sent; false when there are no more.
+    /// Sends up to a number of packets. Returns false if there are no more.
     fn transmit(&mut self, most: usize, buffer: &mut [u8]) -> bool {
         for _ in 0..most {
             let Some(sent) = self.hca.poll_transmit(self.now, buffer) else { return false };
             assert!(sent.length <= MAX_PACKET && sent.length.is_multiple_of(4));
             assert_eq!((sent.route.source, sent.route.destination), (OWN, PEER));
-            let bth = Bth::parse(buffer.first_chunk().expect("a whole packet"));
+            let bth = Bth::parse(buffer.first_chunk().expect("the packet has a BTH"));
             assert_eq!(bth.destination.get(), PEER_QPN);
             let operation = bth.opcode.0 & 0x1f;
             let service = bth.opcode.0 >> 5;
             if service != 0 || !(0x0d..=0x12).contains(&operation) {
-                // Which of the queue pairs it was does not show; responses to others are strays.
+                // The sending queue pair is unknown, so some responses go to the wrong one.
                 let of_service = |at: &usize| match TYPES[*at] {
                     QpType::Rc => service == 0,
                     QpType::Uc => service == 1,
@@ -275,7 +275,7 @@ impl World {
     }
 
     fn ended(&mut self, wc: &Wc) {
-        let (id, received) = self.open.remove(&wc.wr_id).expect("it was open, and ends once");
+        let (id, received) = self.open.remove(&wc.wr_id).expect("the request was outstanding");
         if let Some((number, ..)) = self.hca.query_qp(id) {
             assert_eq!(number, wc.qp_num);
         }
@@ -285,14 +285,14 @@ impl World {
         }
     }
 
-    /// Nothing may have changed that was not offered.
+    /// Checks that memory without remote access rights has not changed.
     fn check(&self) {
         for (ground, rights) in self.grounds.iter().zip(RIGHTS) {
-            let bytes = ground.memory.to_vec(0, PAGE).expect("it lies within");
+            let bytes = ground.memory.to_vec(0, PAGE).expect("the page has this size");
             let is_open = rights.contains(AccessFlags::LOCAL_WRITE);
             let closed = |at: &usize| !is_open || !(QUARTER..2 * QUARTER).contains(at);
             let changed = (0..PAGE).filter(closed).find(|&at| bytes[at] != FILLING);
-            assert_eq!(changed, None, "a byte of memory that gives the rights {rights:?}");
+            assert_eq!(changed, None, "the offset of a changed byte in memory with rights {rights:?}");
         }
     }
 }
@@ -321,27 +321,27 @@ fuzz_target!(|bytes: &[u8]| {
         }
         world.collect();
     }
-    // Silence: whatever was begun has to end.
+    // No further input: all send requests must complete.
     for queue in 0..world.queues.len() {
         let attr = QpAttr { qp_state: Some(QpState::Rts), ..QpAttr::default() };
         let _ = world.hca.modify_qp(world.now, world.queues[queue].id, &attr);
     }
     for round in 0.. {
-        assert!(round < 10_000, "it goes on for ever");
-        assert!(!world.transmit(10_000, &mut buffer), "it sends for ever");
+        assert!(round < 10_000, "timers do not end");
+        assert!(!world.transmit(10_000, &mut buffer), "packets are sent indefinitely");
         world.collect();
         let Some(at) = world.hca.poll_timeout() else { break };
         world.now = world.now.max(at);
         world.hca.handle_timeout(world.now);
     }
     let sends = world.open.values().filter(|(_, received)| received.is_none()).count();
-    assert_eq!(sends, 0, "requests that have not ended");
-    // Receives wait for ever, until their queue pair is told to end.
+    assert_eq!(sends, 0, "send requests that did not complete");
+    // Receives are outstanding until their queue pair enters the error state.
     let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
     for queue in 0..world.queues.len() {
-        world.hca.modify_qp(world.now, world.queues[queue].id, &attr).expect("it can end");
+        world.hca.modify_qp(world.now, world.queues[queue].id, &attr).expect("the transition to the error state is valid");
     }
     world.collect();
-    assert!(world.open.is_empty(), "receives that have not ended");
+    assert!(world.open.is_empty(), "receives that did not complete");
     world.check();
 });

@@ -1,7 +1,7 @@
-//! Any bytes arrive as datagrams at a requester and a responder. Neither panics, every request ends
-//! exactly once, and messages and transfers stay within their bounds.
+//! A requester and a responder receive arbitrary MADs.
 //!
-//! The input is a list of events: a byte that says what happens, and what belongs to it.
+//! Every request ends exactly once, and the limits of messages and transfers hold. The input is a
+//! list of events: a byte that selects the event, and its parameters.
 #![no_main]
 
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn requester(receive: ReceiveLimits) -> Requester {
             Some(length) => Request::message(Remote::gsi(9), mad, vec![1; length]),
             None => Request::new(Remote::gsi(9), mad),
         };
-        requester.start(request).expect("the method is answered");
+        requester.start(request).expect("the method has a response");
     }
     requester
 }

@@ -1,5 +1,6 @@
-//! Reads any text as the addresses of ports; what is accepted gives every address to one port, and is
-//! the same when it is written and read again.
+//! Parses arbitrary text as a file of port addresses.
+//!
+//! Each accepted address belongs to one port, and the addresses survive writing and parsing again.
 #![no_main]
 
 use std::fmt::Write;
@@ -13,7 +14,7 @@ fuzz_target!(|text: &str| {
     let mut addresses = derived.clone();
     if let Err(error) = addresses.override_from(&sim, "fuzz", text) {
         let text = text.trim_start_matches('\u{feff}');
-        let line = text.lines().nth(error.line - 1).expect("the line is there");
+        let line = text.lines().nth(error.line - 1).expect("the line of the error exists");
         assert!((1..=line.chars().count() + 1).contains(&error.column), "{error}");
         assert_eq!(addresses, derived);
         return;
@@ -21,14 +22,14 @@ fuzz_target!(|text: &str| {
     let mut written = String::new();
     for (port, list) in addresses.iter() {
         let (node, number) = sim.place(port);
-        write!(written, "\"{}\"[{number}]", sim.node_name(node)).expect("a string takes all");
+        write!(written, "\"{}\"[{number}]", sim.node_name(node)).expect("write to a `String`");
         for &address in list {
             assert_eq!(addresses.find(address), Some(port));
-            write!(written, " {address}").expect("a string takes all");
+            write!(written, " {address}").expect("write to a `String`");
         }
         written.push('\n');
     }
     let mut again = Addresses::default();
-    again.override_from(&sim, "written", &written).expect("what was written is read");
+    again.override_from(&sim, "written", &written).expect("written addresses are valid");
     assert_eq!(addresses, again);
 });

@@ -1,5 +1,4 @@
-//! `dump::lists::read_guid2lid` takes any bytes without a panic, and LIDs can be assigned from
-//! whatever it reads.
+//! Parses arbitrary bytes as OpenSM's guid2lid file, and assigns LIDs from it.
 #![no_main]
 
 use ib_fuzz::fabric;
@@ -11,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(guid2lid) = read_guid2lid("fuzz", bytes) else { return };
     for lmc in [0, 3] {
-        let lmc = Lmc::new(lmc).expect("a small LMC");
+        let lmc = Lmc::new(lmc).expect("the LMC is at most 7");
         let lids = LidOptions { lmc, guid2lid: guid2lid.clone(), ..Default::default() };
         let options = SubnetOptions { sm_port: None, lids };
         let Ok(subnet) = Subnet::discover(fabric(), &options) else { continue };

@@ -1,5 +1,7 @@
-//! Reads any bytes as a GUID list; every line is an entry, discarded, empty or a comment, and the
-//! entries can be written as a list again.
+//! Parses arbitrary bytes as a GUID list.
+//!
+//! Every line is an entry, discarded, empty, or a comment. Entries survive writing and parsing
+//! again.
 
 #![no_main]
 
@@ -15,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut written = String::new();
     for entry in &list.entries {
         assert!((1..=lines).contains(&entry.line) && !entry.guid.is_zero());
-        writeln!(written, "{} {}", entry.guid, entry.rest).expect("a string takes everything");
+        writeln!(written, "{} {}", entry.guid, entry.rest).expect("write to a `String`");
     }
     let again = guid_list::parse(written.as_bytes());
     assert!(again.discarded.is_empty());

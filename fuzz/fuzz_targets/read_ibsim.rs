@@ -1,5 +1,5 @@
-//! Reads any bytes as a net file of ibsim that may include itself under other names; what it
-//! accepts survives being written and read again.
+//! Parses arbitrary bytes as an ibsim net file, which may include itself with other names. Accepted
+//! fabrics survive writing and parsing again.
 
 #![no_main]
 
@@ -16,8 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let Ok(fabric) = ibsim_with("fuzz", bytes, &mut resolver) else { return };
     let mut written = Vec::new();
-    write(&fabric, Format::Ibsim, &mut written).expect("what was read can be written");
-    let again = ibsim("written", &written).expect("and read again");
+    write(&fabric, Format::Ibsim, &mut written).expect("write the parsed fabric");
+    let again = ibsim("written", &written).expect("parse it again");
     assert!(fabric == again, "the fabric has changed");
-    assert!(ib_topology::read("sniffed", &written) == Ok(fabric), "it is known for what it is");
+    assert!(ib_topology::read("sniffed", &written) == Ok(fabric), "the format is recognized");
 });

@@ -1,5 +1,5 @@
-//! Reads any bytes as the messages between ibsim and its clients, and a control message as what the
-//! first one says; what is accepted is the same when it is written and read again.
+//! Parses arbitrary bytes as messages between ibsim and its clients. Accepted messages survive
+//! encoding and parsing again.
 #![no_main]
 
 use ib_ibsim::message::{Connect, Control, MessageError, Request};
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
                 (connect.id, connect.queue_pair, connect.is_sm),
                 (again.id, again.queue_pair, again.is_sm)
             );
-            // A name loses what its room does not hold, and what is no text is longer afterwards.
+            // Long names are truncated, and invalid UTF-8 becomes longer.
             if connect.node.len() < 32 {
                 assert_eq!(connect.node, again.node);
             }

@@ -1,5 +1,4 @@
-//! `dump::lfts::read` takes any bytes without a panic, and what it reads can be written and read
-//! again.
+//! Parses arbitrary bytes as a dump of LFTs. Accepted dumps survive writing and parsing again.
 #![no_main]
 
 use ib_fuzz::subnet;
@@ -10,10 +9,10 @@ fuzz_target!(|bytes: &[u8]| {
     let subnet = subnet();
     let Ok(loaded) = read("fuzz", bytes, subnet, Follow::AllGuids) else { return };
     let mut written = Vec::new();
-    write(&mut written, subnet, &loaded.value.lfts).expect("memory can be written");
+    write(&mut written, subnet, &loaded.value.lfts).expect("write to memory");
     let again =
-        read("fuzz", &written, subnet, Follow::AllGuids).expect("what was written reads back");
+        read("fuzz", &written, subnet, Follow::AllGuids).expect("a written dump is valid");
     let mut rewritten = Vec::new();
-    write(&mut rewritten, subnet, &again.value.lfts).expect("memory can be written");
-    assert!(written == rewritten, "a second round changes nothing");
+    write(&mut rewritten, subnet, &again.value.lfts).expect("write to memory");
+    assert!(written == rewritten, "the dump has changed");
 });

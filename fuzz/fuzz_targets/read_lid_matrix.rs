@@ -1,5 +1,4 @@
-//! `dump::lid_matrix::read` takes any bytes without a panic, and what it reads can be written and read
-//! again.
+//! Parses arbitrary bytes as a LID matrix dump. Accepted dumps survive writing and parsing again.
 #![no_main]
 
 use ib_fuzz::subnet;
@@ -10,9 +9,9 @@ fuzz_target!(|bytes: &[u8]| {
     let subnet = subnet();
     let Ok(loaded) = read("fuzz", bytes, subnet) else { return };
     let mut written = Vec::new();
-    write(&mut written, subnet, &loaded.value).expect("memory can be written");
-    let again = read("fuzz", &written, subnet).expect("what was written reads back");
+    write(&mut written, subnet, &loaded.value).expect("write to memory");
+    let again = read("fuzz", &written, subnet).expect("a written dump is valid");
     let mut rewritten = Vec::new();
-    write(&mut rewritten, subnet, &again.value).expect("memory can be written");
-    assert!(written == rewritten, "a second round changes nothing");
+    write(&mut rewritten, subnet, &again.value).expect("write to memory");
+    assert!(written == rewritten, "the dump has changed");
 });

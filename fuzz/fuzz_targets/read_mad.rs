@@ -1,4 +1,4 @@
-//! Any 256 bytes can be asked for everything that a datagram holds, printed, hopped and stored again.
+//! Parses, displays, forwards and encodes arbitrary MADs of 256 bytes.
 #![no_main]
 
 use std::fmt::{Debug, Write};
@@ -9,7 +9,7 @@ use ib_wire::mad::smp::{HopNode, answer, receive, send};
 use ib_wire::mad::{Attribute, ClassPortInfo, Mad, MadStatus, acm, cm, pm, rmpp, sm, vendor};
 use libfuzzer_sys::fuzz_target;
 
-/// What comes out of the data goes back into it without a change.
+/// Checks that a parsed attribute is encoded to the same bytes.
 fn check<A: Attribute + Debug + PartialEq>(mad: &Mad) {
     let Some(attribute) = mad.attribute::<A>() else { return };
     let mut copy = *mad;
@@ -17,7 +17,7 @@ fn check<A: Attribute + Debug + PartialEq>(mad: &Mad) {
     assert_eq!(copy, *mad);
     assert_eq!(A::read(copy.data()), attribute);
     let mut text = String::new();
-    write!(text, "{attribute:?}").expect("a string takes everything");
+    write!(text, "{attribute:?}").expect("write to a `String`");
 }
 
 fn check_record<R: Record + Debug + PartialEq>(mad: &Mad) {

@@ -1,4 +1,4 @@
-//! Reads any bytes as a node-name-map; the names it finds can be written as one again.
+//! Parses arbitrary bytes as a node-name-map. Names survive writing and parsing again.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(names) = name_map::parse("fuzz", bytes) else { return };
     let mut written = String::new();
     for (guid, name) in &names {
-        writeln!(written, "{guid} \"{name}\"").expect("a string takes everything");
+        writeln!(written, "{guid} \"{name}\"").expect("write to a `String`");
     }
     assert_eq!(name_map::parse("written", written.as_bytes()), Ok(names));
 });

@@ -1,6 +1,8 @@
-//! Reads any bytes as a native packet, as a RoCEv2 one, and as the IP packet around one; what it
-//! accepts has all its parts within the bytes and is the same when it is built again, but for
-//! reserved bits, pad and checksums.
+//! Parses arbitrary bytes as a native packet, as a RoCEv2 packet, and as an IP packet with a RoCEv2
+//! packet.
+//!
+//! Accepted packets are built again with the same fields. Reserved bits, pad and checksums may
+//! differ.
 
 #![no_main]
 
@@ -11,9 +13,9 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(packet) = Packet::parse(bytes) {
         let _ = (packet.check_icrc(), packet.check_vcrc());
         let mut built = vec![0; bytes.len()];
-        let length = Builder::from_packet(&packet).emit(&mut built).expect("what was read fits");
+        let length = Builder::from_packet(&packet).emit(&mut built).expect("the buffer is large enough");
         assert_eq!(length, bytes.len());
-        let again = Packet::parse(&built).expect("what was built is read");
+        let again = Packet::parse(&built).expect("a built packet is valid");
         assert_eq!((again.check_icrc(), again.check_vcrc()), (Ok(()), Ok(())));
         assert_eq!((packet.lrh(), packet.grh()), (again.lrh(), again.grh()));
         compare(&packet, &again);
@@ -41,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Builds a RoCEv2 packet again.
+/// Rebuilds a RoCEv2 packet.
 fn roce(packet: &Packet<'_>, network: &RoceNetwork) {
     let _ = packet.check_roce_icrc(network);
     let mut built = vec![0; packet.bytes().len()];
@@ -50,7 +52,7 @@ fn roce(packet: &Packet<'_>, network: &RoceNetwork) {
         Err(BuildError::TooLong { .. }) => return,
         Err(error) => panic!("{error}"),
     }
-    let again = Packet::parse_roce(&built).expect("what was built is read");
+    let again = Packet::parse_roce(&built).expect("a built packet is valid");
     assert_eq!(again.check_roce_icrc(network), Ok(()));
     compare(packet, &again);
 }

@@ -1,4 +1,4 @@
-//! Any bytes are a partition file or an error that says where.
+//! Parses arbitrary bytes as OpenSM's partition file. Errors name the file.
 #![no_main]
 
 use ib_sm::{Partitions, PortQos};

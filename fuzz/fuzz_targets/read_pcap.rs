@@ -1,5 +1,7 @@
-//! Reads any bytes as a capture file; what it accepts is the same when it is written and read again,
-//! but for the resolution of times, and no error comes later than the bytes end.
+//! Parses arbitrary bytes as a capture file.
+//!
+//! Accepted events survive writing and parsing again, except for the resolution of timestamps.
+//! Offsets of errors are within the file.
 
 #![no_main]
 
@@ -16,11 +18,11 @@ fuzz_target!(|bytes: &[u8]| {
         told.push(format!("{event:?}"));
         match (&event, &mut writer) {
             (Event::Section(section), _) => {
-                let before = writer.take().map_or(Vec::new(), |old| old.finish().expect("memory"));
-                writer = Some(Writer::new(before, section).expect("what was read fits"));
+                let before = writer.take().map_or(Vec::new(), |old| old.finish().expect("write to memory"));
+                writer = Some(Writer::new(before, section).expect("a parsed section is valid"));
             }
             (Event::Interface(interface), Some(writer)) => {
-                writer.interface(interface).map(drop).expect("what was read fits");
+                writer.interface(interface).map(drop).expect("a parsed interface is valid");
             }
             (Event::Packet(packet), Some(writer)) => {
                 if let Ok((header, data)) = ErfHeader::parse(packet.data) {
@@ -28,26 +30,26 @@ fuzz_target!(|bytes: &[u8]| {
                     record.extend_from_slice(data);
                     assert_eq!(ErfHeader::parse(&record), Ok((header, data)));
                 }
-                writer.packet(packet).expect("what was read fits");
+                writer.packet(packet).expect("a parsed packet is valid");
             }
             (Event::Statistics(statistics), Some(writer)) => {
-                writer.statistics(statistics).expect("what was read fits");
+                writer.statistics(statistics).expect("parsed statistics are valid");
             }
             (_, None) => panic!("something came before the section"),
         }
     }
     assert!(reader.offset() <= bytes.len() as u64);
     let Some(writer) = writer else { return };
-    let written = writer.finish().expect("memory");
-    let mut reader = Reader::new(&written[..]).expect("what was written is read");
+    let written = writer.finish().expect("write to memory");
+    let mut reader = Reader::new(&written[..]).expect("a written file is valid");
     let mut again = Vec::new();
-    while let Some(event) = reader.next_event().expect("what was written is read") {
+    while let Some(event) = reader.next_event().expect("a written file is valid") {
         again.push(format!("{event:?}"));
     }
     assert_eq!(told, again);
 });
 
-/// Takes away what the writer does not keep: snap lengths that packets break, missing times.
+/// Removes values that the writer does not preserve: exceeded snap lengths, missing timestamps.
 fn tidied(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Interface(interface) => Event::Interface(interface.snap_length(0)),

@@ -1,4 +1,4 @@
-//! Any bytes can be read as a message of RNBD; what is read is written as bytes that read as the same again.
+//! Parses arbitrary bytes as an RNBD message. Accepted messages survive encoding and parsing again.
 #![no_main]
 
 use ib_wire::rnbd::{IoFlags, Message};

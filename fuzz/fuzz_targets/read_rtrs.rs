@@ -1,5 +1,6 @@
-//! Any bytes can be asked for everything that RTRS has; what is read is written as the same bytes, but for
-//! reserved ones, and reads as the same again.
+//! Parses arbitrary bytes as RTRS private data, messages and immediate data.
+//!
+//! Accepted data is encoded to the same bytes, except for reserved ones.
 #![no_main]
 
 use ib_wire::rtrs::{ConnectRequest, ConnectResponse, Immediate, Message};
@@ -20,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let Some((first, rest)) = bytes.split_first_chunk() else { return };
     let immediate = Immediate(u32::from_le_bytes(*first));
-    assert_eq!(Immediate::new(immediate.meaning()), immediate);
+    assert_eq!(Immediate::new(immediate.kind()), immediate);
     assert!(!immediate.to_string().is_empty());
     let Some((depth, end)) = rest.split_first_chunk() else { return };
     let depth = u16::from_le_bytes(*depth);
@@ -28,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
     let kind = immediate.0 >> 28;
     assert_eq!(Immediate::request(depth, chunk, offset).0 | kind << 28, immediate.0);
     for length in [end.len(), end.len() + 1, offset as usize] {
-        if let Some((_, user)) = Message::at_end(end, length, offset as usize) {
+        if let Some((_, user)) = Message::parse_at_end(end, length, offset as usize) {
             assert!(user.len() < end.len());
         }
     }

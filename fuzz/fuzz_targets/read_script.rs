@@ -1,6 +1,7 @@
-//! Reads any text as a script of faults, and its first line as a command and as a port; what is
-//! accepted is the same when it is written and read again, an error points into its line, and a
-//! fabric can be told all of it.
+//! Parses arbitrary text as a script of faults, and its first line as a command and as a port name.
+//!
+//! Accepted scripts survive writing and parsing again, and run on a fabric. The column of an error
+//! is within its line.
 #![no_main]
 
 use std::time::Duration;
@@ -20,7 +21,7 @@ fuzz_target!(|text: &str| {
             if let Err(error) = sim.run(&command) {
                 assert!(!error.to_string().is_empty());
             }
-            // Links that flap do so for as often as they were told, which may be for ever.
+            // The number of flaps of a link may be unlimited.
             sim.run_until(sim.now() + Duration::from_nanos(100));
         }
         Err(error) => {
@@ -35,7 +36,7 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => {
             let text = text.trim_start_matches('\u{feff}');
-            let line = text.lines().nth(error.line - 1).expect("the line is there");
+            let line = text.lines().nth(error.line - 1).expect("the line of the error exists");
             assert!((1..=line.chars().count() + 1).contains(&error.column), "{error}");
         }
     }

@@ -1,5 +1,5 @@
-//! `dump::sl2vl::read` takes any bytes without a panic, and what it reads knows a lane for every
-//! way through every switch.
+//! Parses arbitrary bytes as a dump of SL-to-VL tables. Accepted dumps have a VL for each pair of
+//! ports of each switch.
 #![no_main]
 
 use ib_fuzz::subnet;
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
             (0..=switch.ports).flat_map(|from| (0..=switch.ports).map(move |out| (from, out)))
         {
             for level in 0..16 {
-                let level = ServiceLevel::new(level).expect("one of 16");
+                let level = ServiceLevel::new(level).expect("the SL is below 16");
                 assert!(loaded.value.vl(id, from, out, level).get() < 16);
             }
         }

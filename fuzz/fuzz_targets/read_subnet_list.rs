@@ -1,4 +1,5 @@
-//! Reads any bytes as a subnet list; what it accepts survives being written and read again.
+//! Parses arbitrary bytes as OpenSM's subnet list. Accepted fabrics survive writing and parsing
+//! again.
 
 #![no_main]
 
@@ -8,11 +9,11 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(fabric) = read_as(Format::SubnetList, "fuzz", bytes) else { return };
     let mut written = Vec::new();
-    write(&fabric, Format::SubnetList, &mut written).expect("what was read can be written");
-    let again = read_as(Format::SubnetList, "written", &written).expect("and read again");
-    // Nodes come in the order of the lines, which the writer sorts.
+    write(&fabric, Format::SubnetList, &mut written).expect("write the parsed fabric");
+    let again = read_as(Format::SubnetList, "written", &written).expect("parse it again");
+    // The writer sorts the lines, so the order of nodes may change.
     let mut rewritten = Vec::new();
-    write(&again, Format::SubnetList, &mut rewritten).expect("what was read can be written");
+    write(&again, Format::SubnetList, &mut rewritten).expect("write the parsed fabric");
     assert_eq!(sorted(&written), sorted(&rewritten), "the fabric has changed");
     assert_eq!(fabric.node_count(), again.node_count());
     assert_eq!(fabric.link_count(), again.link_count());

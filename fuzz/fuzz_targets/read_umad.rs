@@ -1,5 +1,5 @@
-//! Any bytes of a device for management datagrams are a header, and a registration of either kind,
-//! which are the same when they are written and read again.
+//! Parses arbitrary bytes as the header and the two kinds of registration of umad devices. They
+//! survive encoding and parsing again.
 #![no_main]
 
 use ib_umad::abi::{HEADER, Registration, SHORT_HEADER, UmadHeader};
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
             UmadHeader::parse(&written[..HEADER.min(bytes.len()).max(SHORT_HEADER)]),
             header
         );
-        assert_eq!(written[..32], bytes[..32], "there is nothing but fields up to there");
+        assert_eq!(written[..32], bytes[..32], "the first 32 bytes have no reserved bits");
     }
     if let Some(bytes) = bytes.first_chunk() {
         let old = Registration::from_old(bytes);

@@ -1,8 +1,7 @@
-//! Whatever an end of RTRS sends to the other one over one of two paths: nothing panics, every request ends once, and
-//! none is left.
+//! An RTRS client and server exchange messages over two paths, on one of which bytes are modified.
 //!
-//! The input is a list of lies: how many packets pass before it, whose packet it is, where a byte of it is changed
-//! and to what.
+//! Every request ends exactly once. The input is a list of modifications: the number of packets
+//! before it, the sender of the packet, the offset of the modified byte, and its new value.
 #![no_main]
 
 use std::time::Duration;
@@ -19,7 +18,7 @@ mod wire;
 
 use lab::{Lab, quick_client, small_server};
 
-/// How many lies are told at most.
+/// The maximum number of modifications.
 const MOST: usize = 64;
 
 fuzz_target!(|input: &[u8]| {
@@ -44,7 +43,7 @@ fuzz_target!(|input: &[u8]| {
             return true;
         }
         passed += 1;
-        // Addresses of queue pairs are left alone, so that something arrives.
+        // Addresses of queue pairs are not modified, so that packets are delivered.
         if passed > u32::from(after) && bytes.len() > 12 {
             let at = 12 + usize::from(u16::from_be_bytes([high, low])) % (bytes.len() - 12);
             bytes[at] = value;

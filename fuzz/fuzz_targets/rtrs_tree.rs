@@ -1,8 +1,7 @@
-//! Whatever is asked of the statistics and control tree of RTRS, and written to it, over its socket: nothing panics, and
-//! whatever is listed is there.
+//! The statistics and control tree of RTRS receives arbitrary requests and writes over its socket.
 //!
-//! The input is text: a line is a question as it goes over the socket, or `PATH=VALUE`, which is written to that path of
-//! the client and of the server.
+//! Every listed entry exists. The input is text: each line is a request of the socket protocol, or
+//! `PATH=VALUE`, which is written to this path of client and server.
 #![no_main]
 
 use std::time::Duration;
@@ -21,7 +20,7 @@ mod wire;
 
 use lab::{Lab, Nodes, quick_client, small_server};
 
-/// How many lines are taken at most.
+/// The maximum number of lines.
 const MOST: usize = 64;
 
 impl Ports for Nodes {
@@ -51,7 +50,7 @@ fuzz_target!(|input: &[u8]| {
                 continue;
             }
             Err(reply) => {
-                let copy: Reply = serde_json::from_str(&reply.to_line()).expect("a reply");
+                let copy: Reply = serde_json::from_str(&reply.to_line()).expect("the reply is valid");
                 assert_eq!(copy, reply);
                 let Some((path, value)) = line.split_once('=') else { continue };
                 (path.to_owned(), value.to_owned())

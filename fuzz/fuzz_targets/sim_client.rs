@@ -1,5 +1,7 @@
-//! Whatever clients of a simulated fabric do, nothing panics or goes on for ever, and who is told of
-//! losses hears of every request that it made.
+//! Clients of a simulated fabric execute arbitrary operations.
+//!
+//! The simulation ends, and clients with loss reports receive a response or a loss report for each
+//! request.
 #![no_main]
 
 use std::time::Duration;
@@ -23,7 +25,7 @@ const COMMANDS: [&str; 10] = [
     "MKey A 5 2",
 ];
 
-/// Takes operations from bytes.
+/// Reads operations from the input.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -57,7 +59,7 @@ fn remote(bytes: &mut Bytes<'_>) -> Option<Remote> {
     })
 }
 
-/// Does one operation; returns `None` when there are no more bytes.
+/// Executes an operation; returns `None` at the end of the input.
 fn operate(
     sim: &mut Sim,
     (clients, last): (&mut Vec<ClientId>, &mut Option<Datagram>),
@@ -106,7 +108,7 @@ fn operate(
         6 => {
             let name = format!("\"{}\"", sim.node_name(node));
             let text = COMMANDS[usize::from(operation >> 3) % COMMANDS.len()].replace('A', &name);
-            let command: Command = text.parse().expect("it is a command");
+            let command: Command = text.parse().expect("the command is valid");
             let _ = sim.run(&command);
             let _ = sim
                 .run(&Command::Guid(ib_sim::Target { node: name, port: None }, Guid(index as u64)));
@@ -120,7 +122,7 @@ fuzz_target!(|input: &[u8]| {
     let mut sim = Sim::new(ib_fuzz::fabric(), Options::default());
     for (number, node) in (1u16..).zip(sim.node_ids().collect::<Vec<_>>()) {
         let target = ib_sim::Target { node: sim.node_name(node).to_owned(), port: None };
-        sim.run(&Command::BaseLid(target, number, 0)).expect("the node is there");
+        sim.run(&Command::BaseLid(target, number, 0)).expect("the node exists");
     }
     let (mut clients, mut last) = (Vec::new(), None);
     let mut bytes = Bytes(input);
@@ -137,7 +139,7 @@ fuzz_target!(|input: &[u8]| {
     sim.settle(sim.now());
     sim.run_until(sim.now() + Duration::from_secs(40));
     sim.settle(sim.now());
-    assert!(sim.stats().hops < hops + 100_000, "packets go on and on");
+    assert!(sim.stats().hops < hops + 100_000, "packets are forwarded indefinitely");
     for client in clients {
         let report = sim.client_report(client);
         assert!(report.lost <= report.sent);

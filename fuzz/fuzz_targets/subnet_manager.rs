@@ -11,15 +11,15 @@ use ib_topology::generate::{Kind, generate};
 use ib_wire::mad::Mad;
 use libfuzzer_sys::fuzz_target;
 
-/// More rounds than any run needs: each ends with something to wait for.
+/// The maximum number of rounds. Each round ends at a deadline.
 const MOST_ROUNDS: usize = 20_000;
 
 fn fabric() -> Fabric {
-    let kind = Kind::parse("mesh", &["1x2", "hosts=1"]).expect("a kind of fabric");
-    generate(&kind, &ib_topology::generate::Options::default()).expect("a fabric")
+    let kind = Kind::parse("mesh", &["1x2", "hosts=1"]).expect("the parameters are valid");
+    generate(&kind, &ib_topology::generate::Options::default()).expect("the kind can be generated")
 }
 
-/// Takes bytes from the front.
+/// Reads the input from the front.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -45,9 +45,9 @@ impl Bytes<'_> {
 fuzz_target!(|data: &[u8]| {
     let mut bytes = Bytes(data);
     let mut sim = Sim::new(&fabric(), Options::default());
-    let port = sim.first_end_port().expect("a host");
+    let port = sim.first_end_port().expect("the fabric has a host");
     let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
-    let client = sim.attach(port, options).expect("a client");
+    let client = sim.attach(port, options).expect("the port has no client");
     let settings = bytes.byte();
     let config = SmConfig {
         qos: (settings & 1 != 0).then(QosConfig::default),
@@ -61,7 +61,7 @@ fuzz_target!(|data: &[u8]| {
     let end = sim.now() + Duration::from_secs(30);
     let mut last = Mad([0; 256]);
     for round in 0.. {
-        assert!(round < MOST_ROUNDS, "it goes on for ever");
+        assert!(round < MOST_ROUNDS, "the sweep does not end");
         let now = sim.now();
         while let Some(datagram) = manager.poll_transmit(now) {
             sim.submit(client, &datagram);
@@ -86,7 +86,7 @@ fuzz_target!(|data: &[u8]| {
             }
             manager.handle(now, &incoming);
         }
-        // Somebody says something unasked: what was said last, or anything, changed a little.
+        // An unsolicited MAD: the last one or an arbitrary one, with modified bytes.
         if bytes.byte() & 7 == 1 {
             let mut mad = if bytes.byte() & 1 == 0 { last } else { Mad([bytes.byte(); 256]) };
             bytes.spoil(&mut mad);

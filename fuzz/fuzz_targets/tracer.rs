@@ -1,4 +1,4 @@
-//! Whatever a tracer is answered and an agent is asked, nothing panics or goes on for ever.
+//! A tracer receives arbitrary responses, and an agent arbitrary requests. Both end.
 #![no_main]
 
 use std::time::Duration;
@@ -10,10 +10,10 @@ use ib_types::{Guid, Instant};
 use ib_wire::mad::{Mad, Method};
 use libfuzzer_sys::fuzz_target;
 
-/// More rounds than any run needs: each ends with something to wait for.
+/// The maximum number of rounds. Each round ends at a deadline.
 const MOST_ROUNDS: usize = 100_000;
 
-/// Takes bytes from the front.
+/// Reads the input from the front.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -55,12 +55,12 @@ fuzz_target!(|data: &[u8]| {
     let _ = tracer.start_tree(0xc000 + u16::from(bytes.byte()));
     let mut now = Instant::ZERO;
     for round in 0.. {
-        assert!(round < MOST_ROUNDS, "it goes on for ever");
+        assert!(round < MOST_ROUNDS, "the trace does not end");
         let mut answers = Vec::new();
         while let Some(request) = tracer.poll_transmit(now) {
             let mut mad: Mad = request.mad;
             mad.set_method(Method(mad.method().0 | 0x80));
-            // The content is what the input says, and the input again when it is at its end.
+            // The content is taken from the input, which is repeated at its end.
             let length = usize::from(bytes.byte());
             for at in 0..length.min(232) {
                 mad.0[24 + at] = bytes.byte();

@@ -1,4 +1,4 @@
-//! What several fuzz targets share: one small fabric, and an input that is taken byte by byte.
+//! Helpers of the fuzz targets: a small fabric, and a reader of the input.
 
 use std::sync::OnceLock;
 
@@ -6,22 +6,24 @@ use ib_routing::{Subnet, SubnetOptions};
 use ib_topology::Fabric;
 use ib_topology::generate::{Kind, Options, generate};
 
-/// Returns a tree of two leaves and two spines with four hosts.
+/// Returns a tree of two leaf switches, two spine switches and four hosts.
 pub fn fabric() -> &'static Fabric {
     static FABRIC: OnceLock<Fabric> = OnceLock::new();
     FABRIC.get_or_init(|| {
-        let kind = Kind::parse("xgft", &["2,2", "1,2"]).expect("a kind of fabric");
-        generate(&kind, &Options::default()).expect("a fabric")
+        let kind = Kind::parse("xgft", &["2,2", "1,2"]).expect("the parameters are valid");
+        generate(&kind, &Options::default()).expect("the kind can be generated")
     })
 }
 
-/// Returns its subnet.
+/// Returns the subnet of [`fabric`].
 pub fn subnet() -> &'static Subnet<'static> {
     static SUBNET: OnceLock<Subnet<'static>> = OnceLock::new();
-    SUBNET.get_or_init(|| Subnet::discover(fabric(), &SubnetOptions::default()).expect("a subnet"))
+    SUBNET.get_or_init(|| {
+        Subnet::discover(fabric(), &SubnetOptions::default()).expect("the fabric has a subnet")
+    })
 }
 
-/// Takes bytes from the front; zeros when there are none left.
+/// Reads the input from the front. Returns zeros at its end.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl Input<'_> {
@@ -32,12 +34,12 @@ impl Input<'_> {
         first
     }
 
-    /// Returns a number below a bound of at most 256.
+    /// Returns a number below `bound`, which is at most 256.
     pub fn below(&mut self, bound: usize) -> usize {
         usize::from(self.byte()) % bound
     }
 
-    /// Returns a number of two bytes.
+    /// Returns a big-endian number of two bytes.
     pub fn short(&mut self) -> u16 {
         u16::from_be_bytes([self.byte(), self.byte()])
     }

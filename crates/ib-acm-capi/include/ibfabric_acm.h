@@ -1,8 +1,8 @@
 /*
- * ibfabric_acm.h: programs ask the service of IB ACM for paths, with libibfabric_acm.so.
+ * ibfabric_acm.h: the client of the ACM service, libibfabric_acm.so.
  *
- * The service runs on the same machine, as a rule: "ibfabric acm", or ibacm of rdma-core. It resolves names and
- * addresses of an InfiniBand fabric to path records and remembers what it has found.
+ * The service resolves names and addresses of an InfiniBand fabric to path records, and caches them. It is "ibfabric
+ * acm", or ibacm of rdma-core, and usually runs on the same host.
  *
  *     struct ib_acm_client *client = ib_acm_connect(NULL);
  *     struct ib_acm_path *paths;
@@ -16,28 +16,27 @@
  *     ib_acm_free_paths(paths);
  *     ib_acm_disconnect(client);
  *
- * Every call waits for its answer. Any number of threads may use one connection, and wait for their turn on it; those
- * that shall not wait for each other have a connection each. A connection must not be used in a child after fork().
+ * All calls block until the response is received. Several threads may use one connection; their calls are serialized.
+ * Use one connection per thread for parallel calls. A connection must not be used in a child after fork().
  *
- * What fails returns -1 or NULL and sets errno; ib_acm_error_string() then says more. Nothing is stored in the places
- * for an answer when there is none. The errors:
+ * A failed call returns -1 or NULL, sets errno, and does not write its output parameters. ib_acm_error_string() returns
+ * a description. The errors:
  *
- *     EINVAL         an argument that cannot be; or the service does not understand the request or the type of an
- *                    address, does not know the number of an endpoint, or cannot choose a source for the destination
- *     EADDRNOTAVAIL  no endpoint of the service has the source, or the destination is no address
- *     ENODATA        the service does not know what is asked for
- *     ENOTCONN       the service has no port that works
- *     ETIMEDOUT      nobody has answered the service, or the service has not answered
- *     ENOMEM         the service or the program has no memory
- *     EPROTO         what is connected to does not speak the service's protocol
- *     ECONNRESET     the service has ended the connection
- *     EHOSTUNREACH   the host of the service is not known
- *     EIO            the library has failed
- *     others         as connect(), read() and write() have them, such as ENOENT and ECONNREFUSED when there is no
- *                    service
+ *     EINVAL         an argument is invalid; or the service does not support the request or the type of an address,
+ *                    has no endpoint with this index, or cannot choose a source for the destination
+ *     EADDRNOTAVAIL  no endpoint of the service has the source address, or the destination address is invalid
+ *     ENODATA        the service has no data for the request
+ *     ENOTCONN       the service has no active port
+ *     ETIMEDOUT      the service, or a peer or SA that it queries, has not responded in time
+ *     ENOMEM         the service or the program is out of memory
+ *     EPROTO         the peer does not use the protocol of the ACM service
+ *     ECONNRESET     the service has closed the connection
+ *     EHOSTUNREACH   the host name of the service cannot be resolved
+ *     EIO            internal error of the library
+ *     others         errors of connect(), read() and write(), such as ENOENT and ECONNREFUSED if no service is running
  *
- * After EPROTO, ECONNRESET and errors of the system a connection is of no further use: all calls on it fail with the
- * same error until it is ended. After all others it can be used on.
+ * After EPROTO, ECONNRESET and errors of system calls, all further calls on the connection fail with the same error.
+ * After other errors the connection remains usable.
  */
 #ifndef IBFABRIC_ACM_H
 #define IBFABRIC_ACM_H
@@ -54,166 +53,167 @@ extern "C" {
 struct ib_acm_client;
 
 /*
- * A path record of InfiniBand. All numbers of more than a byte are in network order.
+ * A path record of InfiniBand. Numbers of more than one byte are in network byte order.
  */
 struct ib_acm_path_record {
     uint64_t service_id;
-    uint8_t dgid[16];              /* the destination's GID */
-    uint8_t sgid[16];              /* the source's GID */
-    uint16_t dlid;                 /* the destination's LID */
-    uint16_t slid;                 /* the source's LID */
+    uint8_t dgid[16];              /* destination GID */
+    uint8_t sgid[16];              /* source GID */
+    uint16_t dlid;                 /* destination LID */
+    uint16_t slid;                 /* source LID */
     uint32_t flow_label_hop_limit; /* bit 31 raw traffic, bits 27 to 8 flow label, bits 7 to 0 hop limit */
     uint8_t traffic_class;
-    uint8_t reversible_numb_path;  /* bit 7: works in both directions; the other bits are for requests */
+    uint8_t reversible_numb_path;  /* bit 7 reversible, bits 6 to 0 number of paths (requests) */
     uint16_t pkey;
-    uint16_t qos_class_sl;         /* bits 15 to 4 class of quality of service, bits 3 to 0 service level */
-    uint8_t mtu;                   /* bits 7 and 6 how it is compared, bits 5 to 0 the MTU's code */
-    uint8_t rate;                  /* the same with the rate's code */
-    uint8_t packet_life_time;      /* the same with the code of the life time */
+    uint16_t qos_class_sl;         /* bits 15 to 4 QoS class, bits 3 to 0 SL */
+    uint8_t mtu;                   /* bits 7 and 6 selector, bits 5 to 0 MTU code */
+    uint8_t rate;                  /* bits 7 and 6 selector, bits 5 to 0 rate code */
+    uint8_t packet_life_time;      /* bits 7 and 6 selector, bits 5 to 0 life time code */
     uint8_t preference;
     uint8_t reserved[6];
 };
 
-/* What the paths of an answer are for; bits of ib_acm_path.flags. */
-#define IB_ACM_PATH_GMP 0x01u                /* connection management */
-#define IB_ACM_PATH_PRIMARY 0x02u            /* the first choice */
-#define IB_ACM_PATH_ALTERNATE 0x04u          /* when the first does not work */
+/* Flags of a path: bits of ib_acm_path.flags. */
+#define IB_ACM_PATH_GMP 0x01u                /* for GMPs: communication management */
+#define IB_ACM_PATH_PRIMARY 0x02u            /* primary path */
+#define IB_ACM_PATH_ALTERNATE 0x04u          /* alternate path */
 #define IB_ACM_PATH_OUTBOUND 0x08u           /* to the destination */
 #define IB_ACM_PATH_INBOUND 0x10u            /* from the destination */
-#define IB_ACM_PATH_INBOUND_REVERSIBLE 0x20u /* from the destination, as the reverse of the one to it */
+#define IB_ACM_PATH_INBOUND_REVERSIBLE 0x20u /* from the destination: the reverse of the outbound path */
 
 /*
- * A path of an answer. Its 72 bytes are those that rdma_set_option() of librdmacm takes as RDMA_OPTION_IB_PATH, any
- * number of them one behind the other.
+ * A path of a result. An array of these structures can be passed to rdma_set_option() of librdmacm as
+ * RDMA_OPTION_IB_PATH.
  */
 struct ib_acm_path {
-    uint32_t flags; /* IB_ACM_PATH_..., in the machine's order */
+    uint32_t flags; /* IB_ACM_PATH_..., in host byte order */
     uint32_t reserved;
     struct ib_acm_path_record record;
 };
 
-/* An endpoint of a service: a port in a partition. All numbers are in the machine's order. */
+/* An endpoint of the service: a port in a partition. Numbers are in host byte order. */
 struct ib_acm_endpoint {
-    uint64_t device_guid; /* the adapter's GUID */
+    uint64_t device_guid; /* GUID of the HCA */
     uint16_t pkey;
     uint8_t port;
-    uint8_t port_count;   /* how many the adapter has */
+    uint8_t port_count;   /* number of ports of the HCA */
     uint32_t reserved;
-    char provider[65];    /* who resolves for it */
+    char provider[65];    /* name of the ACM provider */
 };
 
-/* A name or an address as the service writes it. */
+/* A name or an address as text. */
 struct ib_acm_address {
     char text[65];
 };
 
-/* How paths are looked for: the parameter "flags". */
-#define IB_ACM_NODELAY 0x40000000u  /* only what the service knows already; ENODATA for what it does not */
-#define IB_ACM_QUERY_SA 0x80000000u /* the service asks subnet administration; for ib_acm_resolve_path() */
+/* Flags of a request: the parameter "flags". */
+#define IB_ACM_NODELAY 0x40000000u  /* respond from the cache only; else ENODATA */
+#define IB_ACM_QUERY_SA 0x80000000u /* query the SA; only for ib_acm_resolve_path() */
 
-/* Which counter is which, by its place. A service may have fewer, or more behind them. */
+/* Indices of the counters. A service may have fewer, or further ones behind them. */
 enum ib_acm_counter {
-    IB_ACM_ERRORS,          /* requests that failed */
-    IB_ACM_RESOLVES,        /* requests to resolve */
-    IB_ACM_NO_DATA,         /* requests for what was to be known already and was not */
-    IB_ACM_ADDRESS_QUERIES, /* addresses that others were asked for */
-    IB_ACM_ADDRESS_CACHED,  /* addresses that were known */
-    IB_ACM_ROUTE_QUERIES,   /* routes that subnet administration was asked for */
-    IB_ACM_ROUTE_CACHED     /* routes that were known */
+    IB_ACM_ERRORS,          /* failed requests */
+    IB_ACM_RESOLVES,        /* requests to resolve an address */
+    IB_ACM_NO_DATA,         /* requests with IB_ACM_NODELAY without a cached result */
+    IB_ACM_ADDRESS_QUERIES, /* addresses resolved by queries to peers */
+    IB_ACM_ADDRESS_CACHED,  /* addresses found in the cache */
+    IB_ACM_ROUTE_QUERIES,   /* routes resolved by SA queries */
+    IB_ACM_ROUTE_CACHED     /* routes found in the cache */
 };
 
 /*
- * Connects to a service, in 5 seconds at most, and returns the connection; NULL when that fails.
+ * Connects to a service within 5 seconds. Returns the connection, or NULL on failure.
  *
- * service: the path of a socket when it begins with '/'; otherwise the name or the address of a host, whose TCP port
- * is the one in this machine's /run/ibacm.port, or 6125. NULL finds this machine's service as librdmacm does: at the
- * TCP port in /run/ibacm.port, or else at the socket /run/ibacm.sock.
+ * service: the path of a Unix socket if it starts with '/'; else the name or address of a host, with the TCP port in
+ * /run/ibacm.port of this host, or 6125. NULL selects the service of this host as librdmacm does: the TCP port in
+ * /run/ibacm.port, or else the socket /run/ibacm.sock.
  */
 struct ib_acm_client *ib_acm_connect(const char *service);
 
 /*
- * Connects to a service at a TCP port, which is in the machine's order; the rest is as with ib_acm_connect(). The look-up
- * of a name takes as long as it takes.
+ * Connects to a service at a TCP port (host byte order), like ib_acm_connect(). The resolution of a host name is not
+ * limited in time.
  */
 struct ib_acm_client *ib_acm_connect_tcp(const char *host, uint16_t port);
 
 /*
- * Ends a connection, which no other call may use any longer. What was answered on it stays. Nothing happens for NULL.
+ * Closes a connection. No other call may use it now or later. Results of earlier calls remain valid. NULL is ignored.
  */
 void ib_acm_disconnect(struct ib_acm_client *client);
 
 /*
- * Sets how long answers may take from now on, in milliseconds; 30000 unless set. A service asks others several times, for
- * seconds each. The time starts with a call's turn on the connection. Returns 0, or -1 when there is no connection.
+ * Sets the timeout of responses in milliseconds; the default is 30000. A service may query peers several times, for
+ * seconds each. The time starts when the call has locked the connection. Returns 0, or -1 if client is NULL.
  */
 int ib_acm_set_patience(struct ib_acm_client *client, unsigned int milliseconds);
 
 /*
- * Resolves the name of an endpoint, 1 to 63 bytes of UTF-8, to paths from another.
+ * Resolves the name of an endpoint, 1 to 63 bytes of UTF-8, to paths from a source endpoint.
  *
- * source: NULL leaves the source to the service, which ibacm cannot choose for a name.
- * paths, count: where the paths and their number, 1 or more, are stored. ib_acm_free_paths() gives them back.
+ * source: the name of the source; NULL lets the service choose it, which ibacm does not support for names.
+ * paths, count: receive the paths and their number, at least 1. Free the paths with ib_acm_free_paths().
  * flags: IB_ACM_NODELAY or 0.
- * Returns 0, or -1 when that fails.
+ * Returns 0, or -1 on failure.
  */
 int ib_acm_resolve_name(struct ib_acm_client *client, const char *source, const char *destination,
                         struct ib_acm_path **paths, size_t *count, uint32_t flags);
 
 /*
- * The same for IP addresses of the families AF_INET and AF_INET6, whose ports mean nothing. The addresses are as long as
- * those of their families: struct sockaddr_in and struct sockaddr_in6.
+ * Resolves an IP address, like ib_acm_resolve_name(). The addresses are struct sockaddr_in (AF_INET) or struct
+ * sockaddr_in6 (AF_INET6). Their ports are ignored.
  */
 int ib_acm_resolve_ip(struct ib_acm_client *client, const struct sockaddr *source,
                       const struct sockaddr *destination, struct ib_acm_path **paths,
                       size_t *count, uint32_t flags);
 
 /*
- * Resolves a path between GIDs or LIDs, of which the source's may be zero. The answer, of first choice when there are
- * several, replaces it.
+ * Resolves a path between GIDs or LIDs. The source may be zero. The path is replaced by the result, the primary path if
+ * there are several.
  *
- * flags: IB_ACM_NODELAY, IB_ACM_QUERY_SA, both or 0. With IB_ACM_QUERY_SA the source is one of this machine, and errors
- * come from subnet administration: ENODATA when it has no such path, EINVAL and others as its status happens to read.
- * Returns 0, or -1 when that fails.
+ * flags: IB_ACM_NODELAY, IB_ACM_QUERY_SA, both or 0. With IB_ACM_QUERY_SA the source must belong to this host, and errors
+ * are derived from the status of the SA: ENODATA if it has no such path, EINVAL and others for other values.
+ * Returns 0, or -1 on failure.
  */
 int ib_acm_resolve_path(struct ib_acm_client *client, struct ib_acm_path_record *path,
                         uint32_t flags);
 
-/* Gives paths back. Nothing happens for NULL. */
+/* Frees paths. NULL is ignored. */
 void ib_acm_free_paths(struct ib_acm_path *paths);
 
 /*
  * Reads counters.
  *
- * index: 0 for those of the whole service, 1 to 255 for those of an endpoint.
- * counters, count: where the counters, in the machine's order, and their number are stored. ib_acm_free_perf() gives them
- * back; enum ib_acm_counter says which is which.
- * Returns 0, or -1 when that fails.
+ * index: 0 for the counters of the service, 1 to 255 for those of an endpoint.
+ * counters, count: receive the counters, in host byte order, and their number. enum ib_acm_counter has their indices.
+ * Free the counters with ib_acm_free_perf().
+ * Returns 0, or -1 on failure.
  */
 int ib_acm_query_perf(struct ib_acm_client *client, unsigned int index, uint64_t **counters,
                       size_t *count);
 
-/* Gives counters back. Nothing happens for NULL. */
+/* Frees counters. NULL is ignored. */
 void ib_acm_free_perf(uint64_t *counters);
 
 /*
- * Asks for an endpoint of the service.
+ * Queries an endpoint of the service.
  *
- * port: 0 for endpoints of all ports, or the number of those that are counted.
- * index: which one, from 1 to 255; EINVAL when there are not so many.
- * endpoint: where it is stored.
- * addresses, count: where its names and addresses and their number are stored. ib_acm_free_addresses() gives them back.
- * Returns 0, or -1 when that fails.
+ * port: 0 to count the endpoints of all ports, or the port number whose endpoints are counted.
+ * index: the index of the endpoint, 1 to 255; EINVAL if it does not exist.
+ * endpoint: receives the endpoint.
+ * addresses, count: receive the names and addresses of the endpoint and their number. Free them with
+ * ib_acm_free_addresses().
+ * Returns 0, or -1 on failure.
  */
 int ib_acm_query_endpoint(struct ib_acm_client *client, unsigned int port, unsigned int index,
                           struct ib_acm_endpoint *endpoint, struct ib_acm_address **addresses,
                           size_t *count);
 
-/* Gives names and addresses back. Nothing happens for NULL. */
+/* Frees names and addresses. NULL is ignored. */
 void ib_acm_free_addresses(struct ib_acm_address *addresses);
 
 /*
- * Returns what failed last in the calling thread, for people; an empty text when nothing has. It is never NULL, and is
- * there until the next call that fails in this thread.
+ * Returns a description of the last error in the calling thread; an empty string if there was none, never NULL. It is
+ * valid until the next failed call in this thread.
  */
 const char *ib_acm_error_string(void);
 

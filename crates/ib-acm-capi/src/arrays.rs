@@ -1,37 +1,37 @@
-//! What C programs get and give back: arrays of the C library.
+//! Result arrays in memory of the C library.
 
 use crate::error::Failure;
 
-/// Where an array and the number of its elements are stored.
+/// The output parameters for an array and the number of its elements.
 pub(crate) struct Out<T> {
     array: *mut *mut T,
     count: *mut usize,
 }
 
 impl<T: Copy> Out<T> {
-    /// Returns the places, of which neither may be null.
+    /// Creates the pair of output parameters; fails if one is null.
     pub(crate) fn new(array: *mut *mut T, count: *mut usize) -> Result<Self, Failure> {
         if array.is_null() || count.is_null() {
-            return Err(Failure::argument("the place for the answer or for its count: NULL"));
+            return Err(Failure::argument("the pointer for the result or for its count is NULL"));
         }
         Ok(Self { array, count })
     }
 
-    /// Copies elements to memory of the C library and stores where it is.
+    /// Copies elements to memory from `malloc`, and stores its address and the count.
     ///
     /// # Safety
-    /// Both places can be written. The elements need no more alignment than `malloc` gives.
+    /// Both output parameters are writable. The alignment of `T` is at most that of `malloc`.
     pub(crate) unsafe fn store(self, elements: &[T]) -> Result<(), Failure> {
-        // A pointer to nothing is one, too, so that every answer is freed alike.
+        // An empty array is allocated, too, so that all results are freed in the same way.
         let size = size_of_val(elements).max(1);
-        // SAFETY: any size may be asked for.
+        // SAFETY: `malloc` accepts all sizes.
         let array = unsafe { libc::malloc(size) }.cast::<T>();
         if array.is_null() {
             return Err(Failure::memory());
         }
-        // SAFETY: the memory is new, has room for all elements, and is aligned for them as the caller promises.
+        // SAFETY: the memory is new and large enough, and the caller promises its alignment.
         unsafe { array.copy_from_nonoverlapping(elements.as_ptr(), elements.len()) };
-        // SAFETY: the caller promises that both can be written.
+        // SAFETY: the caller promises that both are writable.
         unsafe {
             self.array.write(array);
             self.count.write(elements.len());
@@ -40,10 +40,10 @@ impl<T: Copy> Out<T> {
     }
 }
 
-/// Gives an array back.
+/// Frees an array.
 ///
 /// # Safety
-/// The pointer is null or one that [`Out::store`] has stored, and it is used no more.
+/// The pointer is null or was stored by [`Out::store`], and is not used afterwards.
 pub(crate) unsafe fn free<T>(array: *mut T) {
     // SAFETY: it came from `malloc`, and the caller promises that this is its last use.
     unsafe { libc::free(array.cast()) };

@@ -1,4 +1,4 @@
-//! What the service tells of its endpoints.
+//! Queries of the endpoints of the service.
 
 use std::num::NonZeroU8;
 
@@ -10,39 +10,39 @@ use crate::ClientHandle;
 use crate::arrays::{Out, free};
 use crate::error::{Failure, guarded, status};
 
-/// The room for a text with the zero behind it.
+/// The size of a text with its terminating zero in bytes.
 const TEXT: usize = 65;
 
 /// An endpoint: `struct ib_acm_endpoint`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Endpoint {
-    /// The GUID of the adapter, in the machine's order as all numbers here.
+    /// The GUID of the HCA. All numbers are in host byte order.
     pub device_guid: u64,
-    /// The partition.
+    /// The P_Key.
     pub pkey: u16,
-    /// The number of the port.
+    /// The port number.
     pub port: u8,
-    /// How many ports the adapter has.
+    /// The number of ports of the HCA.
     pub port_count: u8,
     /// Zero.
     pub reserved: u32,
-    /// Who resolves for it.
+    /// The name of the ACM provider.
     pub provider: [c_char; TEXT],
 }
 
-/// A name or an address as the service writes it: `struct ib_acm_address`.
+/// A name or an address as text: `struct ib_acm_address`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Text {
-    /// The text, and zeros behind it.
+    /// The text, padded with zeros.
     pub text: [c_char; TEXT],
 }
 
-/// Asks for an endpoint, as `ib_acm_query_endpoint` in the header says.
+/// Queries an endpoint; see `ib_acm_query_endpoint` in the header.
 ///
 /// # Safety
-/// The handle is null or one of a connection that has not been ended; the other pointers are null or can be written.
+/// The handle is null or an open connection. Other pointers are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_query_endpoint(
     handle: *mut ClientHandle,
@@ -55,11 +55,11 @@ pub unsafe extern "C" fn ib_acm_query_endpoint(
     status(guarded(|| {
         let out = Out::new(addresses, count)?;
         if endpoint.is_null() {
-            return Err(Failure::argument("the place for the endpoint: NULL"));
+            return Err(Failure::argument("the pointer for the endpoint is NULL"));
         }
         let number = |number: c_uint, what: &str| {
             let small = u8::try_from(number);
-            small.map_err(|_| Failure::argument(format!("{what} {number}: expected 255 at most")))
+            small.map_err(|_| Failure::argument(format!("{what} {number}: expected at most 255")))
         };
         let port = number(port, "port")?;
         let index = NonZeroU8::new(number(index, "endpoint")?);
@@ -67,13 +67,13 @@ pub unsafe extern "C" fn ib_acm_query_endpoint(
         let ask = |client: &mut ib_acm::client::Client| {
             client.endpoint(index, port)?.ok_or(ClientError::Refused(ClientStatus::EINVAL))
         };
-        // SAFETY: the caller promises a connection or null.
+        // SAFETY: the caller promises an open connection or null.
         let found = unsafe { ClientHandle::with(handle, ask) }?;
         let EndpointDescription {
             device_guid, port, port_count, p_key, provider, addresses, ..
         } = found;
         let texts = addresses.iter().map(|text| Text { text: text_of(text) });
-        // SAFETY: the caller promises that both can be written; bytes need no alignment.
+        // SAFETY: the caller promises that both are writable; bytes need no alignment.
         unsafe { out.store(&texts.collect::<Vec<_>>()) }?;
         let told = Endpoint {
             device_guid: device_guid.0,
@@ -83,27 +83,27 @@ pub unsafe extern "C" fn ib_acm_query_endpoint(
             reserved: 0,
             provider: text_of(&provider),
         };
-        // SAFETY: the caller promises that what is not null can be written.
+        // SAFETY: the caller promises that the pointer is writable.
         unsafe { endpoint.write_unaligned(told) };
         Ok(())
     }))
 }
 
-/// Gives names and addresses back, as `ib_acm_free_addresses` in the header says.
+/// Frees names and addresses; see `ib_acm_free_addresses` in the header.
 ///
 /// # Safety
-/// The pointer is null or one of [`ib_acm_query_endpoint`], and it is used no more.
+/// The pointer is null or from [`ib_acm_query_endpoint`], and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_free_addresses(addresses: *mut Text) {
     // SAFETY: the caller promises the same.
     unsafe { free(addresses) };
 }
 
-/// Returns a text with a zero behind it. The protocol has room for 64 bytes.
+/// Returns a text with a terminating zero, truncated to 64 bytes as in the protocol.
 fn text_of(text: &str) -> [c_char; TEXT] {
     let mut all = [0; TEXT];
-    for (place, &byte) in all[..TEXT - 1].iter_mut().zip(text.as_bytes()) {
-        *place = byte as c_char;
+    for (slot, &byte) in all[..TEXT - 1].iter_mut().zip(text.as_bytes()) {
+        *slot = byte as c_char;
     }
     all
 }

@@ -1,4 +1,4 @@
-//! `errno`, and the text of what failed last.
+//! `errno`, and the text of the last error.
 
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -13,7 +13,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Why a call failed.
+/// An error of a call: `errno` and its text.
 #[derive(Debug)]
 pub(crate) struct Failure {
     number: c_int,
@@ -21,14 +21,14 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Returns that an argument is none that can be.
+    /// Returns the error of an invalid argument.
     pub(crate) fn argument(text: impl Into<String>) -> Self {
         Self { number: libc::EINVAL, text: text.into() }
     }
 
-    /// Returns that there is no memory.
+    /// Returns the error of a failed allocation.
     pub(crate) fn memory() -> Self {
-        Self { number: libc::ENOMEM, text: "there is no memory for the answer".into() }
+        Self { number: libc::ENOMEM, text: "out of memory for the result".into() }
     }
 }
 
@@ -39,7 +39,8 @@ impl From<ClientError> for Failure {
             ClientError::Connect { error, .. } => {
                 error.raw_os_error().unwrap_or_else(|| of_kind(error.kind()))
             }
-            // A service that takes no requests; `ETIMEDOUT` would promise a connection of further use.
+            // The service accepts no requests. `ETIMEDOUT` would mean that the connection is still
+            // usable.
             ClientError::Broken { error, .. } => error.raw_os_error().unwrap_or(libc::EPIPE),
             other => of_kind(other.kind()),
         };
@@ -64,33 +65,33 @@ fn of_kind(kind: io::ErrorKind) -> c_int {
         io::ErrorKind::ConnectionReset => libc::ECONNRESET,
         io::ErrorKind::InvalidData => libc::EPROTO,
         io::ErrorKind::InvalidInput => libc::EINVAL,
-        // Such as of a host's name that nobody knows.
+        // For example an unknown host name.
         _ => libc::EHOSTUNREACH,
     }
 }
 
-/// Does the work of a call. Returns `None`, with `errno` and the text set, when it fails or panics.
+/// Runs the body of a call. Returns `None`, and sets `errno` and the text, if it fails or panics.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Option<T> {
-    let panicked = || Failure { number: libc::EIO, text: "the library has failed".into() };
-    // A panic could leave no more than a connection half done, and what comes on it is checked anyway.
+    let panicked = || Failure { number: libc::EIO, text: "internal error in the library".into() };
+    // After a panic only a connection may be inconsistent. Its input is validated anyway.
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()));
     result
         .map_err(|Failure { number, text }| {
             let text = CString::new(text).unwrap_or_default();
-            // A thread that ends has no texts any longer.
+            // The thread-local text is not available while the thread exits.
             let _ = LAST.try_with(|last| *last.borrow_mut() = text);
-            // SAFETY: the address is that of the thread's own variable, which is always there.
+            // SAFETY: the pointer refers to the `errno` of the thread, which is always valid.
             unsafe { *libc::__errno_location() = number };
         })
         .ok()
 }
 
-/// Returns what a call that says no more than whether it worked returns.
+/// Returns the C result of a call: 0, or -1 if it failed.
 pub(crate) fn status(done: Option<()>) -> c_int {
     if done.is_some() { 0 } else { -1 }
 }
 
-/// Returns what failed last in the calling thread, as `ib_acm_error_string` in the header says.
+/// Returns the text of the last error of the thread; see `ib_acm_error_string` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn ib_acm_error_string() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())

@@ -1,4 +1,8 @@
-//! The C interface to the client of ACM's service: `libibfabric_acm.so`, with `include/ibfabric_acm.h`.
+//! C interface of the ACM client: `libibfabric_acm.so`, with the header `include/ibfabric_acm.h`.
+//!
+//! C programs resolve names and addresses to path records, and read counters and endpoints of the
+//! ACM service. All calls block. Calls on one connection are serialized. Panics do not reach the
+//! program.
 //!
 //! ```c
 //! struct ib_acm_client *client = ib_acm_connect(NULL);
@@ -11,20 +15,19 @@
 //! ib_acm_disconnect(client);
 //! ```
 //!
-//! What the functions do is said in the header. Here, from the top down:
+//! The header documents the functions.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | `resolve` | names, addresses and paths resolved |
 //! | `perf` | counters |
-//! | `endpoint` | what the service tells of its endpoints |
-//! | `handle` | connections, and whose turn it is on them |
-//! | `arguments` | what C programs pass, made into what it means |
-//! | `arrays` | what C programs get and give back |
-//! | `error` | `errno`, and the text of what failed last |
+//! | `endpoint` | queries of endpoints |
+//! | `handle` | connections, and their mutual exclusion |
+//! | `arguments` | conversion of arguments |
+//! | `arrays` | result arrays in memory of the C library |
+//! | `error` | `errno`, and the text of the last error |
 //!
-//! All calls wait for their answers; those on one connection wait for each other. No panic reaches the program. It is
-//! for Linux; elsewhere the crate is empty.
+//! The crate is empty on systems other than Linux.
 
 #![cfg(target_os = "linux")]
 

@@ -1,4 +1,4 @@
-//! Counters.
+//! Queries of counters.
 
 use std::num::NonZeroU8;
 
@@ -9,10 +9,10 @@ use crate::ClientHandle;
 use crate::arrays::{Out, free};
 use crate::error::{Failure, guarded, status};
 
-/// Reads counters, as `ib_acm_query_perf` in the header says.
+/// Queries counters; see `ib_acm_query_perf` in the header.
 ///
 /// # Safety
-/// The handle is null or one of a connection that has not been ended; the other pointers are null or can be written.
+/// The handle is null or an open connection. Other pointers are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_query_perf(
     handle: *mut ClientHandle,
@@ -23,19 +23,20 @@ pub unsafe extern "C" fn ib_acm_query_perf(
     status(guarded(|| {
         let out = Out::new(counters, count)?;
         let number = u8::try_from(index);
-        let number = number.map_err(|_| Failure::argument(format!("endpoint {index} of 255")))?;
+        let number = number
+            .map_err(|_| Failure::argument(format!("endpoint {index}: expected at most 255")))?;
         let of = NonZeroU8::new(number).map_or(CounterScope::Service, CounterScope::Endpoint);
-        // SAFETY: the caller promises a connection or null.
+        // SAFETY: the caller promises an open connection or null.
         let counters = unsafe { ClientHandle::with(handle, |client| client.perf(&of)) }?;
-        // SAFETY: the caller promises that what is not null can be written.
+        // SAFETY: the caller promises that both pointers are writable.
         unsafe { out.store(&counters.0) }
     }))
 }
 
-/// Gives counters back, as `ib_acm_free_perf` in the header says.
+/// Frees counters; see `ib_acm_free_perf` in the header.
 ///
 /// # Safety
-/// The pointer is null or one of [`ib_acm_query_perf`], and it is used no more.
+/// The pointer is null or from [`ib_acm_query_perf`], and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_free_perf(counters: *mut u64) {
     // SAFETY: the caller promises the same.

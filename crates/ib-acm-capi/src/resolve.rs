@@ -1,4 +1,4 @@
-//! Names, addresses and paths resolved.
+//! Resolution of names, addresses and paths.
 
 use ib_acm::Address;
 use ib_acm::client::{Client, Resolved, ResolvedPath};
@@ -6,36 +6,37 @@ use ib_wire::mad::sa::PathRecord;
 use libc::{c_char, c_int, sockaddr};
 
 use crate::ClientHandle;
-use crate::arguments::{ip, name, needed, options};
+use crate::arguments::{ip, name, options, required};
 use crate::arrays::{Out, free};
 use crate::error::{Failure, guarded, status};
 
-/// A path record as it is on the wire: `struct ib_acm_path_record`.
+/// An encoded path record: `struct ib_acm_path_record`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub struct PathRecordBytes(pub [u8; PathRecord::LENGTH]);
 
-/// A path of an answer: `struct ib_acm_path`.
+/// A path of a result: `struct ib_acm_path`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Path {
-    /// What it is for.
+    /// The flags: `IB_ACM_PATH_…`.
     pub flags: u32,
     /// Zero.
     pub reserved: u32,
-    /// The path.
+    /// The path record.
     pub record: PathRecordBytes,
 }
 
-/// What arguments are called.
+/// The name of the argument `source` in errors.
 const SOURCE: &str = "the source";
+/// The name of the argument `destination` in errors.
 const DESTINATION: &str = "the destination";
 
-/// Resolves names, as `ib_acm_resolve_name` in the header says.
+/// Resolves a name; see `ib_acm_resolve_name` in the header.
 ///
 /// # Safety
-/// The handle is null or one of a connection that has not been ended; texts are null or end with a zero; the other
-/// pointers are null or can be written.
+/// The handle is null or an open connection. Strings are null or end with a zero byte. Other
+/// pointers are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_resolve_name(
     handle: *mut ClientHandle,
@@ -45,17 +46,18 @@ pub unsafe extern "C" fn ib_acm_resolve_name(
     count: *mut usize,
     flags: u32,
 ) -> c_int {
-    // SAFETY: the caller promises texts or null.
+    // SAFETY: the caller promises strings or null.
     let ends = || unsafe { Ok((name(source, SOURCE)?, name(destination, DESTINATION)?)) };
-    // SAFETY: the caller promises a connection or null, and places that are null or can be written.
-    unsafe { resolve(handle, ends, flags, (paths, count)) }
+    // SAFETY: the caller promises an open connection or null, and pointers that are null or
+    // writable.
+    unsafe { resolve(handle, ends, flags, paths, count) }
 }
 
-/// Resolves IP addresses, as `ib_acm_resolve_ip` in the header says.
+/// Resolves an IP address; see `ib_acm_resolve_ip` in the header.
 ///
 /// # Safety
-/// The handle is null or one of a connection that has not been ended; addresses are null or as long as their families
-/// say; the other pointers are null or can be written.
+/// The handle is null or an open connection. Addresses are null or have the size of their family.
+/// Other pointers are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_resolve_ip(
     handle: *mut ClientHandle,
@@ -67,14 +69,15 @@ pub unsafe extern "C" fn ib_acm_resolve_ip(
 ) -> c_int {
     // SAFETY: the caller promises addresses or null.
     let ends = || unsafe { Ok((ip(source, SOURCE)?, ip(destination, DESTINATION)?)) };
-    // SAFETY: the caller promises a connection or null, and places that are null or can be written.
-    unsafe { resolve(handle, ends, flags, (paths, count)) }
+    // SAFETY: the caller promises an open connection or null, and pointers that are null or
+    // writable.
+    unsafe { resolve(handle, ends, flags, paths, count) }
 }
 
-/// Resolves a path, as `ib_acm_resolve_path` in the header says.
+/// Resolves a path; see `ib_acm_resolve_path` in the header.
 ///
 /// # Safety
-/// The handle is null or one of a connection that has not been ended; the path is null or can be read and written.
+/// The handle is null or an open connection. The path is null or readable and writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_resolve_path(
     handle: *mut ClientHandle,
@@ -83,54 +86,57 @@ pub unsafe extern "C" fn ib_acm_resolve_path(
 ) -> c_int {
     status(guarded(|| {
         if path.is_null() {
-            return Err(Failure::argument("the path: NULL"));
+            return Err(Failure::argument("the path is NULL"));
         }
         let options = options(flags)?;
-        // SAFETY: the caller promises that what is not null can be read; nothing is asked of its alignment.
-        let wanted = PathRecord::parse(&unsafe { path.read_unaligned() }.0);
-        // SAFETY: the caller promises a connection or null.
-        let resolved =
-            unsafe { ClientHandle::with(handle, |client| client.resolve_path(&wanted, options)) }?;
-        // SAFETY: the caller promises that what is not null can be written.
+        // SAFETY: the caller promises that the path is readable; the unaligned read requires no
+        // alignment.
+        let requested = PathRecord::parse(&unsafe { path.read_unaligned() }.0);
+        // SAFETY: the caller promises an open connection or null.
+        let resolved = unsafe {
+            ClientHandle::with(handle, |client| client.resolve_path(&requested, options))
+        }?;
+        // SAFETY: the caller promises that the path is writable.
         unsafe { path.write_unaligned(PathRecordBytes(resolved.path.to_bytes())) };
         Ok(())
     }))
 }
 
-/// Gives paths back, as `ib_acm_free_paths` in the header says.
+/// Frees paths; see `ib_acm_free_paths` in the header.
 ///
 /// # Safety
-/// The pointer is null or one of a function that resolves, and it is used no more.
+/// The pointer is null or the result of a resolution, and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_free_paths(paths: *mut Path) {
     // SAFETY: the caller promises the same.
     unsafe { free(paths) };
 }
 
-/// Resolves an address.
+/// Resolves an address to paths.
 ///
 /// # Safety
-/// The handle is null or one of a connection that has not been ended; the places are null or can be written.
+/// The handle is null or an open connection. The output parameters are null or writable.
 unsafe fn resolve(
     handle: *mut ClientHandle,
     ends: impl FnOnce() -> Result<(Option<Address>, Option<Address>), Failure>,
     flags: u32,
-    (paths, count): (*mut *mut Path, *mut usize),
+    paths: *mut *mut Path,
+    count: *mut usize,
 ) -> c_int {
     status(guarded(|| {
         let out = Out::new(paths, count)?;
         let (source, destination) = ends()?;
-        let destination = needed(destination, DESTINATION)?;
+        let destination = required(destination, DESTINATION)?;
         let options = options(flags)?;
         let ask = |client: &mut Client| client.resolve(source.as_ref(), &destination, options);
-        // SAFETY: the caller promises a connection or null.
+        // SAFETY: the caller promises an open connection or null.
         let Resolved { paths, .. } = unsafe { ClientHandle::with(handle, ask) }?;
         let path = |path: &ResolvedPath| Path {
             flags: path.flags.0,
             reserved: 0,
             record: PathRecordBytes(path.record.to_bytes()),
         };
-        // SAFETY: the caller promises that both can be written; paths need an alignment of 8.
+        // SAFETY: the caller promises that both are writable; paths need an alignment of 8.
         unsafe { out.store(&paths.iter().map(path).collect::<Vec<_>>()) }
     }))
 }

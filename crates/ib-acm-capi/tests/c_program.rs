@@ -1,4 +1,4 @@
-//! A program in C uses everything that the library has, against a server with prepared answers.
+//! A C program calls all functions of the library, with a server of predefined responses.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -13,33 +13,34 @@ use std::time::Duration;
 use ib_types::{Gid, PKey};
 use ib_wire::acm::{
     ByteOrder, ClientHeader, ClientOpcode, ClientStatus, EndpointInfo, Entry, EntryFlags,
-    EntryType, HEADER, MOST, Resolve,
+    EntryType, HEADER_LENGTH, MAX_LENGTH, Resolve,
 };
 use ib_wire::mad::sa::PathRecord;
 use ibfabric_acm::{Endpoint, PathRecordBytes, Text};
 
-/// Returns a file of this crate.
+/// Returns the path of a file of this crate.
 fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Returns the library, which cargo builds beside the tests.
+/// Returns the path of the library, which cargo builds in the directory of the tests.
 fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a path");
-    let directory = test.parent().expect("in a directory").to_owned();
+    let test = std::env::current_exe().expect("the path of the test is known");
+    let directory = test.parent().expect("the test is in a directory").to_owned();
     let library = directory.join("libibfabric_acm.so");
     assert!(library.exists(), "{} is not built", library.display());
     library
 }
 
-/// Installs the library: programs are linked with one name of it, and look for the other one when they start.
+/// Installs the library with both names: the linker uses the first one, the dynamic loader the
+/// soname.
 fn install(directory: &Path) {
     for name in ["libibfabric_acm.so", "libibfabric_acm.so.0"] {
-        std::os::unix::fs::symlink(library(), directory.join(name)).expect("a link");
+        std::os::unix::fs::symlink(library(), directory.join(name)).expect("create a symlink");
     }
 }
 
-/// Returns how the library's structures lie in memory, as words for the compiler.
+/// Returns the layouts of the library's structures as options of the C compiler.
 fn layouts() -> Vec<String> {
     let layouts = [
         ("ENDPOINT", size_of::<Endpoint>()),
@@ -55,27 +56,27 @@ fn layouts() -> Vec<String> {
     layouts.into_iter().map(|(what, number)| format!("-DLAYOUT_{what}={number}")).collect()
 }
 
-/// Returns whether there is a compiler; says so when there is none.
+/// Returns true if a compiler is installed; else prints that the test is skipped.
 fn has(compiler: &str) -> bool {
     let found = Command::new(compiler).arg("--version").output().is_ok();
     if !found {
-        eprintln!("skipped: there is no {compiler} (Debian: gcc, g++)");
+        eprintln!("skipped: {compiler} is not installed (Debian: gcc, g++)");
     }
     found
 }
 
 fn run(command: &mut Command) {
-    let output = command.output().expect("it starts");
+    let output = command.output().expect("start the program");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
 }
 
 #[test]
-fn a_program_in_c_uses_everything() {
+fn c_program_calls_all_functions() {
     if !has("cc") {
         return;
     }
-    let temporary = tempfile::tempdir().expect("a directory");
+    let temporary = tempfile::tempdir().expect("create a directory");
     let (program, socket) = (temporary.path().join("client"), temporary.path().join("acm.sock"));
     let libraries = temporary.path();
     install(libraries);
@@ -90,15 +91,15 @@ fn a_program_in_c_uses_everything() {
         .arg("-L")
         .arg(libraries)
         .arg("-libfabric_acm"));
-    // The name is written into the program, so that another interface is not taken for this one.
-    let linked = std::fs::read(&program).expect("a program");
+    // The program contains the soname, so that it cannot be loaded with another interface version.
+    let linked = std::fs::read(&program).expect("read the program");
     assert!(linked.windows(21).any(|text| text == b"libibfabric_acm.so.0\0"));
-    let unix = UnixListener::bind(&socket).expect("a socket");
-    let tcp = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    let port = tcp.local_addr().expect("it is bound").port();
-    // They end with the process.
-    thread::spawn(move || unix.incoming().for_each(|stream| serve(stream.expect("a client"))));
-    thread::spawn(move || tcp.incoming().for_each(|stream| serve(stream.expect("a client"))));
+    let unix = UnixListener::bind(&socket).expect("bind the socket");
+    let tcp = TcpListener::bind(("127.0.0.1", 0)).expect("bind a port");
+    let port = tcp.local_addr().expect("the listener is bound").port();
+    // The threads end with the process.
+    thread::spawn(move || unix.incoming().for_each(|stream| serve(stream.expect("accept"))));
+    thread::spawn(move || tcp.incoming().for_each(|stream| serve(stream.expect("accept"))));
     run(Command::new(&program)
         .arg(&socket)
         .arg(port.to_string())
@@ -106,7 +107,7 @@ fn a_program_in_c_uses_everything() {
 }
 
 #[test]
-fn the_header_is_cxx_as_well() {
+fn header_is_valid_cpp() {
     if !has("c++") {
         return;
     }
@@ -115,16 +116,18 @@ fn the_header_is_cxx_as_well() {
         .arg(file("include/ibfabric_acm.h")));
 }
 
-/// Answers as ibacm takes requests: what one call brings is one.
+/// Serves a client. Like ibacm, it expects one request per `read`.
 fn serve(mut stream: impl Read + Write) {
-    let mut buffer = [0; MOST];
+    let mut buffer = [0; MAX_LENGTH];
     while let Ok(read @ 1..) = stream.read(&mut buffer) {
         let request = &buffer[..read];
-        let header = ClientHeader::parse(request.first_chunk().expect("a header"));
-        let (length, order) = header.length().expect("a length");
-        assert_eq!(length, read, "one call brings one request");
+        let header = ClientHeader::parse(request.first_chunk().expect("the request has a header"));
+        let (length, order) = header.length().expect("the length is valid");
+        assert_eq!(length, read, "a `read` returns one request");
         let answered = match header.opcode {
-            ClientOpcode::RESOLVE => resolve(&Resolve::parse(header, &request[HEADER..], order)),
+            ClientOpcode::RESOLVE => {
+                resolve(&Resolve::parse(header, &request[HEADER_LENGTH..], order))
+            }
             ClientOpcode::PERF_QUERY if header.src_index == 0 => Some((ClientStatus::SUCCESS, {
                 (1..=7_u64).flat_map(u64::to_be_bytes).collect::<Vec<u8>>()
             })),
@@ -140,8 +143,8 @@ fn serve(mut stream: impl Read + Write) {
             continue;
         }
         let mut answer = ClientHeader { status, src_out: (data.len() / 8) as u8, ..header };
-        answer.set_length(HEADER + data.len(), ByteOrder::of(header.opcode));
-        stream.write_all(&[&answer.to_bytes()[..], &data].concat()).expect("the client is there");
+        answer.set_length(HEADER_LENGTH + data.len(), ByteOrder::of(header.opcode));
+        stream.write_all(&[&answer.to_bytes()[..], &data].concat()).expect("send the response");
         if request.windows(8).any(|text| text == b"farewell") {
             return;
         }
@@ -166,12 +169,12 @@ fn endpoint() -> Vec<u8> {
     [&info.to_bytes()[..], &padded("node7"), &padded("10.0.0.7")].concat()
 }
 
-/// No status of the protocol: nothing is answered.
+/// Status without a meaning in the protocol: no response is sent.
 const SILENCE: ClientStatus = ClientStatus(255);
 
-/// Returns the answer that the destination wants; `None` to end the connection.
+/// Returns the response that the destination name selects; `None` to close the connection.
 fn resolve(request: &Resolve) -> Option<(ClientStatus, Vec<u8>)> {
-    let destination = request.entries.last().expect("a destination");
+    let destination = request.entries.last().expect("the request has a destination");
     let name = String::from_utf8_lossy(destination.name_bytes());
     let mut status = ClientStatus::SUCCESS;
     let lids = match destination.kind {
@@ -188,8 +191,8 @@ fn resolve(request: &Resolve) -> Option<(ClientStatus, Vec<u8>)> {
                 vec![7, 8]
             }
             name => {
-                let number = name.strip_prefix("status").expect("a name that is asked for");
-                status = ClientStatus(number.parse().expect("a number"));
+                let number = name.strip_prefix("status").expect("the name is one of the test");
+                status = ClientStatus(number.parse().expect("a status number follows"));
                 vec![]
             }
         },

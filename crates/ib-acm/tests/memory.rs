@@ -6,7 +6,7 @@ use ib_acm::port::PortId;
 use ib_acm::{Action, Address, Arrived, ClientId, Service, ServiceConfig};
 use ib_link::{Incoming, Route};
 use ib_types::{Gid, Guid, Instant, PKey, Qpn};
-use ib_wire::acm::{ByteOrder, ClientHeader, ClientStatus, EntryFlags, HEADER, Resolve};
+use ib_wire::acm::{ByteOrder, ClientHeader, ClientStatus, EntryFlags, HEADER_LENGTH, Resolve};
 use ib_wire::mad::acm::AcmMessage;
 use ib_wire::mad::sa::PathRecord;
 use ib_wire::mad::{Attribute as _, MadStatus, Method, MgmtClass, TransactionId};
@@ -59,7 +59,7 @@ fn resolve(service: &mut Service, now: Instant, address: &Address, dlid: u16) {
     let mut bytes = Vec::new();
     Resolve::request([0; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
     let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
-    let message = (&header, &bytes[HEADER..], ByteOrder::NATIVE);
+    let message = (&header, &bytes[HEADER_LENGTH..], ByteOrder::NATIVE);
     assert!(!service.request(now, ClientId(1), message, &mut Vec::new()), "its route is not known");
     while let Some(action) = service.poll_action(now, PORT) {
         let Action::Mad(asked) = action else { continue };

@@ -1,4 +1,4 @@
-//! The connection manager: dispatches messages, timers and calls.
+//! [`Cm`]: dispatches messages, timers and calls.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::timers::{Deadlines, Key, Timer};
 mod active;
 mod disconnect;
 mod passive;
-mod refuse;
+mod reject;
 mod sidr;
 
 /// Connection manager of one HCA.
@@ -51,7 +51,7 @@ pub struct Cm {
 
 /// Maximum number of responses queued for [`Cm::poll_transmit`], and of events for [`Cm::poll_event`], beyond one per
 /// connection. Above it, messages of peers are dropped.
-const MOST_WAITING: usize = 1_024;
+const MAX_QUEUED: usize = 1_024;
 
 impl Cm {
     /// Creates a CM without connections.
@@ -83,8 +83,8 @@ impl Cm {
         self.listeners.add(service, false)
     }
 
-    /// Listens on a port of `rdma_cm`, whose requests have private data that starts with a [`CmaHeader`](crate::CmaHeader). Requests
-    /// with an invalid header are rejected.
+    /// Listens on an `rdma_cm` port. The private data of its requests starts with a
+    /// [`CmaHeader`](crate::CmaHeader). Requests with an invalid header are rejected.
     ///
     /// # Errors
     /// Fails with [`CmError::ServiceInUse`] if the service has a listener.
@@ -148,11 +148,11 @@ impl Cm {
         while let Some((key, timer)) = self.deadlines.take_due(now) {
             match key {
                 Key::Connection(id) => match timer {
-                    Timer::Response => self.handle_silence(now, id),
-                    Timer::Consumer => self.handle_silent_consumer(now, id),
-                    Timer::TimeWait => self.forget(id),
+                    Timer::Response => self.handle_response_timeout(now, id),
+                    Timer::Consumer => self.handle_consumer_timeout(now, id),
+                    Timer::TimeWait => self.remove_connection(id),
                 },
-                Key::SidrSent(id) => self.handle_sidr_silence(now, id),
+                Key::SidrSent(id) => self.handle_sidr_timeout(now, id),
                 Key::SidrReceived(id) => self.handle_sidr_timer(now, id, timer),
             }
         }
@@ -188,9 +188,9 @@ impl Cm {
         self.connections.len()
     }
 
-    /// Returns the number of SIDR requests in the tables, own ones and those of peers.
+    /// Returns the number of SIDR requests, own ones and those of peers.
     #[must_use]
-    pub fn questions(&self) -> usize {
+    pub fn sidr_requests(&self) -> usize {
         self.sidr.len()
     }
 
@@ -237,7 +237,7 @@ impl Cm {
     /// Sends a message that needs a response, and starts its timer.
     fn send_awaiting(&mut self, now: Instant, id: ConnectionId, mad: Mad) {
         let connection = self.get_mut(id);
-        connection.left = connection.retries;
+        connection.retries_left = connection.retries;
         connection.is_extended = false;
         connection.last = Some(mad);
         let (route, interval) = (connection.route, connection.interval);
@@ -246,14 +246,14 @@ impl Cm {
     }
 
     /// Sends a message and keeps it for retransmission.
-    fn send_remembered(&mut self, id: ConnectionId, mad: Mad) {
+    fn send_cached(&mut self, id: ConnectionId, mad: Mad) {
         let connection = self.get_mut(id);
         connection.last = Some(mad);
         let route = connection.route;
         self.send(route, mad);
     }
 
-    /// Retransmits the last message, because the message that it answers was repeated.
+    /// Retransmits the last message, because the peer has repeated its request.
     fn repeat(&mut self, id: ConnectionId) {
         let connection = self.get_mut(id);
         if let Some(mad) = connection.last {
@@ -268,15 +268,15 @@ impl Cm {
 
     /// Sends a response, unless too many are queued. The peer will repeat its request.
     fn reply(&mut self, route: Route, mad: Mad) {
-        if self.outgoing.len() < self.config.max_connections.saturating_add(MOST_WAITING) {
+        if self.outgoing.len() < self.config.max_connections.saturating_add(MAX_QUEUED) {
             self.send(route, mad);
         } else {
             self.counters.overflowed += 1;
         }
     }
 
-    /// Answers a peer without a connection, within the limit per second.
-    fn reply_to_anybody(&mut self, route: Route, mad: Mad) {
+    /// Sends a response to a peer without a connection, within the limit per second.
+    fn reply_rate_limited(&mut self, route: Route, mad: Mad) {
         if self.refusals == 0 {
             self.counters.limited += 1;
             return;
@@ -287,7 +287,7 @@ impl Cm {
 
     /// Returns true if too many events are queued because the owner has not polled them.
     fn is_congested(&self) -> bool {
-        self.events.len() >= self.config.max_connections.saturating_add(MOST_WAITING)
+        self.events.len() >= self.config.max_connections.saturating_add(MAX_QUEUED)
     }
 }
 

@@ -1,13 +1,13 @@
-//! The private data of REQ and `SIDR_REQ`: the header of `rdma_cm`, and what the consumer says.
+//! Private data of REQ and `SIDR_REQ`: the `rdma_cm` header and the data of the consumer.
 
 use ib_wire::mad::cm::CmaHeader;
 
 use crate::error::CmError;
 
-/// Returns private data behind the header, if any, padded to the length of the message.
+/// Encodes private data: the header, if any, and the data of the consumer, padded with zeros.
 ///
 /// # Errors
-/// Fails when it does not fit, or when the header has addresses of different versions of IP.
+/// Fails if the data is too long, or if the header has both an IPv4 and an IPv6 address.
 pub(crate) fn compose<const N: usize>(
     message: &'static str,
     header: Option<&CmaHeader>,
@@ -27,8 +27,9 @@ pub(crate) fn compose<const N: usize>(
     Ok(all)
 }
 
-/// Returns the header, when there has to be one, and what is the consumer's; `None` when the header
-/// is not legal.
+/// Splits private data into the header, if it must have one, and the data of the consumer.
+///
+/// Returns `None` if the header is invalid.
 pub(crate) fn decompose(has_header: bool, data: &[u8]) -> Option<(Option<CmaHeader>, Vec<u8>)> {
     if !has_header {
         return Some((None, data.to_vec()));

@@ -19,15 +19,16 @@ pub struct Ece {
 
 /// Configuration of a CM.
 ///
-/// Exponents stand for 4.096 µs × 2^value, 0 to 31, as everywhere in InfiniBand; see
-/// [`timeout`].
+/// Timeouts that are exponents mean 4.096 µs × 2^value, 0 to 31; see [`timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmConfig {
     /// GUID of the own HCA. Peers distinguish connections by it: the GUID must be unique among all CMs that a peer may
     /// communicate with within one time-wait, including the next run of a program.
     pub ca_guid: Guid,
-    /// The enhanced connection establishment that REQ offers, if any. A peer that offers or confirms the same one is an
-    /// HCA of this project, whose packets have an ICRC that is never weak (`Route::is_weak`).
+    /// The ECE that REQ offers, if any.
+    ///
+    /// A peer that offers or confirms the same one is an HCA of ibfabric. Its packets have an ICRC
+    /// that is never weak ([`Route::is_weak`](ib_link::Route::is_weak)).
     pub ece: Option<Ece>,
     /// Number of retransmissions of REQ, `SIDR_REQ` and the active side's DREQ, 0 to 15. The REQ carries it to the
     /// peer, which uses it for REP.
@@ -51,8 +52,10 @@ pub struct CmConfig {
     pub answer_time: Duration,
     /// Maximum number of connections, including those in time-wait.
     pub max_connections: usize,
-    /// Maximum number of received requests that are not established. At the limit, a further request ends the oldest
-    /// connection that waits for its RTU, of the address with the most of them: no address can shut out others. It is
+    /// Maximum number of received requests that are not established (half-open).
+    ///
+    /// At the limit, a further request ends a connection that waits for its RTU: the oldest one of
+    /// the address with the most of them. So no address can shut out others. The request is
     /// rejected if no connection waits for its RTU.
     pub max_half_open: usize,
     /// Maximum time that an accepted request waits for its RTU.
@@ -64,7 +67,8 @@ pub struct CmConfig {
 }
 
 impl Default for CmConfig {
-    /// No GUID; 15 retries, 268 ms to answer, 67 ms of packet life time; a silent consumer has 60 s.
+    /// Returns no GUID, 15 retries, a response timeout of 268 ms, a packet life time of 67 ms, and
+    /// a consumer timeout of 60 s.
     ///
     /// A message without a response is retransmitted after 403 ms, and given up after 6.4 s. Linux uses
     /// 6.1 s and 98 s, and for a REP the values of the REQ. An MRA has a service timeout of 4.3 s, that of
@@ -104,7 +108,7 @@ impl CmConfig {
     /// Limits a timeout requested by a peer to a sensible range.
     ///
     /// The lower limit protects a peer with a timeout of 0 from being flooded.
-    pub(crate) fn granted(&self, exponent: u8) -> Duration {
+    pub(crate) fn limited_timeout(&self, exponent: u8) -> Duration {
         timeout(exponent.min(self.longest_timeout).max(SHORTEST_TIMEOUT))
     }
 }

@@ -1,38 +1,39 @@
-//! One connection: its state, and the messages that need nothing else.
+//! A connection: its state, and the construction of its messages.
 
 use std::fmt;
 use std::time::Duration;
 
 use ib_link::Route;
 use ib_types::{Gid, Guid, Psn, Qpn};
-use ib_wire::mad::cm::{Drep, Mra, Refused, Rej, RejectReason};
+use ib_wire::mad::cm::{Drep, Mra, ReferencedMessage, Rej, RejectReason};
 use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
 
 use crate::id::ConnectionId;
 
 /// The state of a connection; IBTA volume 1, chapter 12.9.7.
 ///
-/// A wait that a MRA extends is no state of its own, nor is a DREQ that came: it is answered at once.
+/// The states "MRA sent" and "MRA received" are merged with those before the MRA. "DREQ received"
+/// does not exist, because the DREP is sent immediately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// A REQ is sent; waits for the peer.
+    /// A REQ was sent; waits for the peer.
     ReqSent,
-    /// A REP came; waits for the consumer.
+    /// A REP was received; waits for the consumer.
     RepReceived,
-    /// A REQ came; waits for the consumer.
+    /// A REQ was received; waits for the consumer.
     ReqReceived,
-    /// A REP is sent; waits for the peer.
+    /// A REP was sent; waits for the peer.
     RepSent,
-    /// Both sides may send.
+    /// The connection is established.
     Established,
-    /// A DREQ is sent; waits for the peer.
+    /// A DREQ was sent; waits for the peer.
     DreqSent,
-    /// It has ended, with or without having been established; late messages may come.
+    /// The connection has ended or was never established. Late messages and packets may arrive.
     TimeWait,
 }
 
 impl State {
-    /// The name of the state.
+    /// Returns the name of the state.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,7 +47,8 @@ impl State {
         }
     }
 
-    /// Returns true for what counts against the limit of half-open requests of others.
+    /// Returns true for half-open connections, which [`CmConfig::max_half_open`](crate::CmConfig)
+    /// limits.
     pub(crate) const fn is_half_open(self) -> bool {
         matches!(self, Self::ReqReceived | Self::RepSent)
     }
@@ -58,7 +60,7 @@ impl fmt::Display for State {
     }
 }
 
-/// Which side asked for the connection.
+/// The side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Active,
@@ -93,29 +95,30 @@ pub(crate) struct Connection {
     pub(crate) accepts_weak: bool,
     /// The transaction of the REQ, which all messages repeat but DREQ and DREP.
     pub(crate) transaction_id: TransactionId,
-    /// The own queue pair; 0 until there is one.
+    /// The QPN of the own queue pair; 0 if there is none yet.
     pub(crate) local_qpn: Qpn,
-    /// The peer's HCA, number and queue pair; the active side learns them from the REP.
+    /// HCA, communication ID and queue pair of the peer; on the active side unknown before the REP.
     pub(crate) remote: Option<RemoteEnd>,
-    /// How long the answer to a message is awaited.
+    /// The retransmission timeout.
     pub(crate) interval: Duration,
-    /// How often a message is sent again, and how often it may still be.
+    /// The number of retransmissions of each message.
     pub(crate) retries: u8,
-    pub(crate) left: u8,
-    /// A MRA has extended the wait for the answer to what was sent last.
+    /// The number of retransmissions left for the last message.
+    pub(crate) retries_left: u8,
+    /// True if an MRA has extended the timeout of the last message.
     pub(crate) is_extended: bool,
-    /// What was sent last, for when it is needed again.
+    /// The last message, for retransmission.
     pub(crate) last: Option<Mad>,
-    /// The peer knows the own number.
-    pub(crate) is_announced: bool,
-    /// The REQ proposes an alternate path.
+    /// True if the peer knows the own communication ID.
+    pub(crate) peer_knows_id: bool,
+    /// True if the REQ has an alternate path.
     pub(crate) has_alternate: bool,
     pub(crate) time_wait: Duration,
-    /// How long the peer was last asked to be patient.
-    pub(crate) patience: Duration,
+    /// The service timeout of the last MRA sent to the peer.
+    pub(crate) mra_timeout: Duration,
 }
 
-/// What the peer calls its end.
+/// The peer's end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RemoteEnd {
     pub(crate) ca_guid: Guid,
@@ -125,38 +128,38 @@ pub(crate) struct RemoteEnd {
 }
 
 impl Connection {
-    /// Returns whether a message comes from where the peer is.
+    /// Returns true if a message was received from the address of the peer.
     pub(crate) fn comes_from(&self, route: &Route) -> bool {
         Address::of(&self.route) == Address::of(route)
     }
 
-    /// Returns the peer's number; 0 while it is not known.
+    /// Returns the peer's communication ID; 0 if unknown.
     pub(crate) fn remote_comm_id(&self) -> u32 {
         self.remote.map_or(0, |remote| remote.comm_id)
     }
 
-    /// Returns the own number, or 0 where the peer does not know it: in the refusal of a REQ.
+    /// Returns the own communication ID; 0 if the peer does not know it, as in the REJ of a REQ.
     fn announced_id(&self) -> u32 {
-        if self.role == Role::Active || self.is_announced { self.id.0 } else { 0 }
+        if self.role == Role::Active || self.peer_knows_id { self.id.0 } else { 0 }
     }
 
-    /// Returns the transaction of what is no answer to the peer: DREQ.
+    /// Returns the transaction ID of a DREQ, which is not a response to the peer.
     pub(crate) fn own_transaction(&self) -> TransactionId {
         TransactionId(self.id.0.into())
     }
 
-    /// Returns what was last said by the peer, as REJ and MRA name it.
-    pub(crate) const fn received(&self) -> Refused {
+    /// Returns the last message of the peer, for REJ and MRA.
+    pub(crate) const fn received(&self) -> ReferencedMessage {
         match self.role {
-            Role::Active => Refused::REP,
-            Role::Passive => Refused::REQ,
+            Role::Active => ReferencedMessage::REP,
+            Role::Passive => ReferencedMessage::REQ,
         }
     }
 
-    /// Returns the refusal of what was last said by the peer.
+    /// Returns the REJ of the last message of the peer.
     ///
     /// # Panics
-    /// Panics if there is more additional information than 72 bytes.
+    /// Panics if `info` is longer than 72 bytes.
     pub(crate) fn rej(&self, reason: RejectReason, info: &[u8], private_data: [u8; 148]) -> Mad {
         let mut rej = Rej {
             local_comm_id: self.announced_id(),
@@ -171,15 +174,16 @@ impl Connection {
         message(self.transaction_id, &rej)
     }
 
-    /// Returns the message that the answer to what was sent did not come in time. The peer may not
-    /// know the own number from it but by the HCA.
+    /// Returns the REJ with reason timeout: the peer has not responded in time.
+    ///
+    /// It contains the GUID of the own HCA, because the peer may not know the own communication ID.
     pub(crate) fn timeout_rej(&self, ca_guid: Guid) -> Mad {
         let mut rej = Rej {
             local_comm_id: self.id.0,
             remote_comm_id: self.remote_comm_id(),
             message: match self.role {
-                Role::Active => Refused::REQ,
-                Role::Passive => Refused::REP,
+                Role::Active => ReferencedMessage::REQ,
+                Role::Passive => ReferencedMessage::REP,
             },
             info_length: 8,
             reason: RejectReason::TIMEOUT,
@@ -189,7 +193,7 @@ impl Connection {
         message(self.transaction_id, &rej)
     }
 
-    /// Returns the acknowledgement of what was last said by the peer.
+    /// Returns the MRA of the last message of the peer.
     pub(crate) fn mra(&self, service_timeout: u8, private_data: [u8; 222]) -> Mad {
         let mra = Mra {
             local_comm_id: self.id.0,
@@ -202,31 +206,31 @@ impl Connection {
     }
 }
 
-/// Returns a message of the class.
+/// Returns a CM message.
 pub(crate) fn message<A: Attribute>(transaction_id: TransactionId, attribute: &A) -> Mad {
     let mut mad = Mad::new(MgmtClass::COMMUNICATION, Method::SEND, transaction_id);
     mad.set_attribute(attribute);
     mad
 }
 
-/// Returns the answer to a DREQ.
+/// Returns the DREP of a DREQ.
 pub(crate) fn drep(dreq: &Mad, local_comm_id: u32, remote_comm_id: u32) -> Mad {
     message(dreq.transaction_id(), &Drep { local_comm_id, remote_comm_id, ..Drep::zeroed() })
 }
 
-/// Returns the refusal of a message that belongs to no connection.
-pub(crate) fn refusal(
+/// Returns the REJ of a message without a connection.
+pub(crate) fn rejection(
     refused: &Mad,
-    (local_comm_id, remote_comm_id): (u32, u32),
-    what: Refused,
+    local_comm_id: u32,
+    remote_comm_id: u32,
+    what: ReferencedMessage,
     reason: RejectReason,
 ) -> Mad {
     let rej = Rej { local_comm_id, remote_comm_id, message: what, reason, ..Rej::zeroed() };
     message(refused.transaction_id(), &rej)
 }
 
-/// Returns true for the queue pairs of management and for that of multicast, which cannot be
-/// connected.
+/// Returns true for QP0, QP1 and the multicast QP, which cannot be connected.
 pub(crate) fn is_special(qpn: Qpn) -> bool {
     qpn <= Qpn::GSI || qpn == Qpn::MULTICAST
 }

@@ -1,18 +1,18 @@
-//! What a consumer can do wrong.
+//! Errors of calls of the consumer.
 
 use crate::connection::State;
 use crate::id::{ConnectionId, ServiceId};
 
-/// Why a call had no effect.
+/// Error of a call of the consumer. The call had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CmError {
-    /// The number belongs to no connection: none had it, or it is forgotten.
-    #[error("{call}: there is no connection {id}")]
+    /// There is no connection with this ID, or it was removed.
+    #[error("{call}: connection {id} does not exist")]
     UnknownConnection {
         /// The call.
         call: &'static str,
-        /// The number.
+        /// The connection ID.
         id: ConnectionId,
     },
     /// The connection is in a state that does not allow the call.
@@ -22,50 +22,52 @@ pub enum CmError {
         call: &'static str,
         /// The connection.
         id: ConnectionId,
-        /// Its state.
+        /// The state of the connection.
         state: State,
     },
-    /// There is no such `SIDR_REQ` of another side that waits for an answer.
-    #[error("{call}: there is no such question for a service")]
-    UnknownQuestion {
+    /// There is no such `SIDR_REQ` of a peer without a response.
+    #[error("{call}: the SIDR request does not exist, or has a response already")]
+    UnknownSidrRequest {
         /// The call.
         call: &'static str,
     },
     /// The private data does not fit into the message.
-    #[error("private data of {length} bytes: a {message} holds {limit}")]
+    #[error("private data of {message} has {length} bytes: expected at most {limit}")]
     PrivateDataTooLong {
         /// The message.
         message: &'static str,
         /// The length in bytes.
         length: usize,
-        /// How many bytes fit.
+        /// The maximum length in bytes.
         limit: usize,
     },
-    /// A number does not fit into its field or has no meaning there.
+    /// The value of a field is out of range.
     #[error("{field} is {value}: expected {least} to {most}")]
     OutOfRange {
         /// The field.
         field: &'static str,
-        /// The number.
+        /// The value.
         value: u32,
-        /// The lowest legal one.
+        /// The minimum.
         least: u32,
-        /// The highest legal one.
+        /// The maximum.
         most: u32,
     },
     /// One address of the `rdma_cm` header is IPv4, the other IPv6.
-    #[error("the source and the destination are of different IP versions")]
+    #[error(
+        "source and destination address have different IP versions: expected IPv4 or IPv6 for both"
+    )]
     MixedFamilies,
-    /// Somebody listens for the service.
-    #[error("service {service} is listened for already")]
+    /// The service already has a listener.
+    #[error("service {service} already has a listener")]
     ServiceInUse {
-        /// The service.
+        /// The service ID.
         service: ServiceId,
     },
-    /// There are as many as may be.
-    #[error("there are {limit} {what} already")]
+    /// The maximum number of connections or SIDR requests is reached.
+    #[error("the limit of {limit} {what} is reached")]
     Full {
-        /// What there are too many of.
+        /// The limited objects.
         what: &'static str,
         /// The limit.
         limit: usize,

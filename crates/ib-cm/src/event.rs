@@ -2,7 +2,7 @@
 
 use ib_link::Route;
 use ib_types::{Mtu, PKey, QKey, Qpn};
-use ib_wire::mad::cm::{CmaHeader, Refused, RejectReason, Rep, Req, SidrStatus};
+use ib_wire::mad::cm::{CmaHeader, ReferencedMessage, RejectReason, Rep, Req, SidrStatus};
 
 use crate::id::{ConnectionId, ListenerId, ServiceId, SidrId, SidrRequestId};
 
@@ -30,10 +30,10 @@ pub enum CmEvent {
         /// The connection.
         id: ConnectionId,
         /// The rejected message.
-        message: Refused,
+        message: ReferencedMessage,
         /// The reason.
         reason: RejectReason,
-        /// Further information by reason, up to 72 bytes.
+        /// Additional information, which depends on the reason, up to 72 bytes.
         info: Vec<u8>,
         /// Private data, 148 bytes.
         private_data: Vec<u8>,
@@ -55,8 +55,8 @@ pub enum CmEvent {
         /// Private data of the DREQ (220 bytes), DREP (224) or REJ (148); else empty.
         private_data: Vec<u8>,
     },
-    /// Time-wait is over, and no packet of the connection is in flight: the queue pair may be reused, and the ID is
-    /// removed.
+    /// Time-wait has ended, and no packet of the connection is in flight. The queue pair may be
+    /// reused, and the connection ID is removed.
     TimeWaitExited {
         /// The connection.
         id: ConnectionId,
@@ -82,7 +82,7 @@ pub enum Failure {
     Silent,
     /// The peer uses its queue pair for another connection.
     Stale,
-    /// The connection waited for its RTU, and another request needed its place: see
+    /// The connection waited for its RTU, and was ended in favour of another request: see
     /// [`CmConfig::max_half_open`](super::CmConfig::max_half_open).
     Evicted,
 }
@@ -90,20 +90,20 @@ pub enum Failure {
 /// The cause of the end of an established connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The own side; the peer has confirmed.
+    /// The own side has disconnected, and the peer has confirmed.
     Local,
-    /// The own side; the peer did not respond.
+    /// The own side has disconnected, and the peer did not respond.
     Unanswered,
-    /// The peer.
+    /// The peer has disconnected.
     Remote,
-    /// The peer, by a REJ: to it, the connection was never established.
+    /// The peer has sent a REJ: it never regarded the connection as established.
     Rejected(RejectReason),
     /// Stale connection: the peer uses its queue pair for another connection (IBTA volume 1, chapter 12.9.8.3). The CM
     /// identifies the peer by HCA and queue pair.
     Stale,
 }
 
-/// A request for a connection.
+/// A received connection request (REQ).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requested {
     /// The connection.
@@ -114,31 +114,32 @@ pub struct Requested {
     pub service_id: ServiceId,
     /// Route of the response.
     pub route: Route,
-    /// Route of the connection's packets from the own side, as proposed by the peer; weak unless both sides have the
-    /// same vendor.
+    /// Route of the packets from the own side, as proposed by the peer. It is weak unless both
+    /// sides have the same [`Ece`](crate::Ece).
     pub path: Route,
     /// The `rdma_cm` header, if the listener is one of `rdma_cm`.
     pub cma: Option<CmaHeader>,
     /// Private data: 92 bytes, or 56 behind a header.
     pub private_data: Vec<u8>,
-    /// The whole message. Its "local" is the peer.
+    /// The REQ. Its "local" fields belong to the peer.
     pub req: Req,
 }
 
-/// The acceptance of a connection.
+/// A received REP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connected {
     /// The connection.
     pub id: ConnectionId,
-    /// Route of the connection's packets: that of the REQ, weak unless both sides have the same vendor.
+    /// Route of the packets: that of the REQ. It is weak unless both sides have the same
+    /// [`Ece`](crate::Ece).
     pub path: Route,
     /// Private data, 196 bytes.
     pub private_data: Vec<u8>,
-    /// The whole message. Its "local" is the peer.
+    /// The REP. Its "local" fields belong to the peer.
     pub rep: Rep,
 }
 
-/// A SIDR request for the queue pair of a service.
+/// A received `SIDR_REQ`: a request for the queue pair of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidrRequested {
     /// The request.
@@ -149,7 +150,7 @@ pub struct SidrRequested {
     pub service_id: ServiceId,
     /// Route of the response.
     pub route: Route,
-    /// The partition.
+    /// The P_Key.
     pub p_key: PKey,
     /// The `rdma_cm` header, if the listener is one of `rdma_cm`.
     pub cma: Option<CmaHeader>,
@@ -157,25 +158,26 @@ pub struct SidrRequested {
     pub private_data: Vec<u8>,
 }
 
-/// The response to a SIDR request.
+/// A received `SIDR_REP`: the response to a SIDR request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidrResolved {
     /// The request.
     pub id: SidrId,
-    /// Status, including whether the queue pair is valid.
+    /// The status. Other fields are valid only if it is [`SidrStatus::VALID`].
     pub status: SidrStatus,
     /// The queue pair.
     pub qpn: Qpn,
-    /// The key of the queue pair.
+    /// The Q_Key of the queue pair.
     pub q_key: QKey,
-    /// Further information by status, up to 72 bytes.
+    /// Additional information, which depends on the status, up to 72 bytes.
     pub info: Vec<u8>,
     /// Private data, 136 bytes.
     pub private_data: Vec<u8>,
 }
 
-/// Returns the largest path MTU that the additional information of a REJ accepts, if it names one. The code is in the
-/// bits in which a REQ has it; some peers may write it as a number.
+/// Returns the largest acceptable path MTU in the additional information of a REJ, if there is one.
+///
+/// The code is in the same bits as in a REQ. A code in the lower bits is accepted, too.
 #[must_use]
 pub fn accepted_mtu(reason: RejectReason, info: &[u8]) -> Option<Mtu> {
     let &code = info.first().filter(|_| reason == RejectReason::INVALID_MTU)?;

@@ -15,7 +15,7 @@ impl ConnectionId {
 }
 
 impl fmt::Display for ConnectionId {
-    /// Writes eight hexadecimal digits after 0x.
+    /// Writes `0x` and eight hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:08x}", self.0)
     }
@@ -34,13 +34,15 @@ pub struct SidrRequestId(pub(crate) u64);
 pub struct ServiceId(pub u64);
 
 impl ServiceId {
-    /// Returns the service of a port of `rdma_cm`: the port space above 16 bits of port.
+    /// Returns the service ID of an `rdma_cm` port: the port space in the upper bits, the port in
+    /// the lower 16 bits.
     #[must_use]
     pub const fn port(space: PortSpace, port: u16) -> Self {
         Self((space.0 as u64) << 16 | port as u64)
     }
 
-    /// Returns the port space and the port of a service of `rdma_cm`; `None` for any other one.
+    /// Returns the port space and the port of an `rdma_cm` service ID; `None` for other service
+    /// IDs.
     #[must_use]
     pub fn to_port(self) -> Option<(PortSpace, u16)> {
         let space = PortSpace(u16::try_from(self.0 >> 16).ok()?);
@@ -50,22 +52,22 @@ impl ServiceId {
 }
 
 impl fmt::Display for ServiceId {
-    /// Writes sixteen hexadecimal digits after 0x.
+    /// Writes `0x` and sixteen hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:016x}", self.0)
     }
 }
 
-/// A space of ports of `rdma_cm`; IBTA volume 1, annex A11.
+/// A port space of `rdma_cm`; IBTA volume 1, annex A11.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortSpace(pub u16);
 
 impl PortSpace {
-    /// Connections.
+    /// `RDMA_PS_TCP`: connections.
     pub const TCP: Self = Self(0x0106);
-    /// Datagrams, found by SIDR.
+    /// `RDMA_PS_UDP`: UD services, resolved by SIDR.
     pub const UDP: Self = Self(0x0111);
-    /// Services of InfiniBand's own numbering, with the addresses of IP.
+    /// `RDMA_PS_IB`: native InfiniBand service IDs with IP addresses.
     pub const IB: Self = Self(0x013f);
 }
 

@@ -1,22 +1,24 @@
 //! The connection manager (CM): connects and disconnects queue pairs; IBTA volume 1, chapter 12.
 //!
-//! | module | holds |
+//! The CM does not access queue pairs: their owner reads events and calls methods. Messages are
+//! exchanged over QP1, each with its [`Route`](ib_link::Route).
+//!
+//! | module | contents |
 //! |---|---|
 //! | `config` | [`CmConfig`], [`Ece`], [`CmCounters`], [`timeout`] |
-//! | `params` | parameters of a consumer: [`ConnectParams`], [`AcceptParams`], [`SidrParams`], [`SidrAnswer`] |
-//! | `event` | [`CmEvent`]: events for a consumer |
-//! | `id`, `cma` | [`ConnectionId`], [`ServiceId`], [`PortSpace`]; the addresses of `rdma_cm` |
+//! | `params` | parameters of REQ, REP, `SIDR_REQ`, `SIDR_REP`: [`ConnectParams`], [`AcceptParams`], [`SidrParams`], [`SidrReply`] |
+//! | `event` | [`CmEvent`]: events for the consumer |
+//! | `id`, `cma` | [`ConnectionId`], [`ServiceId`], [`PortSpace`]; private data with the `rdma_cm` header |
 //! | `cm` | [`Cm`]: the dispatch of messages, timers and calls |
 //! | `cm::active`, `cm::passive` | REQ, REP and RTU of the active and the passive side |
-//! | `cm::refuse` | REJ and MRA |
+//! | `cm::reject` | REJ and MRA |
 //! | `cm::disconnect` | DREQ, DREP, time-wait, stale connections |
 //! | `cm::sidr` | service ID resolution (SIDR) of UD QPs |
 //! | `connection`, `connections` | a connection and its [`State`]; the table of connections |
 //! | `listeners`, `sidr_table` | the tables of listeners and of SIDR requests |
 //! | `error`, `timers` | errors of a consumer; the table of deadlines |
 //!
-//! The CM does not access queue pairs: their owner reads events and calls methods. Messages are exchanged over QP1, each
-//! with its [`Route`](ib_link::Route).
+//! Two CMs connect:
 //!
 //! ```
 //! use ib_cm::{AcceptParams, Cm, CmConfig, CmEvent, ConnectParams, ServiceId};
@@ -44,7 +46,7 @@
 //! here.handle(now, &route, &rep);
 //! let Some(CmEvent::Connected(connected)) = here.poll_event() else { panic!() };
 //! assert_eq!(connected.rep.local_qpn, qpn);
-//! // The queue pair is programmed, then:
+//! // The consumer programs its queue pair, then:
 //! here.established(id, b"")?;
 //!
 //! let (_, rtu) = here.poll_transmit().expect("an RTU");
@@ -75,4 +77,4 @@ pub use event::{
 };
 pub use ib_wire::mad::cm::CmaHeader;
 pub use id::{ConnectionId, ListenerId, PortSpace, ServiceId, SidrId, SidrRequestId};
-pub use params::{AcceptParams, ConnectParams, SidrAnswer, SidrParams};
+pub use params::{AcceptParams, ConnectParams, SidrParams, SidrReply};

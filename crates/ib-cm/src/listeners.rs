@@ -9,7 +9,7 @@ use crate::id::{ListenerId, ServiceId};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listener {
     pub(crate) id: ListenerId,
-    /// Private data starts with the header of `rdma_cm`.
+    /// True if private data must start with the `rdma_cm` header.
     pub(crate) has_header: bool,
 }
 

@@ -28,7 +28,7 @@ pub struct ConnectParams {
     pub path_mtu: MtuCode,
     /// The rate of the path; 0 on Ethernet.
     pub rate: RateCode,
-    /// The partition.
+    /// The P_Key.
     pub p_key: PKey,
     /// Responder resources: maximum number of outstanding READs and atomics of the peer.
     pub responder_resources: u8,
@@ -40,11 +40,11 @@ pub struct ConnectParams {
     pub rnr_retry_count: u8,
     /// ACK timeout of the peer, an exponent, 0 to 31. Linux uses it for the queue pair of the passive side.
     pub local_ack_timeout: u8,
-    /// The own queue pair has end-to-end flow control.
+    /// True if the own queue pair has end-to-end flow control.
     pub flow_control: bool,
-    /// The own queue pair has a shared receive queue.
+    /// True if the own queue pair has a shared receive queue.
     pub srq: bool,
-    /// The header of `rdma_cm` that private data starts with, for services of its port spaces.
+    /// The `rdma_cm` header at the start of private data, for services of `rdma_cm` ports.
     pub cma: Option<CmaHeader>,
     /// Private data: up to 92 bytes, with the header up to 56.
     pub private_data: Vec<u8>,
@@ -122,9 +122,9 @@ pub struct AcceptParams {
     pub target_ack_delay: u8,
     /// RNR retry count of the peer, 0 to 6; 7 for no limit.
     pub rnr_retry_count: u8,
-    /// The own queue pair has end-to-end flow control.
+    /// True if the own queue pair has end-to-end flow control.
     pub flow_control: bool,
-    /// The own queue pair has a shared receive queue.
+    /// True if the own queue pair has a shared receive queue.
     pub srq: bool,
     /// Private data, up to 196 bytes.
     pub private_data: Vec<u8>,
@@ -174,9 +174,9 @@ pub struct SidrParams {
     pub route: Route,
     /// The service.
     pub service_id: ServiceId,
-    /// The partition.
+    /// The P_Key.
     pub p_key: PKey,
-    /// The header of `rdma_cm` that private data starts with, for services of its port spaces.
+    /// The `rdma_cm` header at the start of private data, for services of `rdma_cm` ports.
     pub cma: Option<CmaHeader>,
     /// Private data: up to 216 bytes, with the header up to 180.
     pub private_data: Vec<u8>,
@@ -184,12 +184,12 @@ pub struct SidrParams {
 
 /// Parameters of a `SIDR_REP`; IBTA volume 1, chapter 12.11.2.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SidrAnswer {
-    /// Status, including whether the service has a queue pair.
+pub struct SidrReply {
+    /// The status. [`SidrStatus::VALID`] if the service has a queue pair.
     pub status: SidrStatus,
     /// The queue pair; 0 if there is none.
     pub qpn: Qpn,
-    /// The key of the queue pair.
+    /// The Q_Key of the queue pair.
     pub q_key: QKey,
     /// Private data, up to 136 bytes.
     pub private_data: Vec<u8>,
@@ -217,8 +217,9 @@ fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<Conne
 
 /// Returns the route of the packets that a REQ proposes, from its receiver's side.
 ///
-/// `arrived` is the route of the REQ. The UDP port is taken from it, because a REQ has no field for the port. On
-/// Ethernet all packets have a GRH and no LIDs, even if the REQ has an InfiniBand path, which Linux takes from IB ACM.
+/// `arrived` is the route of the REQ. The UDP port is taken from it, because a REQ has no field for
+/// the port. On Ethernet all packets have a GRH and no LIDs. The REQ may still have an InfiniBand
+/// path, which Linux obtains from ibacm.
 pub(crate) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
     let is_ethernet = is_ethernet(arrived);
     let lid = |lid| if lid == NO_LID || is_ethernet { 0 } else { lid };
@@ -231,7 +232,7 @@ pub(crate) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
         is_global: is_ethernet || !path.subnet_local,
         traffic_class: path.traffic_class,
         flow_label: path.flow_label,
-        // Some peers leave the hop limit 0, with which a packet would be dropped.
+        // Some peers set the hop limit to 0. Packets with this hop limit would be dropped.
         hop_limit: if path.hop_limit == 0 { arrived.hop_limit } else { path.hop_limit },
         source_port: arrived.source_port,
         is_weak: false,

@@ -17,7 +17,7 @@ pub(crate) struct SentRequest {
     pub(crate) route: Route,
     pub(crate) mad: Mad,
     /// Number of retransmissions that are left.
-    pub(crate) left: u8,
+    pub(crate) retries_left: u8,
 }
 
 /// A request of a peer.
@@ -27,7 +27,7 @@ pub(crate) struct ReceivedRequest {
     pub(crate) route: Route,
     pub(crate) transaction_id: TransactionId,
     pub(crate) service_id: ServiceId,
-    /// The response, if the consumer has given one.
+    /// The response, after the consumer has given one.
     pub(crate) response: Option<Mad>,
 }
 

@@ -1,8 +1,8 @@
-//! An agent of a node, as engines see it: it is handed datagrams and the time, and asked what it has to send.
+//! A `NodeAgent` that answers performance management requests, and counts them by ingress port.
 //!
 //! ```text
 //! $ cargo run -p ib-link --example agent
-//! 3 requests came in by port 2; the last answer is to LID 7
+//! 3 requests arrived at port 2; the last response is to LID 7
 //! ```
 
 use std::collections::VecDeque;
@@ -12,14 +12,14 @@ use ib_link::{Arrival, Datagram, NodeAgent, Remote};
 use ib_types::Instant;
 use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass, TransactionId};
 
-/// Answers whatever it is asked, and counts by which port.
+/// Answers all requests and counts them by ingress port.
 #[derive(Default)]
-struct Counting {
+struct CountingAgent {
     by_port: [usize; 3],
     answers: VecDeque<Datagram>,
 }
 
-impl NodeAgent for Counting {
+impl NodeAgent for CountingAgent {
     fn classes(&self) -> &[MgmtClass] {
         &[MgmtClass::PERFORMANCE]
     }
@@ -45,7 +45,7 @@ impl NodeAgent for Counting {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut agent = Counting::default();
+    let mut agent = CountingAgent::default();
     let now = Instant::ZERO;
     let mut last = None;
     for number in 1..=3 {
@@ -56,11 +56,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             last = Some(answer);
         }
     }
-    let last = last.ok_or("it answers")?;
+    let last = last.ok_or("the agent did not respond")?;
     let count = agent.by_port[2];
     writeln!(
         std::io::stdout(),
-        "{count} requests came in by port 2; the last answer is to LID {}",
+        "{count} requests arrived at port 2; the last response is to LID {}",
         last.remote.lid
     )?;
     Ok(())

@@ -1,38 +1,39 @@
-//! Engines that serve management classes of a node.
+//! [`NodeAgent`]: an engine that serves management classes at a node.
 
 use ib_types::Instant;
 use ib_wire::mad::MgmtClass;
 
 use crate::datagram::Datagram;
 
-/// How a datagram arrived.
+/// The port and LID at which a datagram has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The port by which it entered the node; `None` when the link cannot tell. A datagram that
-    /// the node sent to itself enters by port 0.
+    /// The ingress port; `None` if the link does not report it. A datagram that the node has sent
+    /// to itself has port 0.
     pub port: Option<u8>,
-    /// The LID that it was sent to.
+    /// The destination LID.
     pub lid: u16,
 }
 
-/// An engine that answers datagrams of some classes at a node.
+/// An engine that serves some management classes at a node.
 ///
-/// It owns no clock: it is told the time with every call. After [`NodeAgent::handle`] and
-/// [`NodeAgent::handle_timeout`] its owner asks [`NodeAgent::poll_transmit`] until it returns
-/// nothing, and then [`NodeAgent::poll_timeout`].
+/// It has no clock: every call passes the time. After [`NodeAgent::handle`] and
+/// [`NodeAgent::handle_timeout`], the owner calls [`NodeAgent::poll_transmit`] until it returns
+/// `None`, and then [`NodeAgent::poll_timeout`].
 pub trait NodeAgent: Send {
-    /// Returns the classes that the agent serves.
+    /// Returns the management classes of the agent.
     fn classes(&self) -> &[MgmtClass];
 
-    /// Takes a datagram of one of its classes.
+    /// Handles a received datagram of one of its classes.
     fn handle(&mut self, now: Instant, arrival: Arrival, datagram: &Datagram);
 
-    /// Does what is due by now.
+    /// Handles expired timers.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// Returns the next datagram that the agent wants to send.
+    /// Returns the next datagram to send.
     fn poll_transmit(&mut self, now: Instant) -> Option<Datagram>;
 
-    /// Returns when the agent wants [`NodeAgent::handle_timeout`] to be called; `None` for never.
+    /// Returns the next deadline, at which [`NodeAgent::handle_timeout`] must be called; `None` if
+    /// no timer is running.
     fn poll_timeout(&self) -> Option<Instant>;
 }

@@ -1,33 +1,33 @@
-//! A management datagram with the addresses that it travels by.
+//! [`Datagram`]: a MAD with the addresses of both ends.
 
 use ib_types::{PKey, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::smp::PERMISSIVE_LID;
 use ib_wire::mad::{MAD_LENGTH, Mad};
 use ib_wire::packet::Grh;
 
-/// The other end of a datagram: where it goes when it is sent, where it came from when it was
-/// received.
+/// The address of the remote end: the destination of a sent datagram, or the source of a received
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remote {
     /// The LID; 0xffff for a directed route.
     pub lid: u16,
-    /// The queue pair: 0 for subnet management, 1 for the other classes.
+    /// The QPN: 0 for SMPs, usually 1 for other classes.
     pub qpn: Qpn,
-    /// The key of the queue pair; of no meaning for queue pair 0.
+    /// The Q_Key; ignored for QP0.
     pub q_key: QKey,
-    /// The service level.
+    /// The SL.
     pub sl: ServiceLevel,
-    /// The partition; of no meaning for queue pair 0.
+    /// The P_Key; ignored for QP0.
     pub p_key: PKey,
-    /// The bits of the own LID below its LMC that are used: the source when sent, the destination
-    /// when received.
+    /// The path bits: the lower LMC bits of the own LID, which is the source of a sent datagram and
+    /// the destination of a received one.
     pub path_bits: u8,
-    /// The global route header, when there is one.
+    /// The GRH, if the datagram has one.
     pub grh: Option<Grh>,
 }
 
 impl Remote {
-    /// Returns queue pair 0 of a port, for subnet management by LID.
+    /// Returns the address of QP0 at a LID, for LID-routed SMPs.
     #[must_use]
     pub fn smi(lid: u16) -> Self {
         Self {
@@ -41,41 +41,41 @@ impl Remote {
         }
     }
 
-    /// Returns where a directed route starts: queue pair 0, and a LID that says nothing.
+    /// Returns the address of directed-route SMPs: QP0 and the permissive LID.
     #[must_use]
     pub fn directed() -> Self {
         Self::smi(PERMISSIVE_LID)
     }
 
-    /// Returns queue pair 1 of a port, for all other classes.
+    /// Returns the address of QP1 at a LID, for all classes except for SMPs.
     #[must_use]
     pub fn gsi(lid: u16) -> Self {
         Self { qpn: Qpn::truncated(1), q_key: QKey::GSI, ..Self::smi(lid) }
     }
 }
 
-/// A management datagram and the two ends of its way.
+/// A MAD and the addresses of both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// The other end.
+    /// The remote end.
     pub remote: Remote,
-    /// The own queue pair.
+    /// The QPN of the own end.
     pub local_qpn: Qpn,
-    /// How many bytes of the datagram count: 256, or less where the link can tell, as ibsim's
-    /// protocol and umad do with answers of subnet administration.
+    /// The number of valid bytes: 256, or less if the link transmits the length. ibsim's protocol
+    /// and umad do so for SA responses.
     pub length: u16,
-    /// The datagram.
+    /// The MAD.
     pub mad: Mad,
 }
 
 impl Datagram {
-    /// Returns a datagram between equal queue pairs, as those of management mostly are.
+    /// Creates a datagram whose own QPN equals the remote QPN.
     #[must_use]
     pub const fn new(remote: Remote, mad: Mad) -> Self {
         Self { remote, local_qpn: remote.qpn, length: MAD_LENGTH as u16, mad }
     }
 
-    /// Returns the answer to a received datagram: the same ends, with another content.
+    /// Returns a reply to a received datagram: the same addresses with another MAD.
     #[must_use]
     pub const fn reply(&self, mad: Mad) -> Self {
         Self { remote: self.remote, local_qpn: self.local_qpn, length: MAD_LENGTH as u16, mad }

@@ -1,16 +1,30 @@
-//! What joins engines to the world: the traits between them and the types that pass through.
+//! Traits and types between protocol engines and the links that carry their MADs and packets.
 //!
-//! | module | holds |
+//! Engines own no socket, thread or clock. A driver passes MADs and the time to an engine, and
+//! polls it for MADs to send and for its next deadline.
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`datagram`] | [`Datagram`]: a management datagram and who is at the other end |
-//! | [`link`] | [`MadLink`]: a port that sends and receives datagrams, whatever is behind it |
-//! | [`agent`] | [`NodeAgent`]: an engine that serves management classes of a node |
-//! | [`route`] | [`Route`]: how packets of queue pairs travel between two ports |
-//! | [`trace`] | [`MessageBlock`], [`PacketRecord`]: what adapters note of queue pairs, and how it is read |
-//! | [`upper_bits`] | [`UpperBits`]: what a simulator writes over in transactions |
+//! | [`link`] | [`MadLink`]: a port that sends and receives MADs |
+//! | [`agent`] | [`NodeAgent`]: an engine that serves management classes at a node |
+//! | [`datagram`] | [`Datagram`]: a MAD and the addresses of both ends |
+//! | [`route`] | [`Route`]: the addresses of packets between two ports |
+//! | [`trace`] | [`MessageBlock`], [`PacketRecord`], [`PacketSource`]: capture records of queue pairs |
+//! | [`upper_bits`] | [`UpperBits`]: the bits of transaction IDs that ibsim overwrites |
 //!
-//! An engine knows neither sockets nor the simulator: it is handed datagrams and the time, and is
-//! asked what it wants to send and when it wants to be called again.
+//! A MAD is addressed, and answered:
+//!
+//! ```
+//! use ib_link::{Datagram, Remote};
+//! use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass, TransactionId};
+//!
+//! let request = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(1));
+//! let received = Datagram::new(Remote::gsi(7), request);
+//! let mut response = received.mad;
+//! response.answer(MadStatus::OK);
+//! let reply = received.reply(response);
+//! assert_eq!((reply.remote.lid, reply.mad.method()), (7, Method::GET_RESP));
+//! ```
 
 pub mod agent;
 pub mod datagram;

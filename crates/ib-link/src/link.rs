@@ -1,4 +1,4 @@
-//! A port that sends and receives management datagrams.
+//! [`MadLink`]: a port that sends and receives MADs.
 
 use std::io;
 
@@ -6,103 +6,102 @@ use ib_types::{Gid, Guid, Instant, ServiceLevel};
 
 use crate::datagram::Datagram;
 
-/// What a link knows of the port that it speaks through.
+/// The properties of the port of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkPort {
     /// The GUID of the node.
     pub node_guid: Guid,
     /// The GUID of the port.
     pub port_guid: Guid,
-    /// The upper half of its GIDs.
+    /// The GID prefix.
     pub gid_prefix: u64,
-    /// The port's number on its node.
+    /// The port number.
     pub number: u8,
-    /// The base LID; zero while none is assigned.
+    /// The base LID; zero if none is assigned.
     pub lid: u16,
-    /// The number of low bits of the LID that the port leaves free.
+    /// The LMC.
     pub lmc: u8,
-    /// The LID of the master subnet manager; zero while there is none.
+    /// The LID of the master SM; zero if there is none.
     pub sm_lid: u16,
-    /// The service level to the master subnet manager.
+    /// The SL to the master SM.
     pub sm_sl: ServiceLevel,
 }
 
 impl LinkPort {
-    /// Returns the port's first GID.
+    /// Returns the first GID of the port.
     #[must_use]
     pub const fn gid(&self) -> Gid {
         Gid::new(self.gid_prefix, self.port_guid)
     }
 }
 
-/// What comes out of a link.
+/// Input from a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// A datagram arrived.
+    /// A received datagram.
     Received(Datagram),
-    /// A datagram that was sent is known to be lost. Not every link can tell; where none of these
-    /// comes the sender has to wait for its own deadline.
+    /// A sent datagram that was lost. Only some links report losses, so senders also need timeouts.
     Lost(Datagram),
 }
 
-/// Why a link carries nothing.
+/// Error of a link.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// The other side has gone.
+    /// The peer has closed the link.
     #[error("{peer} has closed the link")]
     Closed {
-        /// What was at the other side.
+        /// The peer: a simulator or a device.
         peer: String,
     },
-    /// The link cannot carry such a datagram.
+    /// The link does not support this datagram.
     #[error("the link cannot send {what}: {reason}")]
     Unsupported {
-        /// What was to be sent.
+        /// The datagram.
         what: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// The system failed.
+    /// A system call has failed.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
 }
 
-/// A port that carries management datagrams: one of a simulator in the same process, of one in
-/// another process, of a real adapter.
+/// A port that sends and receives MADs: of a simulated fabric in the same process, of ibsim, or of
+/// an HCA.
 ///
-/// Sending and receiving never block; [`MadLink::wait`] does. A link whose time is virtual lets it
-/// run there, so that the same loop drives an engine in either kind of time.
+/// Only [`MadLink::wait`] blocks. A link with virtual time advances it there, so the same loop
+/// drives an engine in real and in virtual time.
 pub trait MadLink {
-    /// Returns what is known of the port now.
+    /// Returns the current properties of the port.
     ///
     /// # Errors
-    /// Fails when the link is closed or the system fails.
+    /// Fails if the link is closed, or if a system call fails.
     fn port(&mut self) -> Result<LinkPort, LinkError>;
 
-    /// Sends a datagram, or keeps it to be sent with the next [`MadLink::wait`].
+    /// Sends a datagram, or queues it until the next [`MadLink::wait`].
     ///
     /// # Errors
-    /// Fails when the link is closed, cannot carry the datagram, or the system fails.
+    /// Fails if the link is closed, if it does not support the datagram, or if a system call fails.
     fn send(&mut self, datagram: &Datagram) -> Result<(), LinkError>;
 
-    /// Returns the next thing that came; `None` when there is nothing for now.
+    /// Returns the next input; `None` if there is none at the moment.
     ///
     /// # Errors
-    /// Fails when the link is closed or the system fails.
+    /// Fails if the link is closed, or if a system call fails.
     fn receive(&mut self) -> Result<Option<Incoming>, LinkError>;
 
-    /// Waits until something comes or the clock reaches a moment.
+    /// Waits for input, at most until a time.
     ///
     /// # Errors
-    /// Fails when the link is closed or the system fails.
+    /// Fails if the link is closed, or if a system call fails.
     fn wait(&mut self, until: Instant) -> Result<(), LinkError>;
 
-    /// Returns the time of the link's clock, which never runs backwards.
+    /// Returns the time of the link's clock, which is monotonic.
     fn now(&self) -> Instant;
 }

@@ -1,25 +1,24 @@
-//! How packets of queue pairs travel between two ports.
+//! [`Route`]: the addresses of packets between two ports.
 
 use ib_types::{Gid, ServiceLevel};
 
-/// The addresses of packets between two ports, seen from one of them.
+/// The addresses of packets from the own port to a remote port.
 ///
-/// On Ethernet (RoCEv2) the GIDs are the addresses: `::ffff:a.b.c.d` stands for the IPv4 address a.b.c.d; the
-/// LIDs and the service level mean nothing there. On InfiniBand the GIDs are on the wire only where
-/// the route is global.
+/// On Ethernet (RoCEv2) the GIDs are IP addresses (`::ffff:a.b.c.d` for IPv4), and LIDs and SL are
+/// unused. On InfiniBand the GIDs are on the wire only if the route is global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Route {
     /// The own GID.
     pub source: Gid,
-    /// The GID of the other end.
+    /// The remote GID.
     pub destination: Gid,
     /// The own LID; 0 on Ethernet.
     pub slid: u16,
-    /// The LID of the other end, or of a group; 0 on Ethernet.
+    /// The LID of the remote port or of a multicast group; 0 on Ethernet.
     pub dlid: u16,
-    /// The service level.
+    /// The SL.
     pub sl: ServiceLevel,
-    /// Whether packets have a global route header; on Ethernet always.
+    /// True if packets have a GRH; always true on Ethernet.
     pub is_global: bool,
     /// The traffic class (IPv4: type of service).
     pub traffic_class: u8,
@@ -27,16 +26,18 @@ pub struct Route {
     pub flow_label: u32,
     /// The hop limit (IPv4: time to live).
     pub hop_limit: u8,
-    /// The UDP port that packets leave from on Ethernet, 49152 to 65535: it spreads flows.
+    /// The UDP source port on Ethernet, 49152 to 65535; senders vary it for ECMP.
     pub source_port: u16,
-    /// True if the ICRC of a received packet was checked only in part. Over IPv4 the ICRC matches an identification
-    /// that senders of this project do not use, and the system does not report the real one. A connected queue pair
-    /// whose route is not weak drops weak packets.
+    /// True if the ICRC of a received packet could be checked only in part.
+    ///
+    /// The ICRC over IPv4 covers the identification, which the system does not report. A packet is
+    /// weak if its ICRC matches an identification that HCAs of ibfabric do not use. A connected
+    /// queue pair whose route is not weak drops weak packets.
     pub is_weak: bool,
 }
 
 impl Default for Route {
-    /// Nowhere: all zero, but a hop limit of 64 and the lowest source port.
+    /// Returns a route with hop limit 64 and UDP source port 49152. All other fields are zero.
     fn default() -> Self {
         Self {
             source: Gid::ZERO,

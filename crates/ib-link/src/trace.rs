@@ -1,24 +1,23 @@
-//! What an adapter notes of its queue pairs while it works: the command blocks of their messages, and, where
-//! that is wanted, their packets.
+//! Capture records of queue pairs: message blocks of completed messages, and records of packets.
 //!
-//! Whoever collects reads them beside the adapter, which never waits: what is not read in time is written
-//! over. Everything has a number, so that what was missed is known exactly.
+//! An HCA writes the records into rings without waiting for readers. Records that are not read in
+//! time are overwritten. They are numbered, so a reader knows the exact number of missed records.
 
 use ib_types::{Instant, Psn, Qpn};
 
 use crate::route::Route;
 
-/// Which way something went.
+/// The direction of a message or packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// From the own queue pair.
+    /// Sent by the own queue pair.
     Send,
-    /// To it.
+    /// Received by the own queue pair.
     Receive,
 }
 
 impl Direction {
-    /// Returns the direction as a word.
+    /// Returns `"send"` or `"receive"`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -28,76 +27,79 @@ impl Direction {
     }
 }
 
-/// The command block of a message: what an adapter notes of each when it ends.
+/// The message block: a record of a completed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageBlock {
-    /// Which of the queue pair's messages it is, by their ends, from 0 on.
+    /// The number of the message, in the order of completion at the queue pair, from 0.
     pub number: u64,
-    /// Whether the own side has asked for it.
+    /// [`Direction::Send`] if the own side has requested the message.
     pub direction: Direction,
-    /// What was done, as completions name it: `Send`, `RdmaWrite`, `Recv` ….
+    /// The operation, with the names of completions: `Send`, `RdmaWrite`, `Recv` ….
     pub operation: &'static str,
-    /// What became of it, as completions name it.
+    /// The completion status.
     pub status: &'static str,
-    /// The number that the program has given the request or the receive; 0 where it gave none.
+    /// The ID of the work request; 0 if it has none.
     pub wr_id: u64,
-    /// When it was posted; for messages of the other side when their first packet was taken.
+    /// The time at which it was posted; for messages of the peer, at which the first packet was
+    /// processed.
     pub begin: Instant,
-    /// When its first packet was sent or taken; [`Instant::NEVER`] when none was.
+    /// The time at which the first packet was sent or processed; [`Instant::NEVER`] if there was
+    /// none.
     pub started: Instant,
-    /// When it was completed.
+    /// The time of completion.
     pub end: Instant,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: u32,
-    /// The sequence number of its first packet.
+    /// The PSN of the first packet.
     pub first: Psn,
-    /// How many sequence numbers it has.
+    /// The number of PSNs.
     pub packets: u32,
 }
 
-/// What is known of a packet beside its bytes.
+/// The record of a packet, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRecord {
-    /// Which of the queue pair's traced packets it is, from 0 on.
+    /// The number of the packet among the captured packets of the queue pair, from 0.
     pub number: u64,
-    /// Which way it went.
+    /// The direction.
     pub direction: Direction,
-    /// When the adapter sent it or took it.
+    /// The time at which the HCA has sent or processed the packet.
     pub at: Instant,
-    /// For the first packet of a message that the own side has asked for, when that was posted.
+    /// The post time of the message, for the first packet of a message that the own side has
+    /// requested.
     pub posted: Option<Instant>,
-    /// The way that it took, or the way back to where it came from.
+    /// The route of a sent packet, or the route back to the sender of a received packet.
     pub route: Route,
-    /// How many bytes it has from the BTH to the end of the pad; fewer may be kept.
+    /// The length of the packet in bytes, from the BTH to the pad. The captured bytes may be fewer.
     pub length: u32,
-    /// Whether its sequence number was sent before.
+    /// True if the packet is a retransmission.
     pub is_repeated: bool,
-    /// Why a packet that came in had no effect.
+    /// The reason why a received packet was dropped.
     pub dropped: Option<&'static str>,
-    /// Whether this is the news that a packet which was sent before has been lost on its way;
-    /// [`PacketSource::remark`] tells where and why.
+    /// True if this record reports the loss of a packet that was sent before.
+    /// [`PacketSource::remark`] returns place and reason.
     pub is_lost: bool,
 }
 
-/// Numbers of packets.
+/// Counts of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {
-    /// Those that were sent.
+    /// Sent packets.
     pub sent: u64,
-    /// Those that were received.
+    /// Received packets.
     pub received: u64,
-    /// The news of those that were lost on their way.
+    /// Reports of lost packets.
     pub lost: u64,
 }
 
 impl PacketCounts {
-    /// Returns how many there are in all.
+    /// Returns the sum of all counts.
     #[must_use]
     pub const fn all(self) -> u64 {
         self.sent + self.received + self.lost
     }
 
-    /// Returns the number that a packet counts into.
+    /// Returns the count for a packet.
     pub const fn of(&mut self, record: &PacketRecord) -> &mut u64 {
         match record.direction {
             _ if record.is_lost => &mut self.lost,
@@ -106,7 +108,7 @@ impl PacketCounts {
         }
     }
 
-    /// Returns by how many each number is greater than that of others.
+    /// Returns the difference of all counts to `earlier`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self {
@@ -116,7 +118,7 @@ impl PacketCounts {
         }
     }
 
-    /// Returns the sums of each number with that of others.
+    /// Returns the sum of all counts and those of `other`.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -127,48 +129,50 @@ impl PacketCounts {
     }
 }
 
-/// The packets of a queue pair, as a collector reads them.
+/// A reader of the captured packets of a queue pair.
 pub trait PacketSource {
-    /// Returns the number of the queue pair.
+    /// Returns the QPN of the queue pair.
     fn qpn(&self) -> Qpn;
 
-    /// Returns the next packet, whose bytes from the BTH on are put into `bytes` in place of what was there;
-    /// `None` when there is none yet.
+    /// Returns the next packet; `None` if there is none yet.
+    ///
+    /// `bytes` is replaced by the captured bytes, from the BTH on.
     fn next_packet(&mut self, bytes: &mut Vec<u8>) -> Option<PacketRecord>;
 
-    /// Returns what is to be said of the packet that was returned last.
+    /// Returns a comment on the last returned packet; may be empty.
     fn remark(&self) -> &str {
         ""
     }
 
-    /// Returns how many packets were written over before they were read, as far as it is known: all of those
-    /// before the packet that was returned last, and everything once [`PacketSource::next_packet`] has
-    /// returned `None` after the end.
+    /// Returns the number of packets that were overwritten before they were read.
+    ///
+    /// It covers the packets before the last returned one. It is final after
+    /// [`PacketSource::next_packet`] has returned `None` at the end of the capture.
     fn overwritten(&self) -> PacketCounts;
 
-    /// Returns how many packets nobody wanted: those that were kept for something that has not happened, or happened
-    /// later.
+    /// Returns the number of packets that were not needed: recorded for a trigger that did not
+    /// occur, or too long before it.
     fn skipped(&self) -> PacketCounts {
         PacketCounts::default()
     }
 
-    /// Returns how many packets were noted in all.
+    /// Returns the number of all recorded packets.
     fn noted(&self) -> PacketCounts;
 
-    /// Returns how many bytes wait to be read, and for how many there is room before some are written over.
+    /// Returns the number of unread bytes, and the size of the ring in bytes.
     fn waiting(&self) -> (u64, u64) {
         (0, 1)
     }
 
-    /// Has the system provide the memory for what waits, so that the adapter does not have to wait for it.
+    /// Prefaults the memory of unread packets, so that the HCA does not wait for page faults.
     fn prepare(&self) {}
 
-    /// Returns how many packets were noted before that happened which has ended the trace, if something has that
-    /// it was to wait for.
+    /// Returns the number of packets recorded before the trigger that has ended the capture; `None`
+    /// if no trigger occurred.
     fn triggered(&self) -> Option<u64> {
         None
     }
 
-    /// Returns whether no more will come.
+    /// Returns true if the capture has ended and no further packets follow.
     fn has_ended(&self) -> bool;
 }

@@ -1,17 +1,16 @@
-//! The upper bits of transactions, which a simulator needs for itself and its clients want to have
-//! back.
+//! [`UpperBits`]: restores the upper bits of transaction IDs, which simulators overwrite.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use ib_wire::mad::TransactionId;
 
-/// How many of a transaction's bits, the lowest ones, are its client's own where a simulator writes
-/// in the others who asked.
+/// The number of lower bits of a transaction ID that a client may use. Simulators store the client
+/// in the other bits.
 pub const OWN_BITS: u32 = 48;
 
-/// What stood in the upper bits of the transactions that a client used last.
+/// The upper bits of the last transaction IDs of a client.
 ///
-/// Clients that leave them zero, which nearly all do, take no room here.
+/// Transaction IDs whose upper bits are zero, as those of nearly all clients, use no memory.
 ///
 /// ```
 /// use ib_link::UpperBits;
@@ -27,18 +26,18 @@ pub const OWN_BITS: u32 = 48;
 pub struct UpperBits {
     limit: usize,
     known: BTreeMap<u64, u64>,
-    /// The lower bits of what is known, the oldest first.
+    /// The lower bits of the stored transaction IDs, oldest first.
     order: VecDeque<u64>,
 }
 
 impl UpperBits {
-    /// Returns an empty memory of so many transactions whose upper bits are not zero, at least one.
+    /// Creates an empty table for `limit` transaction IDs with upper bits, at least one.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self { limit, known: BTreeMap::new(), order: VecDeque::new() }
     }
 
-    /// Remembers the upper bits of a transaction and returns it without them.
+    /// Stores the upper bits of a transaction ID and returns the ID without them.
     pub fn strip(&mut self, id: TransactionId) -> TransactionId {
         let own = Self::own(id);
         let upper = id.0 & !own.0;
@@ -58,15 +57,15 @@ impl UpperBits {
         own
     }
 
-    /// Returns a transaction with the upper bits that its client gave it; zero where they are not
-    /// known any more. What stands in them now does not matter.
+    /// Returns a transaction ID with the upper bits that the client has used; zero if they are
+    /// unknown. The current upper bits are ignored.
     #[must_use]
     pub fn restore(&self, id: TransactionId) -> TransactionId {
         let own = Self::own(id).0;
         TransactionId(own | self.known.get(&own).copied().unwrap_or(0))
     }
 
-    /// Returns the bits of a transaction that are the client's own.
+    /// Returns the lower bits of a transaction ID, which belong to the client.
     #[must_use]
     pub const fn own(id: TransactionId) -> TransactionId {
         TransactionId(id.0 & ((1 << OWN_BITS) - 1))

@@ -1,4 +1,4 @@
-//! How many requests and how many bytes of answers go through a requester.
+//! Throughput of a requester: requests per second, and bytes of RMPP responses per second.
 
 use std::hint::black_box;
 
@@ -8,7 +8,7 @@ use ib_mad::{Request, Requester, RequesterConfig, Responder, ResponderConfig, Re
 use ib_types::Instant;
 use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass, TransactionId};
 
-/// Requests of one datagram, each answered as soon as it is out.
+/// Measures requests of one MAD, each of which is answered immediately.
 fn plain(criterion: &mut Criterion) {
     const REQUESTS: usize = 10_000;
     let mut group = criterion.benchmark_group("requests");
@@ -26,7 +26,7 @@ fn run(requests: usize, window: usize) {
     let mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(0));
     let mut now = Instant::ZERO;
     for _ in 0..requests {
-        requester.start(Request::new(Remote::gsi(9), mad)).expect("a Get is answered");
+        requester.start(Request::new(Remote::gsi(9), mad)).expect("Get has a response");
     }
     let mut ended = 0;
     let mut flying = Vec::with_capacity(window);
@@ -41,7 +41,7 @@ fn run(requests: usize, window: usize) {
     }
 }
 
-/// One table of a megabyte, from a responder.
+/// Measures the transfer of a table of 1 MiB from a responder.
 fn table(criterion: &mut Criterion) {
     const LENGTH: usize = 1 << 20;
     let mut group = criterion.benchmark_group("table");
@@ -55,7 +55,7 @@ fn transfer(length: usize) -> usize {
     let mut requester = Requester::new(RequesterConfig::default());
     let mut responder = Responder::new(ResponderConfig::default());
     let mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
-    requester.start(Request::new(Remote::gsi(9), mad)).expect("a GetTable is answered");
+    requester.start(Request::new(Remote::gsi(9), mad)).expect("GetTable has a response");
     loop {
         while let Some(datagram) = requester.poll_transmit(now) {
             responder.handle(now, &Incoming::Received(datagram));
@@ -66,13 +66,13 @@ fn transfer(length: usize) -> usize {
             header.answer(MadStatus::OK);
             responder
                 .respond_message(request.datagram(), header, vec![1; length])
-                .expect("one response is under way");
+                .expect("no other response is being sent");
         }
         while let Some(datagram) = responder.poll_transmit(now) {
             requester.handle(now, &Incoming::Received(datagram));
         }
         if let Some(end) = requester.poll_event() {
-            return end.result.expect("nothing is lost").data().len();
+            return end.result.expect("no MAD was lost").data().len();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A long answer over a link that loses every fifth datagram: segments are sent again until it is whole.
+//! A long response over a link that loses every fifth datagram: lost segments are retransmitted.
 //!
 //! ```text
 //! $ cargo run -p ib-mad --example lossy
@@ -46,9 +46,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             break completion.result?;
         }
         if idle {
-            // Nothing moves: time does, to the next deadline.
+            // Nothing is in flight: advance the time to the next deadline.
             let due = [requester.poll_timeout(), responder.poll_timeout()];
-            now = due.into_iter().flatten().min().ok_or("somebody waits for something")?;
+            now = due.into_iter().flatten().min().ok_or("no timer is running")?;
             requester.handle_timeout(now);
             responder.handle_timeout(now);
         }

@@ -1,4 +1,4 @@
-//! A requester and a link in one loop, for programs that wait.
+//! Blocking calls: drives a requester on a link.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use ib_wire::mad::TransactionId;
 
 use crate::{CallError, Completion, Failure, Message, Request, Requester, RequesterConfig};
 
-/// Passes datagrams between a requester and a link until a request ends. Returns how; `None` when no
-/// request is under way.
+/// Drives a requester on a link until a request ends, and returns its completion.
 ///
-/// What arrives for others is dropped. Acknowledgements are with the link when it returns, but the
-/// link may keep them until it is waited for.
+/// Returns `None` if no request is outstanding. Received MADs that do not belong to the requester
+/// are dropped. ACKs are passed to the link before the function returns, but a link may send them
+/// only in its next [`MadLink::wait`].
 ///
 /// # Errors
-/// Fails when the link does.
+/// Fails if the link fails.
 pub fn drive(
     requester: &mut Requester,
     link: &mut dyn MadLink,
@@ -41,35 +41,34 @@ pub fn drive(
     }
 }
 
-/// Asks and waits for the answer.
+/// A client for blocking calls.
 #[derive(Debug)]
 pub struct Client {
     requester: Requester,
 }
 
 impl Client {
-    /// Returns a client with a requester of its own.
+    /// Creates a client.
     #[must_use]
     pub fn new(config: RequesterConfig) -> Self {
         Self { requester: Requester::new(config) }
     }
 
-    /// Sends a request and returns its answer, whatever the status in it says.
+    /// Sends a request and returns its response, which may have any status.
     ///
     /// # Errors
-    /// Fails when the request cannot be started, when it ends without an answer, and when the link
-    /// fails.
+    /// Fails if the request is invalid, if it ends without a response, or if the link fails.
     pub fn call(&mut self, link: &mut dyn MadLink, request: Request) -> Result<Message, CallError> {
         let results = self.call_all(link, vec![request])?;
-        Ok(results.into_iter().next().expect("one request has one result")?)
+        Ok(results.into_iter().next().expect("each request has a result")?)
     }
 
-    /// Sends requests, as many at a time as the window allows, and returns what each ended with, in
-    /// their order.
+    /// Sends requests, as many at a time as the window permits, and returns their results in the
+    /// same order.
     ///
     /// # Errors
-    /// Fails when one of them cannot be started, before any is sent, and when the link fails; all are
-    /// forgotten then.
+    /// Fails if a request is invalid, before any request is sent, or if the link fails. All
+    /// requests are then cancelled.
     pub fn call_all(
         &mut self,
         link: &mut dyn MadLink,
@@ -90,16 +89,16 @@ impl Client {
             return Err(error.into());
         }
         let results = started.into_iter().map(|(_, result)| result);
-        Ok(results.map(|result| result.expect("every request ends")).collect())
+        Ok(results.map(|result| result.expect("`collect` waited for all results")).collect())
     }
 
-    /// Returns the requester, for its counters.
+    /// Returns the requester, for example for its counters.
     #[must_use]
     pub const fn requester(&self) -> &Requester {
         &self.requester
     }
 
-    /// Waits until all requests have ended and the last acknowledgement has left the link.
+    /// Waits until all requests have ended, and the link has sent the last ACK.
     fn collect(
         &mut self,
         link: &mut dyn MadLink,
@@ -108,8 +107,8 @@ impl Client {
         let index: BTreeMap<TransactionId, usize> =
             started.iter().enumerate().map(|(index, &(id, _))| (id, index)).collect();
         while let Some(completion) = drive(&mut self.requester, link)? {
-            if let Some(&place) = index.get(&completion.transaction_id) {
-                started[place].1 = Some(completion.result);
+            if let Some(&index) = index.get(&completion.transaction_id) {
+                started[index].1 = Some(completion.result);
             }
         }
         link.wait(link.now())
@@ -123,10 +122,10 @@ impl Client {
     }
 }
 
-/// A request that was started and what it ended with, once it has.
+/// The transaction ID of a started request, and its result after it has ended.
 type Started = (TransactionId, Option<Result<Message, Failure>>);
 
-/// Hands the link all that the requester wants to send.
+/// Passes all MADs to send from the requester to the link.
 fn transmit(requester: &mut Requester, link: &mut dyn MadLink) -> Result<(), LinkError> {
     while let Some(datagram) = requester.poll_transmit(link.now()) {
         link.send(&datagram)?;

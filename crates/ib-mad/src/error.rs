@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of requests, responses and blocking calls.
 
 use std::time::Duration;
 
@@ -6,20 +6,24 @@ use ib_link::LinkError;
 use ib_wire::mad::rmpp::RmppStatus;
 use ib_wire::mad::{Method, MgmtClass};
 
-/// Why a request cannot be started.
+/// Error of starting a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The method is never answered, or is an answer itself.
-    #[error("nothing answers method {method} of class {class}")]
+    /// The method has no response.
+    #[error(
+        "the method {method} of class {class} has no response: expected Get, Set or another request"
+    )]
     NoAnswer {
         /// The class of the request.
         class: MgmtClass,
-        /// Its method.
+        /// The method of the request.
         method: Method,
     },
-    /// The class has no messages of several segments, or the message is too long for one.
-    #[error("{length} bytes do not make a message of class {class}")]
+    /// The class does not use RMPP, or the message is too long.
+    #[error(
+        "a message of {length} bytes cannot be sent in class {class}: expected a class with RMPP and less than 4 GiB"
+    )]
     NoMessage {
         /// The class of the request.
         class: MgmtClass,
@@ -28,80 +32,82 @@ pub enum StartError {
     },
 }
 
-/// Why a transfer or a request ended without success.
+/// The reason why a request or a transfer has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// Nothing came back in time.
-    #[error("no answer to {attempts} attempts within {waited:?}")]
+    /// No response or ACK was received in time.
+    #[error("no response to {attempts} attempts within {waited:?}")]
     TimedOut {
-        /// How often it was sent.
+        /// The number of attempts.
         attempts: u32,
-        /// The time since it was first sent.
+        /// The time since the first attempt.
         waited: Duration,
     },
-    /// The link knows that it was lost, and no attempt is left.
-    #[error("the link lost the request, {attempts} attempts")]
+    /// The link has reported the loss of the last attempt.
+    #[error("the link has lost the last of {attempts} attempts")]
     Lost {
-        /// How often it was sent.
+        /// The number of attempts.
         attempts: u32,
     },
-    /// This end gave up a message of several segments.
-    #[error("gave up the message: {status}")]
+    /// This end has aborted an RMPP transfer.
+    #[error("the RMPP transfer was aborted: {status}")]
     Aborted {
-        /// What the other end did.
+        /// The protocol violation or other reason.
         status: RmppStatus,
     },
-    /// The other end gave up a message of several segments.
-    #[error("the other end gave up the message: {status}")]
+    /// The peer has stopped or aborted an RMPP transfer.
+    #[error("the peer has aborted the RMPP transfer: {status}")]
     Refused {
-        /// What it says.
+        /// The reason of the peer.
         status: RmppStatus,
     },
 }
 
-/// Why a message cannot be sent as a response.
+/// Error of sending a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RespondError {
-    /// The class has no messages of several segments, or the message is too long.
-    #[error("{length} bytes do not make a message of class {class}")]
+    /// The class does not use RMPP, or the message is too long.
+    #[error(
+        "a message of {length} bytes cannot be sent in class {class}: expected a class with RMPP and less than 4 GiB"
+    )]
     NoMessage {
         /// The class of the response.
         class: MgmtClass,
         /// The length of the data in bytes.
         length: usize,
     },
-    /// The response to the same request, sent twice, is under way.
-    #[error("a response to this request is under way")]
+    /// A response to the same request is already being sent.
+    #[error("a response to this request is already being sent")]
     UnderWay,
-    /// Too many responses are under way.
-    #[error("{transfers} responses are under way, more are not allowed")]
+    /// The maximum number of responses is being sent.
+    #[error("{transfers} responses are being sent, which is the maximum")]
     TooMany {
-        /// How many.
+        /// The number of responses.
         transfers: usize,
     },
-    /// Requests and responses together would hold more bytes than they may.
-    #[error("a response of {length} bytes has no room, {free} are free")]
+    /// The response exceeds the memory limit of all requests and responses.
+    #[error("a response of {length} bytes exceeds the memory limit: {free} bytes are free")]
     NoRoom {
         /// The length of the data in bytes.
         length: usize,
-        /// How many bytes there is room for.
+        /// The number of free bytes.
         free: usize,
     },
 }
 
-/// Why a blocking call has no answer.
+/// Error of a blocking call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The request cannot be started.
+    /// The request is invalid.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The request ended without an answer.
+    /// The request has ended without a response.
     #[error(transparent)]
     Failed(#[from] Failure),
-    /// The link carries nothing any more.
+    /// The link has failed.
     #[error(transparent)]
     Link(#[from] LinkError),
 }

@@ -1,18 +1,21 @@
-//! Management datagram transactions: who asks gets one answer or one reason.
+//! MAD transactions: requests with timeouts and retries, and their responses of any length.
 //!
-//! | module | holds |
+//! Every request ends with exactly one completion: a response or an error. Requester and responder
+//! own no socket, thread or clock.
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`client`] | [`Client`]: asks over a link and waits |
-//! | [`requester`] | [`Requester`]: numbers, time limits, retries, a window of requests |
-//! | [`responder`] | [`Responder`]: takes requests, sends responses of any length |
-//! | [`request`] | [`Request`], its [`Timing`], its [`Completion`] |
-//! | [`message`] | [`Message`]: what arrived, of one datagram or of many segments |
-//! | [`rmpp`] | messages of several segments: a receiver and a sender |
-//! | [`error`] | what can go wrong |
-//! | `replies`, `timers` | acknowledgements on their way out, the table of deadlines |
+//! | [`client`] | [`Client`]: blocking calls over a link |
+//! | [`requester`] | [`Requester`]: transaction IDs, timeouts, retries, the window of requests |
+//! | [`responder`] | [`Responder`]: receives requests, sends responses of any length |
+//! | [`request`] | [`Request`], [`Timing`], [`Completion`] |
+//! | [`message`] | [`Message`]: a received request or response of one or several MADs |
+//! | [`rmpp`] | RMPP: segmentation and reassembly of messages |
+//! | [`error`] | errors |
+//! | `replies`, `timers` | queue of outgoing ACKs, kinds of timers |
 //!
-//! Requester and responder own no socket, thread or clock. They are handed what a link received and
-//! the time, and are asked what to send, what has happened, and when to call again:
+//! A driver passes received MADs and the time to an engine, and polls it for MADs to send, events,
+//! and the next deadline:
 //!
 //! ```
 //! use ib_link::{Incoming, Remote};
@@ -24,19 +27,19 @@
 //! let mut requester = Requester::new(Default::default());
 //! let mut responder = Responder::new(Default::default());
 //!
-//! // A request goes out under a number of the requester's choice.
+//! // The requester assigns a transaction ID.
 //! let table = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
 //! let started = requester.start(Request::new(Remote::gsi(7), table))?;
 //! let request = requester.poll_transmit(now).expect("the window is open");
 //!
-//! // The other side answers with 1000 bytes, which is more than a datagram holds.
+//! // The responder sends 1000 bytes, which do not fit into one MAD.
 //! responder.handle(now, &Incoming::Received(request));
 //! let Some(ResponderEvent::Request(request)) = responder.poll_event() else { panic!() };
 //! let mut header = *request.mad();
 //! header.answer(MadStatus::OK);
 //! responder.respond_message(request.datagram(), header, vec![42; 1000])?;
 //!
-//! // Segments and acknowledgements go to and fro until the answer is whole.
+//! // Segments and ACKs are exchanged until the response is complete.
 //! let completion = loop {
 //!     while let Some(segment) = responder.poll_transmit(now) {
 //!         requester.handle(now, &Incoming::Received(segment));

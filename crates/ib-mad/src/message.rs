@@ -1,10 +1,10 @@
-//! What was received: one datagram, or a message of several segments.
+//! A received request or response: one MAD, or a reassembled RMPP message.
 
 use ib_link::{Datagram, Remote};
 use ib_wire::mad::sa::{self, Record};
 use ib_wire::mad::{Mad, MadStatus};
 
-/// A request or an answer that has arrived whole.
+/// A completely received request or response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     datagram: Datagram,
@@ -12,55 +12,55 @@ pub struct Message {
 }
 
 impl Message {
-    /// Returns a message of one datagram without segments.
+    /// Creates a message of one MAD, not sent by RMPP.
     pub(crate) const fn plain(datagram: Datagram) -> Self {
         Self { datagram, whole: None }
     }
 
-    /// Returns a message of segments: the first one and the data of all.
+    /// Creates a message from the first segment and the data of all segments.
     pub(crate) const fn reassembled(first: Datagram, data: Vec<u8>) -> Self {
         Self { datagram: first, whole: Some(data) }
     }
 
-    /// Returns the datagram; of several segments the first one, whose headers hold for all.
+    /// Returns the datagram; for an RMPP message, its first segment.
     #[must_use]
     pub const fn datagram(&self) -> &Datagram {
         &self.datagram
     }
 
-    /// Returns the content of [`Message::datagram`].
+    /// Returns the MAD of [`Message::datagram`].
     #[must_use]
     pub const fn mad(&self) -> &Mad {
         &self.datagram.mad
     }
 
-    /// Returns who sent it.
+    /// Returns the address of the sender.
     #[must_use]
     pub const fn remote(&self) -> &Remote {
         &self.datagram.remote
     }
 
-    /// Returns the status in the header.
+    /// Returns the status in the MAD header.
     #[must_use]
     pub const fn status(&self) -> MadStatus {
         self.datagram.mad.status()
     }
 
-    /// Returns true when it came in segments.
+    /// Returns true if the message was sent by RMPP.
     #[must_use]
     pub const fn is_reassembled(&self) -> bool {
         self.whole.is_some()
     }
 
-    /// Returns how many bytes it holds beside the datagram.
+    /// Returns the memory of the reassembled data in bytes; 0 for a message of one MAD.
     pub(crate) fn held(&self) -> usize {
         self.whole.as_ref().map_or(0, Vec::len)
     }
 
     /// Returns the data behind the headers of the class.
     ///
-    /// It is exact for what came in segments. Of a plain datagram it ends where the link says
-    /// ([`Datagram::length`]); a link that cannot tell leaves the zeros at its end.
+    /// The length of an RMPP message is exact. The data of a single MAD ends at
+    /// [`Datagram::length`]. If the link does not report the length, the padding is included.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         if let Some(whole) = &self.whole {
@@ -71,16 +71,17 @@ impl Message {
         mad.0.get(class.data_offset()..end).unwrap_or_default()
     }
 
-    /// Returns the distance of records in bytes, as the header of subnet administration says; 0 when
-    /// there are none. It means something in that class only.
+    /// Returns the size of a record in the table in bytes, from the SA header; 0 if there are no
+    /// records. It is valid only in the SA class.
     #[must_use]
     pub fn stride(&self) -> usize {
         usize::from(self.datagram.mad.sa().attribute_offset) * 8
     }
 
-    /// Returns the records of an answer of subnet administration.
+    /// Parses the records of an SA response.
     ///
-    /// A distance shorter than the record gives none, and so does an answer that bears an error.
+    /// Returns no records if the status is an error, or if the record size in the SA header is too
+    /// small.
     pub fn records<R: Record>(&self) -> impl Iterator<Item = R> {
         let data = if self.status().is_ok() { self.data() } else { &[] };
         sa::records(data, self.datagram.mad.sa().attribute_offset)

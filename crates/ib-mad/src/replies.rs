@@ -1,4 +1,4 @@
-//! Control datagrams on their way out.
+//! The queue of outgoing RMPP control MADs.
 
 use std::collections::VecDeque;
 
@@ -6,15 +6,15 @@ use ib_link::{Datagram, Remote};
 use ib_types::Qpn;
 use ib_wire::mad::{MAD_LENGTH, Mad};
 
-/// Acknowledgements and the like, in order.
+/// A bounded queue of ACKs, STOPs and ABORTs.
 ///
-/// A flood of duplicates asks for one each. When nobody takes them, the oldest ones go: a lost
-/// acknowledgement does no harm.
+/// Each duplicate segment causes an ACK. If the queue is full, the oldest entry is dropped. The
+/// peer recovers as from any lost ACK.
 #[derive(Debug, Default)]
 pub(crate) struct Replies(VecDeque<Datagram>);
 
 impl Replies {
-    /// How many wait at most.
+    /// The maximum length of the queue.
     pub(crate) const CAPACITY: usize = 1024;
 
     pub(crate) fn push(&mut self, datagram: Datagram) {
@@ -24,14 +24,15 @@ impl Replies {
         self.0.push_back(datagram);
     }
 
-    /// Returns the oldest one.
+    /// Removes and returns the oldest entry.
     pub(crate) fn pop(&mut self) -> Option<Datagram> {
         self.0.pop_front()
     }
 }
 
-/// Returns a datagram from the queue pair of its class, which the other end need not share: a class
-/// may be redirected to any.
+/// Returns a datagram that is sent from QP0 (SMPs) or QP1 (other classes).
+///
+/// The remote QP may be another one, because classes can be redirected.
 pub(crate) const fn outgoing(remote: Remote, mad: Mad) -> Datagram {
     let local_qpn = if mad.class().is_smp() { Qpn::SMI } else { Qpn::GSI };
     Datagram { remote, local_qpn, length: MAD_LENGTH as u16, mad }

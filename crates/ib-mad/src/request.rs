@@ -1,4 +1,4 @@
-//! What a requester is asked to do and what it says in the end.
+//! Requests, their timeouts and retries, and their completions.
 
 use std::time::Duration;
 
@@ -7,27 +7,28 @@ use ib_wire::mad::{Mad, TransactionId};
 
 use crate::{Failure, Message};
 
-/// A request and how patiently an answer is awaited.
+/// A request, its timeouts, and the accepted responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Who is asked.
+    /// The address of the responder.
     pub remote: Remote,
-    /// The datagram; of a message of several segments its headers. The transaction is filled in.
+    /// The MAD; for an RMPP message, the headers of its segments. The requester sets the
+    /// transaction ID.
     pub mad: Mad,
-    /// The data of a message of several segments; `None` for a plain datagram.
+    /// The data of an RMPP message; `None` for a single MAD.
     pub message: Option<Vec<u8>>,
-    /// How long and how often.
+    /// The timeout and the retries.
     pub timing: Timing,
-    /// What to do when the link knows that the request is lost.
+    /// The reaction if the link reports the loss of the request.
     pub on_loss: OnLoss,
-    /// Whose answer counts.
+    /// The ports from which a response is accepted.
     pub answer_from: AnswerFrom,
-    /// Which of those that wait for room in the window go first.
+    /// The priority among the requests that wait for the window.
     pub urgency: Urgency,
 }
 
 impl Request {
-    /// Returns a request of one datagram.
+    /// Creates a request of one MAD.
     #[must_use]
     pub fn new(remote: Remote, mad: Mad) -> Self {
         Self {
@@ -41,46 +42,45 @@ impl Request {
         }
     }
 
-    /// Returns a request of any length, sent in segments under the headers of a datagram.
+    /// Creates a request of any length, which is sent by RMPP with the headers of a MAD.
     #[must_use]
     pub fn message(remote: Remote, header: Mad, data: Vec<u8>) -> Self {
         Self { message: Some(data), ..Self::new(remote, header) }
     }
 
-    /// Returns the request with another patience.
+    /// Returns the request with other timeouts and retries.
     #[must_use]
     pub fn with_timing(self, timing: Timing) -> Self {
         Self { timing, ..self }
     }
 
-    /// Returns the request with another urgency.
+    /// Returns the request with another priority.
     #[must_use]
     pub fn with_urgency(self, urgency: Urgency) -> Self {
         Self { urgency, ..self }
     }
 }
 
-/// How long an answer or an acknowledgement is awaited, and how often the attempt is repeated.
+/// The timeout of responses and ACKs, and the number of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// The time that the first attempt has. Segments wait for their acknowledgement as long, but at
-    /// most 2 s.
+    /// The timeout of the first attempt. The timeout of ACKs is the same, but at most 2 s.
     pub timeout: Duration,
-    /// How many attempts follow the first one.
+    /// The number of retries after the first attempt.
     pub retries: u32,
-    /// The time that later attempts have.
+    /// The timeout of retries.
     pub backoff: Backoff,
 }
 
 impl Default for Timing {
-    /// One second, three retries, always the same time, as libibmad has it.
+    /// Returns the default of libibmad: a timeout of 1 s, three retries, no backoff.
     fn default() -> Self {
         Self { timeout: Duration::from_secs(1), retries: 3, backoff: Backoff::Fixed }
     }
 }
 
 impl Timing {
-    /// Returns the time of an attempt; `retry` is 0 for the first one.
+    /// Returns the timeout of an attempt; `retry` is 0 for the first attempt.
     #[must_use]
     pub fn wait(&self, retry: u32) -> Duration {
         match self.backoff {
@@ -93,66 +93,71 @@ impl Timing {
     }
 }
 
-/// How the time of an attempt follows from that of the one before.
+/// The timeout of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backoff {
-    /// It is the same.
+    /// All attempts have the same timeout.
     Fixed,
-    /// It is twice as long.
+    /// Each retry has twice the timeout of the attempt before.
     Doubling {
-        /// It grows no longer than that.
+        /// The maximum timeout.
         longest: Duration,
     },
 }
 
-/// What to do when the link knows that a request is lost.
+/// The reaction if the link reports the loss of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLoss {
-    /// End the request: who knows that it is lost knows that nobody is there.
+    /// The request fails with [`Failure::Lost`], without further retries.
     #[default]
     Fail,
-    /// Send it again at once, which takes one of the retries.
+    /// The request is sent again immediately, which takes one of the retries.
     Retry,
 }
 
-/// Whose answer counts. A directed route and the permissive LID are answered from anywhere.
+/// The ports from which a response is accepted.
+///
+/// Responses to directed-route SMPs, and to requests to the permissive LID, are accepted from all
+/// ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerFrom {
-    /// Only that of the LID which was asked; of the GID, where both have a global route header.
+    /// Only the LID of the request; or its GID, if request and response have a GRH.
     #[default]
     Asked,
-    /// That of any port: for classes that are redirected.
+    /// Any port, for classes that may be redirected.
     Anyone,
 }
 
-/// Which requests go first when the window has room again. Those of the same urgency keep their order, and what is on
-/// the wire stays there.
+/// The priority among the requests that wait for the window.
+///
+/// Requests of the same priority are sent in the order in which they were started. Outstanding
+/// requests are not affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// Before all others.
+    /// Before all other requests.
     First,
-    /// In the middle.
+    /// Behind [`Urgency::First`], before [`Urgency::Last`].
     #[default]
     Normal,
-    /// Once nothing else waits.
+    /// Only if no other request waits.
     Last,
 }
 
-/// The end of a request.
+/// The completion of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What [`Requester::start`](crate::Requester::start) returned.
+    /// The transaction ID that [`Requester::start`](crate::Requester::start) has returned.
     pub transaction_id: TransactionId,
-    /// How often it was sent: the attempts of a plain request, the rounds of one in segments.
+    /// The number of attempts; for an RMPP message, the number of times its first segment was sent.
     pub attempts: u32,
-    /// The time since it was first sent.
+    /// The time since the first attempt.
     pub elapsed: Duration,
-    /// The answer, whatever its status says, or why there is none.
+    /// The response, which may have any status; or the reason why there is none.
     pub result: Result<Message, Failure>,
 }
 
 impl Completion {
-    /// Returns how many bytes the answer holds beside its datagram.
+    /// Returns the memory of the reassembled response in bytes.
     pub(crate) fn held(&self) -> usize {
         self.result.as_ref().map_or(0, Message::held)
     }

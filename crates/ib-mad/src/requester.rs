@@ -1,9 +1,9 @@
-//! The side that asks.
+//! The requester: sends requests and receives their responses.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `requester` | the table of requests, the window, timers, what goes out |
-//! | `transaction` | the states of one request |
+//! | `requester` | [`Requester`]: the table of requests, the window, timers |
+//! | `transaction` | the state machine of one request |
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,74 +21,77 @@ mod transaction;
 
 use transaction::{Step, Transaction};
 
-/// How a requester works.
+/// The configuration of a requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequesterConfig {
-    /// Bits 32 to 47 of every transaction: what tells the requesters of one port apart. Bits 48 to 63
-    /// stay zero, for simulators and kernels write their own numbers there.
+    /// Bits 32 to 47 of all transaction IDs, which distinguish the requesters of a port.
+    ///
+    /// Bits 48 to 63 are zero, because ibsim and the kernel store their own numbers there.
     pub tag: u16,
-    /// How many requests may be on the wire; at least one is.
+    /// The maximum number of outstanding requests, at least 1.
     pub window: usize,
-    /// The lower half of the first transaction; later ones count up. A program that is run again within
-    /// seconds does well to start elsewhere: peers remember messages of several segments for a while.
+    /// The lower half of the first transaction ID. Later ones count up.
+    ///
+    /// A program that is restarted within seconds should start with another number, because peers
+    /// still acknowledge duplicates of old RMPP messages.
     pub first: u32,
-    /// What answers in several segments may use, each.
+    /// The limits of each RMPP response.
     pub receive: ReceiveLimits,
-    /// How many bytes all answers in several segments may hold together that come in or wait for
-    /// [`Requester::poll_event`]. Answers beyond that are stopped for want of resources.
+    /// The maximum memory of all RMPP responses in bytes, those that wait for
+    /// [`Requester::poll_event`] included. The requester stops responses that exceed it.
     pub max_bytes: usize,
 }
 
 impl Default for RequesterConfig {
-    /// Tag 1, a window of 16 requests, 256 MiB of answers.
+    /// Returns tag 1, a window of 16 requests and 256 MiB.
     fn default() -> Self {
         let receive = ReceiveLimits::default();
         Self { tag: 1, window: 16, first: 1, receive, max_bytes: MAX_HELD }
     }
 }
 
-/// What a requester has seen.
+/// The counters of a requester.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequesterCounters {
-    /// Datagrams handed out, acknowledgements included.
+    /// MADs sent, including ACKs.
     pub sent: u64,
-    /// Attempts that followed a first one.
+    /// Retries: attempts after the first one.
     pub retries: u64,
-    /// Responses to no request under way: late ones and duplicates.
+    /// Responses without an outstanding request: late or duplicate ones.
     pub late: u64,
-    /// Responses with the number of a request that are not its answer: another class, method,
-    /// attribute or source, or out of turn.
+    /// Responses with the transaction ID of a request that do not match it: another class, method,
+    /// attribute or source, or unexpected in its state.
     pub foreign: u64,
-    /// Requests that the link said are lost.
+    /// Requests that the link has reported as lost.
     pub lost: u64,
 }
 
-/// Sends requests of any class, at most a window of them at a time, and finds the answer to each.
+/// Sends requests of any class, within a window, and assigns responses to them.
 ///
-/// The owner passes on what arrives ([`Requester::handle`]), calls [`Requester::handle_timeout`] when
-/// [`Requester::poll_timeout`] says, and after either asks [`Requester::poll_transmit`] and
-/// [`Requester::poll_event`] until they return nothing. Every request that [`Requester::start`] takes
-/// ends with exactly one [`Completion`], unless it is cancelled.
+/// The owner passes received MADs to [`Requester::handle`], and calls [`Requester::handle_timeout`]
+/// at the deadline of [`Requester::poll_timeout`]. After both, it calls
+/// [`Requester::poll_transmit`] and [`Requester::poll_event`] until they return `None`. Every
+/// started request ends with exactly one [`Completion`], unless it is cancelled.
 #[derive(Debug)]
 pub struct Requester {
     config: RequesterConfig,
     next: u32,
     transactions: BTreeMap<u32, Box<Transaction>>,
-    /// Those that wait for room in the window, by their urgency, and perhaps cancelled ones.
+    /// Requests that wait for the window, by urgency. May contain cancelled ones.
     backlog: [VecDeque<u32>; 3],
-    /// Those with something to send, and perhaps ended ones.
+    /// Requests with something to send. May contain ended ones.
     ready: VecDeque<u32>,
     on_wire: usize,
     replies: Replies,
     lingering: BTreeMap<u32, Lingering>,
     deadlines: Deadlines<u32>,
     events: VecDeque<Completion>,
-    /// How many bytes answers in segments hold, those among the events included.
+    /// The memory of the RMPP responses, including those in `events`, in bytes.
     held: usize,
     counters: RequesterCounters,
 }
 
-/// An answer in segments that is complete, while duplicates of its segments may come.
+/// A complete RMPP response whose duplicates are still acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Lingering {
     class: MgmtClass,
@@ -96,11 +99,11 @@ struct Lingering {
     state: Acknowledgement,
 }
 
-/// How many complete answers linger; the one that has lingered longest goes first.
+/// The maximum number of lingering responses. The oldest one is removed first.
 const MAX_LINGERING: usize = 1024;
 
 impl Requester {
-    /// Returns a requester without requests.
+    /// Creates a requester.
     #[must_use]
     pub fn new(config: RequesterConfig) -> Self {
         Self {
@@ -119,14 +122,14 @@ impl Requester {
         }
     }
 
-    /// Takes a request, which goes out when the window has room for it, for all earlier ones of its
-    /// [`Urgency`](crate::Urgency) and for all that are more urgent.
+    /// Starts a request. It is sent when the window permits it, in the order of
+    /// [`Urgency`](crate::Urgency).
     ///
-    /// Returns its number, which [`Completion::transaction_id`] repeats.
+    /// Returns the transaction ID, which identifies the [`Completion`].
     ///
     /// # Errors
-    /// Fails when nothing answers the method, or when a message of several segments is asked of a
-    /// class that has none or is longer than 4 GB.
+    /// Fails if the method has no response. A request with a message also fails if its class does
+    /// not use RMPP, or if it is longer than 4 GiB.
     pub fn start(&mut self, mut request: Request) -> Result<TransactionId, StartError> {
         let (class, method) = (request.mad.class(), request.mad.method());
         if method.response().is_none() {
@@ -148,15 +151,15 @@ impl Requester {
         Ok(transaction_id)
     }
 
-    /// Forgets a request; no completion follows, and an answer counts as late. Returns false when it
-    /// is not under way.
+    /// Cancels a request: no completion follows, and a response counts as late. Returns false if
+    /// the request has already ended.
     pub fn cancel(&mut self, transaction_id: TransactionId) -> bool {
         let Some(low) = self.number(transaction_id) else { return false };
         self.remove(low).is_some()
     }
 
-    /// Takes what came out of the link. Returns true when it was for this requester: a response with
-    /// its tag, or the loss of what it sent. Anything else is left to others.
+    /// Handles a received MAD, or the loss of a sent MAD. Returns true if it belongs to this
+    /// requester: a response with its tag, or one of its requests. Other input is ignored.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         match incoming {
             Incoming::Received(datagram) => self.handle_received(now, datagram),
@@ -164,7 +167,7 @@ impl Requester {
         }
     }
 
-    /// Does what is due by now.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((low, timer)) = self.deadlines.take_due(now) {
             if timer == Timer::Linger {
@@ -177,51 +180,52 @@ impl Requester {
         }
     }
 
-    /// Returns the next datagram to be sent; its time starts now.
+    /// Returns the next datagram to send, and starts its timer.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         let datagram = self.replies.pop().or_else(|| self.poll_ready(now))?;
         self.counters.sent += 1;
         Some(datagram)
     }
 
-    /// Returns the next end of a request.
+    /// Returns the next completion.
     pub fn poll_event(&mut self) -> Option<Completion> {
         let completion = self.events.pop_front()?;
         self.held -= completion.held();
         Some(completion)
     }
 
-    /// Returns when [`Requester::handle_timeout`] has something to do; `None` while nothing is on the
-    /// wire.
+    /// Returns the next deadline, at which [`Requester::handle_timeout`] must be called; `None` if
+    /// no timer is running.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.deadlines.next()
     }
 
-    /// Has so many requests on their way at a time from now on; those that are out stay out.
+    /// Sets the maximum number of outstanding requests. Requests that are outstanding remain so.
     pub const fn set_window(&mut self, window: usize) {
         self.config.window = window;
     }
 
-    /// Returns the number of requests that have not ended, those in the backlog included.
+    /// Returns the number of requests that have not ended, including those that wait for the
+    /// window.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.transactions.len()
     }
 
-    /// Returns how many bytes answers in segments hold, at most [`RequesterConfig::max_bytes`].
+    /// Returns the memory of the RMPP responses in bytes, at most [`RequesterConfig::max_bytes`].
     #[must_use]
     pub const fn held(&self) -> usize {
         self.held
     }
 
-    /// Returns what it has seen.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> RequesterCounters {
         self.counters
     }
 
-    /// Returns the next number that neither a request nor a lingering answer has; never 0.
+    /// Returns the next number that no request and no lingering response has; never 0.
     fn free_number(&mut self) -> u32 {
         loop {
             let low = self.next;
@@ -237,7 +241,7 @@ impl Requester {
         TransactionId((self.config.tag as u64) << 32 | low as u64)
     }
 
-    /// Returns the lower half of a transaction of this requester.
+    /// Returns the lower half of a transaction ID; `None` if it has another tag.
     fn number(&self, transaction_id: TransactionId) -> Option<u32> {
         let own = transaction_id.0 >> 32 == u64::from(self.config.tag);
         own.then_some(transaction_id.0 as u32)
@@ -270,7 +274,7 @@ impl Requester {
         true
     }
 
-    /// Tells the sender of an answer in segments once more that it is complete.
+    /// Counts a late response, and acknowledges duplicate segments of a complete one.
     fn handle_late(&mut self, low: u32, datagram: &Datagram, kind: Kind) {
         self.counters.late += 1;
         let mad = &datagram.mad;
@@ -286,10 +290,10 @@ impl Requester {
     fn handle_lost(&mut self, now: Instant, mad: &Mad) -> bool {
         let Some(low) = self.number(mad.transaction_id()) else { return false };
         let Some(transaction) = self.transactions.get_mut(&low) else { return false };
-        let asked = &transaction.request.mad;
-        // A lost ACK is sent again when the segment comes again.
+        let request = &transaction.request.mad;
+        // A lost ACK is repeated when the peer retransmits the segment.
         let control = mad.is_rmpp() && mad.rmpp().rmpp_type != RmppType::DATA;
-        if mad.class() != asked.class() || mad.method() != asked.method() || control {
+        if mad.class() != request.class() || mad.method() != request.method() || control {
             return false;
         }
         self.counters.lost += 1;
@@ -299,7 +303,7 @@ impl Requester {
         true
     }
 
-    /// Does what a request wants done; `remote` is who a reply goes to.
+    /// Executes the actions of a [`Step`]. `remote` is the destination of its reply.
     fn apply(&mut self, now: Instant, low: u32, step: Step, remote: Remote) {
         if let Some(mad) = step.reply {
             self.replies.push(outgoing(remote, mad));
@@ -348,7 +352,8 @@ impl Requester {
         self.events.push_back(completion);
     }
 
-    /// Forgets the answer with the lowest number, which is the oldest one until numbers start over.
+    /// Removes the lingering response with the lowest number, which is the oldest until numbers
+    /// wrap.
     fn forget_oldest(&mut self) {
         if let Some((low, _)) = self.lingering.pop_first() {
             self.deadlines.stop(low);
@@ -365,8 +370,8 @@ impl Requester {
         Some(transaction)
     }
 
-    /// Returns the next datagram of a request: first of those on the wire, in turns, then of those
-    /// that the window has room for.
+    /// Returns the next datagram: of outstanding requests in turn, then of requests that wait for
+    /// the window.
     fn poll_ready(&mut self, now: Instant) -> Option<Datagram> {
         while let Some(low) = self.ready.pop_front() {
             if let Some(transaction) = self.transactions.get_mut(&low) {

@@ -1,10 +1,11 @@
-//! The side that is asked.
+//! The responder: receives requests and sends responses.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `responder` | what comes in and goes out |
-//! | `inbound` | requests in segments, coming in and lingering |
-//! | `outbound` | responses in segments, going out |
+//! | `responder` | [`Responder`], its queues and events |
+//! | `inbound` | reassembly of RMPP requests |
+//! | `outbound` | RMPP responses being sent |
+//! | `key` | identification of RMPP transfers |
 
 use std::collections::VecDeque;
 
@@ -25,27 +26,27 @@ use inbound::Inbound;
 use key::TransferKey;
 use outbound::Outbound;
 
-/// How a responder works.
+/// The configuration of a responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponderConfig {
-    /// How long segments wait for an acknowledgement, at most 2 s, and how often they are sent again
-    /// without one. Any progress gives all retries back.
+    /// The timeout of ACKs, at most 2 s, and the number of retries. Progress resets the retries.
     pub timing: Timing,
-    /// How many responses in segments may be under way, and as many requests.
+    /// The maximum number of RMPP responses being sent, and of RMPP requests being received.
     pub max_transfers: usize,
-    /// How many requests may wait for [`Responder::poll_event`]; more are dropped, as by a full
-    /// receive queue.
+    /// The maximum number of requests that wait for [`Responder::poll_event`]. Further requests are
+    /// dropped, as by a full receive queue.
     pub max_waiting: usize,
-    /// What requests in several segments may use, each.
+    /// The limits of each RMPP request.
     pub receive: ReceiveLimits,
-    /// How many bytes all messages of several segments may hold together: requests that come in or
-    /// wait for [`Responder::poll_event`], and responses that go out. Requests beyond that are
-    /// stopped for want of resources.
+    /// The maximum memory of all RMPP messages in bytes.
+    ///
+    /// It covers requests that are being received or wait for [`Responder::poll_event`], and
+    /// responses that are being sent. The responder stops requests that exceed it.
     pub max_bytes: usize,
 }
 
 impl Default for ResponderConfig {
-    /// One second, three retries, 1024 transfers, 4096 requests, 256 MiB.
+    /// Returns timeouts of 1 s, three retries, 1024 transfers, 4096 requests and 256 MiB.
     fn default() -> Self {
         Self {
             timing: Timing::default(),
@@ -57,52 +58,52 @@ impl Default for ResponderConfig {
     }
 }
 
-/// What a responder has to say.
+/// An event of a responder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "nearly all events are requests of one datagram")]
+#[expect(clippy::large_enum_variant, reason = "nearly all events are requests of one MAD")]
 pub enum ResponderEvent {
-    /// A request has arrived whole. The same one may come again when its response is slow or lost.
+    /// A request was received. A requester repeats it if the response is late or lost.
     Request(Message),
-    /// A response in segments has arrived whole.
+    /// All segments of a response were acknowledged.
     Delivered {
-        /// Who got it.
+        /// The address of the requester.
         remote: Remote,
-        /// Its transaction.
+        /// The transaction ID.
         transaction_id: TransactionId,
     },
-    /// A response in segments has not arrived.
+    /// An RMPP response has failed.
     Failed {
-        /// Who was to get it.
+        /// The address of the requester.
         remote: Remote,
-        /// Its transaction.
+        /// The transaction ID.
         transaction_id: TransactionId,
-        /// Why not.
+        /// The reason.
         failure: Failure,
     },
 }
 
-/// What a responder has seen.
+/// The counters of a responder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponderCounters {
-    /// Datagrams handed out, acknowledgements included.
+    /// MADs sent, including ACKs.
     pub sent: u64,
-    /// Requests handed to the owner.
+    /// Requests accepted for [`Responder::poll_event`].
     pub requests: u64,
-    /// Requests dropped because too many wait.
+    /// Requests dropped because the queue was full.
     pub dropped: u64,
-    /// Requests in segments that this end gave up: rules broken, too long, too slow, too many.
+    /// RMPP requests stopped or aborted by the responder: protocol violation, resources, timeout.
     pub aborted: u64,
-    /// Segments that were sent again, counted by rounds.
+    /// Retransmissions of unacknowledged segments; a retransmitted window counts once.
     pub retries: u64,
-    /// Segments that the link said are lost.
+    /// Segments that the link has reported as lost.
     pub lost: u64,
 }
 
 /// Receives requests and sends responses of any length.
 ///
-/// Owned like a [`Requester`](crate::Requester): [`Responder::handle`],
+/// The owner drives it like a [`Requester`](crate::Requester): [`Responder::handle`],
 /// [`Responder::handle_timeout`], [`Responder::poll_transmit`], [`Responder::poll_event`],
-/// [`Responder::poll_timeout`]. Memory stays bounded whatever arrives, by [`ResponderConfig`].
+/// [`Responder::poll_timeout`]. [`ResponderConfig`] limits its memory for any input.
 #[derive(Debug)]
 pub struct Responder {
     config: ResponderConfig,
@@ -111,14 +112,14 @@ pub struct Responder {
     replies: Replies,
     answers: VecDeque<Datagram>,
     requests: VecDeque<Message>,
-    /// How many bytes the requests hold that wait.
+    /// The memory of the RMPP requests in `requests`, in bytes.
     waiting: usize,
     ends: VecDeque<ResponderEvent>,
     counters: ResponderCounters,
 }
 
 impl Responder {
-    /// Returns a responder that has heard nothing.
+    /// Creates a responder.
     #[must_use]
     pub fn new(config: ResponderConfig) -> Self {
         Self {
@@ -134,14 +135,15 @@ impl Responder {
         }
     }
 
-    /// Takes what came out of the link. Returns true when it was for a responder: a request, what a
-    /// requester says of a response in segments, or the loss of a segment that waits for its
-    /// acknowledgement. Anything else is left to others.
+    /// Handles a received MAD, or the loss of a sent MAD.
     ///
-    /// A lost segment is sent again as if its time had run out, which it has when
-    /// [`Responder::handle_timeout`] is called next; a response without retries fails then. However
-    /// many segments of a response are lost by then, that takes one of its retries. The loss of a
-    /// response of one datagram is left to who asked: nothing is kept that could be sent again.
+    /// Returns true if it belongs to a responder: a request, an RMPP control MAD of a requester, or
+    /// the loss of an unacknowledged segment. Other input is ignored.
+    ///
+    /// A lost segment expires the ACK timer, so the next [`Responder::handle_timeout`] retransmits
+    /// it, or fails the response if no retry is left. Several losses before that call take one
+    /// retry. The loss of a response of one MAD is ignored, because the requester repeats its
+    /// request.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let datagram = match incoming {
             Incoming::Received(datagram) => datagram,
@@ -169,21 +171,24 @@ impl Responder {
         true
     }
 
-    /// Sends a response of one datagram. `length` is how many of its bytes count: 256, or less where
-    /// the link can tell the other end.
+    /// Sends a response of one MAD. `length` is the number of valid bytes: 256, or less if the link
+    /// transmits the length.
     pub fn respond(&mut self, request: &Datagram, mad: Mad, length: u16) {
         let answer = outgoing(request.remote, mad);
         self.answers.push_back(Datagram { length, local_qpn: request.local_qpn, ..answer });
     }
 
-    /// Sends a response of any length in segments under the headers of a datagram, to whom a request
-    /// came from. A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows; the latter also
-    /// for one that is sent anew to who has it already and acknowledges more than was sent.
+    /// Sends a response of any length by RMPP, with the headers of a MAD, to the sender of a
+    /// request.
+    ///
+    /// A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows. A repeated response
+    /// also fails if the requester already has the message, and acknowledges segments that were not
+    /// sent yet.
     ///
     /// # Errors
-    /// Fails when the class has no such messages or the data is longer than 4 GB, when the response
-    /// to the same request is under way, and when too many responses are or there is no room for the
-    /// data.
+    /// Fails if the class does not use RMPP, or if the data is longer than 4 GiB. Also fails if a
+    /// response to the same request is already being sent, or if the limit of responses or of memory
+    /// is reached.
     pub fn respond_message(
         &mut self,
         request: &Datagram,
@@ -193,18 +198,18 @@ impl Responder {
         let key = TransferKey::of(&request.remote, &header);
         let window_last = self.inbound.reply_window(TransferKey::of(&request.remote, &request.mad));
         let free = self.config.max_bytes.saturating_sub(self.held());
-        self.outbound.start(key, request, (&header, data), window_last, free)
+        self.outbound.start(key, request, &header, data, window_last, free)
     }
 
-    /// Does what is due by now.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(first) = self.inbound.take_late(now) {
             self.refuse(&first, RmppStatus::TIME_TOO_LONG);
         }
         while let Some(due) = self.outbound.take_due(now) {
             match due {
-                outbound::Due::Again => self.counters.retries += 1,
-                outbound::Due::GaveUp { key, failure, abort } => {
+                outbound::Expired::Retransmit => self.counters.retries += 1,
+                outbound::Expired::Failed { key, failure, abort } => {
                     self.replies.push(*abort);
                     self.end_response(key, failure);
                 }
@@ -212,7 +217,7 @@ impl Responder {
         }
     }
 
-    /// Returns the next datagram to be sent; its time starts now.
+    /// Returns the next datagram to send, and starts its timer.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         let control = self.replies.pop().or_else(|| self.answers.pop_front());
         let datagram = control.or_else(|| self.outbound.transmit(now))?;
@@ -220,7 +225,7 @@ impl Responder {
         Some(datagram)
     }
 
-    /// Returns the next thing to say: ends of responses first, then requests as they came.
+    /// Returns the next event: first the results of responses, then requests in order of arrival.
     pub fn poll_event(&mut self) -> Option<ResponderEvent> {
         self.ends.pop_front().or_else(|| {
             let message = self.requests.pop_front()?;
@@ -229,7 +234,7 @@ impl Responder {
         })
     }
 
-    /// Returns when [`Responder::handle_timeout`] has something to do.
+    /// Returns the next deadline, at which [`Responder::handle_timeout`] must be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         [self.inbound.next_deadline(), self.outbound.next_deadline()].into_iter().flatten().min()
@@ -241,20 +246,19 @@ impl Responder {
         self.requests.len()
     }
 
-    /// Returns the number of responses in segments that are under way.
+    /// Returns the number of RMPP responses being sent.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.outbound.len()
     }
 
-    /// Returns how many bytes messages of several segments hold, at most
-    /// [`ResponderConfig::max_bytes`].
+    /// Returns the memory of all RMPP messages in bytes, at most [`ResponderConfig::max_bytes`].
     #[must_use]
     pub const fn held(&self) -> usize {
         self.inbound.held() + self.outbound.held() + self.waiting
     }
 
-    /// Returns what it has seen.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> ResponderCounters {
         self.counters
@@ -284,13 +288,13 @@ impl Responder {
     fn handle_segment(&mut self, now: Instant, key: TransferKey, datagram: &Datagram) {
         let room = self.config.max_bytes.saturating_sub(self.outbound.held() + self.waiting);
         match self.inbound.handle(now, key, datagram, room) {
-            inbound::Taken::Silent => {}
-            inbound::Taken::Reply(mad) => self.reply(datagram, mad),
-            inbound::Taken::Complete(mad, message) => {
+            inbound::SegmentResult::Silent => {}
+            inbound::SegmentResult::Reply(mad) => self.reply(datagram, mad),
+            inbound::SegmentResult::Complete(mad, message) => {
                 self.reply(datagram, mad);
                 self.request(*message);
             }
-            inbound::Taken::Refused(status) => self.refuse(datagram, status),
+            inbound::SegmentResult::Refused(status) => self.refuse(datagram, status),
         }
     }
 
@@ -300,12 +304,12 @@ impl Responder {
             self.inbound.open(key, header.length_or_window);
         }
         match self.outbound.handle(now, key, mad) {
-            outbound::Heard::Nothing => {}
-            outbound::Heard::Delivered(remote) => {
+            outbound::AckResult::Pending => {}
+            outbound::AckResult::Delivered(remote) => {
                 let transaction_id = key.transaction_id;
                 self.ends.push_back(ResponderEvent::Delivered { remote, transaction_id });
             }
-            outbound::Heard::Broken(remote, status) => {
+            outbound::AckResult::Violation(remote, status) => {
                 self.replies.push(outgoing(remote, control::refuse(mad, status)));
                 self.end_response(key, Failure::Aborted { status });
             }

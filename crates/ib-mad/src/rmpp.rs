@@ -4,13 +4,13 @@
 //! acknowledges the first segment, each segment that ends a window, the last one, and duplicates. After a timeout, the
 //! sender starts again behind the last acknowledged segment.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | `receiver` | [`Receiver`]: reassembles a message |
 //! | `sender` | [`Sender`]: splits a message into segments |
 //! | [`control`] | ACK, STOP and ABORT; classification of received datagrams |
 //!
-//! Neither a sender nor a receiver has timers: their owner has.
+//! Senders and receivers have no timers; requester and responder time them.
 
 use std::time::Duration;
 

@@ -1,17 +1,17 @@
-//! The timers of transfers.
+//! The timers of transactions.
 
-/// What somebody waits for.
+/// A timer, named for the event that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// The answer to a request.
+    /// The response to a request.
     Answer,
-    /// The acknowledgement of segments.
+    /// The ACK of segments.
     Acknowledgement,
-    /// The rest of a message whose first segment has come.
+    /// The remaining segments of a message.
     Message,
-    /// Late duplicates of a message that is complete.
+    /// The end of the time during which duplicates of a complete message are acknowledged.
     Linger,
 }
 
-/// The deadlines of many transfers, at most one each.
+/// The table of running timers, at most one per transaction.
 pub(crate) type Deadlines<K> = ib_types::Deadlines<K, Timer>;

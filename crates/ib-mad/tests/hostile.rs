@@ -1,4 +1,4 @@
-//! Whatever arrives, nothing panics and memory stays within its bounds.
+//! Arbitrary input: requester and responder do not panic, and stay within their memory limits.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use ib_wire::mad::rmpp::{RmppFlags, RmppHeader, RmppStatus, RmppType};
 use ib_wire::mad::{MAD_LENGTH, Mad, Method, MgmtClass, TransactionId};
 use proptest::prelude::*;
 
-/// What all messages in segments may hold.
+/// The memory limit of all RMPP messages in bytes.
 const MAX_BYTES: usize = 1_500;
 
 const LIMITS: ReceiveLimits = ReceiveLimits {
@@ -22,8 +22,8 @@ const LIMITS: ReceiveLimits = ReceiveLimits {
     linger_time: Duration::from_secs(10),
 };
 
-/// A datagram that is near enough to a real one to get far.
-fn near() -> impl Strategy<Value = Datagram> {
+/// Generates datagrams that are similar to valid ones.
+fn almost_valid() -> impl Strategy<Value = Datagram> {
     let method = prop::sample::select(vec![0x01u8, 0x81, 0x12, 0x92, 0x14, 0x94, 0x05, 0x07]);
     let class = prop::sample::select(vec![3u8, 3, 3, 4, 0x30, 0x81]);
     let header = (0u8..3, 0u8..6, 0u8..8, prop_oneof![Just(0u8), any::<u8>()]);
@@ -50,13 +50,13 @@ fn near() -> impl Strategy<Value = Datagram> {
     })
 }
 
-fn anything() -> impl Strategy<Value = Datagram> {
+fn any_datagram() -> impl Strategy<Value = Datagram> {
     let random = prop::array::uniform32(any::<u8>()).prop_map(|start| {
         let mut bytes = [0; MAD_LENGTH];
         bytes[..32].copy_from_slice(&start);
         Datagram::new(Remote::gsi(9), Mad(bytes))
     });
-    prop_oneof![1 => random, 9 => near()]
+    prop_oneof![1 => random, 9 => almost_valid()]
 }
 
 fn requester() -> Requester {
@@ -80,7 +80,7 @@ fn requester() -> Requester {
             None => Request::new(Remote::gsi(9), mad),
         };
         let timing = Timing { timeout: Duration::from_secs(2), ..Timing::default() };
-        requester.start(request.with_timing(timing)).expect("it is answered");
+        requester.start(request.with_timing(timing)).expect("the method has a response");
     }
     requester
 }
@@ -89,8 +89,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn a_requester_survives_anything(
-        events in prop::collection::vec((anything(), any::<bool>(), 0u64..5_000), 0..60),
+    fn requester_handles_any_input(
+        events in prop::collection::vec((any_datagram(), any::<bool>(), 0u64..5_000), 0..60),
     ) {
         let mut requester = requester();
         let mut now = Instant::ZERO;
@@ -109,7 +109,7 @@ proptest! {
                 }
             }
         }
-        // Left alone, everything ends.
+        // Without further input, all requests end.
         for _ in 0..200 {
             while requester.poll_transmit(now).is_some() {}
             let Some(next) = requester.poll_timeout() else { break };
@@ -122,8 +122,8 @@ proptest! {
     }
 
     #[test]
-    fn a_responder_survives_anything(
-        events in prop::collection::vec((anything(), 0u64..5_000), 0..60),
+    fn responder_handles_any_input(
+        events in prop::collection::vec((any_datagram(), 0u64..5_000), 0..60),
     ) {
         let config = ResponderConfig {
             max_transfers: 3,

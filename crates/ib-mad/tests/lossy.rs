@@ -1,4 +1,5 @@
-//! Every request ends exactly once, whatever the wire does, and always the same way.
+//! Requests over a lossy wire: every request ends exactly once, and runs with the same seed are
+//! equal.
 
 mod netsim;
 
@@ -14,7 +15,7 @@ use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass, TransactionId};
 
 use netsim::{Pair, Wire, pattern};
 
-/// Builds the pair of a seed with some requests of all kinds.
+/// Creates requester and responder with random configuration and random requests.
 fn pair(seed: u64, wire: Wire, longest: usize, retries: u32) -> Pair {
     let mut rng = Rng::new(seed);
     let receive = ReceiveLimits { window: 1 + rng.below(64) as u32, ..ReceiveLimits::default() };
@@ -31,7 +32,8 @@ fn pair(seed: u64, wire: Wire, longest: usize, retries: u32) -> Pair {
     let server = ResponderConfig { timing, receive, ..ResponderConfig::default() };
     let mut pair = Pair::new(seed, wire, client, server);
     for _ in 0..1 + rng.below(6) {
-        pair.requester.start(request(&mut rng, longest, timing)).expect("it is answered");
+        let request = request(&mut rng, longest, timing);
+        pair.requester.start(request).expect("the method has a response");
     }
     pair
 }
@@ -57,11 +59,11 @@ fn request(rng: &mut Rng, longest: usize, timing: Timing) -> Request {
     Request { on_loss, ..request.with_timing(timing) }
 }
 
-/// Checks that everything ended as it must; returns how many requests were answered.
+/// Checks that each request has ended exactly once; returns the number of responses.
 fn check(pair: &Pair, requests: usize, seed: u64) -> usize {
     let ids: BTreeSet<_> = pair.completions.iter().map(|end| end.transaction_id).collect();
-    assert_eq!(ids.len(), pair.completions.len(), "seed {seed}: one ended twice");
-    assert_eq!(pair.completions.len(), requests, "seed {seed}: one never ended");
+    assert_eq!(ids.len(), pair.completions.len(), "seed {seed}: a request ended twice");
+    assert_eq!(pair.completions.len(), requests, "seed {seed}: a request did not end");
     assert_eq!((pair.requester.outstanding(), pair.responder.outstanding()), (0, 0));
     let mut answered = 0;
     for end in &pair.completions {
@@ -69,7 +71,7 @@ fn check(pair: &Pair, requests: usize, seed: u64) -> usize {
         answered += 1;
         let length = message.mad().attribute_modifier() as usize;
         if message.is_reassembled() {
-            assert!(message.data() == pattern(length), "seed {seed}: a message is damaged");
+            assert!(message.data() == pattern(length), "seed {seed}: the data differs");
         } else {
             let plain = message.mad().method() == Method::GET_RESP;
             assert!(plain || message.status() == MadStatus::BUSY, "seed {seed}");
@@ -79,9 +81,9 @@ fn check(pair: &Pair, requests: usize, seed: u64) -> usize {
 }
 
 #[test]
-fn a_good_wire_answers_everything() {
+fn all_requests_succeed_without_loss() {
     for seed in 0..300 {
-        let wire = Wire { delay: 2_000, doubled: 50, ..Wire::default() };
+        let wire = Wire { delay: 2_000, duplicated: 50, ..Wire::default() };
         let mut pair = pair(seed, wire, 100_000, 3);
         let requests = pair.requester.outstanding();
         pair.run();
@@ -90,15 +92,15 @@ fn a_good_wire_answers_everything() {
 }
 
 #[test]
-fn every_request_ends_once_on_a_bad_wire() {
+fn every_request_ends_once_on_a_lossy_wire() {
     let (mut all, mut answered) = (0, 0);
     let mut reasons = BTreeSet::new();
     for seed in 0..3_000 {
         let mut rng = Rng::stream(seed, 2);
         let wire = Wire {
             lost: rng.below(400),
-            told: rng.below(1000),
-            doubled: rng.below(300),
+            reported: rng.below(1000),
+            duplicated: rng.below(300),
             busy: rng.below(300),
             delay: rng.below(60_000),
         };
@@ -116,15 +118,15 @@ fn every_request_ends_once_on_a_bad_wire() {
             _ => None,
         }));
     }
-    assert!(answered * 2 > all, "{answered} of {all} were answered");
-    assert!(answered < all, "nothing was tested");
+    assert!(answered * 2 > all, "{answered} of {all} requests succeeded");
+    assert!(answered < all, "all {all} requests succeeded: expected failures");
     assert!(reasons.is_superset(&["timed out", "lost"].into()), "{reasons:?}");
 }
 
 #[test]
-fn enough_retries_overcome_a_bad_wire() {
+fn requests_succeed_with_enough_retries() {
     for seed in 0..200 {
-        let wire = Wire { lost: 200, doubled: 100, delay: 20_000, ..Wire::default() };
+        let wire = Wire { lost: 200, duplicated: 100, delay: 20_000, ..Wire::default() };
         let mut pair = pair(seed, wire, 20_000, 30);
         let requests = pair.requester.outstanding();
         pair.run();
@@ -133,11 +135,11 @@ fn enough_retries_overcome_a_bad_wire() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_trace() {
+fn runs_with_the_same_seed_are_equal() {
     let mut traces = BTreeSet::new();
     for seed in 0..100 {
         let run = || {
-            let wire = Wire { lost: 100, told: 500, doubled: 100, busy: 100, delay: 9_000 };
+            let wire = Wire { lost: 100, reported: 500, duplicated: 100, busy: 100, delay: 9_000 };
             let mut pair = pair(seed, wire, 4_000, 4).traced();
             pair.run();
             (pair.trace, pair.completions)

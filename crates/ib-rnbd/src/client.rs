@@ -290,7 +290,7 @@ impl Client {
                 let hello = SessionMessage {
                     message_type,
                     version: VERSION,
-                    extension: SessionMessage::ASKS,
+                    extension: SessionMessage::EXTENSION_REQUEST,
                     number: self.number,
                 }
                 .to_bytes();
@@ -435,7 +435,8 @@ impl Client {
             && errno.is_ok()
             && is_answer(&answer)
         {
-            let server = (answer.extension == SessionMessage::KNOWS).then_some(answer.number);
+            let server =
+                (answer.extension == SessionMessage::EXTENSION_RESPONSE).then_some(answer.number);
             let before = std::mem::replace(&mut self.server, server);
             if before.is_some() && before != server {
                 // The devices were open at another server.

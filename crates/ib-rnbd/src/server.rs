@@ -195,7 +195,7 @@ impl<S: Copy + Ord> Server<S> {
     ) -> Response {
         let answer = match Message::parse(header) {
             Ok(Message::Session(it)) if it.message_type == MessageType::SESSION => {
-                let known = it.extension == SessionMessage::ASKS;
+                let known = it.extension == SessionMessage::EXTENSION_REQUEST;
                 let client = if known { it.number } else { 0 };
                 self.sessions.entry(session).or_default().client = client;
                 greet(&it, self.number, direction, data)
@@ -253,7 +253,7 @@ impl<S: Copy + Ord> Server<S> {
         let found = self.exports.iter().position(|export| export.name == name);
         let export = ExportId(found.ok_or(Errno::ENOENT)? as u32);
         let &Export { geometry, origin, ref writers, .. } = &self.exports[export.0 as usize];
-        let lasts = if writers.is_some() { OpenResponse::LASTS } else { 0 };
+        let lasts = if writers.is_some() { OpenResponse::WRITERS_PERSISTENT } else { 0 };
         let own = self.sessions.get(&session).and_then(|it| {
             it.opened.iter().find(|(_, opened)| opened.export == export).map(|(&it, _)| it)
         });
@@ -384,8 +384,9 @@ fn greet(
 ) -> Result<Vec<u8>, Errno> {
     expect_room(direction, data, SessionMessage::LENGTH)?;
     let message_type = MessageType::SESSION_RESPONSE;
-    let asks = hello.extension == SessionMessage::ASKS;
-    let (extension, number) = if asks { (SessionMessage::KNOWS, number) } else { (0, 0) };
+    let asks = hello.extension == SessionMessage::EXTENSION_REQUEST;
+    let (extension, number) =
+        if asks { (SessionMessage::EXTENSION_RESPONSE, number) } else { (0, 0) };
     let version = hello.version.min(VERSION);
     let response = SessionMessage { message_type, version, extension, number };
     Ok(response.to_bytes().to_vec())

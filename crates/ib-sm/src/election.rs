@@ -38,13 +38,13 @@ pub(crate) fn decide(own: &SmInfo, found: &Found) -> Outcome {
         // One that explores finds that there is a master, and waits then.
         let waits = others().filter(|(_, info)| info.state != SmState::DISCOVERING);
         // Of two masters the worse one gives way; the better one waits until it has.
-        return match (best_master, best(waits.filter(|(_, info)| info.beats(own)))) {
+        return match (best_master, best(waits.filter(|(_, info)| info.outranks(own)))) {
             (_, Some((&place, _))) => Outcome::HandOver(place),
             (Some((&place, _)), None) => Outcome::Standby(place),
             (None, None) => Outcome::Master,
         };
     }
-    match (best_master, best(others().filter(|(_, info)| info.beats(own)))) {
+    match (best_master, best(others().filter(|(_, info)| info.outranks(own)))) {
         (Some((&place, _)), _) | (None, Some((&place, _))) => Outcome::Standby(place),
         (None, None) => Outcome::Master,
     }
@@ -53,14 +53,14 @@ pub(crate) fn decide(own: &SmInfo, found: &Found) -> Outcome {
 /// Returns true when a better manager explores the subnet: once it has seen that there is a master it
 /// waits to be given the subnet.
 pub(crate) fn better_is_coming(own: &SmInfo, found: &Found) -> bool {
-    found.managers.values().any(|info| info.state == SmState::DISCOVERING && info.beats(own))
+    found.managers.values().any(|info| info.state == SmState::DISCOVERING && info.outranks(own))
 }
 
 /// Returns the manager that beats the others.
 fn best<'a>(
     managers: impl Iterator<Item = (&'a Place, &'a SmInfo)>,
 ) -> Option<(&'a Place, &'a SmInfo)> {
-    managers.reduce(|one, other| if other.1.beats(one.1) { other } else { one })
+    managers.reduce(|one, other| if other.1.outranks(one.1) { other } else { one })
 }
 
 /// What an SM does because the master has sent it a Set(SMInfo).

@@ -1,4 +1,4 @@
-//! What links carry: the signalling rate of every speed at every width that InfiniBand has.
+//! Prints the signalling rate in Mbit/s of every link speed at every link width.
 //!
 //! ```text
 //! $ cargo run -p ib-types --example rates

@@ -1,4 +1,4 @@
-//! Names of nodes, ports and paths: GUIDs, GIDs, LIDs and the LID mask control.
+//! Addresses of nodes and ports: GUIDs, GIDs, LIDs and the LID mask control (LMC).
 
 mod gid;
 
@@ -9,25 +9,25 @@ pub use gid::{Gid, ParseGidError};
 
 /// A 64-bit globally unique identifier (EUI-64) of a node, port or system image.
 ///
-/// Held in host byte order; IBTA volume 1, chapter 4.1.1.
+/// The number is in host byte order. Source: IBTA volume 1, chapter 4.1.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid(pub u64);
 
 impl Guid {
-    /// The value zero, which no node may carry and which files use for "not known".
+    /// Zero, which is not a valid GUID. Files use it for "unknown".
     pub const ZERO: Self = Self(0);
 
-    /// Returns the key by which OpenSM orders its GUID tables on a little-endian machine: the
-    /// GUID as it lies on the wire, read as a host integer.
+    /// Returns the sort key of OpenSM's GUID tables on a little-endian machine: the big-endian GUID
+    /// read as a little-endian integer.
     ///
-    /// Ties between routes are decided by this order, so everything that wants OpenSM's tables
-    /// must iterate in it.
+    /// This order breaks ties between equal routes. Code that must compute OpenSM's forwarding
+    /// tables therefore iterates in it.
     #[must_use]
     pub const fn wire_order(self) -> u64 {
         self.0.swap_bytes()
     }
 
-    /// Returns true when the GUID is zero.
+    /// Returns true if the GUID is zero.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
@@ -46,7 +46,7 @@ impl fmt::LowerHex for Guid {
     }
 }
 
-/// The error of reading a [`Guid`] from text.
+/// Error of parsing a [`Guid`] from text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a GUID: expected 1 to 16 hexadecimal digits, with or without 0x")]
 pub struct ParseGuidError {
@@ -56,7 +56,7 @@ pub struct ParseGuidError {
 impl FromStr for Guid {
     type Err = ParseGuidError;
 
-    /// Reads 1 to 16 hexadecimal digits with or without a leading `0x`.
+    /// Parses 1 to 16 hexadecimal digits, with or without `0x`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
         let legal =
@@ -69,29 +69,29 @@ impl FromStr for Guid {
     }
 }
 
-/// A 16-bit local identifier: the address of a port within its subnet.
+/// A unicast local identifier (LID), 1 to 0xBFFF: the address of a port within its subnet.
 ///
-/// IBTA volume 1, chapter 4.1.3: zero is reserved, 0x0001 to 0xBFFF (49,151) are unicast, 0xC000
-/// to 0xFFFE are multicast and 0xFFFF is the permissive LID.
+/// IBTA volume 1, chapter 4.1.3. Of the other 16-bit values, 0 is reserved, 0xC000 to 0xFFFE are
+/// multicast, and 0xFFFF is the permissive LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lid(u16);
 
-/// The error of making a unicast [`Lid`] from a number.
+/// Error of converting a number to a unicast [`Lid`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("LID {value} is not a unicast LID: expected 1 to 49151 (0xbfff)")]
 pub struct NotUnicastLid {
-    /// The number that is no unicast LID.
+    /// The rejected number.
     pub value: u32,
 }
 
 impl Lid {
-    /// The highest unicast LID.
+    /// The highest unicast LID, 0xBFFF.
     pub const MAX_UNICAST: u16 = 0xbfff;
 
-    /// Makes a unicast LID.
+    /// Creates a unicast LID.
     ///
     /// # Errors
-    /// Returns [`NotUnicastLid`] for zero and for anything above 49,151.
+    /// Returns [`NotUnicastLid`] for zero and for numbers above 49,151 (0xBFFF).
     pub fn unicast(value: u32) -> Result<Self, NotUnicastLid> {
         match u16::try_from(value) {
             Ok(lid) if (1..=Self::MAX_UNICAST).contains(&lid) => Ok(Self(lid)),
@@ -99,13 +99,13 @@ impl Lid {
         }
     }
 
-    /// Returns the number.
+    /// Returns the LID as a number, 1 to 49,151.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0
     }
 
-    /// Returns the number as an index into a forwarding table.
+    /// Returns the LID as an index into a linear forwarding table.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -124,17 +124,17 @@ impl fmt::LowerHex for Lid {
     }
 }
 
-/// The LID mask control: a port answers to 2^LMC consecutive LIDs, 0 ≤ LMC ≤ 7.
+/// The LID mask control (LMC), 0 to 7: a port has 2^LMC consecutive LIDs.
 ///
 /// IBTA volume 1, chapter 3.5.10.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lmc(u8);
 
-/// The error of making an [`Lmc`] from a number.
+/// Error of converting a number to an [`Lmc`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("LMC {value} is out of range: expected 0 to 7")]
 pub struct LmcOutOfRange {
-    /// The number that is no LMC.
+    /// The rejected number.
     pub value: u8,
 }
 
@@ -142,15 +142,15 @@ impl Lmc {
     /// One LID per port.
     pub const ZERO: Self = Self(0);
 
-    /// Makes an LMC.
+    /// Creates an LMC.
     ///
     /// # Errors
-    /// Returns [`LmcOutOfRange`] above 7.
+    /// Returns [`LmcOutOfRange`] for numbers above 7.
     pub const fn new(value: u8) -> Result<Self, LmcOutOfRange> {
         if value <= 7 { Ok(Self(value)) } else { Err(LmcOutOfRange { value }) }
     }
 
-    /// Returns the exponent.
+    /// Returns the LMC as a number, 0 to 7.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0

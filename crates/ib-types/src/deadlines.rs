@@ -1,10 +1,12 @@
-//! The deadlines of a state machine.
+//! The timers of a state machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Instant;
 
-/// Deadlines in the order of their times, at most one per key. The value identifies the timer.
+/// A table of running timers, at most one per key, ordered by deadline.
+///
+/// `K` is the owner of a timer, such as a transaction ID; `T` identifies the kind of timer.
 #[derive(Clone, Debug)]
 pub struct Deadlines<K, T = ()> {
     by_key: BTreeMap<K, (Instant, T)>,
@@ -26,7 +28,7 @@ impl<K, T> Deadlines<K, T> {
 }
 
 impl<K: Copy + Ord, T> Deadlines<K, T> {
-    /// Starts a timer; replaces the running timer of the same key.
+    /// Starts a timer; replaces a running timer of the same key.
     pub fn set(&mut self, key: K, timer: T, at: Instant) {
         if let Some((before, _)) = self.by_key.insert(key, (at, timer)) {
             self.by_time.remove(&(before, key));
@@ -34,26 +36,28 @@ impl<K: Copy + Ord, T> Deadlines<K, T> {
         self.by_time.insert((at, key));
     }
 
-    /// Stops the timer of a key, if one runs.
+    /// Stops the timer of a key. Does nothing if none is running.
     pub fn stop(&mut self, key: K) {
         if let Some((at, _)) = self.by_key.remove(&key) {
             self.by_time.remove(&(at, key));
         }
     }
 
-    /// Returns the deadline of a key.
+    /// Returns the deadline of a key's timer; `None` if none is running.
     #[must_use]
     pub fn get(&self, key: K) -> Option<Instant> {
         self.by_key.get(&key).map(|&(at, _)| at)
     }
 
-    /// Returns the earliest deadline.
+    /// Returns the earliest deadline; `None` if no timer is running.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
         self.by_time.first().map(|&(at, _)| at)
     }
 
-    /// Removes and returns the earliest timer whose deadline is at or before `now`; of equal deadlines, the lowest key.
+    /// Removes and returns the earliest expired timer, whose deadline is at or before `now`.
+    ///
+    /// Of several timers with the same deadline, it returns the one with the lowest key.
     pub fn take_due(&mut self, now: Instant) -> Option<(K, T)> {
         let &(at, key) = self.by_time.first().filter(|(at, _)| *at <= now)?;
         self.by_time.remove(&(at, key));

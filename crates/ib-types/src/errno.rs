@@ -1,8 +1,8 @@
-//! Numbers of errors. On the wire they are those of Linux, on whatever system.
+//! Error numbers of RTRS and RNBD: Linux's numbers, independent of the host's system.
 
 use std::fmt;
 
-/// The number of an error, 1 to 511; 0 for none.
+/// A Linux error number; 0 means success. RTRS carries numbers up to 511.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Errno(pub u16);
 
@@ -11,7 +11,7 @@ macro_rules! errnos {
         impl Errno {
             $($(#[$doc])* pub const $name: Self = Self($value);)+
 
-            /// Returns the name of the constant; `None` for one that has none here.
+            /// Returns the name, such as `"ENOENT"`; `None` for a number without a constant here.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -26,54 +26,54 @@ macro_rules! errnos {
 errnos! {
     /// No error.
     OK = 0,
-    /// Not permitted.
+    /// Operation not permitted.
     EPERM = 1,
-    /// No such thing.
+    /// No such file or directory.
     ENOENT = 2,
-    /// Input or output failed.
+    /// Input/output error.
     EIO = 5,
-    /// No such session.
+    /// No such device or address.
     ENXIO = 6,
-    /// No memory.
+    /// Out of memory.
     ENOMEM = 12,
-    /// Refused for want of a right.
+    /// Permission denied.
     EACCES = 13,
-    /// It is in use.
+    /// Device or resource busy.
     EBUSY = 16,
-    /// It is there already.
+    /// File exists.
     EEXIST = 17,
     /// No such device.
     ENODEV = 19,
-    /// It is no directory.
+    /// Not a directory.
     ENOTDIR = 20,
-    /// It is a directory.
+    /// Is a directory.
     EISDIR = 21,
-    /// What was said makes no sense.
+    /// Invalid argument.
     EINVAL = 22,
-    /// No room.
+    /// No space left on device.
     ENOSPC = 28,
-    /// It can only be read.
+    /// Read-only file system.
     EROFS = 30,
-    /// It is not done here.
+    /// Operation not supported.
     EOPNOTSUPP = 95,
-    /// There is no network.
+    /// Network is down.
     ENETDOWN = 100,
-    /// The connection was given up.
+    /// Connection aborted.
     ECONNABORTED = 103,
-    /// The connection was refused, or ended.
+    /// Connection reset by peer.
     ECONNRESET = 104,
-    /// There is no connection.
+    /// Not connected.
     ENOTCONN = 107,
-    /// It took too long.
+    /// Connection timed out.
     ETIMEDOUT = 110,
-    /// Nobody listens.
+    /// Connection refused.
     ECONNREFUSED = 111,
-    /// Nobody answers.
+    /// No route to host.
     EHOSTUNREACH = 113,
 }
 
 impl Errno {
-    /// Returns whether there is no error.
+    /// Returns true if the number is 0: success.
     #[must_use]
     pub const fn is_ok(self) -> bool {
         self.0 == 0
@@ -81,7 +81,7 @@ impl Errno {
 }
 
 impl fmt::Display for Errno {
-    /// Writes the name, or the number where there is none.
+    /// Writes the name, or `error` and the number if it has no name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name),

@@ -1,21 +1,21 @@
-//! Identifiers and link attributes of InfiniBand.
+//! Identifiers, keys and link attributes of InfiniBand, and small helpers of all ibfabric crates.
 //!
-//! This is the lowest layer of ibfabric: small `Copy` types that every other crate speaks, with
-//! the checks that make an illegal value unrepresentable. It does no I/O and reads no clock.
+//! This crate is the lowest layer of ibfabric: mostly small `Copy` types, whose constructors
+//! reject values out of range. It does no I/O and reads no clock.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`address`] | [`Guid`], [`Gid`], [`Lid`], [`Lmc`]: what a node, a port and a path are called |
-//! | [`deadlines`] | [`Deadlines`]: the timers of a state machine, in the order of their deadlines |
-//! | [`errno`] | [`Errno`]: error numbers of Linux, as on the wire |
-//! | [`link`] | [`LinkWidth`], [`LinkSpeed`]: what a link can carry |
-//! | [`node`] | [`NodeKind`]: channel adapter, switch or router |
+//! | [`address`] | [`Guid`], [`Gid`], [`Lid`], [`Lmc`]: addresses of nodes and ports |
+//! | [`deadlines`] | [`Deadlines`]: the timers of a state machine, ordered by deadline |
+//! | [`errno`] | [`Errno`]: Linux error numbers, which RTRS and RNBD carry |
+//! | [`link`] | [`LinkWidth`], [`LinkSpeed`], and the signalling rate of a link |
+//! | [`node`] | [`NodeKind`]: channel adapter, switch, router |
 //! | [`prometheus`] | [`Page`](prometheus::Page): metrics in the text format of Prometheus |
-//! | [`qos`] | [`ServiceLevel`], [`VirtualLane`]: how traffic is kept apart on a link |
-//! | [`rng`] | [`Rng`](rng::Rng): seeded random numbers, the same in every release |
-//! | [`text`] | [`escaped`](text::escaped): text of peers, safe for terminals and logs |
-//! | [`time`] | [`Instant`]: a moment of a clock that may be virtual |
-//! | [`transport`] | [`Qpn`], [`Psn`], [`PKey`], [`QKey`]: queue pairs, sequence numbers and keys |
+//! | [`qos`] | [`ServiceLevel`] (SL), [`VirtualLane`] (VL) |
+//! | [`rng`] | [`Rng`](rng::Rng): seeded random numbers, identical in every release |
+//! | [`text`] | [`escaped`](text::escaped): escapes text of peers for terminals and logs |
+//! | [`time`] | [`Instant`]: a timestamp of a real or virtual clock |
+//! | [`transport`] | [`Qpn`], [`Psn`], [`PKey`], [`QKey`], [`Mtu`] |
 //!
 //! ```
 //! use ib_types::{Guid, Lid, LinkSpeed, LinkWidth};

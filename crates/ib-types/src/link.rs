@@ -1,4 +1,4 @@
-//! Width and speed of a link.
+//! Width and speed of links.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub enum LinkWidth {
     X12,
 }
 
-/// The signalling rate of one lane, by its trade name.
+/// The speed of a link: the signalling rate of one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LinkSpeed {
     /// 2.5 Gbit/s, 8b/10b.
@@ -27,7 +27,7 @@ pub enum LinkSpeed {
     Ddr,
     /// 10 Gbit/s, 8b/10b.
     Qdr,
-    /// 10.3125 Gbit/s, 64b/66b: a vendor's speed between QDR and FDR.
+    /// 10.3125 Gbit/s, 64b/66b: Mellanox's speed between QDR and FDR.
     Fdr10,
     /// 14.0625 Gbit/s, 64b/66b.
     Fdr,
@@ -42,7 +42,7 @@ pub enum LinkSpeed {
 }
 
 impl LinkWidth {
-    /// All widths, narrowest first.
+    /// All widths in ascending order.
     pub const ALL: [Self; 5] = [Self::X1, Self::X2, Self::X4, Self::X8, Self::X12];
 
     /// Returns the number of lanes.
@@ -59,7 +59,7 @@ impl LinkWidth {
 }
 
 impl LinkSpeed {
-    /// All speeds, slowest first.
+    /// All speeds in ascending order.
     pub const ALL: [Self; 9] = [
         Self::Sdr,
         Self::Ddr,
@@ -72,7 +72,7 @@ impl LinkSpeed {
         Self::Xdr,
     ];
 
-    /// Returns the signalling rate of a link in Mbit/s, encoding included, rounded down.
+    /// Returns the signalling rate of a link in Mbit/s, line coding included, rounded down.
     #[must_use]
     pub const fn megabits_per_second(self, width: LinkWidth) -> u32 {
         let ten_kilobits_per_lane: u32 = match self {
@@ -113,7 +113,7 @@ impl fmt::Display for LinkSpeed {
     }
 }
 
-/// The error of reading a [`LinkWidth`] or a [`LinkSpeed`] from text.
+/// Error of parsing a [`LinkWidth`] or a [`LinkSpeed`] from text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a link {what}: expected one of {expected}")]
 pub struct ParseLinkError {
@@ -125,7 +125,7 @@ pub struct ParseLinkError {
 impl FromStr for LinkWidth {
     type Err = ParseLinkError;
 
-    /// Reads `1x`, `2x`, `4x`, `8x` or `12x`, in either case and with or without the `x`.
+    /// Parses `1x`, `2x`, `4x`, `8x` or `12x`. The `x` may be upper case or missing.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.strip_suffix(['x', 'X']).unwrap_or(text);
         Self::ALL.into_iter().find(|width| width.lanes().to_string() == digits).ok_or_else(|| {
@@ -137,7 +137,7 @@ impl FromStr for LinkWidth {
 impl FromStr for LinkSpeed {
     type Err = ParseLinkError;
 
-    /// Reads a trade name, SDR to XDR, in either case.
+    /// Parses `SDR`, `DDR`, `QDR`, `FDR10`, `FDR`, `EDR`, `HDR`, `NDR` or `XDR` in any case.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL.into_iter().find(|speed| speed.to_string().eq_ignore_ascii_case(text)).ok_or_else(
             || ParseLinkError {

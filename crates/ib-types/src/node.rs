@@ -1,11 +1,11 @@
-//! The kinds of node that a subnet is made of.
+//! Node types: channel adapter, switch, router.
 
 use std::fmt;
 
-/// The kind of a node; NodeInfo:NodeType of IBTA volume 1, chapter 14.2.5.3.
+/// The type of a node: NodeInfo:NodeType of IBTA volume 1, chapter 14.2.5.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeKind {
-    /// A channel adapter: a host, storage or accelerator port.
+    /// A channel adapter of a host or of a storage target.
     ChannelAdapter,
     /// A switch.
     Switch,
@@ -22,7 +22,7 @@ impl NodeKind {
 }
 
 impl fmt::Display for NodeKind {
-    /// Writes the kind as OpenSM's dumps name it.
+    /// Writes the name of the node type in OpenSM's dump files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ChannelAdapter => "Channel Adapter",

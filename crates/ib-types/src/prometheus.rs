@@ -2,21 +2,21 @@
 
 use std::fmt::{Display, Write as _};
 
-/// Labels of a sample: names and values.
+/// Labels of a sample: pairs of label name and value.
 pub type Labels = [(&'static str, String)];
 
-/// Type of a metric.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricType {
-    /// Only increases.
+    /// A number that only increases.
     Counter,
-    /// Increases and decreases.
+    /// A number that increases and decreases.
     Gauge,
-    /// Cumulative counts by upper bound, with their sum and count.
+    /// Cumulative counts by upper bound, with the sum and the number of the observations.
     Histogram,
 }
 
-/// A page of metrics.
+/// A page of metrics: the response to a scrape.
 ///
 /// ```
 /// use ib_types::prometheus::{MetricType, Page};
@@ -31,7 +31,7 @@ pub struct Page {
     text: String,
 }
 
-/// The samples of a metric on a page.
+/// A metric of a [`Page`], to which samples are added.
 #[derive(Debug)]
 pub struct Family<'a> {
     text: &'a mut String,
@@ -39,7 +39,8 @@ pub struct Family<'a> {
 }
 
 impl Page {
-    /// Starts the samples of a metric.
+    /// Adds a metric: its name, type and help text. The caller adds samples to the returned
+    /// [`Family`].
     pub fn family(&mut self, name: &str, kind: MetricType, help: &str) -> Family<'_> {
         let kind = match kind {
             MetricType::Counter => "counter",
@@ -64,12 +65,12 @@ impl Family<'_> {
         self.sample_of("", labels, value);
     }
 
-    /// Adds a sample of a part of a histogram: `_bucket`, `_sum` or `_count`.
+    /// Adds a sample whose name has a suffix: `_bucket`, `_sum` or `_count` of a histogram.
     pub fn sample_of(&mut self, suffix: &str, labels: &Labels, value: impl Display) {
         let Self { text, name } = self;
         let _ = write!(text, "{name}{suffix}");
-        for (place, (label, value)) in labels.iter().enumerate() {
-            text.push(if place == 0 { '{' } else { ',' });
+        for (index, (label, value)) in labels.iter().enumerate() {
+            text.push(if index == 0 { '{' } else { ',' });
             let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
             let _ = write!(text, "{label}=\"{value}\"");
         }

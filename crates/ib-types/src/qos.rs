@@ -1,29 +1,31 @@
-//! Service levels and virtual lanes.
+//! Service levels (SLs) and virtual lanes (VLs).
 
 use std::fmt;
 
-/// The service level that a packet carries from end to end, 0 to 15.
+/// The service level (SL) of a packet, 0 to 15, which is the same on all hops.
 ///
-/// IBTA volume 1, chapter 7.6.5. Switches map it to a virtual lane per hop.
+/// Each hop maps the SL to a VL. Source: IBTA volume 1, chapter 7.6.5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceLevel(u8);
 
-/// The virtual lane that a packet uses on one link, 0 to 15.
+/// The virtual lane (VL) of a packet on one link, 0 to 15.
 ///
-/// IBTA volume 1, chapter 7.6.4. Lane 15 carries subnet management only and has no flow control.
+/// VL15 carries only subnet management packets and has no flow control. Source: IBTA volume 1,
+/// chapter 7.6.4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VirtualLane(u8);
 
-macro_rules! four_bits {
-    ($name:ident, $what:literal) => {
+/// Implements a newtype of a 4-bit number, displayed with a prefix.
+macro_rules! u4 {
+    ($name:ident, $prefix:literal) => {
         impl $name {
-            /// Makes the value from a number of 0 to 15; `None` above that.
+            /// Creates the value from a number, 0 to 15; `None` for larger numbers.
             #[must_use]
             pub const fn new(value: u8) -> Option<Self> {
                 if value <= 15 { Some(Self(value)) } else { None }
             }
 
-            /// Returns the number.
+            /// Returns the number, 0 to 15.
             #[must_use]
             pub const fn get(self) -> u8 {
                 self.0
@@ -32,11 +34,11 @@ macro_rules! four_bits {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($what, "{}"), self.0)
+                write!(f, concat!($prefix, "{}"), self.0)
             }
         }
     };
 }
 
-four_bits!(ServiceLevel, "SL");
-four_bits!(VirtualLane, "VL");
+u4!(ServiceLevel, "SL");
+u4!(VirtualLane, "VL");

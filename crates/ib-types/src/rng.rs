@@ -1,10 +1,10 @@
-//! Seeded random numbers whose sequence never changes.
+//! Seeded random numbers, identical on every platform and in every release.
 
-/// The generator `SplitMix64`: the same seed gives the same numbers on every platform and in every
-/// release.
+/// The `SplitMix64` generator of pseudorandom numbers. It is not cryptographically secure.
 ///
-/// Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014, with the
-/// mixing constants of its reference implementation. It is neither cryptographic nor meant to be.
+/// A seed gives the same numbers on every platform and in every release. Source: Steele, Lea and
+/// Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014, with the mixing constants
+/// of the reference implementation.
 ///
 /// ```
 /// use ib_types::rng::Rng;
@@ -21,34 +21,34 @@ pub struct Rng {
 impl Rng {
     const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-    /// Returns the generator of a seed; every seed, zero included, is as good as another.
+    /// Creates a generator from a seed. Every seed is allowed, zero too.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// Returns the generator of one of a seed's streams, so that what one purpose draws does not
-    /// shift what another one gets.
+    /// Creates the generator of one stream of a seed. Draws from one stream do not change the
+    /// numbers of the others.
     #[must_use]
     pub const fn stream(seed: u64, stream: u64) -> Self {
         Self { state: mix(seed ^ mix(stream.wrapping_add(Self::GAMMA))) }
     }
 
-    /// Returns the next number, uniform over all 64 bits.
+    /// Returns the next number, uniformly distributed over all 64-bit values.
     pub const fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(Self::GAMMA);
         mix(self.state)
     }
 
-    /// Returns a number uniform over 0 to `bound` - 1.
+    /// Returns a number uniformly distributed over 0 to `bound` - 1.
     ///
-    /// Multiplies and rejects, after Lemire, "Fast Random Integer Generation in an Interval",
-    /// TOMACS 2019: without the bias of a remainder.
+    /// Uses multiplication with rejection, which has no modulo bias: Lemire, "Fast Random Integer
+    /// Generation in an Interval", TOMACS 2019.
     ///
     /// # Panics
-    /// Panics when `bound` is zero.
+    /// Panics if `bound` is zero.
     pub fn below(&mut self, bound: usize) -> usize {
-        assert!(bound > 0, "no number lies below zero");
+        assert!(bound > 0, "the upper bound of a random number is 0: expected at least 1");
         let bound = bound as u64;
         let threshold = bound.wrapping_neg() % bound;
         loop {
@@ -59,15 +59,16 @@ impl Rng {
         }
     }
 
-    /// Returns true with a probability, 0.0 to 1.0.
+    /// Returns true with the given probability, 0.0 to 1.0.
     pub fn chance(&mut self, probability: f64) -> bool {
         ((self.next_u64() >> 11) as f64) < probability * (1_u64 << 53) as f64
     }
 
-    /// Moves `count` members, drawn uniformly without replacement, to the front of a slice and
-    /// returns them in the order of the draw.
+    /// Draws `count` elements of a slice uniformly without replacement, and swaps them to its
+    /// front.
     ///
-    /// A greater count draws the same members first. A count beyond the slice draws all of it.
+    /// Returns the drawn elements in the order of the draw. A larger count with the same seed draws
+    /// the same elements first. A count above the length of the slice draws all elements.
     pub fn draw<'a, T>(&mut self, items: &'a mut [T], count: usize) -> &'a mut [T] {
         let count = count.min(items.len());
         for index in 0..count {
@@ -77,13 +78,13 @@ impl Rng {
         &mut items[..count]
     }
 
-    /// Puts a slice into a uniformly random order.
+    /// Shuffles a slice; all orders are equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         self.draw(items, items.len());
     }
 }
 
-/// The finalizer of `SplitMix64`.
+/// Mixes the bits of a state into an output number: the finalizer of `SplitMix64`.
 const fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,24 +1,27 @@
-//! Text of other programs and hosts, made safe for terminals and logs.
+//! Escapes text of other programs and hosts, so that it is safe for terminals and logs.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-/// Returns a text whose control and formatting characters are escaped as in Rust, such as `\u{1b}` and `\n`.
+/// Escapes control and formatting characters as Rust does: `\u{1b}`, `\n`.
 ///
-/// Names and messages that a peer chose are printed with it: they can neither control a terminal nor forge a line of a log.
+/// Names and messages of peers are printed with it. They can then neither control a terminal nor
+/// forge a log line.
 #[must_use]
 pub fn escaped(text: &str) -> Escaped<'_> {
     Escaped { text, keeps_lines: false }
 }
 
-/// Returns a text as [`escaped`], but keeps newlines and tabs.
+/// Escapes text as [`escaped`] does, but keeps newlines and tabs.
 #[must_use]
 pub fn escaped_lines(text: &str) -> Escaped<'_> {
     Escaped { text, keeps_lines: true }
 }
 
-/// Returns a message whose characters are escaped. Its lines after the first are indented, so that none can be taken for
-/// another message.
+/// Escapes a message of several lines for a log: [`escaped_lines`], with all lines after the first
+/// indented.
+///
+/// The indentation distinguishes the further lines from new log messages.
 #[must_use]
 pub fn escaped_message(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
@@ -38,7 +41,7 @@ pub fn escaped_message(text: &str) -> Cow<'_, str> {
     Cow::Owned(message)
 }
 
-/// Returns true if a character can control a terminal, end a line, or change the direction of the text around it.
+/// Returns true if a character can control a terminal, end a line, or change the text direction.
 #[must_use]
 pub fn is_unsafe(character: char) -> bool {
     character.is_control()
@@ -51,7 +54,7 @@ pub fn is_unsafe(character: char) -> bool {
         )
 }
 
-/// A text that is displayed with escapes.
+/// Text whose [`Display`](fmt::Display) output is escaped; see [`escaped`].
 #[derive(Clone, Copy, Debug)]
 pub struct Escaped<'a> {
     text: &'a str,

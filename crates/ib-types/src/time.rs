@@ -1,13 +1,13 @@
-//! Moments of a clock that may be virtual.
+//! Timestamps of a real or virtual clock.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// A moment in nanoseconds since an arbitrary start, at most some 584 years.
+/// A timestamp in nanoseconds since the start of the clock, up to 584 years.
 ///
-/// Engines are handed the time and never ask for it, so the same engine runs on a real, monotonic
-/// clock and in a simulation whose clock jumps from event to event.
+/// Protocol engines take the time as a parameter and read no clock. The same engine therefore runs
+/// on a monotonic clock and in a simulation with virtual time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,29 +23,29 @@ pub struct Instant(u64);
 impl Instant {
     /// The start of the clock.
     pub const ZERO: Self = Self(0);
-    /// A moment that never comes.
+    /// A time that is never reached; the deadline of a stopped timer.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// Returns the moment so many nanoseconds after the start.
+    /// Creates the timestamp of a number of nanoseconds since the start of the clock.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Returns the nanoseconds since the start.
+    /// Returns the nanoseconds since the start of the clock.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Returns the time since an earlier moment; zero when it is later.
+    /// Returns the time elapsed since `earlier`; zero if `earlier` is later than `self`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// Moments too late to be told are [`Instant::NEVER`].
+/// Saturates at [`Instant::NEVER`].
 impl Add<Duration> for Instant {
     type Output = Self;
 
@@ -70,7 +70,7 @@ impl Sub for Instant {
 }
 
 impl fmt::Display for Instant {
-    /// Writes seconds with nine places.
+    /// Writes seconds with nine decimal places.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
     }

@@ -1,34 +1,35 @@
-//! Numbers of the transport layer: queue pairs, sequence numbers and the keys that guard them.
+//! Transport layer: queue pair numbers, packet sequence numbers, P_Keys, Q_Keys and MTUs.
 
 use std::fmt;
 
-/// The number of a queue pair, 24 bits.
+/// A queue pair number (QPN), 24 bits.
 ///
-/// IBTA volume 1, chapter 9.2: 0 is the subnet management interface, 1 the general services
-/// interface, 0xFFFFFF the destination of multicast packets.
+/// QP0 is the subnet management interface (SMI) and QP1 the general services interface (GSI).
+/// 0xFFFFFF is the destination of multicast packets. Source: IBTA volume 1, chapter 9.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Qpn(u32);
 
-/// A packet sequence number, 24 bits, after whose highest value zero comes again.
+/// A packet sequence number (PSN), 24 bits, which wraps around to zero.
 ///
-/// IBTA volume 1, chapter 9.2. There is no first and no last, hence no `Ord`: which of two comes
-/// earlier is what [`Psn::distance_from`] tells of those within 2^23 of each other.
+/// The type has no `Ord`, because PSNs wrap. [`Psn::is_before`] compares PSNs that are less than
+/// 2^23 apart. Source: IBTA volume 1, chapter 9.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Psn(u32);
 
-macro_rules! three_bytes {
+/// Implements a newtype of a 24-bit number with wrapping arithmetic.
+macro_rules! u24 {
     ($name:ident) => {
         impl $name {
             /// The highest value, 2^24 − 1.
             pub const MAX: Self = Self(0xff_ffff);
 
-            /// Makes the value from a number below 2^24; `None` above that.
+            /// Creates the value from a number below 2^24; `None` for larger numbers.
             #[must_use]
             pub const fn new(value: u32) -> Option<Self> {
                 if value <= Self::MAX.0 { Some(Self(value)) } else { None }
             }
 
-            /// Makes the value from the lower 24 bits of a number.
+            /// Creates the value from the lower 24 bits of a number.
             #[must_use]
             pub const fn truncated(value: u32) -> Self {
                 Self(value & Self::MAX.0)
@@ -40,13 +41,13 @@ macro_rules! three_bytes {
                 self.0
             }
 
-            /// Returns the value that comes `count` later, modulo 2^24.
+            /// Returns the value plus `count`, modulo 2^24.
             #[must_use]
             pub const fn wrapping_add(self, count: u32) -> Self {
                 Self::truncated(self.0.wrapping_add(count))
             }
 
-            /// Returns the value that came `count` earlier, modulo 2^24.
+            /// Returns the value minus `count`, modulo 2^24.
             #[must_use]
             pub const fn wrapping_sub(self, count: u32) -> Self {
                 Self::truncated(self.0.wrapping_sub(count))
@@ -54,7 +55,7 @@ macro_rules! three_bytes {
         }
 
         impl fmt::Display for $name {
-            /// Writes six hexadecimal digits after 0x.
+            /// Writes `0x` and six hexadecimal digits.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "0x{:06x}", self.0)
             }
@@ -68,40 +69,40 @@ macro_rules! three_bytes {
     };
 }
 
-three_bytes!(Qpn);
-three_bytes!(Psn);
+u24!(Qpn);
+u24!(Psn);
 
 impl Qpn {
-    /// The subnet management interface, QP0.
+    /// QP0, the subnet management interface.
     pub const SMI: Self = Self(0);
 
-    /// The general services interface, QP1.
+    /// QP1, the general services interface.
     pub const GSI: Self = Self(1);
 
-    /// The destination of every multicast packet.
+    /// The destination QP of multicast packets, 0xFFFFFF.
     pub const MULTICAST: Self = Self::MAX;
 }
 
 impl Psn {
-    /// Returns how many packets this one comes after `earlier`: −2^23 to 2^23 − 1, negative when
-    /// it comes before.
+    /// Returns the signed distance of `self` after `earlier`, −2^23 to 2^23 − 1. It is negative if
+    /// `self` comes before `earlier`.
     #[must_use]
     pub const fn distance_from(self, earlier: Self) -> i32 {
-        // The sign of a 24-bit difference is moved to where a 32-bit number has it, and back.
+        // Sign extension of the 24-bit difference: shift to the top of an i32, and back.
         ((self.0.wrapping_sub(earlier.0) << 8) as i32) >> 8
     }
 
-    /// Returns true when this one comes before `other`, by at most 2^23 packets.
+    /// Returns true if `self` comes before `other` by at most 2^23 packets.
     #[must_use]
     pub const fn is_before(self, other: Self) -> bool {
         self.distance_from(other) < 0
     }
 }
 
-/// A partition key, 16 bits: who may talk to whom.
+/// A partition key (P_Key), 16 bits: a partition and the membership of a port in it.
 ///
-/// IBTA volume 1, chapter 10.9: the upper bit tells full from limited members, the other 15 are the
-/// partition.
+/// The upper bit is set for full members and clear for limited members. The other 15 bits are the
+/// partition. Source: IBTA volume 1, chapter 10.9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PKey(pub u16);
 
@@ -112,7 +113,7 @@ impl PKey {
     /// Limited membership of the default partition.
     pub const DEFAULT_LIMITED: Self = Self(0x7fff);
 
-    /// Returns the number of the partition, 0 to 0x7FFF; zero is none.
+    /// Returns the number of the partition, 0 to 0x7FFF. Zero is not a valid partition.
     #[must_use]
     pub const fn partition(self) -> u16 {
         self.0 & 0x7fff
@@ -124,9 +125,10 @@ impl PKey {
         self.0 & 0x8000 != 0
     }
 
-    /// Returns true when ports with these keys may talk: one partition, at least one full member.
+    /// Returns true if packets with one key are accepted by a port with the other: both name the
+    /// same partition, and at least one is a full member.
     ///
-    /// IBTA volume 1, chapter 10.9.3.
+    /// Source: IBTA volume 1, chapter 10.9.3.
     #[must_use]
     pub const fn matches(self, other: Self) -> bool {
         self.partition() != 0
@@ -147,18 +149,19 @@ impl fmt::Display for PKey {
     }
 }
 
-/// A queue key, 32 bits: what a datagram must carry to be received.
+/// A queue key (Q_Key), 32 bits. A UD QP drops datagrams with another Q_Key than its own.
 ///
-/// IBTA volume 1, chapter 10.2.5.
+/// Source: IBTA volume 1, chapter 10.2.5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QKey(pub u32);
 
 impl QKey {
-    /// The key of every QP1.
+    /// The Q_Key of QP1 on all ports.
     pub const GSI: Self = Self(0x8001_0000);
 
-    /// Returns true for a controlled key: one that a work request cannot ask for, so that the queue
-    /// pair's own key is sent instead.
+    /// Returns true for a controlled Q_Key, whose upper bit is set.
+    ///
+    /// If a work request specifies a controlled Q_Key, the Q_Key of the QP is sent instead.
     #[must_use]
     pub const fn is_controlled(self) -> bool {
         self.0 & 0x8000_0000 != 0
@@ -171,7 +174,8 @@ impl fmt::Display for QKey {
     }
 }
 
-/// The most bytes of payload in a packet, by the codes of IBTA volume 1, chapter 9.8.2.
+/// The path MTU: the maximum payload of a packet. The discriminants are the codes of IBTA volume
+/// 1, chapter 9.8.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Mtu {
@@ -179,7 +183,7 @@ pub enum Mtu {
     B256 = 1,
     /// 512 bytes.
     B512 = 2,
-    /// 1,024 bytes, which a usual Ethernet carries.
+    /// 1,024 bytes, the largest MTU that fits Ethernet frames of 1,500 bytes.
     #[default]
     B1024 = 3,
     /// 2,048 bytes.
@@ -189,10 +193,10 @@ pub enum Mtu {
 }
 
 impl Mtu {
-    /// All of them, the smallest first.
+    /// All MTUs in ascending order.
     pub const ALL: [Self; 5] = [Self::B256, Self::B512, Self::B1024, Self::B2048, Self::B4096];
 
-    /// Returns the MTU of a code, 1 to 5.
+    /// Returns the MTU of a code, 1 to 5; `None` for other codes.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
@@ -205,19 +209,19 @@ impl Mtu {
         }
     }
 
-    /// Returns the code.
+    /// Returns the code, 1 to 5.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// Returns the bytes.
+    /// Returns the size in bytes, 256 to 4,096.
     #[must_use]
     pub const fn bytes(self) -> usize {
         128 << self as u8
     }
 
-    /// Returns the largest one of at most so many bytes; `None` below 256.
+    /// Returns the largest MTU that is at most `bytes`; `None` below 256.
     #[must_use]
     pub fn within(bytes: usize) -> Option<Self> {
         Self::ALL.into_iter().rev().find(|mtu| mtu.bytes() <= bytes)

@@ -1,4 +1,4 @@
-//! An RDMA write over RoCEv2, built and read again; then a bit of it is turned over.
+//! Builds and parses an RDMA WRITE of RoCEv2, then flips a bit and checks the ICRC again.
 //!
 //! ```text
 //! $ cargo run -p ib-wire --example packet

@@ -1,14 +1,15 @@
-//! The messages between programs and the service of IB ACM on their machine, over a stream.
+//! Messages between clients and the ACM service of the same host, over a stream socket (`acm.h`).
 //!
 //! ```text
 //!  0 version 1   opcode   status   data (3)   length (2)   transaction (8)
-//! 16 what follows, 576 bytes at most: of RESOLVE addresses, 72 bytes each:
+//! 16 data, at most 576 bytes; of RESOLVE up to 8 addresses of 72 bytes:
 //!    0 flags (4)   type (2)   reserved (2)   address (64)
 //! ```
 //!
-//! A machine talks to itself: flags, types and the length of RESOLVE are in its own byte order. The lengths of the
-//! other messages are in network order, and so is all that addresses hold. Clients of other machines and old ones
-//! do otherwise, and no length means anything in both orders; so a service finds out ([`ByteOrder`]) and answers alike.
+//! Flags, types and the length of RESOLVE messages are in host byte order. The lengths of other
+//! messages, and the contents of addresses, are in network byte order. Remote and old clients use
+//! the other order. The length of a request is valid in only one order. The service derives the
+//! [`ByteOrder`] from it, and responds in the same order.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -17,44 +18,44 @@ use crate::layout;
 use crate::mad::codes;
 use crate::mad::sa::PathRecord;
 
-/// The version of all messages.
+/// The protocol version.
 pub const VERSION: u8 = 1;
 
 /// The length of a header in bytes.
-pub const HEADER: usize = ClientHeader::LENGTH;
+pub const HEADER_LENGTH: usize = ClientHeader::LENGTH;
 
-/// The most bytes that follow a header.
-pub const MOST_DATA: usize = 576;
+/// The maximum number of bytes behind the header.
+pub const MAX_DATA_LENGTH: usize = 576;
 
-/// The length of the longest message in bytes.
-pub const MOST: usize = HEADER + MOST_DATA;
+/// The maximum length of a message in bytes.
+pub const MAX_LENGTH: usize = HEADER_LENGTH + MAX_DATA_LENGTH;
 
-/// The length of a field that holds an address or a name, in bytes.
-pub const ADDRESS: usize = 64;
+/// The length of an address or name field in bytes.
+pub const ADDRESS_LENGTH: usize = 64;
 
 codes! {
-    /// What is asked for.
+    /// The operation of a client message.
     ClientOpcode(u8) {
-        /// A path to an address.
+        /// Resolves an address to a path.
         RESOLVE = 1 "resolve",
-        /// Counters of the service.
+        /// Reads the counters of the service or of an endpoint.
         PERF_QUERY = 2 "performance query",
-        /// An endpoint of the service.
+        /// Reads an endpoint of the service.
         EP_QUERY = 3 "endpoint query",
     }
 }
 
 impl ClientOpcode {
-    /// The bit that answers have; not all of them.
+    /// The acknowledgement bit, which some responses have.
     pub const ACK: u8 = 0x80;
 
-    /// Returns the code without the bit of answers.
+    /// Returns the opcode without the acknowledgement bit.
     #[must_use]
     pub const fn request(self) -> Self {
         Self(self.0 & !Self::ACK)
     }
 
-    /// Returns the code with the bit of answers.
+    /// Returns the opcode with the acknowledgement bit.
     #[must_use]
     pub const fn answer(self) -> Self {
         Self(self.0 | Self::ACK)
@@ -62,33 +63,33 @@ impl ClientOpcode {
 }
 
 codes! {
-    /// How a request ended.
+    /// The status of a response.
     ClientStatus(u8) {
-        /// Well.
+        /// Success.
         SUCCESS = 0 "success",
-        /// There is no memory.
+        /// Out of memory.
         ENOMEM = 1 "no memory",
-        /// The request is not understood.
+        /// The request is invalid.
         EINVAL = 2 "invalid request",
-        /// What is asked for is not known.
+        /// No data for this request.
         ENODATA = 3 "no data",
-        /// There is no port in service.
+        /// The service has no active port.
         ENOTCONN = 5 "not connected",
-        /// Nobody has answered.
+        /// No peer or SA has responded in time.
         ETIMEDOUT = 6 "timed out",
-        /// No endpoint has the source's address.
+        /// No endpoint has the source address.
         ESRCADDR = 7 "source address",
-        /// The source's address is of a type that is not understood.
+        /// The type of the source address is not supported.
         ESRCTYPE = 8 "source type",
-        /// The destination's address is not one.
+        /// The destination address is invalid.
         EDESTADDR = 9 "destination address",
-        /// The destination's address is of a type that is not understood, or leaves the source open.
+        /// The type of the destination address is not supported, or does not determine a source.
         EDESTTYPE = 10 "destination type",
     }
 }
 
 codes! {
-    /// What an address of a message is.
+    /// The type of an [`Entry`].
     EntryType(u16) {
         /// A name, padded with zeros.
         NAME = 1 "name",
@@ -101,49 +102,49 @@ codes! {
     }
 }
 
-/// What an address of a message is for.
+/// The flags of an [`Entry`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryFlags(pub u32);
 
 impl EntryFlags {
-    /// In a request: it is the source's.
+    /// Request: the entry is the source address.
     pub const SOURCE: Self = Self(1);
-    /// In a request: it is the destination's.
+    /// Request: the entry is the destination address.
     pub const DESTINATION: Self = Self(2);
-    /// In a request: only what is known already is wanted.
+    /// Request: respond from the cache only.
     pub const NODELAY: Self = Self(1 << 30);
-    /// In a request: subnet administration shall be asked.
+    /// Request: query the SA.
     pub const QUERY_SA: Self = Self(1 << 31);
-    /// In an answer: a path for connection management, the first choice, for both directions.
+    /// Response: a primary, bidirectional path for GMPs.
     pub const PATH: Self = Self(0x2b);
 
-    /// Returns whether all bits of another one are set.
+    /// Returns true if all bits of `other` are set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the bits of both.
+    /// Returns the union of both sets of flags.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// The order of the bytes in lengths, flags and types.
+/// The byte order of lengths, flags and types in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// The lowest byte first.
+    /// Least significant byte first.
     Little,
-    /// The highest byte first: network order.
+    /// Most significant byte first: network byte order.
     Big,
 }
 
 impl ByteOrder {
-    /// The order of this machine.
+    /// The byte order of this host.
     pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
-    /// Returns the order that clients of today give the length of a message.
+    /// Returns the byte order in which current clients send the length of a message.
     #[must_use]
     pub fn of(opcode: ClientOpcode) -> Self {
         if opcode.request() == ClientOpcode::RESOLVE { Self::NATIVE } else { Self::Big }
@@ -183,62 +184,67 @@ layout! {
     pub struct ClientHeader: 16 {
         /// The version: [`VERSION`].
         pub version: u8 = bits(0, 0, 8),
-        /// What is asked for, in answers perhaps with [`ClientOpcode::ACK`].
+        /// The operation. Responses may have the bit [`ClientOpcode::ACK`].
         pub opcode: ClientOpcode = bits(1, 0, 8),
-        /// How the request ended.
+        /// The status of a response.
         pub status: ClientStatus = bits(2, 0, 8),
-        /// Of counters: how many follow. Of endpoints: which one is asked for, from 1.
+        /// `PERF_QUERY`: the number of counters. `EP_QUERY`: the index of the endpoint, from 1.
         pub src_out: u8 = bits(3, 0, 8),
-        /// Of counters: the endpoint, 0 for the service. Of endpoints: a port's number, 0 for any.
+        /// `PERF_QUERY`: the index of the endpoint, 0 for the service. `EP_QUERY`: the port number,
+        /// 0 for all ports.
         pub src_index: u8 = bits(4, 0, 8),
         /// Zero.
         pub dst_index: u8 = bits(5, 0, 8),
-        /// The length of the whole message in some byte order.
+        /// The length of the message in bytes, in either byte order; see [`ClientHeader::length`].
         pub length: [u8; 2] = bits(6, 0, 16),
-        /// What the client knows its request by; it means nothing to the service.
+        /// The transaction ID of the client. The response repeats it.
         pub transaction: [u8; 8] = bits(8, 0, 64),
     }
 }
 
-/// Why no message begins here.
+/// Error of decoding the length of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LengthError {
-    /// The length is none in either byte order.
+    /// The length is out of range in both byte orders.
     #[error(
-        "a message of {little} or {big} bytes, by the order of its bytes: expected {HEADER} to {MOST}"
+        "the message length is {little} (little-endian) or {big} (big-endian): expected {HEADER_LENGTH} to {MAX_LENGTH}"
     )]
     Neither {
-        /// The length with its lowest byte first.
+        /// The length read as little-endian number.
         little: u16,
-        /// The length with its highest byte first.
+        /// The length read as big-endian number.
         big: u16,
     },
 }
 
 impl ClientHeader {
-    /// Returns a header of today's clients for so much data.
+    /// Creates the header of a request. The length is set later.
     #[must_use]
     pub fn new(opcode: ClientOpcode, transaction: [u8; 8]) -> Self {
         Self { version: VERSION, opcode, transaction, ..Self::zeroed() }
     }
 
-    /// Returns the length of the whole message, and the byte order that it is in: the one in which it is that of
-    /// a request, which is a header with whole addresses behind it, or else the one that is usual.
+    /// Returns the length of the message in bytes, and its byte order.
+    ///
+    /// Prefers the order in which the length is that of a header and whole addresses. Else it prefers
+    /// the usual order of the opcode ([`ByteOrder::of`]).
     ///
     /// # Errors
-    /// Fails when it is none in either order.
+    /// Fails if the length is out of range in both byte orders.
     pub fn length(&self) -> Result<(usize, ByteOrder), LengthError> {
         let orders = match ByteOrder::of(self.opcode) {
             ByteOrder::Little => [ByteOrder::Little, ByteOrder::Big],
             ByteOrder::Big => [ByteOrder::Big, ByteOrder::Little],
         };
         let lengths = orders.map(|order| (usize::from(order.get_u16(self.length)), order));
-        let possible = |&(length, _): &(usize, ByteOrder)| (HEADER..=MOST).contains(&length);
+        let possible =
+            |&(length, _): &(usize, ByteOrder)| (HEADER_LENGTH..=MAX_LENGTH).contains(&length);
         let whole = |&(length, _): &(usize, ByteOrder)| {
-            length >= HEADER && (length - HEADER).is_multiple_of(Entry::LENGTH)
+            length >= HEADER_LENGTH && (length - HEADER_LENGTH).is_multiple_of(Entry::LENGTH)
         };
         let found = lengths.iter().filter(|it| possible(it)).max_by_key(|it| {
-            // The last of equals would be taken.
+            // `max_by_key` returns the last of equal elements, so the usual order is part of the
+            // key.
             (whole(it), it.1 == orders[0])
         });
         found.copied().ok_or_else(|| {
@@ -248,18 +254,21 @@ impl ClientHeader {
         })
     }
 
-    /// Sets the length of the whole message.
+    /// Sets the length of the message, in bytes.
     ///
     /// # Panics
-    /// Panics when it is longer than [`MOST`].
+    /// Panics if `length` is shorter than a header or longer than [`MAX_LENGTH`].
     pub fn set_length(&mut self, length: usize, order: ByteOrder) {
-        assert!((HEADER..=MOST).contains(&length), "a message of {length} bytes");
+        assert!(
+            (HEADER_LENGTH..=MAX_LENGTH).contains(&length),
+            "the message length is {length}: expected {HEADER_LENGTH} to {MAX_LENGTH}"
+        );
         self.length = order.put_u16(length as u16);
     }
 }
 
 layout! {
-    /// An address as it stands in a message.
+    /// The encoding of an [`Entry`]. The byte order of flags and type is determined later.
     struct RawEntry: 72 {
         flags: [u8; 4] = bits(0, 0, 32),
         kind: [u8; 2] = bits(4, 0, 16),
@@ -268,56 +277,57 @@ layout! {
     }
 }
 
-/// An address or a path in a message of RESOLVE.
+/// An address or a path in a RESOLVE message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is for.
+    /// The flags: source, destination, or path.
     pub flags: EntryFlags,
-    /// What it is.
+    /// The type of the address.
     pub kind: EntryType,
-    /// The address, padded with zeros.
-    pub info: [u8; ADDRESS],
+    /// The address or path, padded with zeros.
+    pub info: [u8; ADDRESS_LENGTH],
 }
 
 impl Entry {
     /// The length of an entry in bytes.
     pub const LENGTH: usize = RawEntry::LENGTH;
 
-    /// Returns an entry for an address of up to 64 bytes; what is longer is cut off.
+    /// Creates an entry for an address. Bytes after the first 64 are cut off.
     #[must_use]
     fn new(flags: EntryFlags, kind: EntryType, address: &[u8]) -> Self {
-        let mut info = [0; ADDRESS];
-        let length = address.len().min(ADDRESS);
+        let mut info = [0; ADDRESS_LENGTH];
+        let length = address.len().min(ADDRESS_LENGTH);
         info[..length].copy_from_slice(&address[..length]);
         Self { flags, kind, info }
     }
 
-    /// Returns a name; `None` when it is longer than 63 bytes, empty, or has a zero in it.
+    /// Creates an entry for a name; `None` if it is empty, longer than 63 bytes, or contains a zero
+    /// byte.
     #[must_use]
     pub fn name(flags: EntryFlags, name: &str) -> Option<Self> {
-        let fits = (1..ADDRESS).contains(&name.len()) && !name.bytes().any(|byte| byte == 0);
+        let fits = (1..ADDRESS_LENGTH).contains(&name.len()) && !name.bytes().any(|byte| byte == 0);
         fits.then(|| Self::new(flags, EntryType::NAME, name.as_bytes()))
     }
 
-    /// Returns an IPv4 address.
+    /// Creates an entry for an IPv4 address.
     #[must_use]
     pub fn ipv4(flags: EntryFlags, address: Ipv4Addr) -> Self {
         Self::new(flags, EntryType::IPV4, &address.octets())
     }
 
-    /// Returns an IPv6 address.
+    /// Creates an entry for an IPv6 address.
     #[must_use]
     pub fn ipv6(flags: EntryFlags, address: Ipv6Addr) -> Self {
         Self::new(flags, EntryType::IPV6, &address.octets())
     }
 
-    /// Returns a path.
+    /// Creates an entry for a path.
     #[must_use]
     pub fn path(flags: EntryFlags, path: &PathRecord) -> Self {
         Self { flags, kind: EntryType::PATH, info: path.to_bytes() }
     }
 
-    /// Reads an entry.
+    /// Parses an entry.
     #[must_use]
     pub fn parse(bytes: &[u8; Self::LENGTH], order: ByteOrder) -> Self {
         let RawEntry { flags, kind, info, .. } = RawEntry::parse(bytes);
@@ -325,21 +335,21 @@ impl Entry {
         Self { flags, kind, info }
     }
 
-    /// Returns its bytes.
+    /// Encodes the entry.
     #[must_use]
     pub fn to_bytes(self, order: ByteOrder) -> [u8; Self::LENGTH] {
         let (flags, kind) = (order.put_u32(self.flags.0), order.put_u16(self.kind.0));
         RawEntry { flags, kind, reserved: [0; 2], info: self.info }.to_bytes()
     }
 
-    /// Returns the bytes of a name up to the first zero, or of all 64 where there is none.
+    /// Returns the bytes of a name up to the first zero byte; all 64 bytes if there is none.
     #[must_use]
     pub fn name_bytes(&self) -> &[u8] {
-        let end = self.info.iter().position(|&byte| byte == 0).unwrap_or(ADDRESS);
+        let end = self.info.iter().position(|&byte| byte == 0).unwrap_or(ADDRESS_LENGTH);
         &self.info[..end]
     }
 
-    /// Returns what it holds as a path.
+    /// Parses the contents as a path.
     #[must_use]
     pub fn path_record(&self) -> PathRecord {
         PathRecord::parse(&self.info)
@@ -355,11 +365,11 @@ impl fmt::Debug for Entry {
                 out.field("info", &String::from_utf8_lossy(self.name_bytes()));
             }
             EntryType::IPV4 => {
-                let octets = *self.info.first_chunk::<4>().expect("64 bytes");
+                let octets = *self.info.first_chunk::<4>().expect("an address field has 64 bytes");
                 out.field("info", &Ipv4Addr::from(octets));
             }
             EntryType::IPV6 => {
-                let octets = *self.info.first_chunk::<16>().expect("64 bytes");
+                let octets = *self.info.first_chunk::<16>().expect("an address field has 64 bytes");
                 out.field("info", &Ipv6Addr::from(octets));
             }
             EntryType::PATH => {
@@ -373,40 +383,40 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// A request or an answer of RESOLVE: a header and up to eight addresses.
+/// A RESOLVE request or response: a header and up to eight addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolve {
-    /// The header; its length follows from the addresses.
+    /// The header. Its length field is set when the message is encoded.
     pub header: ClientHeader,
     /// The addresses.
     pub entries: Vec<Entry>,
 }
 
 impl Resolve {
-    /// The most addresses that a message holds.
-    pub const MOST: usize = MOST_DATA / Entry::LENGTH;
+    /// The maximum number of addresses in a message.
+    pub const MAX_ENTRIES: usize = MAX_DATA_LENGTH / Entry::LENGTH;
 
-    /// Returns a request for a path to an address, from one or from any.
+    /// Creates a request for a path. `entries` has a destination and at most one source.
     #[must_use]
     pub fn request(transaction: [u8; 8], entries: Vec<Entry>) -> Self {
         Self { header: ClientHeader::new(ClientOpcode::RESOLVE, transaction), entries }
     }
 
-    /// Reads the addresses of a message, of which the bytes after the last whole address are none.
+    /// Parses the addresses of a message. Bytes behind the last whole address are ignored.
     #[must_use]
     pub fn parse(header: ClientHeader, data: &[u8], order: ByteOrder) -> Self {
         let (entries, _) = data.as_chunks::<{ Entry::LENGTH }>();
         let entries = entries.iter().map(|entry| Entry::parse(entry, order));
-        Self { header, entries: entries.take(Self::MOST).collect() }
+        Self { header, entries: entries.take(Self::MAX_ENTRIES).collect() }
     }
 
-    /// Writes the message to the end of a buffer.
+    /// Appends the encoded message to a buffer.
     ///
     /// # Panics
-    /// Panics when it has more than [`Resolve::MOST`] addresses.
+    /// Panics if the message has more than [`Resolve::MAX_ENTRIES`] addresses.
     pub fn put(&self, order: ByteOrder, out: &mut Vec<u8>) {
         let mut header = self.header;
-        header.set_length(HEADER + Entry::LENGTH * self.entries.len(), order);
+        header.set_length(HEADER_LENGTH + Entry::LENGTH * self.entries.len(), order);
         out.extend_from_slice(&header.to_bytes());
         for entry in &self.entries {
             out.extend_from_slice(&entry.to_bytes(order));
@@ -414,30 +424,31 @@ impl Resolve {
     }
 }
 
-/// The counters of a service or of an endpoint, in the order in which they are sent.
+/// The counters of a service or of an endpoint, in wire order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerfCounters {
-    /// Requests that failed.
+    /// Failed requests.
     pub errors: u64,
-    /// Requests to resolve.
+    /// RESOLVE requests.
     pub resolves: u64,
-    /// Requests for what was to be known already and is not.
+    /// Requests that had to be answered from the cache ([`EntryFlags::NODELAY`]) without a cached
+    /// result.
     pub no_data: u64,
-    /// Addresses that others were asked for.
+    /// Addresses that were resolved by queries to peers.
     pub address_queries: u64,
-    /// Addresses that were known.
+    /// Addresses that were found in the cache.
     pub address_cached: u64,
-    /// Routes that subnet administration was asked for.
+    /// Routes that were resolved by SA queries.
     pub route_queries: u64,
-    /// Routes that were known.
+    /// Routes that were found in the cache.
     pub route_cached: u64,
 }
 
 impl PerfCounters {
-    /// How many there are.
+    /// The number of counters.
     pub const COUNT: usize = 7;
 
-    /// What they are called, as `ib_acme` has it.
+    /// The names of the counters in the output of `ib_acme`.
     pub const NAMES: [&'static str; Self::COUNT] = [
         "Error Count",
         "Resolve Count",
@@ -448,7 +459,7 @@ impl PerfCounters {
         "Route Cache Count",
     ];
 
-    /// Returns all of them in their order.
+    /// Returns the counters in wire order.
     #[must_use]
     pub const fn values(&self) -> [u64; Self::COUNT] {
         let Self { errors, resolves, no_data, address_queries, address_cached, .. } = *self;
@@ -458,19 +469,19 @@ impl PerfCounters {
 }
 
 layout! {
-    /// What is told of an endpoint; the names follow, 64 bytes each.
+    /// The response to `EP_QUERY`: an endpoint. The names of the endpoint follow, 64 bytes each.
     pub struct EndpointInfo: 80 {
-        /// The GUID of the adapter.
+        /// The GUID of the HCA.
         pub device_guid: u64 = bits(0, 0, 64),
-        /// The number of the port.
+        /// The port number.
         pub port: u8 = bits(8, 0, 8),
-        /// How many ports the adapter has.
+        /// The number of ports of the HCA.
         pub port_count: u8 = bits(9, 0, 8),
-        /// The partition.
+        /// The P_Key.
         pub p_key: u16 = bits(12, 0, 16),
-        /// How many names follow.
+        /// The number of names that follow.
         pub address_count: u16 = bits(14, 0, 16),
-        /// Who resolves, padded with zeros.
+        /// The name of the ACM provider, padded with zeros.
         pub provider: [u8; 64] = bits(16, 0, 512),
     }
 }

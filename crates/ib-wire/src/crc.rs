@@ -1,17 +1,17 @@
-//! The two checksums of a packet.
+//! The two checksums of a packet: ICRC and VCRC.
 //!
-//! | name | bits | covers | changes on the way |
+//! | checksum | bits | covers | recomputed by switches |
 //! |---|---|---|---|
-//! | ICRC | 32 | all that stays the same from end to end; fields that may change count as ones | no |
-//! | VCRC | 16 | the whole packet, ICRC included | at every switch that changes the LRH |
+//! | ICRC (invariant CRC) | 32 | the packet; fields that may change between the ends count as ones | no |
+//! | VCRC (variant CRC) | 16 | the packet, including the ICRC | yes, if the LRH changes |
 //!
-//! Both take the least significant bit of a byte first, start from ones and are complemented at
-//! the end; IBTA volume 1, chapters 7.8.1 and 7.8.2. A checksum is a number here whose most
-//! significant byte comes first on the wire, as in the tables of that chapter.
+//! Both process the least significant bit of a byte first, start with all ones, and are inverted at
+//! the end. The checksums are returned as big-endian numbers. Source: IBTA volume 1, chapters 7.8.1
+//! and 7.8.2.
 
 use crc32fast::Hasher;
 
-/// Returns the VCRC of a packet: of its bytes from the LRH to the end of the ICRC.
+/// Computes the VCRC of a packet from its bytes, LRH to ICRC.
 ///
 /// Polynomial 0x100B, IBTA volume 1, chapter 7.8.2.
 #[must_use]
@@ -35,7 +35,7 @@ pub fn vcrc(bytes: &[u8]) -> u16 {
     (!state).swap_bytes()
 }
 
-/// What a byte does to the remainder when as many bytes as the table's number come after it.
+/// Slicing-by-8 tables: `TABLES[n][byte]` is the CRC of a byte that is followed by `n` bytes.
 static TABLES: [[u16; 256]; 8] = tables();
 
 const fn tables() -> [[u16; 256]; 8] {
@@ -65,7 +65,7 @@ const fn tables() -> [[u16; 256]; 8] {
     tables
 }
 
-/// The ICRC of bytes that come in pieces, with the variable fields set to ones already.
+/// Computes the ICRC over several slices. The caller sets variant fields to ones.
 ///
 /// ```
 /// let mut icrc = ib_wire::crc::Icrc::new();
@@ -76,20 +76,22 @@ const fn tables() -> [[u16; 256]; 8] {
 pub struct Icrc(Hasher);
 
 impl Icrc {
-    /// Starts before the first byte.
+    /// Starts a computation.
     #[must_use]
     pub fn new() -> Self {
         Self(Hasher::new())
     }
 
-    /// Starts after eight bytes of ones, which stand for the LRH where there is none, or where a
-    /// router changes it.
+    /// Starts a computation after eight bytes of ones.
+    ///
+    /// They replace the LRH of RoCEv2 packets, which have none, and of packets with a GRH, whose
+    /// LRH changes at routers.
     #[must_use]
     pub fn after_lrh_of_ones() -> Self {
         Self(Hasher::new_with_initial(AFTER_LRH_OF_ONES))
     }
 
-    /// Takes more bytes.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
@@ -110,15 +112,16 @@ impl Default for Icrc {
 /// The CRC-32 of eight bytes 0xFF.
 const AFTER_LRH_OF_ONES: u32 = 0x2144_df1c;
 
-/// Returns the ICRC of a native packet that carries a BTH: of its bytes from the LRH to the end of
-/// the pad.
+/// Computes the ICRC of a native packet with a BTH from its bytes, LRH to pad.
 ///
-/// Without a GRH the LRH's VL counts as ones, with one the whole LRH and the GRH's traffic class,
-/// flow label and hop limit do; so does byte 4 of the BTH, FECN and BECN, always. IBTA volume 1,
-/// chapter 7.8.1.
+/// Fields that may change between the ends count as ones (IBTA volume 1, chapter 7.8.1):
+///
+/// * without a GRH: the VL of the LRH,
+/// * with a GRH: the LRH, and the traffic class, flow label and hop limit of the GRH,
+/// * always: byte 4 of the BTH, which contains FECN and BECN.
 ///
 /// # Panics
-/// Panics when the bytes are fewer than the LRH, the GRH that it announces, and a BTH.
+/// Panics if `bytes` is shorter than LRH, GRH (if the LNH field announces one) and BTH.
 #[must_use]
 pub fn icrc_native(bytes: &[u8]) -> u32 {
     const HAS_GRH: u8 = 3;

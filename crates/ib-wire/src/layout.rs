@@ -1,26 +1,27 @@
-//! Wire layouts described once: parsing, emitting and the table of fields come from one list.
+//! The [`layout!`](crate::layout!) macro: structs with big-endian fields of any number of bits.
 //!
-//! InfiniBand packs fields of any number of bits into big-endian bytes. A field stands at a byte,
-//! starts at one of its bits, counted from the most significant one, and is so many bits wide:
-//! `bits(34, 5, 3)` are the three lowest bits of byte 34.
+//! One list of fields gives the struct, `parse`, `emit` and the table of fields. `bits(BYTE, BIT,
+//! WIDTH)` is the position of a field: its first byte, its first bit counted from the most
+//! significant bit of that byte, and its width in bits. `bits(34, 5, 3)` are the lowest three bits
+//! of byte 34.
 
 use ib_types::{Gid, Guid, PKey, Psn, QKey, Qpn, ServiceLevel, VirtualLane};
 
-/// A value that is some bits of a wire layout.
+/// A type that can be a field of a layout.
 pub trait Field: Copy {
-    /// Reads the value from `width` bits that start at a bit of a byte.
+    /// Reads the value from its bits.
     fn read(bytes: &[u8], at: Bits) -> Self;
 
-    /// Writes the value into the bits and leaves those around them alone.
+    /// Writes the value into its bits. Other bits are not changed.
     fn write(self, bytes: &mut [u8], at: Bits);
 
-    /// Reads values that stand one after the other in `at`.
+    /// Reads `N` consecutive values of equal width from `at`.
     #[inline]
     fn read_array<const N: usize>(bytes: &[u8], at: Bits) -> [Self; N] {
         std::array::from_fn(|index| Self::read(bytes, at.part(index, N)))
     }
 
-    /// Writes values one after the other.
+    /// Writes consecutive values of equal width to `at`.
     #[inline]
     fn write_array<const N: usize>(values: &[Self; N], bytes: &mut [u8], at: Bits) {
         for (index, value) in values.iter().enumerate() {
@@ -29,35 +30,35 @@ pub trait Field: Copy {
     }
 }
 
-/// The place of a field.
+/// The position of a field in a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits {
-    /// The byte that the field starts in.
+    /// The first byte.
     pub byte: usize,
-    /// The first bit, 0 for the most significant one of the byte to 7.
+    /// The first bit in this byte: 0 is the most significant bit, 7 the least significant.
     pub bit: usize,
-    /// The number of bits, at least 1.
+    /// The width in bits, at least 1.
     pub width: usize,
 }
 
-/// A field's name and place: what a [`layout!`](crate::layout!) lists.
+/// Name and position of a field of a [`layout!`](crate::layout!).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldInfo {
-    /// The name of the struct's member.
+    /// The name of the struct field.
     pub name: &'static str,
-    /// Where it stands.
+    /// The position.
     pub at: Bits,
 }
 
-/// Returns up to 64 bits as a number.
+/// Reads a number of up to 64 bits.
 ///
 /// # Panics
-/// Panics when the bits reach beyond the bytes or are more than 64.
+/// Panics if the field ends after the last byte or is wider than 64 bits.
 #[inline]
 #[must_use]
 pub fn get(bytes: &[u8], at: Bits) -> u64 {
     let Bits { byte, bit, width } = at;
-    assert!(width <= 64, "a number has at most 64 bits");
+    assert!(width <= 64, "a field of {width} bits: expected at most 64");
     let end = bit + width;
     let mut value = 0u128;
     for &next in &bytes[byte..byte + end.div_ceil(8)] {
@@ -67,14 +68,14 @@ pub fn get(bytes: &[u8], at: Bits) -> u64 {
     (low & ((1u128 << width) - 1)) as u64
 }
 
-/// Stores a number in up to 64 bits; its higher bits are dropped.
+/// Writes a number of up to 64 bits. Bits of `value` above the width are ignored.
 ///
 /// # Panics
-/// Panics when the bits reach beyond the bytes or are more than 64.
+/// Panics if the field ends after the last byte or is wider than 64 bits.
 #[inline]
 pub fn set(bytes: &mut [u8], at: Bits, value: u64) {
     let Bits { byte, bit, width } = at;
-    assert!(width <= 64, "a number has at most 64 bits");
+    assert!(width <= 64, "a field of {width} bits: expected at most 64");
     let end = bit + width;
     let count = end.div_ceil(8);
     let shift = count * 8 - end;
@@ -117,13 +118,19 @@ impl Field for u8 {
 
     #[inline]
     fn read_array<const N: usize>(bytes: &[u8], at: Bits) -> [Self; N] {
-        debug_assert!(at.bit == 0 && at.width == 8 * N, "whole bytes");
+        debug_assert!(
+            at.bit == 0 && at.width == 8 * N,
+            "byte arrays start and end at byte boundaries"
+        );
         bytes[at.byte..at.byte + N].try_into().expect("the slice has N bytes")
     }
 
     #[inline]
     fn write_array<const N: usize>(values: &[Self; N], bytes: &mut [u8], at: Bits) {
-        debug_assert!(at.bit == 0 && at.width == 8 * N, "whole bytes");
+        debug_assert!(
+            at.bit == 0 && at.width == 8 * N,
+            "byte arrays start and end at byte boundaries"
+        );
         bytes[at.byte..at.byte + N].copy_from_slice(values);
     }
 }
@@ -163,7 +170,7 @@ macro_rules! narrow {
         impl Field for $name {
             #[inline]
             fn read(bytes: &[u8], at: Bits) -> Self {
-                debug_assert!(at.width == $width, concat!("a field of ", $width, " bits"));
+                debug_assert!(at.width == $width, concat!("the field has ", $width, " bits"));
                 $read(get(bytes, at))
             }
 
@@ -178,8 +185,8 @@ macro_rules! narrow {
 narrow! {
     Qpn: 24 = |value: u64| Self::truncated(value as u32),
     Psn: 24 = |value: u64| Self::truncated(value as u32),
-    ServiceLevel: 4 = |value: u64| Self::new(value as u8 & 15).expect("four bits"),
-    VirtualLane: 4 = |value: u64| Self::new(value as u8 & 15).expect("four bits"),
+    ServiceLevel: 4 = |value: u64| Self::new(value as u8 & 15).expect("the value was masked to 4 bits"),
+    VirtualLane: 4 = |value: u64| Self::new(value as u8 & 15).expect("the value was masked to 4 bits"),
 }
 
 impl Field for Gid {
@@ -194,7 +201,7 @@ impl Field for Gid {
     }
 }
 
-/// Values of one width, one after the other: byte strings, tables of ports, of GUIDs, of nibbles.
+/// Consecutive values of equal width: byte strings, tables of ports, GUIDs or 4-bit values.
 impl<F: Field, const N: usize> Field for [F; N] {
     #[inline]
     fn read(bytes: &[u8], at: Bits) -> Self {
@@ -208,7 +215,7 @@ impl<F: Field, const N: usize> Field for [F; N] {
 }
 
 impl Bits {
-    /// Returns the place of one of `count` equal parts.
+    /// Returns the position of part `index` of `count` equal parts.
     #[inline]
     #[must_use]
     pub const fn part(self, index: usize, count: usize) -> Self {
@@ -217,19 +224,20 @@ impl Bits {
         Self { byte: self.byte + first / 8, bit: first % 8, width }
     }
 
-    /// Returns the place as seen from `bytes` before the start of the layout.
+    /// Returns the position of this field if its layout starts at an offset of `bytes` in a larger
+    /// one.
     #[must_use]
-    pub const fn after(self, bytes: usize) -> Self {
+    pub const fn offset_by(self, bytes: usize) -> Self {
         Self { byte: self.byte + bytes, ..self }
     }
 }
 
-/// Returns the place of a field by its name.
+/// Returns the position of the field with a name.
 ///
 /// # Panics
-/// Panics when the layout has no such field; in a constant that is an error of the compiler.
+/// Panics if the layout has no such field. In a constant this is a compile-time error.
 #[must_use]
-pub const fn place(fields: &[FieldInfo], name: &str) -> Bits {
+pub const fn find_field(fields: &[FieldInfo], name: &str) -> Bits {
     let mut index = 0;
     while index < fields.len() {
         if same(fields[index].name.as_bytes(), name.as_bytes()) {
@@ -254,7 +262,7 @@ const fn same(left: &[u8], right: &[u8]) -> bool {
     true
 }
 
-/// Makes a newtype a [`Field`]: `field!(PortState(u8))`.
+/// Implements [`Field`](crate::layout::Field) for newtypes: `field!(PortState(u8))`.
 #[macro_export]
 macro_rules! field {
     ($($name:ident($number:ty)),+ $(,)?) => {$(
@@ -272,15 +280,15 @@ macro_rules! field {
     )+};
 }
 
-/// Defines a struct by its layout: its length in bytes and where each field stands.
+/// Defines a struct and its bit layout: the length in bytes, and the position of each field.
 ///
-/// It gets `LENGTH`, `FIELDS`, `parse`, which reads any bytes, and `emit`, which leaves reserved bits
-/// as they are. Unknown codes survive because fields are numbers or newtypes of numbers. A layout and
-/// an array of fields are fields themselves.
+/// The struct gets `LENGTH`, `FIELDS`, `zeroed`, `parse`, `emit` and `to_bytes`. `emit` does not
+/// change reserved bits. Fields are numbers, newtypes of numbers, arrays, or other layouts, so
+/// unknown codes are preserved.
 ///
 /// ```
 /// ib_wire::layout! {
-///     /// A made-up header of two bytes.
+///     /// An example header of two bytes.
 ///     pub struct Header: 2 {
 ///         /// The version, 0 to 15.
 ///         pub version: u8 = bits(0, 0, 4),
@@ -316,12 +324,12 @@ macro_rules! layout {
             )+
         }
 
-        #[allow(dead_code, reason = "a layout that is not public may need only some of them")]
+        #[allow(dead_code, reason = "private layouts use only some of these functions")]
         impl $name {
             /// The length on the wire in bytes.
             $visible const LENGTH: usize = $length;
 
-            /// The fields in the order of the wire.
+            /// The fields in wire order.
             $visible const FIELDS: &'static [$crate::layout::FieldInfo] = &[
                 $(
                     $crate::layout::FieldInfo {
@@ -331,13 +339,13 @@ macro_rules! layout {
                 )+
             ];
 
-            /// Returns the layout with all fields zero.
+            /// Returns a value with all fields zero.
             #[must_use]
             $visible fn zeroed() -> Self {
                 Self::parse(&[0; $length])
             }
 
-            /// Reads the fields. Any bytes are legal.
+            /// Parses the fields. All byte values are valid.
             #[inline]
             #[must_use]
             $visible fn parse(bytes: &[u8; $length]) -> Self {
@@ -351,7 +359,7 @@ macro_rules! layout {
                 }
             }
 
-            /// Writes the fields and leaves all other bits alone.
+            /// Writes the fields. Bits outside of fields are not changed.
             #[inline]
             $visible fn emit(&self, bytes: &mut [u8; $length]) {
                 $(
@@ -363,7 +371,7 @@ macro_rules! layout {
                 )+
             }
 
-            /// Returns the fields as bytes, with zeros where the layout has none.
+            /// Returns the encoded fields. Bits outside of fields are zero.
             #[must_use]
             $visible fn to_bytes(self) -> [u8; $length] {
                 let mut bytes = [0; $length];
@@ -372,18 +380,18 @@ macro_rules! layout {
             }
         }
 
-        /// The layout as a part of a bigger one; it starts at bit 0 of a byte.
+        /// The layout as a field of a larger layout. It must start at bit 0 of a byte.
         impl $crate::layout::Field for $name {
             #[inline]
             fn read(bytes: &[u8], at: $crate::layout::Bits) -> Self {
-                debug_assert!(at.bit == 0 && at.width == 8 * $length, "the whole layout");
-                Self::parse(bytes[at.byte..].first_chunk().expect("the layout has room"))
+                debug_assert!(at.bit == 0 && at.width == 8 * $length, "the field has the size of the layout");
+                Self::parse(bytes[at.byte..].first_chunk().expect("the field is inside of the layout"))
             }
 
             #[inline]
             fn write(self, bytes: &mut [u8], at: $crate::layout::Bits) {
-                debug_assert!(at.bit == 0 && at.width == 8 * $length, "the whole layout");
-                self.emit(bytes[at.byte..].first_chunk_mut().expect("the layout has room"));
+                debug_assert!(at.bit == 0 && at.width == 8 * $length, "the field has the size of the layout");
+                self.emit(bytes[at.byte..].first_chunk_mut().expect("the field is inside of the layout"));
             }
         }
     };

@@ -1,21 +1,42 @@
-//! InfiniBand on the wire: packet headers, checksums and management datagrams.
+//! Wire formats of InfiniBand: packet headers, checksums, MADs, and the messages of ACM, RTRS and
+//! RNBD.
 //!
-//! | module | holds |
+//! Each format has a `parse` and an `emit`. Parsers of fixed layouts accept any bytes of the right
+//! length, and unknown codes are preserved. This crate does no I/O.
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`packet`] | the headers of a packet, the checked view of one, the builder |
+//! | [`packet`] | packet headers, the checked view of a packet, the packet builder |
 //! | [`crc`] | ICRC and VCRC |
-//! | [`mad`] | management datagrams: SMPs, subnet administration, counters, connections, vendors |
-//! | [`acm`] | what programs ask the service of IB ACM on their machine |
-//! | [`rtrs`], [`rnbd`] | block data over connections, and the block devices on top of it |
-//! | [`mod@layout`] | how a wire layout is described once |
+//! | [`mad`] | MADs: SMPs, SA records, performance counters, CM messages, vendor classes |
+//! | [`acm`] | messages between clients and the ACM service |
+//! | [`rtrs`], [`rnbd`] | messages of RTRS (block transport) and RNBD (block devices over RTRS) |
+//! | [`mod@layout`] | the [`layout!`] macro, which defines bit layouts |
 //!
-//! Nothing here does I/O or knows the time. `parse` takes bytes whose length was checked and never
-//! fails on what they say: codes that nobody has named survive.
+//! Builds, encodes and parses an SMP:
+//!
+//! ```
+//! use ib_wire::mad::sm::NodeInfo;
+//! use ib_wire::mad::smp::directed_request;
+//! use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, TransactionId};
+//!
+//! // Get(NodeInfo) by directed route: out of port 1, then out of port 7 of the next switch.
+//! let request =
+//!     directed_request(Method::GET, TransactionId(9), (AttributeId::NODE_INFO, 0), &[1, 7]);
+//! let bytes: [u8; 256] = request.0;
+//!
+//! let mut received = Mad(bytes);
+//! assert_eq!(received.initial_path()[1..3], [1, 7]);
+//! received.set_attribute(&NodeInfo { num_ports: 36, ..NodeInfo::zeroed() });
+//! ib_wire::mad::smp::answer(&mut received, MadStatus::OK);
+//! assert_eq!(received.method(), Method::GET_RESP);
+//! assert_eq!(received.attribute::<NodeInfo>().map(|info| info.num_ports), Some(36));
+//! ```
 
 pub mod acm;
 pub mod crc;
 pub mod layout;
-mod little;
+mod le_layout;
 pub mod mad;
 pub mod packet;
 pub mod rnbd;

@@ -1,19 +1,19 @@
-//! Management datagrams: 256 bytes each, of which the first 24 look alike in every class.
+//! Management datagrams (MADs): 256 bytes, with a common header of 24 bytes in all classes.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`header`], [`attribute_id`] | the common header: class, method, status, transaction, attribute |
-//! | [`smp`] | subnet management packets and how they hop |
-//! | [`sm`] | the attributes of subnet management |
-//! | [`sa`] | the records of subnet administration and how component masks select them |
-//! | [`rmpp`] | the header and the arithmetic of messages of several segments |
-//! | [`pm`] | performance counters |
+//! | [`header`], [`attribute_id`] | the common header: class, method, status, transaction ID, attribute ID |
+//! | [`smp`] | SMPs: headers, and forwarding along directed routes |
+//! | [`sm`] | attributes of subnet management |
+//! | [`sa`] | SA records, and their selection by component masks |
+//! | [`rmpp`] | the RMPP header, segment counts and payload lengths |
+//! | [`pm`] | performance management attributes (port counters) |
 //! | [`vendor`] | vendor classes: ibping, ibtracer |
-//! | [`cm`] | connection management |
-//! | [`acm`] | the multicast address resolution of IB ACM |
+//! | [`cm`] | communication management messages |
+//! | [`class_port_info`] | ClassPortInfo |
+//! | [`acm`] | ACM address resolution by multicast |
 //!
-//! A [`Mad`] owns the bytes and reads header fields where they lie, without copying. An attribute is
-//! parsed when somebody asks for it:
+//! A [`Mad`] owns its bytes and reads header fields in place. Attributes are parsed on request:
 //!
 //! ```
 //! use ib_wire::mad::sm::NodeInfo;
@@ -49,38 +49,39 @@ pub use class_port_info::ClassPortInfo;
 pub(crate) use codes::{codes, masks};
 pub use header::{MadHeader, MadStatus, Method, MgmtClass, TransactionId};
 
-/// The length of every management datagram in bytes.
+/// The length of a MAD in bytes.
 pub const MAD_LENGTH: usize = 256;
 
-/// A management datagram.
+/// A management datagram (MAD): its 256 bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mad(pub [u8; MAD_LENGTH]);
 
-/// A format that stands in the data of a datagram.
+/// An attribute: the format of the data of a MAD.
 pub trait Attribute: Sized {
-    /// The number of the attribute.
+    /// The attribute ID.
     const ID: AttributeId;
 
     /// The length on the wire in bytes.
     const LENGTH: usize;
 
-    /// Returns true when the class has this attribute under this number.
+    /// Returns true if the class defines this attribute.
     fn belongs_to(class: MgmtClass) -> bool;
 
-    /// Reads the attribute from the first [`Attribute::LENGTH`] bytes.
+    /// Parses the attribute from the first [`Attribute::LENGTH`] bytes.
     ///
     /// # Panics
-    /// Panics when there are fewer bytes.
+    /// Panics if `bytes` is shorter.
     fn read(bytes: &[u8]) -> Self;
 
-    /// Writes the attribute into the first [`Attribute::LENGTH`] bytes; reserved bits stay.
+    /// Writes the attribute into the first [`Attribute::LENGTH`] bytes. Reserved bits are not
+    /// changed.
     ///
     /// # Panics
-    /// Panics when there are fewer bytes.
+    /// Panics if `bytes` is shorter.
     fn write(&self, bytes: &mut [u8]);
 }
 
-/// Makes a layout an [`Attribute`].
+/// Implements [`Attribute`] for a layout.
 macro_rules! attribute {
     ($name:ident = $id:ident in $($class:ident)|+) => {
         impl $crate::mad::Attribute for $name {
@@ -94,12 +95,12 @@ macro_rules! attribute {
 
             #[inline]
             fn read(bytes: &[u8]) -> Self {
-                Self::parse(bytes.first_chunk().expect("the attribute has its length"))
+                Self::parse(bytes.first_chunk().expect("the data is at least as long as the attribute"))
             }
 
             #[inline]
             fn write(&self, bytes: &mut [u8]) {
-                self.emit(bytes.first_chunk_mut().expect("the attribute has its length"));
+                self.emit(bytes.first_chunk_mut().expect("the data is at least as long as the attribute"));
             }
         }
     };
@@ -108,7 +109,7 @@ macro_rules! attribute {
 pub(crate) use attribute;
 
 impl Mad {
-    /// Returns a datagram with a common header and zeros behind it.
+    /// Creates a MAD with a common header; all other bytes are zero.
     #[must_use]
     pub fn new(class: MgmtClass, method: Method, transaction_id: TransactionId) -> Self {
         let mut mad = Self([0; MAD_LENGTH]);
@@ -120,10 +121,10 @@ impl Mad {
         mad
     }
 
-    /// Returns the whole common header.
+    /// Returns the common header.
     #[must_use]
     pub fn header(&self) -> MadHeader {
-        MadHeader::parse(self.0.first_chunk().expect("a datagram is longer than its header"))
+        MadHeader::parse(self.0.first_chunk().expect("a MAD is longer than its header"))
     }
 
     /// Returns the base version.
@@ -154,13 +155,13 @@ impl Mad {
         Method(self.0[3])
     }
 
-    /// Stores the method.
+    /// Sets the method.
     #[inline]
     pub const fn set_method(&mut self, method: Method) {
         self.0[3] = method.0;
     }
 
-    /// Returns the status without the direction bit of a directed-route SMP.
+    /// Returns the status, without the direction bit of a directed-route SMP.
     #[inline]
     #[must_use]
     pub const fn status(&self) -> MadStatus {
@@ -172,7 +173,7 @@ impl Mad {
         })
     }
 
-    /// Stores the status; the direction bit of a directed-route SMP stays as it is.
+    /// Sets the status. The direction bit of a directed-route SMP is not changed.
     #[inline]
     pub const fn set_status(&mut self, status: MadStatus) {
         let [mut high, low] = status.0.to_be_bytes();
@@ -183,46 +184,46 @@ impl Mad {
         self.0[5] = low;
     }
 
-    /// Returns the transaction.
+    /// Returns the transaction ID.
     #[inline]
     #[must_use]
     pub fn transaction_id(&self) -> TransactionId {
         TransactionId(u64::from_be_bytes(self.0[8..16].try_into().expect("8 bytes")))
     }
 
-    /// Stores the transaction.
+    /// Sets the transaction ID.
     #[inline]
     pub fn set_transaction_id(&mut self, transaction_id: TransactionId) {
         self.0[8..16].copy_from_slice(&transaction_id.0.to_be_bytes());
     }
 
-    /// Returns the number of the attribute.
+    /// Returns the attribute ID.
     #[inline]
     #[must_use]
     pub const fn attribute_id(&self) -> AttributeId {
         AttributeId(u16::from_be_bytes([self.0[16], self.0[17]]))
     }
 
-    /// Stores the number of the attribute.
+    /// Sets the attribute ID.
     #[inline]
     pub const fn set_attribute_id(&mut self, id: AttributeId) {
         [self.0[16], self.0[17]] = id.0.to_be_bytes();
     }
 
-    /// Returns the attribute's modifier.
+    /// Returns the attribute modifier.
     #[inline]
     #[must_use]
     pub const fn attribute_modifier(&self) -> u32 {
         u32::from_be_bytes([self.0[20], self.0[21], self.0[22], self.0[23]])
     }
 
-    /// Stores the attribute's modifier.
+    /// Sets the attribute modifier.
     #[inline]
     pub const fn set_attribute_modifier(&mut self, modifier: u32) {
         [self.0[20], self.0[21], self.0[22], self.0[23]] = modifier.to_be_bytes();
     }
 
-    /// Returns the data of the attribute: the bytes that the class leaves for it.
+    /// Returns the data: the bytes behind the headers of the class.
     #[inline]
     #[must_use]
     pub fn data(&self) -> &[u8] {
@@ -230,14 +231,15 @@ impl Mad {
         &self.0[class.data_offset()..class.data_end()]
     }
 
-    /// Returns the data of the attribute for writing.
+    /// Returns the data for writing.
     #[inline]
     pub fn data_mut(&mut self) -> &mut [u8] {
         let class = self.class();
         &mut self.0[class.data_offset()..class.data_end()]
     }
 
-    /// Returns the attribute; `None` when the datagram carries another one or is of another class.
+    /// Parses an attribute; `None` if the MAD has another attribute ID, or its class does not
+    /// define the attribute.
     #[inline]
     #[must_use]
     pub fn attribute<A: Attribute>(&self) -> Option<A> {
@@ -245,10 +247,10 @@ impl Mad {
         carries.then(|| A::read(self.data()))
     }
 
-    /// Stores an attribute and its number; reserved bits of the data stay as they are.
+    /// Sets the attribute ID and writes the attribute to the data. Reserved bits are not changed.
     ///
     /// # Panics
-    /// Panics when the class of the datagram has no such attribute.
+    /// Panics if the class of the MAD does not define the attribute.
     #[inline]
     pub fn set_attribute<A: Attribute>(&mut self, attribute: &A) {
         let class = self.class();
@@ -257,10 +259,10 @@ impl Mad {
         attribute.write(self.data_mut());
     }
 
-    /// Turns a request into its response: the method and the status; all else stays.
+    /// Converts a request into its response: sets the response method and the status.
     ///
-    /// A request whose method has no response, such as Send, keeps its method. A directed-route SMP
-    /// needs [`smp::answer`] instead.
+    /// The method is not changed if it has no response, such as Send. For directed-route SMPs use
+    /// [`smp::answer`] instead.
     pub fn answer(&mut self, status: MadStatus) {
         if let Some(method) = self.method().response() {
             self.set_method(method);
@@ -270,14 +272,14 @@ impl Mad {
 }
 
 impl Default for Mad {
-    /// 256 zeros.
+    /// All bytes are zero.
     fn default() -> Self {
         Self([0; MAD_LENGTH])
     }
 }
 
 impl fmt::Display for Mad {
-    /// Writes one line: class, method, attribute, modifier, transaction and status.
+    /// Writes one line: class, method, attribute, modifier, transaction ID and status.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (class, id) = (self.class(), self.attribute_id());
         write!(f, "{class} {} ", self.method())?;
@@ -291,7 +293,7 @@ impl fmt::Display for Mad {
 }
 
 impl fmt::Debug for Mad {
-    /// Writes the line of `Display` and all bytes.
+    /// Writes the line of `Display`, and all bytes in hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Mad({self};")?;
         for (index, byte) in self.0.iter().enumerate() {

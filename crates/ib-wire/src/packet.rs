@@ -1,19 +1,20 @@
-//! Packets: their headers, a checked view of a whole one, and a builder.
+//! Packets: headers, a checked view of a packet, and a builder.
 //!
 //! ```text
 //! native    LRH [GRH] BTH [extended headers] payload pad ICRC VCRC
 //! RoCEv2     IP  UDP  BTH [extended headers] payload pad ICRC
 //! ```
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`view`] | [`Packet`]: bytes whose lengths and versions were checked once |
-//! | [`build`] | [`Builder`]: headers and a payload become bytes |
-//! | [`roce`] | [`RoceNetwork`]: the IP and UDP fields that a RoCEv2 packet's ICRC covers |
+//! | [`view`] | [`Packet`]: the view of a packet whose lengths and versions are checked |
+//! | [`build`] | [`Builder`]: encodes headers and a payload |
+//! | [`roce`] | [`RoceNetwork`]: the IP and UDP fields that the ICRC of RoCEv2 covers |
 //! | [`opcode`] | [`Opcode`]: transport service, operation, position in the message |
-//! | [`header`] | [`Header`], [`HeaderSet`]: which headers follow a BTH |
-//! | [`route`], [`transport`] | the layouts |
-//! | [`aeth`] | [`Syndrome`]: acknowledgements, credits, times and reasons |
+//! | [`header`] | [`Header`], [`HeaderSet`]: the headers between BTH and payload |
+//! | [`route`] | layouts of LRH and GRH |
+//! | [`transport`] | layouts of the BTH and of the extended transport headers |
+//! | [`aeth`] | [`Syndrome`]: ACK, RNR NAK and NAK codes |
 //!
 //! ```
 //! use ib_types::Qpn;

@@ -1,265 +1,271 @@
-//! RNBD, version 2: the messages of block devices, which RTRS carries as headers of its user.
+//! RNBD, version 2: messages of block devices over RTRS, as in the Linux kernel's `rnbd-proto.h`.
 //!
-//! Each starts with two bytes of type and two that mean nothing. All numbers have their least
-//! significant byte first.
+//! RTRS carries each request as the user header of an RTRS read or write. The response is the data
+//! of the RTRS read; the status is the error number of the RTRS response. A message starts with two
+//! bytes of type and two bytes of padding. All numbers are little-endian.
 //!
-//! | type | name | carried by | answered by |
+//! | type | request | RTRS operation | response |
 //! |---|---|---|---|
-//! | 0 | session | a read of 36 bytes | type 1, its data |
-//! | 2 | open | a read of 56 bytes | type 3, its data |
-//! | 4 | I/O | a read or a write | the data of a read |
-//! | 5 | close | a write without data | nothing |
-//!
-//! What became of each is the error number of RTRS.
+//! | 0 | session info | read of 36 bytes | type 1 |
+//! | 2 | open | read of 56 bytes | type 3 |
+//! | 4 | I/O | read or write | the data of a read |
+//! | 5 | close | write without data | none |
 
-use crate::little::{little, little_field};
+use crate::le_layout::{le_field, le_layout};
 use crate::mad::{codes, masks};
 
 codes! {
     /// The type of a message.
     MessageType(u16) {
-        /// The version of the client.
+        /// Session info: the version of the client.
         SESSION = 0 "sess_info",
-        /// The version of the server.
+        /// Response to session info: the version of the server.
         SESSION_RESPONSE = 1 "sess_info_rsp",
-        /// A device is wanted.
+        /// Opens a device.
         OPEN = 2 "open",
-        /// What it is like.
+        /// Response to open: the properties of the device.
         OPEN_RESPONSE = 3 "open_rsp",
-        /// Something is done with it.
+        /// Executes a block command.
         IO = 4 "io",
-        /// It is wanted no more.
+        /// Closes a device.
         CLOSE = 5 "close",
     }
 }
 
 codes! {
-    /// What a client may do with a device.
+    /// The access mode of an open device.
     AccessMode(u8) {
-        /// Read.
+        /// Reads only.
         READ_ONLY = 0 "ro",
-        /// Read and write.
+        /// Reads and writes.
         READ_WRITE = 1 "rw",
-        /// Read and write, while another client still may, too.
+        /// Reads and writes while one other client also has the device open for writing.
         MIGRATION = 2 "migration",
     }
 }
 
 codes! {
-    /// What is done with a device: the lowest byte of [`Io::rw`].
+    /// The block operation: the lowest byte of [`Io::rw`].
     Operation(u8) {
-        /// Read.
+        /// Reads blocks.
         READ = 0 "read",
-        /// Write.
+        /// Writes blocks.
         WRITE = 1 "write",
-        /// Write what is cached.
+        /// Writes the cache of the device to the medium.
         FLUSH = 2 "flush",
-        /// Forget what is stored.
+        /// Discards blocks.
         DISCARD = 3 "discard",
-        /// Make what is stored unreadable.
+        /// Erases blocks so that their data cannot be recovered.
         SECURE_ERASE = 4 "secure erase",
-        /// Write the same data over and over.
+        /// Writes the same data to all blocks of a range.
         WRITE_SAME = 5 "write same",
     }
 }
 
 masks! {
-    /// What is done with a device, and how.
+    /// The operation of an [`Io`] (lowest byte) and its flags.
     IoFlags(u32) {
-        /// Somebody waits for it.
+        /// Synchronous I/O: the submitter waits for completion.
         SYNC = 8 "sync",
-        /// It has to reach the medium.
+        /// Force unit access: completes when the data is on the medium.
         FUA = 9 "fua",
     }
 }
 
 masks! {
-    /// How a device caches.
+    /// The write cache of a device.
     CachePolicy(u8) {
-        /// It can be told to write to the medium at once.
+        /// The device supports FUA.
         FUA = 0 "fua",
-        /// It caches what is written.
+        /// The device has a write-back cache.
         WRITE_BACK = 1 "write back",
     }
 }
 
-little_field!(MessageType, AccessMode, IoFlags, CachePolicy);
+le_field!(MessageType, AccessMode, IoFlags, CachePolicy);
 
 impl IoFlags {
-    /// Makes what is done and how it is done one number.
+    /// Combines an operation and flags.
     #[must_use]
     pub const fn of(operation: Operation, flags: Self) -> Self {
         Self(flags.0 & !0xff | operation.0 as u32)
     }
 
-    /// Returns what is done.
+    /// Returns the operation.
     #[must_use]
     pub const fn operation(self) -> Operation {
         Operation(self.0 as u8)
     }
 
-    /// Returns how it is done.
+    /// Returns the flags without the operation.
     #[must_use]
     pub const fn flags(self) -> Self {
         Self(self.0 & !0xff)
     }
 }
 
-little! {
-    /// The version of the client, or that of the server.
+le_layout! {
+    /// Session info of the client, or the response of the server.
     pub struct Session: 36 {
         /// [`MessageType::SESSION`] or [`MessageType::SESSION_RESPONSE`].
         pub message_type: MessageType = 0,
         /// The major version, 2.
         pub version: u8 = 4,
-        /// Among ends of this project [`Session::ASKS`] and [`Session::KNOWS`]: the client wants to know where the data of
-        /// devices comes from, and the server tells it. Linux has nothing here that means anything.
+        /// Extension of ibfabric: [`Session::EXTENSION_REQUEST`] of a client,
+        /// [`Session::EXTENSION_RESPONSE`] of a server. Linux ignores this field.
+        ///
+        /// With the extension, the server reports in [`OpenResponse`] whether data has changed
+        /// since the last open.
         pub extension: u64 = 8,
-        /// Beside [`Session::ASKS`]: a number of the client, the same in all of its sessions; not zero. Beside
-        /// [`Session::KNOWS`]: a number of the server, another one each time that it was started.
+        /// With `EXTENSION_REQUEST`: the ID of the client, not zero, the same in all of its
+        /// sessions. With `EXTENSION_RESPONSE`: the ID of the server, which changes with each
+        /// start.
         pub number: u64 = 16,
     }
 }
 
 impl Session {
-    /// What clients say that want to know where data comes from.
-    pub const ASKS: u64 = u64::from_le_bytes(*b"ibfabric");
-    /// What servers say that tell it.
-    pub const KNOWS: u64 = !Self::ASKS;
+    /// Value of [`Session::extension`] in a request: the client wants the extension.
+    pub const EXTENSION_REQUEST: u64 = u64::from_le_bytes(*b"ibfabric");
+    /// Value of [`Session::extension`] in a response: the server supports the extension.
+    pub const EXTENSION_RESPONSE: u64 = !Self::EXTENSION_REQUEST;
 }
 
-little! {
-    /// A device is wanted.
+le_layout! {
+    /// A request to open a device.
     pub struct Open: 264 {
         /// [`MessageType::OPEN`].
         pub message_type: MessageType = 0,
-        /// What for.
+        /// The requested access mode.
         pub access_mode: AccessMode = 4,
-        /// Its name, ended by a zero.
+        /// The name of the device, terminated by a zero byte.
         pub name: [u8; 255] = 6,
     }
 }
 
-little! {
-    /// What a device is like.
+le_layout! {
+    /// The response to [`Open`]: the properties of the device.
     pub struct OpenResponse: 56 {
         /// [`MessageType::OPEN_RESPONSE`].
         pub message_type: MessageType = 0,
-        /// Its number.
+        /// The ID of the open device, for [`Io`] and [`Close`].
         pub device_id: u32 = 4,
-        /// Its size in units of 512 bytes.
+        /// The size in sectors of 512 bytes.
         pub sectors: u64 = 8,
-        /// The longest I/O of the medium in units of 512 bytes.
+        /// The maximum size of an I/O of the hardware, in sectors.
         pub max_hw_sectors: u32 = 16,
-        /// The longest write of the same data; zero.
+        /// The maximum size of a write-same command, in sectors; zero.
         pub max_write_same_sectors: u32 = 20,
-        /// The most that can be discarded at once in units of 512 bytes; 0 for nothing.
+        /// The maximum size of a discard, in sectors; 0 if discard is not supported.
         pub max_discard_sectors: u32 = 24,
-        /// In which units it is discarded, in bytes.
+        /// The granularity of discards in bytes.
         pub discard_granularity: u32 = 28,
-        /// Where the first of them starts, in bytes.
+        /// The offset of the first discard unit in bytes.
         pub discard_alignment: u32 = 32,
-        /// The blocks of the medium in bytes.
+        /// The physical block size in bytes.
         pub physical_block_size: u16 = 36,
-        /// The blocks of the device in bytes.
+        /// The logical block size in bytes.
         pub logical_block_size: u16 = 38,
-        /// How many parts of memory an I/O may have.
+        /// The maximum number of memory segments of an I/O.
         pub max_segments: u16 = 40,
-        /// Not zero when what is stored can be made unreadable.
+        /// Not zero if secure erase is supported.
         pub secure_discard: u16 = 42,
-        /// How it caches.
+        /// The write cache of the device.
         pub cache_policy: CachePolicy = 45,
-        /// From servers that have said [`Session::KNOWS`]: a number that this client is told each time, until another one has
-        /// written to the device; with [`OpenResponse::LASTS`] when that is known of the time before the server was started.
+        /// Extension of ibfabric ([`Session::EXTENSION_RESPONSE`]): a number that changes when
+        /// another client has written to the device.
+        ///
+        /// The bit [`OpenResponse::WRITERS_PERSISTENT`] is set if the number is stored across
+        /// restarts of the server.
         pub writers: u16 = 46,
-        /// From these as well: a number of the medium, another one for other data.
+        /// Extension: a number that changes if the medium has other data.
         pub medium: u32 = 48,
-        /// From these as well: a number of the cache, another one when what was not flushed may be lost.
+        /// Extension: a number that changes if writes that were not flushed may be lost.
         pub cache: u32 = 52,
     }
 }
 
 impl OpenResponse {
-    /// The bit of [`OpenResponse::writers`] that says for how long.
-    pub const LASTS: u16 = 0x8000;
+    /// Bit of [`OpenResponse::writers`]: the number is stored across restarts of the server.
+    pub const WRITERS_PERSISTENT: u16 = 0x8000;
 }
 
-little! {
-    /// Something is done with a device.
+le_layout! {
+    /// A block command.
     pub struct Io: 32 {
         /// [`MessageType::IO`].
         pub message_type: MessageType = 0,
-        /// The device.
+        /// The ID of the device, from [`OpenResponse`].
         pub device_id: u32 = 4,
-        /// Where, in units of 512 bytes.
+        /// The first sector, in units of 512 bytes.
         pub sector: u64 = 8,
-        /// What, and how.
+        /// The operation and its flags.
         pub rw: IoFlags = 16,
-        /// How much, in bytes.
+        /// The length in bytes.
         pub length: u32 = 20,
-        /// The priority of Linux.
+        /// The I/O priority, as in Linux.
         pub priority: u16 = 24,
     }
 }
 
-little! {
-    /// A device is wanted no more.
+le_layout! {
+    /// A request to close a device.
     pub struct Close: 8 {
         /// [`MessageType::CLOSE`].
         pub message_type: MessageType = 0,
-        /// The device.
+        /// The ID of the device, from [`OpenResponse`].
         pub device_id: u32 = 4,
     }
 }
 
 impl Io {
-    /// The length of the oldest form, which has no priority.
+    /// The minimum length in bytes: the message of old clients, without a priority.
     pub const SHORTEST: usize = 24;
 }
 
 impl Open {
-    /// Returns the name up to its first zero.
+    /// Returns the name up to the first zero byte.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         self.name.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 }
 
-/// A message.
-#[allow(clippy::large_enum_variant, reason = "one at a time, and nobody keeps them")]
+/// A decoded message.
+#[allow(clippy::large_enum_variant, reason = "messages are decoded one at a time and not stored")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// The version of the client, or that of the server.
+    /// Session info, or the response to it.
     Session(Session),
-    /// A device is wanted.
+    /// A request to open a device.
     Open(Open),
-    /// What it is like.
+    /// The response to an open.
     OpenResponse(OpenResponse),
-    /// Something is done with it.
+    /// A block command.
     Io(Io),
-    /// It is wanted no more.
+    /// A request to close a device.
     Close(Close),
-    /// Something that nobody has named.
+    /// A message of unknown type, with the bytes behind the type.
     Other(MessageType, &'a [u8]),
 }
 
-/// A message is shorter than it has to be.
+/// Error of parsing a message: it is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("message {message_type} of RNBD has {expected} bytes: found {found}")]
+#[error("the RNBD message {message_type} has {found} bytes: expected at least {expected}")]
 pub struct Truncated {
-    /// What it would be.
+    /// The type of the message.
     pub message_type: MessageType,
-    /// How many bytes it has to have.
+    /// The minimum length of the message in bytes.
     pub expected: usize,
-    /// How many there are.
+    /// The number of bytes found.
     pub found: usize,
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message; what follows it is left alone.
+    /// Parses a message. Bytes behind it are ignored.
     ///
     /// # Errors
-    /// Fails when there are fewer bytes than the message has.
+    /// Fails if the message is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Truncated> {
         let (message_type, found) = (MessageType(0), bytes.len());
         let code = bytes.first_chunk().ok_or(Truncated { message_type, expected: 2, found })?;
@@ -288,7 +294,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Appends the message; the type in it is written as it stands there.
+    /// Appends the encoded message to `out`. The message type is taken from the message.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             Self::Session(session) => out.extend(session.to_bytes()),

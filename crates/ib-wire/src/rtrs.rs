@@ -1,24 +1,25 @@
-//! RTRS, version 2.0: block data of several paths over reliable connections.
+//! RTRS, version 2.0: block transport over several paths of reliable connections, as in the Linux
+//! kernel's `rtrs-pri.h`.
 //!
-//! A path is a number of connections between two addresses. What the ends say while they connect is
-//! the private data of REQ, REP and REJ; afterwards messages are SENDs, or stand at the end of what is
-//! written into a chunk of the server's memory, and immediate data tells what was done. All numbers
-//! have their least significant byte first, but immediate data, which is a number of the packet.
+//! A path is a set of connections between two addresses. Connection parameters are private data of
+//! REQ, REP and REJ. Further messages are SENDs, or are at the end of the data that the client
+//! writes into a chunk of the server's memory. The immediate data announces requests, responses and
+//! heartbeats. Messages are little-endian; immediate data is a field of the packet and big-endian.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`connect`] | [`ConnectRequest`], [`ConnectResponse`]: private data of connections |
-//! | [`message`] | [`Message`]: information, reads, writes, new keys |
-//! | [`extension`] | [`Extension`], [`Fence`], [`Fenced`], [`Proof`]: what only ends of this project know |
-//! | [`immediate`] | [`Immediate`]: requests, responses and heartbeats in 32 bits |
+//! | [`connect`] | [`ConnectRequest`], [`ConnectResponse`]: private data of the CM messages |
+//! | [`message`] | [`Message`]: info, read, write, R_Key updates |
+//! | [`extension`] | [`Extension`], [`Fence`], [`Fenced`], [`Proof`]: the extension of ibfabric |
+//! | [`immediate`] | [`Immediate`]: immediate data of requests, responses and heartbeats |
 //!
 //! ```
-//! use ib_wire::rtrs::{Immediate, Meaning};
+//! use ib_wire::rtrs::{Immediate, ImmediateKind};
 //!
-//! // The message of a request is at byte 0x1020 of the second of 512 chunks.
-//! let sent = Immediate::request(512, 1, 0x1020);
-//! assert_eq!(sent, Immediate(0x0008_1020));
-//! let Meaning::Request { payload } = sent.meaning() else { panic!("no request") };
+//! // The message of a request is at byte 0x1020 of chunk 1 of 512.
+//! let immediate = Immediate::request(512, 1, 0x1020);
+//! assert_eq!(immediate, Immediate(0x0008_1020));
+//! let ImmediateKind::Request { payload } = immediate.kind() else { panic!("not a request") };
 //! assert_eq!(Immediate::chunk_and_offset(payload, 512), (1, 0x1020));
 //! ```
 
@@ -29,40 +30,40 @@ pub mod message;
 
 pub use connect::{ConnectFlags, ConnectRequest, ConnectResponse};
 pub use extension::{Capabilities, Extension, Fence, Fenced, Proof};
-pub use immediate::{Immediate, Meaning};
+pub use immediate::{Immediate, ImmediateKind};
 pub use message::{
     Descriptor, Descriptors, InfoHeader, InfoRequest, Message, MessageType, ReadFlags, ReadHeader,
     RkeyResponse, WriteHeader,
 };
 
-/// The number that private data of RTRS starts with.
+/// The magic number of RTRS in private data.
 pub const MAGIC: u16 = 0x1bbd;
 
-/// The version: the major one in the upper byte, which has to be the same at both ends.
+/// The protocol version. The major version, in the upper byte, must be equal at both ends.
 pub const VERSION: u16 = 0x0200;
 
-/// The port of `rdma_cm` at which a server of block devices listens.
+/// The `rdma_cm` port of RNBD servers.
 pub const PORT: u16 = 1234;
 
-/// Why bytes are no part of RTRS.
+/// Error of parsing private data or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RtrsError {
-    /// There are too few of them.
-    #[error("{what} has {expected} bytes: found {found}")]
+    /// The message is truncated.
+    #[error("{what} has {found} bytes: expected at least {expected}")]
     Truncated {
-        /// What they would be.
+        /// The truncated part.
         what: &'static str,
-        /// How many there have to be.
+        /// The minimum length in bytes.
         expected: usize,
-        /// How many there are.
+        /// The number of bytes found.
         found: usize,
     },
-    /// Private data starts with another number.
+    /// Private data has another magic number.
     #[error("the magic number is 0x{0:04x}: expected 0x1bbd")]
     Magic(u16),
-    /// The other end has another major version.
-    #[error("version {}.{}: expected 2", .0 >> 8, .0 & 0xff)]
+    /// The peer has another major version.
+    #[error("the RTRS version is {}.{}: expected 2", .0 >> 8, .0 & 0xff)]
     Version(u16),
 }
 

@@ -1,4 +1,4 @@
-//! The packets of a peer that knows what it may not: numbers, keys and addresses.
+//! Packets of a malicious peer, which knows PSNs, R_Keys and addresses.
 
 use ib_hca::QpType;
 use ib_types::{Gid, PKey, Psn, QKey, Qpn};
@@ -9,7 +9,7 @@ use ib_wire::packet::{
 use super::*;
 
 impl World {
-    /// Takes a packet that is mostly well formed.
+    /// Delivers a packet that is valid in most fields.
     pub(super) fn packet(&mut self, input: &mut Input<'_>) {
         let place = input.below(self.queues.len());
         let (kind, flags, near) = (input.byte(), input.byte(), input.byte() as i8);
@@ -100,12 +100,13 @@ impl World {
         }
     }
 
-    /// Returns where so many bytes may lie within a region, around its end or anywhere, and a key.
+    /// Returns an address and a key for a number of bytes: within a region, across its end, or
+    /// anywhere.
     fn remote(&self, length: usize, input: &mut Input<'_>) -> (u64, u32) {
         let kind = input.byte();
         let offset = match kind & 0x60 {
             0 => u64::from(input.short()) % (QUARTER as u64 + 16),
-            // Around the place where what is meant just fits.
+            // Around the last address at which the bytes fit.
             0x20 => (QUARTER + input.below(16)).saturating_sub(length + 8) as u64,
             _ => 0,
         };

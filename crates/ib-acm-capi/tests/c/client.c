@@ -1,4 +1,4 @@
-/* Everything that the library has, asked of a server with prepared answers: client SOCKET TCP-PORT. */
+/* Calls all functions of the library, against a server of predefined responses: client SOCKET TCP-PORT. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -78,8 +78,8 @@ static void resolves_addresses(void)
                             0) == 0);
     CHECK(count == 1 && ntohs(paths[0].record.dlid) == 9);
     ib_acm_free_paths(paths);
-    FAILS(ib_acm_resolve_ip(client, NULL, &other, &paths, &count, 0), EINVAL, "family of 1");
-    FAILS(ib_acm_resolve_ip(client, NULL, NULL, &paths, &count, 0), EINVAL, "the destination: NULL");
+    FAILS(ib_acm_resolve_ip(client, NULL, &other, &paths, &count, 0), EINVAL, "family 1");
+    FAILS(ib_acm_resolve_ip(client, NULL, NULL, &paths, &count, 0), EINVAL, "the destination is NULL");
 }
 
 static void resolves_paths(void)
@@ -88,9 +88,9 @@ static void resolves_paths(void)
 
     CHECK(ib_acm_resolve_path(client, &path, IB_ACM_QUERY_SA) == 0);
     CHECK(ntohs(path.dlid) == 30 && path.dgid[15] == 30);
-    FAILS(ib_acm_resolve_path(client, NULL, 0), EINVAL, "the path: NULL");
+    FAILS(ib_acm_resolve_path(client, NULL, 0), EINVAL, "the path is NULL");
     FAILS(ib_acm_resolve_path(client, &path, 4), EINVAL, "flags 0x4");
-    FAILS(ib_acm_resolve_path(NULL, &path, 0), EINVAL, "no connection: NULL");
+    FAILS(ib_acm_resolve_path(NULL, &path, 0), EINVAL, "the connection is NULL");
 }
 
 static void maps_errors(void)
@@ -116,7 +116,7 @@ static void maps_errors(void)
     FAILS(ib_acm_resolve_name(client, "\xff", "a", &paths, &count, 0), EINVAL, "the source: ");
     FAILS(ib_acm_resolve_name(client, NULL, "a", NULL, &count, 0), EINVAL, "NULL");
     FAILS(ib_acm_resolve_name(client, NULL, "a", &paths, NULL, 0), EINVAL, "NULL");
-    FAILS(ib_acm_resolve_name(NULL, NULL, "a", &paths, &count, 0), EINVAL, "no connection");
+    FAILS(ib_acm_resolve_name(NULL, NULL, "a", &paths, &count, 0), EINVAL, "the connection is NULL");
     CHECK(paths == untouched && count == 17);
 }
 
@@ -153,7 +153,7 @@ static void reads_endpoints(void)
     FAILS(ib_acm_query_endpoint(client, 256, 1, &endpoint, &addresses, &count), EINVAL, "port 256");
     FAILS(ib_acm_query_endpoint(client, 0, 1, NULL, &addresses, &count), EINVAL, "NULL");
     FAILS(ib_acm_query_endpoint(client, 0, 1, &endpoint, NULL, &count), EINVAL, "NULL");
-    FAILS(ib_acm_query_endpoint(NULL, 0, 1, &endpoint, &addresses, &count), EINVAL, "no connection");
+    FAILS(ib_acm_query_endpoint(NULL, 0, 1, &endpoint, &addresses, &count), EINVAL, "the connection is NULL");
 }
 
 static void *resolves_often(void *nothing)
@@ -190,7 +190,7 @@ static void survives_the_end_of_the_service(void)
     ib_acm_disconnect(NULL);
 }
 
-/* A service that is gone is an error, not a signal. */
+/* A closed connection causes an error, not SIGPIPE. */
 static void survives_a_service_that_is_gone(const char *socket)
 {
     struct ib_acm_path *paths;

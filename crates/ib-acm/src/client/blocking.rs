@@ -5,7 +5,7 @@ use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ib_wire::acm::{ClientStatus, MOST};
+use ib_wire::acm::{ClientStatus, MAX_LENGTH};
 use ib_wire::mad::sa::PathRecord;
 
 use super::stream::Stream;
@@ -164,7 +164,7 @@ impl Client {
     ) -> Result<Reply, ClientError> {
         // After a partly written request no other can follow, so the connection has failed.
         self.stream.write(bytes, deadline).map_err(|error| self.broken(error))?;
-        let mut buffer = [0; MOST];
+        let mut buffer = [0; MAX_LENGTH];
         loop {
             let answer = self
                 .pipeline

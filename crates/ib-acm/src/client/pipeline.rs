@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use ib_wire::acm::{ClientHeader, ClientOpcode, ClientStatus, HEADER, VERSION};
+use ib_wire::acm::{ClientHeader, ClientOpcode, ClientStatus, HEADER_LENGTH, VERSION};
 
 use super::reply::{self, ReplyDefect, ReplyError};
 use super::{Reply, Request};
@@ -141,7 +141,7 @@ impl Pipeline {
 
     fn next(&mut self) -> Result<NextReply, ReplyDefect> {
         let bytes = &self.buffer[self.start..];
-        let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(NextReply::Incomplete) };
+        let Some(header) = bytes.first_chunk::<HEADER_LENGTH>() else { return Ok(NextReply::Incomplete) };
         let header = ClientHeader::parse(header);
         if header.version != VERSION {
             return Err(ReplyDefect::Version(header.version));
@@ -156,7 +156,7 @@ impl Pipeline {
             return Err(ReplyDefect::Opcode { found: header.opcode, expected: expected.opcode });
         }
         let length = reply::length(&header, expected.opcode)?;
-        let Some(data) = bytes.get(HEADER..length) else { return Ok(NextReply::Incomplete) };
+        let Some(data) = bytes.get(HEADER_LENGTH..length) else { return Ok(NextReply::Incomplete) };
         let result = match header.status {
             ClientStatus::SUCCESS => {
                 Ok(Reply::parse(header, expected.opcode, expected.endpoint, data)?)

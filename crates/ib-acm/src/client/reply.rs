@@ -10,8 +10,8 @@
 use ib_types::text::escaped;
 use ib_types::{Guid, PKey};
 use ib_wire::acm::{
-    ADDRESS, ByteOrder, ClientHeader, ClientOpcode, ClientStatus, EndpointInfo, Entry, EntryFlags,
-    EntryType, HEADER, MOST, PerfCounters, Resolve,
+    ADDRESS_LENGTH, ByteOrder, ClientHeader, ClientOpcode, ClientStatus, EndpointInfo, Entry,
+    EntryFlags, EntryType, HEADER_LENGTH, MAX_LENGTH, PerfCounters, Resolve,
 };
 use ib_wire::mad::sa::PathRecord;
 
@@ -125,7 +125,7 @@ pub enum ReplyDefect {
         expected: ClientOpcode,
     },
     /// The length is invalid for the opcode.
-    #[error("the length is {length}: a reply to {opcode} has {HEADER} bytes{}, at most {MOST}", of(.opcode, .status))]
+    #[error("the length is {length}: a reply to {opcode} has {HEADER_LENGTH} bytes{}, at most {MAX_LENGTH}", of(.opcode, .status))]
     Length {
         /// Length in bytes.
         length: u16,
@@ -135,7 +135,7 @@ pub enum ReplyDefect {
         status: ClientStatus,
     },
     /// The length does not match the number of counters.
-    #[error("the reply has {counters} counters in {length} bytes: expected {} bytes", HEADER + 8 * usize::from(*.counters))]
+    #[error("the reply has {counters} counters in {length} bytes: expected {} bytes", HEADER_LENGTH + 8 * usize::from(*.counters))]
     Counters {
         /// Number of counters in the header.
         counters: u8,
@@ -143,7 +143,7 @@ pub enum ReplyDefect {
         length: usize,
     },
     /// The length does not match the number of addresses.
-    #[error("the endpoint has {addresses} addresses in {length} bytes: expected {} bytes", ENDPOINT + ADDRESS * usize::from(*.addresses))]
+    #[error("the endpoint has {addresses} addresses in {length} bytes: expected {} bytes", ENDPOINT + ADDRESS_LENGTH * usize::from(*.addresses))]
     Addresses {
         /// Number of addresses in the endpoint.
         addresses: u16,
@@ -156,7 +156,7 @@ pub enum ReplyDefect {
 }
 
 /// Length of a reply with an endpoint without addresses.
-const ENDPOINT: usize = HEADER + EndpointInfo::LENGTH;
+const ENDPOINT: usize = HEADER_LENGTH + EndpointInfo::LENGTH;
 
 /// Describes the data behind the header of a reply.
 fn of(opcode: &ClientOpcode, status: &ClientStatus) -> &'static str {
@@ -176,17 +176,17 @@ pub(super) fn length(header: &ClientHeader, asked: ClientOpcode) -> Result<usize
     };
     let whole = usize::from(length);
     let parts = |from: usize, part: usize| whole >= from && (whole - from).is_multiple_of(part);
-    let counters = HEADER + 8 * usize::from(header.src_out);
+    let counters = HEADER_LENGTH + 8 * usize::from(header.src_out);
     let right = match asked {
-        _ if header.status != ClientStatus::SUCCESS => whole >= HEADER,
-        ClientOpcode::RESOLVE => parts(HEADER + Entry::LENGTH, Entry::LENGTH),
+        _ if header.status != ClientStatus::SUCCESS => whole >= HEADER_LENGTH,
+        ClientOpcode::RESOLVE => parts(HEADER_LENGTH + Entry::LENGTH, Entry::LENGTH),
         ClientOpcode::PERF_QUERY if whole != counters => {
             return Err(ReplyDefect::Counters { counters: header.src_out, length: whole });
         }
         ClientOpcode::PERF_QUERY => true,
-        _ => parts(ENDPOINT, ADDRESS),
+        _ => parts(ENDPOINT, ADDRESS_LENGTH),
     };
-    if right && whole <= MOST {
+    if right && whole <= MAX_LENGTH {
         return Ok(whole);
     }
     Err(ReplyDefect::Length { length, opcode: asked, status: header.status })
@@ -252,9 +252,9 @@ impl EndpointDescription {
     fn parse(index: u8, data: &[u8]) -> Result<Self, ReplyDefect> {
         let (info, names) = data.split_first_chunk().expect("the length was checked");
         let info = EndpointInfo::parse(info);
-        let (names, _) = names.as_chunks::<ADDRESS>();
+        let (names, _) = names.as_chunks::<ADDRESS_LENGTH>();
         if names.len() != usize::from(info.address_count) {
-            let length = HEADER + data.len();
+            let length = HEADER_LENGTH + data.len();
             return Err(ReplyDefect::Addresses { addresses: info.address_count, length });
         }
         Ok(Self {
@@ -270,7 +270,7 @@ impl EndpointDescription {
 }
 
 /// Returns the text before the first zero of a field, with escapes for control characters.
-fn text(field: &[u8; ADDRESS]) -> String {
+fn text(field: &[u8; ADDRESS_LENGTH]) -> String {
     let text = field.split(|&byte| byte == 0).next().expect("a split has a first part");
     escaped(&String::from_utf8_lossy(text)).to_string()
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU8;
 
 use ib_types::Gid;
-use ib_wire::acm::{ByteOrder, ClientHeader, ClientOpcode, Entry, EntryFlags, HEADER};
+use ib_wire::acm::{ByteOrder, ClientHeader, ClientOpcode, Entry, EntryFlags, HEADER_LENGTH};
 use ib_wire::mad::sa::PathRecord;
 
 use super::RequestError;
@@ -125,7 +125,7 @@ impl Request {
     pub fn to_bytes(&self, transaction: [u8; 8]) -> Vec<u8> {
         let mut header = ClientHeader::new(self.opcode, transaction);
         (header.src_out, header.src_index) = (self.src_out, self.src_index);
-        let length = HEADER + Entry::LENGTH * self.entries.len();
+        let length = HEADER_LENGTH + Entry::LENGTH * self.entries.len();
         header.set_length(length, ByteOrder::of(self.opcode));
         let mut bytes = Vec::with_capacity(length);
         bytes.extend_from_slice(&header.to_bytes());

@@ -9,7 +9,8 @@ use std::net::Ipv4Addr;
 
 use ib_types::Gid;
 use ib_wire::acm::{
-    ByteOrder, ClientHeader, ClientOpcode, ClientStatus, EndpointInfo, Entry, EntryFlags, HEADER,
+    ByteOrder, ClientHeader, ClientOpcode, ClientStatus, EndpointInfo, Entry, EntryFlags,
+    HEADER_LENGTH,
 };
 use ib_wire::mad::sa::PathRecord;
 
@@ -25,7 +26,7 @@ fn answer(request: &[u8], ack: bool, status: ClientStatus, data: &[u8]) -> Vec<u
     if header.opcode.request() == ClientOpcode::PERF_QUERY {
         header.src_out = (data.len() / 8) as u8;
     }
-    header.set_length(HEADER + data.len(), order);
+    header.set_length(HEADER_LENGTH + data.len(), order);
     [&header.to_bytes()[..], data].concat()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ib_wire::acm::{
-    ByteOrder, ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, PerfCounters, Resolve,
+    ByteOrder, ClientHeader, ClientStatus, Entry, EntryFlags, HEADER_LENGTH, PerfCounters, Resolve,
 };
 use ib_wire::mad::sa::PathRecord;
 
@@ -35,7 +35,7 @@ impl PendingRequest {
     /// Appends a response with an error.
     pub(super) fn write_error(&self, status: ClientStatus, out: &mut Vec<u8>) {
         let mut response = response_header(&self.header, status);
-        response.set_length(HEADER, self.order);
+        response.set_length(HEADER_LENGTH, self.order);
         out.extend_from_slice(&response.to_bytes());
     }
 }

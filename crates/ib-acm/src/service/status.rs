@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ib_types::{Gid, Guid, Instant, PKey};
 use ib_wire::acm::{
-    ByteOrder, ClientHeader, ClientStatus, EndpointInfo, Entry, EntryFlags, HEADER, MOST_DATA,
-    PerfCounters,
+    ByteOrder, ClientHeader, ClientStatus, EndpointInfo, Entry, EntryFlags, HEADER_LENGTH,
+    MAX_DATA_LENGTH, PerfCounters,
 };
 
 use super::endpoint_table::{Endpoint, EndpointTable, sum_of};
@@ -168,7 +168,7 @@ impl EndpointTable {
         let values = counters.values();
         let mut response = response_header(header, ClientStatus::SUCCESS);
         response.src_out = values.len() as u8;
-        response.set_length(HEADER + 8 * values.len(), ByteOrder::Big);
+        response.set_length(HEADER_LENGTH + 8 * values.len(), ByteOrder::Big);
         out.extend_from_slice(&response.to_bytes());
         for value in values {
             out.extend_from_slice(&value.to_be_bytes());
@@ -194,7 +194,7 @@ impl EndpointTable {
         let mut provider = [0; 64];
         provider[..PROVIDER.len()].copy_from_slice(PROVIDER.as_bytes());
         // A message has room for a limited number of addresses.
-        let max = (MOST_DATA - EndpointInfo::LENGTH) / NAME_LENGTH;
+        let max = (MAX_DATA_LENGTH - EndpointInfo::LENGTH) / NAME_LENGTH;
         let addresses = &identity.addresses[..identity.addresses.len().min(max)];
         let info = EndpointInfo {
             device_guid: state.link.node_guid.0,
@@ -205,7 +205,7 @@ impl EndpointTable {
             provider,
         };
         let mut response = response_header(header, ClientStatus::SUCCESS);
-        let length = HEADER + EndpointInfo::LENGTH + NAME_LENGTH * addresses.len();
+        let length = HEADER_LENGTH + EndpointInfo::LENGTH + NAME_LENGTH * addresses.len();
         response.set_length(length, ByteOrder::Big);
         out.extend_from_slice(&response.to_bytes());
         out.extend_from_slice(&info.to_bytes());

@@ -6,8 +6,8 @@ use std::time::Duration;
 use ib_link::{Datagram, Incoming, Route};
 use ib_types::{Gid, Guid, Instant, PKey, Qpn};
 use ib_wire::acm::{
-    ByteOrder, ClientHeader, ClientOpcode, ClientStatus, Entry, EntryFlags, EntryType, HEADER,
-    PerfCounters, Resolve,
+    ByteOrder, ClientHeader, ClientOpcode, ClientStatus, Entry, EntryFlags, EntryType,
+    HEADER_LENGTH, PerfCounters, Resolve,
 };
 use ib_wire::mad::acm::AcmMessage;
 use ib_wire::mad::sa::{LifeTimeCode, MCMemberRecord, PathRecord, RateCode, SaHeader};
@@ -328,7 +328,7 @@ impl Net {
         let mut out = Vec::new();
         self.numbers += 1;
         let client = ClientId(self.numbers);
-        let message = (&header, &bytes[HEADER..], order);
+        let message = (&header, &bytes[HEADER_LENGTH..], order);
         let is_there = self.hosts[host].service.request(self.now, client, message, &mut out);
         self.settle();
         is_there.then_some(out)
@@ -341,7 +341,7 @@ impl Net {
         let answer = self.request(host, &bytes)?;
         let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
         assert_eq!(header.status, ClientStatus::SUCCESS);
-        let answer = Resolve::parse(header, &answer[HEADER..], ByteOrder::NATIVE);
+        let answer = Resolve::parse(header, &answer[HEADER_LENGTH..], ByteOrder::NATIVE);
         Some(answer.entries[0].path_record())
     }
 
@@ -361,7 +361,7 @@ impl Net {
         let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
         match header.status {
             ClientStatus::SUCCESS => {
-                let answer = Resolve::parse(header, &answer[HEADER..], ByteOrder::NATIVE);
+                let answer = Resolve::parse(header, &answer[HEADER_LENGTH..], ByteOrder::NATIVE);
                 Ok(answer.entries[0].path_record())
             }
             status => Err(status),

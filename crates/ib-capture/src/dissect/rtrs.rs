@@ -11,7 +11,7 @@ use ib_wire::packet::{Operation, Packet, Position};
 use ib_wire::rnbd;
 use ib_wire::rtrs::message::{InfoHeader, ReadFlags};
 use ib_wire::rtrs::{
-    ConnectFlags, ConnectRequest, ConnectResponse, Descriptor, Immediate, Meaning, Message,
+    ConnectFlags, ConnectRequest, ConnectResponse, Descriptor, Immediate, ImmediateKind, Message,
 };
 
 use super::fields::{Fields, hex, words};
@@ -105,9 +105,9 @@ impl Half<'_> {
 
     /// Returns what immediate data says, with the message that it came with.
     fn immediate(&mut self, immediate: Immediate, message: Option<&Whole>) -> Option<Layer> {
-        let layer = match immediate.meaning() {
-            Meaning::Request { payload } => self.request(payload, message),
-            Meaning::Response { has_invalidated, error, chunk } => {
+        let layer = match immediate.kind() {
+            ImmediateKind::Request { payload } => self.request(payload, message),
+            ImmediateKind::Response { has_invalidated, error, chunk } => {
                 self.connection.reads.retain(|(known, _)| *known != chunk);
                 let mut layer = Layer::new("rtrs", "response");
                 layer.about = match error {
@@ -124,9 +124,9 @@ impl Half<'_> {
                 }
                 layer
             }
-            Meaning::Heartbeat { payload } => beat("heartbeat", payload),
-            Meaning::HeartbeatAcknowledgement { payload } => beat("heartbeat_ack", payload),
-            Meaning::Other { kind, payload } => beat(&format!("type_{kind}"), payload),
+            ImmediateKind::Heartbeat { payload } => beat("heartbeat", payload),
+            ImmediateKind::HeartbeatAcknowledgement { payload } => beat("heartbeat_ack", payload),
+            ImmediateKind::Other { kind, payload } => beat(&format!("type_{kind}"), payload),
         };
         Some(layer)
     }
@@ -134,8 +134,9 @@ impl Half<'_> {
     /// Returns a request of a client.
     fn request(&mut self, payload: u32, message: Option<&Whole>) -> Layer {
         let (chunk, offset) = Immediate::chunk_and_offset(payload, self.connection.queue_depth);
-        let found = message
-            .and_then(|message| Message::at_end(&message.bytes, message.length, offset as usize));
+        let found = message.and_then(|message| {
+            Message::parse_at_end(&message.bytes, message.length, offset as usize)
+        });
         let Some((message, user)) = found else {
             let mut layer = Layer::new("rtrs", "request").about(format!("chunk {chunk}"));
             place(&mut layer.fields, chunk, offset);

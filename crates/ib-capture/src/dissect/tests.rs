@@ -8,8 +8,8 @@ use ib_wire::packet::{Aeth, Bth, Builder, Deth, Grh, Ieth, ImmDt, Lrh, Reth, Syn
 use ib_wire::rnbd::{self, AccessMode};
 use ib_wire::rtrs::message::ReadFlags;
 use ib_wire::rtrs::{
-    ConnectFlags, ConnectRequest, ConnectResponse, Descriptor, Immediate, InfoRequest, MAGIC,
-    Meaning, Message, MessageType, ReadHeader, RkeyResponse, VERSION, WriteHeader,
+    ConnectFlags, ConnectRequest, ConnectResponse, Descriptor, Immediate, ImmediateKind,
+    InfoRequest, MAGIC, Message, MessageType, ReadHeader, RkeyResponse, VERSION, WriteHeader,
 };
 
 use super::*;
@@ -256,7 +256,7 @@ fn a_device_is_opened_read_and_closed() {
     let seen = world.see(false, Builder::new(bth).ieth(Ieth { r_key: 0x77 }), 0);
     assert_eq!(seen.line(), "RTRS invalidate");
     let Immediate(data) =
-        Immediate::new(Meaning::Response { has_invalidated: true, error: 0, chunk: 3 });
+        Immediate::new(ImmediateKind::Response { has_invalidated: true, error: 0, chunk: 3 });
     let rkey = RkeyResponse { message_type: MessageType::RKEY_RESPONSE, chunk: 3, r_key: 0x321 };
     let bth = world.bth(false, 0x05);
     let builder = Builder::new(bth).immdt(ImmDt { data });

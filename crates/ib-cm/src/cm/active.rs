@@ -1,16 +1,16 @@
-//! The side that asks for a connection: REQ, then REP, then RTU.
+//! The active side of a connection: sends REQ, receives REP, sends RTU.
 
 use std::time::Duration;
 
 use ib_link::Route;
 use ib_types::Instant;
-use ib_wire::mad::cm::{Refused, RejectReason, Rep, Rtu};
+use ib_wire::mad::cm::{ReferencedMessage, RejectReason, Rep, Rtu};
 use ib_wire::mad::{Mad, TransactionId};
 
 use super::Cm;
 use crate::cma;
 use crate::config::timeout;
-use crate::connection::{Connection, RemoteEnd, Role, State, is_special, message, refusal};
+use crate::connection::{Connection, RemoteEnd, Role, State, is_special, message, rejection};
 use crate::error::CmError;
 use crate::event::{CmEvent, Connected, Failure};
 use crate::id::ConnectionId;
@@ -18,13 +18,13 @@ use crate::params::ConnectParams;
 use crate::timers::{Key, Timer};
 
 impl Cm {
-    /// Asks a peer for a connection.
+    /// Connects to a peer: sends a REQ.
     ///
     /// One of [`CmEvent::Connected`], [`CmEvent::Rejected`] and [`CmEvent::Failed`] follows.
     ///
     /// # Errors
-    /// Fails when a number is out of range, private data is too long or there are too many
-    /// connections.
+    /// Fails if a parameter is out of range, if private data is too long, or if the limit of
+    /// connections is reached.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -59,13 +59,13 @@ impl Cm {
             remote: None,
             interval: self.config.interval(),
             retries,
-            left: retries,
+            retries_left: retries,
             is_extended: false,
             last: None,
-            is_announced: true,
+            peer_knows_id: true,
             has_alternate: false,
             time_wait: self.config.time_wait.unwrap_or(allowed),
-            patience: Duration::ZERO,
+            mra_timeout: Duration::ZERO,
         };
         self.connections.insert(connection);
         let mut mad = message(transaction_id, &req);
@@ -74,11 +74,13 @@ impl Cm {
         Ok(id)
     }
 
-    /// Says that the queue pair of a [`CmEvent::Connected`] may receive: sends the RTU, also later
-    /// whenever the REP comes again.
+    /// Completes a [`CmEvent::Connected`] after its queue pair was programmed: sends the RTU.
+    ///
+    /// The RTU is repeated if the REP is received again.
     ///
     /// # Errors
-    /// Fails in any state but [`State::RepReceived`], and on more than 224 bytes of private data.
+    /// Fails if the state is not [`State::RepReceived`], or if private data is longer than 224
+    /// bytes.
     pub fn established(&mut self, id: ConnectionId, private_data: &[u8]) -> Result<(), CmError> {
         let call = "established";
         let connection = self.lookup(call, id)?;
@@ -93,7 +95,7 @@ impl Cm {
         };
         let mad = message(connection.transaction_id, &rtu);
         self.enter(id, State::Established);
-        self.send_remembered(id, mad);
+        self.send_cached(id, mad);
         Ok(())
     }
 
@@ -102,7 +104,7 @@ impl Cm {
         let id = ConnectionId(rep.remote_comm_id);
         let Some(connection) = self.connections.get(id) else {
             self.counters.unknown += 1;
-            self.refuse_rep(route, mad, &rep, RejectReason::INVALID_COMM_ID);
+            self.reject_rep(route, mad, &rep, RejectReason::INVALID_COMM_ID);
             return;
         };
         if connection.role == Role::Passive {
@@ -110,7 +112,7 @@ impl Cm {
             return;
         }
         match (connection.state, connection.remote) {
-            (State::ReqSent, _) => self.take_rep(now, route, mad, &rep),
+            (State::ReqSent, _) => self.handle_first_rep(now, route, mad, &rep),
             // Given up, perhaps before the peer's number was known: it is told once more.
             (State::TimeWait, None) if connection.last.is_some() => {
                 self.counters.duplicates += 1;
@@ -118,17 +120,17 @@ impl Cm {
             }
             (State::TimeWait, None) => {
                 self.counters.unexpected += 1;
-                self.refuse_rep(route, mad, &rep, RejectReason::INVALID_COMM_ID);
+                self.reject_rep(route, mad, &rep, RejectReason::INVALID_COMM_ID);
             }
             (_, Some(remote)) if remote.comm_id != rep.local_comm_id => {
                 self.counters.unexpected += 1;
-                self.refuse_rep(route, mad, &rep, RejectReason::INVALID_COMM_INSTANCE);
+                self.reject_rep(route, mad, &rep, RejectReason::INVALID_COMM_INSTANCE);
             }
             (State::RepReceived, _) => {
                 self.counters.duplicates += 1;
-                self.acknowledge_again(id);
+                self.send_mra_again(id);
             }
-            // The RTU, or the REJ of a REP that was refused.
+            // Repeats the RTU, or the REJ of a rejected REP.
             (State::Established | State::TimeWait, _) => {
                 self.counters.duplicates += 1;
                 self.repeat(id);
@@ -137,8 +139,8 @@ impl Cm {
         }
     }
 
-    /// Takes the first REP.
-    fn take_rep(&mut self, now: Instant, route: &Route, mad: &Mad, rep: &Rep) {
+    /// Handles the first REP of a connection.
+    fn handle_first_rep(&mut self, now: Instant, route: &Route, mad: &Mad, rep: &Rep) {
         let id = ConnectionId(rep.remote_comm_id);
         let is_alike = self.config.shares_ece(mad, rep.vendor_id());
         if is_special(rep.local_qpn) || is_alike && route.is_weak {
@@ -147,7 +149,7 @@ impl Cm {
         }
         if let Some(old) = self.connections.by_qpn(rep.local_ca_guid, rep.local_qpn) {
             let (old, is_peer) = (old.id, old.comes_from(route));
-            self.refuse_rep(route, mad, rep, RejectReason::STALE_CONNECTION);
+            self.reject_rep(route, mad, rep, RejectReason::STALE_CONNECTION);
             if !is_peer {
                 return;
             }
@@ -177,12 +179,13 @@ impl Cm {
         })));
     }
 
-    fn refuse_rep(&mut self, route: &Route, mad: &Mad, rep: &Rep, reason: RejectReason) {
-        let numbers = (rep.remote_comm_id, rep.local_comm_id);
-        self.reply_to_anybody(*route, refusal(mad, numbers, Refused::REP, reason));
+    fn reject_rep(&mut self, route: &Route, mad: &Mad, rep: &Rep, reason: RejectReason) {
+        let (local, remote) = (rep.remote_comm_id, rep.local_comm_id);
+        let rej = rejection(mad, local, remote, ReferencedMessage::REP, reason);
+        self.reply_rate_limited(*route, rej);
     }
 
-    /// Starts to wait for the consumer.
+    /// Starts the timer of the consumer.
     pub(super) fn await_consumer(&mut self, now: Instant, id: ConnectionId) {
         let at = now + self.config.consumer_timeout;
         self.deadlines.set(Key::Connection(id), Timer::Consumer, at);

@@ -1,4 +1,4 @@
-//! The end of connections: DREQ and DREP, time-wait, what a peer has forgotten.
+//! Disconnection: DREQ and DREP, time-wait, stale connections.
 
 use ib_link::Route;
 use ib_types::{Instant, Qpn};
@@ -14,11 +14,13 @@ use crate::id::ConnectionId;
 use crate::timers::{Key, Timer};
 
 impl Cm {
-    /// Ends an established connection. [`CmEvent::Disconnected`] follows, when the peer has answered
-    /// or did not after all attempts.
+    /// Disconnects an established connection: sends a DREQ.
+    ///
+    /// [`CmEvent::Disconnected`] follows after the response, or after all attempts.
     ///
     /// # Errors
-    /// Fails in any state but [`State::Established`], and on more than 220 bytes of private data.
+    /// Fails if the state is not [`State::Established`], or if private data is longer than 220
+    /// bytes.
     pub fn disconnect(
         &mut self,
         now: Instant,
@@ -38,29 +40,28 @@ impl Cm {
         Ok(())
     }
 
-    /// Ends a connection in whatever state it is, for a consumer that is no longer interested.
+    /// Closes a connection in any state: disconnects it if it is established, else rejects it.
     ///
-    /// The peer of one that is being made is refused, an established one is disconnected. Afterwards
-    /// comes [`CmEvent::Disconnected`] only if it was established, and always
-    /// [`CmEvent::TimeWaitExited`].
+    /// [`CmEvent::Disconnected`] follows only if the connection was established.
+    /// [`CmEvent::TimeWaitExited`] always follows.
     ///
     /// # Errors
-    /// Fails when there is no such connection.
+    /// Fails if the connection does not exist.
     pub fn close(&mut self, now: Instant, id: ConnectionId) -> Result<(), CmError> {
         let connection = self.lookup("close", id)?;
         match connection.state {
             State::ReqSent => {
                 let mad = connection.timeout_rej(self.config.ca_guid);
-                self.send_remembered(id, mad);
+                self.send_cached(id, mad);
                 self.enter_time_wait(now, id);
             }
             State::ReqReceived | State::RepReceived => {
                 self.reject(now, id, RejectReason::CONSUMER, b"")?;
             }
-            // The peer takes the REP for granted, or waits for it: both are told.
+            // The peer may or may not have received the REP. The REJ is valid in both cases.
             State::RepSent => {
                 let mad = connection.rej(RejectReason::CONSUMER, &[], [0; 148]);
-                self.send_remembered(id, mad);
+                self.send_cached(id, mad);
                 self.enter_time_wait(now, id);
             }
             State::Established => self.disconnect(now, id, b"")?,
@@ -72,16 +73,17 @@ impl Cm {
     pub(super) fn handle_dreq(&mut self, now: Instant, route: &Route, mad: &Mad) {
         let Some(dreq) = mad.attribute::<Dreq>() else { return };
         let Some(connection) = self.find(dreq.remote_comm_id, dreq.local_comm_id) else {
-            // The peer may rest: what it wants ended has ended.
+            // The connection does not exist any more: confirms, so that the peer stops
+            // retransmitting.
             self.counters.unknown += 1;
-            self.reply_to_anybody(*route, drep(mad, dreq.remote_comm_id, dreq.local_comm_id));
+            self.reply_rate_limited(*route, drep(mad, dreq.remote_comm_id, dreq.local_comm_id));
             return;
         };
         if connection.state == State::ReqReceived {
             self.counters.unexpected += 1;
             return;
         }
-        // One that was refused never had a queue pair.
+        // A rejected connection has no queue pair.
         if connection.local_qpn != Qpn::SMI && connection.local_qpn != dreq.remote_qpn {
             self.counters.wrong_qpn += 1;
             return;
@@ -112,7 +114,7 @@ impl Cm {
         }
     }
 
-    /// Declines another path: connections keep theirs. The answer says "not supported".
+    /// Declines an alternate path: sends an APR with status "not supported".
     pub(super) fn handle_lap(&mut self, mad: &Mad) {
         let Some(lap) = mad.attribute::<Lap>() else { return };
         let Some(connection) = self.find(lap.remote_comm_id, lap.local_comm_id) else {
@@ -135,12 +137,12 @@ impl Cm {
         }
     }
 
-    /// Sends a message again that has no answer, or gives up.
-    pub(super) fn handle_silence(&mut self, now: Instant, id: ConnectionId) {
+    /// Retransmits a message without response, or fails the connection after all attempts.
+    pub(super) fn handle_response_timeout(&mut self, now: Instant, id: ConnectionId) {
         let connection = self.get_mut(id);
         let interval = connection.interval;
-        if let Some(left) = connection.left.checked_sub(1) {
-            connection.left = left;
+        if let Some(left) = connection.retries_left.checked_sub(1) {
+            connection.retries_left = left;
             connection.is_extended = false;
             self.counters.resent += 1;
             self.deadlines.set(Key::Connection(id), Timer::Response, now + interval);
@@ -149,13 +151,14 @@ impl Cm {
             self.end_established(now, id, Cause::Unanswered, Vec::new());
         } else {
             let mad = self.connections.get_mut(id).timeout_rej(self.config.ca_guid);
-            self.send_remembered(id, mad);
+            self.send_cached(id, mad);
             self.end(now, id, CmEvent::Failed { id, why: Failure::Unreachable });
         }
     }
 
-    /// Ends a connection whose queue pair the peer uses for another one; it is told by a DREQ whose
-    /// answer does not matter.
+    /// Ends a stale connection, whose queue pair the peer uses for another connection.
+    ///
+    /// Sends a DREQ without waiting for the response.
     pub(super) fn tear_down_stale(&mut self, now: Instant, id: ConnectionId) {
         let Some(connection) = self.connections.get(id) else { return };
         let state = connection.state;
@@ -186,14 +189,13 @@ impl Cm {
         self.end(now, id, CmEvent::Disconnected { id, cause, private_data });
     }
 
-    /// Tells the consumer that a connection has ended, and starts its time-wait.
+    /// Reports the end of a connection to the consumer, and starts time-wait.
     pub(super) fn end(&mut self, now: Instant, id: ConnectionId, event: CmEvent) {
         self.events.push_back(event);
         self.enter_time_wait(now, id);
     }
 
-    /// Remembers a connection that has ended for a while: to answer what comes again, and so that no
-    /// late packet gets into another one.
+    /// Starts time-wait, in which repeated messages are answered, and the queue pair is not reused.
     pub(super) fn enter_time_wait(&mut self, now: Instant, id: ConnectionId) {
         let before = self.get_mut(id).state;
         self.enter(id, State::TimeWait);
@@ -201,8 +203,8 @@ impl Cm {
         let connection = self.get_mut(id);
         let mut wait = connection.time_wait;
         if matches!(before, State::ReqSent | State::ReqReceived) {
-            // No packet ever came; but the peer's message may come again.
-            wait = answer_time + connection.patience;
+            // The connection had no packets, but the peer may repeat its message.
+            wait = answer_time + connection.mra_timeout;
         }
         self.deadlines.set(Key::Connection(id), Timer::TimeWait, now + wait);
     }
@@ -215,7 +217,7 @@ impl Cm {
         }
     }
 
-    pub(super) fn forget(&mut self, id: ConnectionId) {
+    pub(super) fn remove_connection(&mut self, id: ConnectionId) {
         if !self.connections.remove(id) {
             return;
         }
@@ -223,9 +225,9 @@ impl Cm {
     }
 }
 
-/// Returns the message that a connection ends.
+/// Returns the DREQ of a connection.
 fn dreq(connection: &Connection, private_data: [u8; 220]) -> Mad {
-    let remote = connection.remote.expect("the peer of an established connection is known");
+    let remote = connection.remote.expect("only connections with a known peer send a DREQ");
     let dreq = Dreq {
         local_comm_id: connection.id.0,
         remote_comm_id: remote.comm_id,

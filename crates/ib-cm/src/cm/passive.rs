@@ -1,4 +1,4 @@
-//! The side that is asked for a connection: REQ, then REP, then RTU.
+//! The passive side of a connection: receives REQ, sends REP, receives RTU.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use ib_link::Route;
 use ib_types::{Instant, Qpn};
 use ib_wire::mad::Mad;
 use ib_wire::mad::cm::connect::TransportService;
-use ib_wire::mad::cm::{CmaHeader, Refused, RejectReason, Req, Rtu};
+use ib_wire::mad::cm::{CmaHeader, ReferencedMessage, RejectReason, Req, Rtu};
 
 use super::Cm;
 use crate::cma;
-use crate::connection::{Connection, RemoteEnd, Role, State, is_special, message, refusal};
+use crate::connection::{Connection, RemoteEnd, Role, State, is_special, message, rejection};
 use crate::error::CmError;
 use crate::event::{CmEvent, Failure, Requested};
 use crate::id::{ConnectionId, ListenerId, ServiceId};
@@ -20,20 +20,27 @@ use crate::timers::Key;
 /// Code of a REP for an alternate path that is not supported.
 const FAILOVER_UNSUPPORTED: u8 = 1;
 
+/// A REQ that can be passed to the consumer: its listener and its private data.
+struct CheckedReq {
+    listener: ListenerId,
+    cma: Option<CmaHeader>,
+    private_data: Vec<u8>,
+}
+
 impl Cm {
-    /// Accepts a [`CmEvent::Requested`]: the queue pair may receive, and packets are expected as soon
-    /// as the REP is out. It is sent again until the RTU comes, or [`Cm::message_received`] says that
-    /// the peer sends.
+    /// Accepts a [`CmEvent::Requested`]: sends a REP.
+    ///
+    /// The queue pair must be able to receive before, because packets may arrive as soon as the REP
+    /// is sent. The REP is retransmitted until the RTU is received or [`Cm::message_received`] is
+    /// called.
     ///
     /// [`CmEvent::Established`], [`CmEvent::Rejected`] or [`CmEvent::Failed`] follows, or
-    /// [`CmEvent::Disconnected`] when a DREQ is faster than the RTU.
-    ///
-    /// An alternate path that the REQ proposes is declined in the REP; the connection stands without
-    /// it.
+    /// [`CmEvent::Disconnected`] if a DREQ arrives before the RTU. An alternate path in the REQ is
+    /// declined.
     ///
     /// # Errors
-    /// Fails in any state but [`State::ReqReceived`], on numbers out of range and on more than 196
-    /// bytes of private data.
+    /// Fails if the state is not [`State::ReqReceived`], if a parameter is out of range, or if
+    /// private data is longer than 196 bytes.
     pub fn accept(
         &mut self,
         now: Instant,
@@ -59,18 +66,19 @@ impl Cm {
         mad.set_attribute_modifier(ece.map_or(0, |ece| ece.options));
         let connection = self.get_mut(id);
         connection.local_qpn = params.qpn;
-        connection.is_announced = true;
+        connection.peer_knows_id = true;
         self.enter(id, State::RepSent);
         self.send_awaiting(now, id, mad);
         Ok(())
     }
 
-    /// Says that a packet of an accepted connection has arrived, so that its RTU must be lost or late.
+    /// Reports that a packet of an accepted connection was received, so that its RTU is lost or
+    /// late.
     ///
-    /// [`CmEvent::Established`] follows, unless it came before.
+    /// [`CmEvent::Established`] follows, unless the connection is established already.
     ///
     /// # Errors
-    /// Fails in any state but [`State::RepSent`] and [`State::Established`].
+    /// Fails if the state is neither [`State::RepSent`] nor [`State::Established`].
     pub fn message_received(&mut self, id: ConnectionId) -> Result<(), CmError> {
         let call = "message_received";
         let state = self.lookup(call, id)?.state;
@@ -99,9 +107,10 @@ impl Cm {
                 self.counters.duplicates += 1;
                 self.handle_duplicate(now, route, mad, &req, id);
             } else {
-                // A peer that started over with the numbers of before, unless somebody else says so.
+                // The peer has restarted and reuses its communication ID. Other addresses do not
+                // count.
                 let is_peer = connection.comes_from(route);
-                self.refuse_req(route, mad, &req, RejectReason::STALE_CONNECTION);
+                self.reject_req(route, mad, &req, RejectReason::STALE_CONNECTION);
                 if is_peer {
                     self.tear_down_stale(now, id);
                 }
@@ -110,20 +119,20 @@ impl Cm {
         }
         if let Some(old) = self.connections.by_qpn(req.local_ca_guid, req.local_qpn) {
             let (old, is_peer) = (old.id, old.comes_from(route));
-            self.refuse_req(route, mad, &req, RejectReason::STALE_CONNECTION);
+            self.reject_req(route, mad, &req, RejectReason::STALE_CONNECTION);
             if is_peer {
                 self.tear_down_stale(now, old);
             }
             return;
         }
-        match self.judge(&req) {
-            Ok(judged) => self.take_req(now, route, mad, &req, judged),
-            Err(reason) => self.refuse_req(route, mad, &req, reason),
+        match self.check_req(&req) {
+            Ok(checked) => self.add_request(now, route, mad, &req, checked),
+            Err(reason) => self.reject_req(route, mad, &req, reason),
         }
     }
 
-    /// Returns who listens and what private data says, or why the REQ is refused.
-    fn judge(&self, req: &Req) -> Result<(ListenerId, Option<CmaHeader>, Vec<u8>), RejectReason> {
+    /// Checks a REQ. Returns its listener and private data, or the reason to reject it.
+    fn check_req(&self, req: &Req) -> Result<CheckedReq, RejectReason> {
         let listener = self.listeners.get(ServiceId(req.service_id));
         let listener = listener.ok_or(RejectReason::INVALID_SERVICE_ID)?;
         if !matches!(req.transport, TransportService::RC | TransportService::UC) {
@@ -139,18 +148,19 @@ impl Cm {
         if is_full || is_half_open_full && !self.connections.can_evict() {
             Err(RejectReason::NO_RESOURCES)
         } else {
-            Ok((listener.id, header, private_data))
+            Ok(CheckedReq { listener: listener.id, cma: header, private_data })
         }
     }
 
-    fn take_req(
+    fn add_request(
         &mut self,
         now: Instant,
         route: &Route,
         mad: &Mad,
         req: &Req,
-        (listener, cma, private_data): (ListenerId, Option<CmaHeader>, Vec<u8>),
+        checked: CheckedReq,
     ) {
+        let CheckedReq { listener, cma, private_data } = checked;
         if self.connections.half_open() >= self.config.max_half_open {
             self.evict_half_open(now);
         }
@@ -162,10 +172,11 @@ impl Cm {
             qpn: req.local_qpn,
             starting_psn: req.starting_psn,
         };
-        let allowed = self.config.granted(req.primary_path.local_ack_timeout);
-        // Who asks and never answers holds its place no longer than that, whatever it asks for.
+        let allowed = self.config.limited_timeout(req.primary_path.local_ack_timeout);
+        // Limits the time that a request without RTU occupies the table, whatever timeouts it
+        // specifies.
         let most = self.config.half_open_time;
-        let interval = self.config.granted(req.local_cm_response_timeout).min(most);
+        let interval = self.config.limited_timeout(req.local_cm_response_timeout).min(most);
         let most_retries = (most.as_nanos() / interval.as_nanos().max(1)) as u64;
         let most_retries = u8::try_from(most_retries).unwrap_or(u8::MAX);
         let connection = Connection {
@@ -180,13 +191,13 @@ impl Cm {
             remote: Some(remote),
             interval,
             retries: req.max_cm_retries.min(most_retries),
-            left: 0,
+            retries_left: 0,
             is_extended: false,
             last: None,
-            is_announced: false,
+            peer_knows_id: false,
             has_alternate: req.alternate_path != ib_wire::mad::cm::ConnectPath::zeroed(),
             time_wait: self.config.time_wait.unwrap_or(allowed),
-            patience: Duration::ZERO,
+            mra_timeout: Duration::ZERO,
         };
         self.connections.insert(connection);
         self.await_consumer(now, id);
@@ -210,13 +221,13 @@ impl Cm {
         let (id, route) = (connection.id, connection.route);
         let mad = connection.rej(RejectReason::NO_RESOURCES, &[], [0; 148]);
         self.counters.evicted += 1;
-        self.reply_to_anybody(route, mad);
+        self.reply_rate_limited(route, mad);
         self.end(now, id, CmEvent::Failed { id, why: Failure::Evicted });
         self.deadlines.stop(Key::Connection(id));
-        self.forget(id);
+        self.remove_connection(id);
     }
 
-    /// Answers a REQ that came again as it was answered before.
+    /// Repeats the response to a repeated REQ.
     fn handle_duplicate(
         &mut self,
         now: Instant,
@@ -227,23 +238,23 @@ impl Cm {
     ) {
         let connection = self.get_mut(id);
         match connection.state {
-            State::ReqReceived => self.acknowledge_again(id),
+            State::ReqReceived => self.send_mra_again(id),
             State::RepSent => self.repeat(id),
-            // As long as the peer asks, it shall not take the refusal for forgotten.
+            // The REJ is kept as long as the peer repeats its REQ.
             State::TimeWait if connection.last.is_some() => {
                 self.repeat(id);
                 self.keep_response(now, Key::Connection(id));
             }
-            // It ended without the peer having seen the REP, perhaps: it need not go on asking.
-            State::TimeWait => self.refuse_req(route, mad, req, RejectReason::CONSUMER),
+            // The connection has ended, perhaps before the peer has received the REP.
+            State::TimeWait => self.reject_req(route, mad, req, RejectReason::CONSUMER),
             _ => {}
         }
     }
 
-    fn refuse_req(&mut self, route: &Route, mad: &Mad, req: &Req, reason: RejectReason) {
+    fn reject_req(&mut self, route: &Route, mad: &Mad, req: &Req, reason: RejectReason) {
         self.counters.refused += 1;
-        let numbers = (0, req.local_comm_id);
-        self.reply_to_anybody(*route, refusal(mad, numbers, Refused::REQ, reason));
+        let rej = rejection(mad, 0, req.local_comm_id, ReferencedMessage::REQ, reason);
+        self.reply_rate_limited(*route, rej);
     }
 
     pub(super) fn handle_rtu(&mut self, mad: &Mad) {

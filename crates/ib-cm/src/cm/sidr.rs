@@ -11,7 +11,7 @@ use crate::connection::message;
 use crate::error::CmError;
 use crate::event::{CmEvent, SidrRequested, SidrResolved};
 use crate::id::{ServiceId, SidrId, SidrRequestId};
-use crate::params::{SidrAnswer, SidrParams};
+use crate::params::{SidrParams, SidrReply};
 use crate::sidr_table::{ReceivedRequest, SentRequest};
 use crate::timers::{Key, Timer};
 
@@ -21,12 +21,12 @@ impl Cm {
     /// [`CmEvent::SidrResolved`] or [`CmEvent::SidrFailed`] follows, and the request is removed.
     ///
     /// # Errors
-    /// Fails when private data is too long or there are too many requests.
+    /// Fails if private data is too long, or if the limit of requests is reached.
     pub fn resolve(&mut self, now: Instant, params: &SidrParams) -> Result<SidrId, CmError> {
         let private_data = cma::compose("SIDR_REQ", params.cma.as_ref(), &params.private_data)?;
         let limit = self.config.max_sidr;
         if self.sidr.sent.len() >= limit {
-            return Err(CmError::Full { what: "questions for services", limit });
+            return Err(CmError::Full { what: "SIDR requests", limit });
         }
         let id = SidrId(self.free_number());
         let req = SidrReq {
@@ -36,28 +36,30 @@ impl Cm {
             private_data,
         };
         let mad = message(TransactionId(id.0.into()), &req);
-        let left = self.config.retries.min(15);
-        self.sidr.sent.insert(id, SentRequest { route: params.route, mad, left });
+        let retries_left = self.config.retries.min(15);
+        self.sidr.sent.insert(id, SentRequest { route: params.route, mad, retries_left });
         self.deadlines.set(Key::SidrSent(id), Timer::Response, now + self.config.interval());
         self.send(params.route, mad);
         Ok(id)
     }
 
-    /// Answers a [`CmEvent::SidrRequested`]: with a queue pair if the status is [`SidrStatus::VALID`]. The response is
-    /// kept for [`CmConfig::answer_time`](crate::CmConfig::answer_time).
+    /// Responds to a [`CmEvent::SidrRequested`], with a queue pair if the status is
+    /// [`SidrStatus::VALID`].
+    ///
+    /// The response is cached for [`CmConfig::answer_time`](crate::CmConfig::answer_time).
     ///
     /// # Errors
-    /// Fails if the request has a response or was removed, and on more than 136 bytes of private
-    /// data.
-    pub fn sidr_answer(
+    /// Fails if the request has a response, if it was removed, or if private data is longer than
+    /// 136 bytes.
+    pub fn sidr_reply(
         &mut self,
         now: Instant,
         id: SidrRequestId,
-        answer: &SidrAnswer,
+        answer: &SidrReply,
     ) -> Result<(), CmError> {
         let private_data = cma::compose("SIDR_REP", None, &answer.private_data)?;
         let request = self.sidr.unanswered(id);
-        let request = request.ok_or(CmError::UnknownQuestion { call: "sidr_answer" })?;
+        let request = request.ok_or(CmError::UnknownSidrRequest { call: "sidr_reply" })?;
         let rep = SidrRep {
             request_id: request.peer.2,
             status: answer.status,
@@ -75,8 +77,8 @@ impl Cm {
         Ok(())
     }
 
-    /// Refuses a [`CmEvent::SidrRequested`] without private data: [`Cm::sidr_answer`] with no queue
-    /// pair.
+    /// Rejects a [`CmEvent::SidrRequested`]: [`Cm::sidr_reply`] without queue pair and private
+    /// data.
     ///
     /// # Errors
     /// Fails if the request has a response or was removed.
@@ -86,7 +88,7 @@ impl Cm {
         id: SidrRequestId,
         status: SidrStatus,
     ) -> Result<(), CmError> {
-        self.sidr_answer(now, id, &no_queue_pair(status))
+        self.sidr_reply(now, id, &no_queue_pair(status))
     }
 
     pub(super) fn handle_sidr_req(&mut self, now: Instant, route: &Route, mad: &Mad) {
@@ -116,7 +118,7 @@ impl Cm {
                 self.counters.refused += 1;
                 let (request_id, service_id) = (req.request_id, req.service_id);
                 let rep = SidrRep { request_id, status, service_id, ..SidrRep::zeroed() };
-                self.reply_to_anybody(*route, message(mad.transaction_id(), &rep));
+                self.reply_rate_limited(*route, message(mad.transaction_id(), &rep));
                 return;
             }
         };
@@ -157,14 +159,14 @@ impl Cm {
     }
 
     /// Retransmits a request, or fails it after all attempts.
-    pub(super) fn handle_sidr_silence(&mut self, now: Instant, id: SidrId) {
+    pub(super) fn handle_sidr_timeout(&mut self, now: Instant, id: SidrId) {
         let Some(request) = self.sidr.sent.get_mut(&id) else { return };
-        let Some(left) = request.left.checked_sub(1) else {
+        let Some(left) = request.retries_left.checked_sub(1) else {
             self.sidr.sent.remove(&id);
             self.events.push_back(CmEvent::SidrFailed { id });
             return;
         };
-        request.left = left;
+        request.retries_left = left;
         let (route, mad) = (request.route, request.mad);
         self.counters.resent += 1;
         self.deadlines.set(Key::SidrSent(id), Timer::Response, now + self.config.interval());
@@ -186,7 +188,7 @@ impl Cm {
 }
 
 /// Returns the response for a service without a queue pair.
-fn no_queue_pair(status: SidrStatus) -> SidrAnswer {
+fn no_queue_pair(status: SidrStatus) -> SidrReply {
     let q_key = QKey::default();
-    SidrAnswer { status, qpn: Qpn::SMI, q_key, private_data: Vec::new() }
+    SidrReply { status, qpn: Qpn::SMI, q_key, private_data: Vec::new() }
 }

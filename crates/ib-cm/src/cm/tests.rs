@@ -1,4 +1,4 @@
-//! Tests of the connection manager, and their common parts: two HCAs that exchange MADs.
+//! Tests of the connection manager: shared helpers, among them two CMs that exchange MADs.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn gid(last: u8) -> Gid {
     Gid::from_bytes(bytes)
 }
 
-/// The path from one HCA to another, on Ethernet.
+/// Returns the route from one HCA to another, on Ethernet.
 fn route(from: u8, to: u8) -> Route {
     Route { source: gid(from), destination: gid(to), is_global: true, ..Route::default() }
 }
@@ -60,7 +60,7 @@ fn sent(cm: &mut Cm) -> Vec<Mad> {
     std::iter::from_fn(|| cm.poll_transmit()).map(|(_, mad)| mad).collect()
 }
 
-/// Names of what was sent, in its order.
+/// Returns the names of messages.
 fn names(mads: &[Mad]) -> Vec<&'static str> {
     mads.iter().map(|mad| name(mad.attribute_id())).collect()
 }
@@ -85,7 +85,7 @@ fn events(cm: &mut Cm) -> Vec<CmEvent> {
     std::iter::from_fn(|| cm.poll_event()).collect()
 }
 
-/// Two managers on a wire that loses nothing; the second one listens.
+/// Two CMs on a lossless wire. The second one listens.
 struct Pair {
     here: Cm,
     there: Cm,
@@ -98,7 +98,7 @@ impl Pair {
         Self { here: manager(1), there }
     }
 
-    /// Carries everything that waits; returns what it was.
+    /// Delivers messages in both directions until none is left; returns their names.
     fn carry(&mut self, now: Instant) -> Vec<&'static str> {
         let mut carried = Vec::new();
         loop {
@@ -117,7 +117,7 @@ impl Pair {
         }
     }
 
-    /// Makes a connection; returns its numbers here and there.
+    /// Establishes a connection; returns its IDs at both CMs.
     fn connect(&mut self, now: Instant) -> (ConnectionId, ConnectionId) {
         let here = self.here.connect(now, &request(0x10)).unwrap();
         self.carry(now);
@@ -135,11 +135,11 @@ impl Pair {
 fn requested(cm: &mut Cm) -> Requested {
     match cm.poll_event() {
         Some(CmEvent::Requested(requested)) => *requested,
-        other => panic!("a request, not {other:?}"),
+        other => panic!("found {other:?}, expected a request"),
     }
 }
 
-/// Runs a manager until it waits for nothing; returns the moment and what it sent.
+/// Runs a CM until no timer is running; returns the time and the sent messages.
 fn run_out(cm: &mut Cm) -> (Instant, Vec<Mad>) {
     let (mut now, mut all) = (NOW, sent(cm));
     while let Some(at) = cm.poll_timeout() {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ib_acm::ClientId;
-use ib_wire::acm::{ByteOrder, ClientHeader, HEADER};
+use ib_wire::acm::{ByteOrder, ClientHeader, HEADER_LENGTH};
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::unix::SourceFd;
@@ -109,7 +109,7 @@ struct Client {
 impl Client {
     /// Whether what has come holds something that can be taken.
     fn has_request(&self) -> bool {
-        let Some(header) = self.input.first_chunk::<HEADER>() else { return false };
+        let Some(header) = self.input.first_chunk::<HEADER_LENGTH>() else { return false };
         // One without a sound length is taken, too: as nonsense.
         let length = ClientHeader::parse(header).length().map_or(0, |(length, _)| length);
         self.input.len() >= length
@@ -483,7 +483,7 @@ fn take_requests(
         if client.is_held() {
             break;
         }
-        if !take(client.id, (&header, &request[HEADER..], order), &mut client.output) {
+        if !take(client.id, (&header, &request[HEADER_LENGTH..], order), &mut client.output) {
             client.waiting += 1;
         }
         rest = &rest[length..];

@@ -16,7 +16,7 @@ use ib_hca::trace::PacketReader;
 use ib_sim::Sim;
 use ib_topology::PortId;
 use ib_types::{Gid, Instant};
-use ib_wire::acm::{ByteOrder, ClientHeader, Entry, HEADER, Resolve};
+use ib_wire::acm::{ByteOrder, ClientHeader, Entry, HEADER_LENGTH, Resolve};
 
 use crate::acm::SimPorts;
 use ib_control::capture::Captured as _;
@@ -173,7 +173,7 @@ impl Hosts {
         let mut request = Vec::new();
         Resolve::request(number.to_be_bytes(), entries).put(ByteOrder::NATIVE, &mut request);
         let header = ClientHeader::parse(request.first_chunk().expect("a request has a header"));
-        let message = (&header, &request[HEADER..], ByteOrder::NATIVE);
+        let message = (&header, &request[HEADER_LENGTH..], ByteOrder::NATIVE);
         let mut answer = Vec::new();
         let is_answered = host.service.request(sim.now(), ClientId(number), message, &mut answer);
         self.drive(sim, port);

@@ -1,7 +1,7 @@
 //! Path requests to ACM services, and their responses.
 
 use ib_acm::Address;
-use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, Resolve};
+use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER_LENGTH, Resolve};
 use ib_wire::mad::sa::PathRecord;
 
 /// Returns the destination of a path request.
@@ -21,6 +21,6 @@ pub(super) fn path_of(message: &[u8]) -> Result<PathRecord, ClientStatus> {
         return Err(header.status);
     }
     let (_, order) = header.length().expect("the service's own");
-    let answer = Resolve::parse(header, &message[HEADER..], order);
+    let answer = Resolve::parse(header, &message[HEADER_LENGTH..], order);
     answer.entries.first().map(Entry::path_record).ok_or(ClientStatus::ENODATA)
 }

@@ -12,7 +12,7 @@ use ib_sim::Options;
 use ib_topology::PortId;
 use ib_types::Instant;
 use ib_wire::acm::{
-    ByteOrder, ClientHeader, ClientStatus, Entry, EntryFlags, EntryType, HEADER, Resolve,
+    ByteOrder, ClientHeader, ClientStatus, Entry, EntryFlags, EntryType, HEADER_LENGTH, Resolve,
 };
 use ib_wire::mad::sa::PathRecord;
 
@@ -217,7 +217,7 @@ impl Lab {
         let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
         let mut out = Vec::new();
         let now = self.managed.sim.now();
-        let message = (&header, &bytes[HEADER..], ByteOrder::NATIVE);
+        let message = (&header, &bytes[HEADER_LENGTH..], ByteOrder::NATIVE);
         let is_there = self.hosts[host].service.request(now, ClientId(number), message, &mut out);
         self.drive(host);
         (number, is_there.then(|| answer(&out)))
@@ -274,7 +274,7 @@ fn answer(bytes: &[u8]) -> Answer {
     if header.status != ClientStatus::SUCCESS {
         return Err(header.status);
     }
-    let answer = Resolve::parse(header, &bytes[HEADER..], order);
+    let answer = Resolve::parse(header, &bytes[HEADER_LENGTH..], order);
     assert_eq!(answer.entries[0].kind, EntryType::PATH);
     Ok(answer.entries[0].path_record())
 }

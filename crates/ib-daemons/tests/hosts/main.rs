@@ -10,7 +10,7 @@ use ib_sim::Options;
 use ib_storage::nbd::Backing as _;
 use ib_topology::PortId;
 use ib_types::Instant;
-use ib_wire::acm::{ClientHeader, ClientStatus, EntryFlags, HEADER, Resolve};
+use ib_wire::acm::{ClientHeader, ClientStatus, EntryFlags, HEADER_LENGTH, Resolve};
 use ib_wire::mad::sa::PathRecord;
 
 #[expect(dead_code, reason = "other tests use more of it")]
@@ -103,7 +103,7 @@ impl Lab {
         let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
         assert_eq!(header.status, ClientStatus::SUCCESS);
         let (_, order) = header.length().expect("a length");
-        Resolve::parse(header, &bytes[HEADER..], order).entries[0].path_record()
+        Resolve::parse(header, &bytes[HEADER_LENGTH..], order).entries[0].path_record()
     }
 
     /// Connects a block pair with paths from the first hosts to the last ones.

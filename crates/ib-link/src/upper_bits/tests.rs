@@ -5,18 +5,18 @@ fn id(upper: u64, own: u64) -> TransactionId {
 }
 
 #[test]
-fn the_last_word_on_a_transaction_counts() {
+fn last_upper_bits_of_a_transaction_are_restored() {
     let mut bits = UpperBits::new(4);
     for upper in [0xabcd, 0x1234, 0, 7] {
         assert_eq!(bits.strip(id(upper, 9)), id(0, 9));
-        // Whoever has carried it has written something of his own there.
+        // The simulator has overwritten the upper bits.
         assert_eq!(bits.restore(id(0xffff, 9)), id(upper, 9));
     }
-    assert_eq!(bits.restore(id(0xffff, 10)), id(0, 10), "an unknown one has none");
+    assert_eq!(bits.restore(id(0xffff, 10)), id(0, 10), "unknown upper bits are zero");
 }
 
 #[test]
-fn the_oldest_is_forgotten_first_and_zeros_take_no_room() {
+fn oldest_entry_is_removed_and_zeros_use_no_memory() {
     let mut bits = UpperBits::new(3);
     for own in 0..3 {
         bits.strip(id(1, own));

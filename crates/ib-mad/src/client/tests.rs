@@ -7,18 +7,18 @@ use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass};
 use super::*;
 use crate::{Responder, ResponderConfig, ResponderEvent, Timing};
 
-/// A link to a responder that answers every request of LID 2 with as many bytes as its modifier
-/// says, and those of other LIDs never. Time passes only in `wait`.
-struct Loop {
+/// A link to a responder at LID 2. The attribute modifier of a request is the length of the
+/// response in bytes. Other LIDs do not respond. Time passes only in `wait`.
+struct LoopLink {
     now: Instant,
     responder: Responder,
     arrived: VecDeque<Incoming>,
     closed: bool,
     in_flight: usize,
-    most_in_flight: usize,
+    max_in_flight: usize,
 }
 
-impl Loop {
+impl LoopLink {
     fn new() -> Self {
         Self {
             now: Instant::ZERO,
@@ -26,7 +26,7 @@ impl Loop {
             arrived: VecDeque::new(),
             closed: false,
             in_flight: 0,
-            most_in_flight: 0,
+            max_in_flight: 0,
         }
     }
 
@@ -45,7 +45,7 @@ impl Loop {
     }
 }
 
-impl MadLink for Loop {
+impl MadLink for LoopLink {
     fn port(&mut self) -> Result<LinkPort, LinkError> {
         Ok(LinkPort::default())
     }
@@ -56,7 +56,7 @@ impl MadLink for Loop {
         }
         if datagram.remote.lid == 2 {
             self.in_flight += usize::from(!datagram.mad.is_rmpp());
-            self.most_in_flight = self.most_in_flight.max(self.in_flight);
+            self.max_in_flight = self.max_in_flight.max(self.in_flight);
             self.responder.handle(self.now, &Incoming::Received(*datagram));
         }
         Ok(())
@@ -86,19 +86,19 @@ fn request(lid: u16, length: u32) -> Request {
 }
 
 #[test]
-fn a_call_returns_the_answer() {
-    let mut link = Loop::new();
+fn call_returns_the_response() {
+    let mut link = LoopLink::new();
     let mut client = Client::new(RequesterConfig::default());
     for length in [0, 1, 200, 50_000] {
         let answer = client.call(&mut link, request(2, length)).unwrap();
         assert_eq!(answer.data(), vec![5; length as usize]);
     }
-    assert_eq!(link.responder.outstanding(), 0, "the last acknowledgement has left");
+    assert_eq!(link.responder.outstanding(), 0, "the last ACK was sent");
 }
 
 #[test]
-fn results_come_in_the_order_of_the_requests() {
-    let mut link = Loop::new();
+fn results_are_in_the_order_of_the_requests() {
+    let mut link = LoopLink::new();
     let mut client = Client::new(RequesterConfig { window: 3, ..RequesterConfig::default() });
     let lengths = [9_000, 0, 500, 70, 3_000, 201];
     let mut requests: Vec<_> = lengths.iter().map(|&length| request(2, length)).collect();
@@ -110,12 +110,12 @@ fn results_come_in_the_order_of_the_requests() {
         .collect();
     let expected = [Some(9_000), Some(0), None, Some(500), Some(70), Some(3_000), Some(201)];
     assert_eq!(found, expected);
-    assert!(link.most_in_flight <= 3);
+    assert!(link.max_in_flight <= 3);
 }
 
 #[test]
-fn a_call_ends_without_an_answer() {
-    let mut link = Loop::new();
+fn call_reports_timeout_invalid_request_and_closed_link() {
+    let mut link = LoopLink::new();
     let mut client = Client::new(RequesterConfig::default());
     let timing = Timing { retries: 1, ..Timing::default() };
     let error = client.call(&mut link, request(8, 0).with_timing(timing)).unwrap_err();

@@ -9,7 +9,7 @@ fn answer(class: MgmtClass, length: u16) -> Message {
 }
 
 #[test]
-fn the_length_of_the_datagram_ends_plain_data() {
+fn data_of_one_mad_ends_at_the_datagram_length() {
     let cases = [
         (MgmtClass::SUBN_ADM, 256, 200),
         (MgmtClass::SUBN_ADM, 60, 4),
@@ -25,7 +25,7 @@ fn the_length_of_the_datagram_ends_plain_data() {
 }
 
 #[test]
-fn records_stand_at_the_distance_that_the_header_says() {
+fn records_are_split_by_the_attribute_offset() {
     let path = PathRecord { dlid: 7, ..PathRecord::zeroed() };
     let mut data = vec![0; 3 * PathRecord::LENGTH];
     for record in data.chunks_mut(PathRecord::LENGTH) {

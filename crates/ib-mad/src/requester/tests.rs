@@ -39,7 +39,7 @@ fn receive(requester: &mut Requester, now: Instant, datagram: Datagram) -> bool 
 }
 
 #[test]
-fn the_window_lets_requests_out_in_order() {
+fn requests_are_sent_in_order_within_the_window() {
     let mut requester = requester(2);
     let now = Instant::ZERO;
     let classes =
@@ -63,7 +63,7 @@ fn the_window_lets_requests_out_in_order() {
 }
 
 #[test]
-fn what_is_urgent_goes_before_what_waits_longer() {
+fn urgent_requests_are_sent_before_older_ones() {
     let mut requester = requester(1);
     let now = Instant::ZERO;
     let urgencies = [Urgency::Last, Urgency::Normal, Urgency::First, Urgency::Normal];
@@ -74,7 +74,7 @@ fn what_is_urgent_goes_before_what_waits_longer() {
     while let [datagram] = sent(&mut requester, now)[..] {
         order.push(datagram.remote.lid);
         if order.len() == 1 {
-            // What is on the wire stays there; whoever comes later may be first.
+            // A later urgent request overtakes waiting ones, but not the outstanding one.
             let late = request(MgmtClass::PING, 9).with_urgency(Urgency::First);
             requester.start(late).unwrap();
         }
@@ -84,7 +84,7 @@ fn what_is_urgent_goes_before_what_waits_longer() {
 }
 
 #[test]
-fn numbers_wrap_and_skip_those_in_use() {
+fn transaction_ids_wrap_and_skip_those_in_use() {
     let config = RequesterConfig { first: u32::MAX, ..RequesterConfig::default() };
     let mut requester = Requester::new(config);
     let mut start = || requester.start(request(MgmtClass::PING, 1)).unwrap().0 as u32;
@@ -94,7 +94,7 @@ fn numbers_wrap_and_skip_those_in_use() {
 }
 
 #[test]
-fn nothing_answers_some_methods() {
+fn requests_without_response_or_rmpp_are_rejected() {
     let mut requester = requester(1);
     for method in [Method::SEND, Method::TRAP_REPRESS, Method::GET_RESP] {
         let mad = Mad::new(MgmtClass::SUBN_ADM, method, TransactionId(0));
@@ -108,7 +108,7 @@ fn nothing_answers_some_methods() {
 }
 
 #[test]
-fn every_attempt_has_its_time() {
+fn every_attempt_has_its_timeout() {
     let longest = 4 * SECOND;
     let cases =
         [(Backoff::Fixed, [1, 2, 3, 4, 5]), (Backoff::Doubling { longest }, [1, 3, 7, 11, 15])];
@@ -133,7 +133,7 @@ fn every_attempt_has_its_time() {
 }
 
 #[test]
-fn only_the_answer_matches() {
+fn only_the_matching_response_completes_a_request() {
     let mut requester = requester(1);
     let now = Instant::ZERO;
     let mut asked = request(MgmtClass::PERFORMANCE, 9);
@@ -146,12 +146,12 @@ fn only_the_answer_matches() {
         change(&mut datagram);
         datagram
     };
-    // Not for this requester at all.
+    // MADs that do not belong to this requester.
     assert!(!receive(&mut requester, now, request));
     assert!(!receive(&mut requester, now, wrong(|it| it.mad.0[0] = 2)));
     assert!(!receive(&mut requester, now, wrong(|it| it.mad.0[11] = 1)));
     assert!(!receive(&mut requester, now, wrong(|it| it.mad.0[8] = 1)));
-    // For it, but no answer.
+    // Responses with the transaction ID that do not match the request.
     let foreign = [
         wrong(|it| it.mad.0[1] = 3),
         wrong(|it| it.mad.set_method(Method::GET_TABLE_RESP)),
@@ -171,7 +171,7 @@ fn only_the_answer_matches() {
 }
 
 #[test]
-fn multiple_paths_are_answered_with_paths() {
+fn multi_path_request_accepts_path_records() {
     for (method, answered) in [(Method::GET_MULTI, true), (Method::GET_TABLE, false)] {
         let mut requester = requester(1);
         let mut asked = request(MgmtClass::SUBN_ADM, 9);
@@ -186,7 +186,7 @@ fn multiple_paths_are_answered_with_paths() {
 }
 
 #[test]
-fn where_an_answer_may_come_from() {
+fn source_of_a_response_is_checked() {
     let gid = |id| Gid::new(0xfe80 << 48, Guid(id));
     let grh = |source, destination| Some(Grh { source, destination, ..Grh::default() });
     let asked = request(MgmtClass::PERFORMANCE, 9);
@@ -216,7 +216,7 @@ fn where_an_answer_may_come_from() {
 }
 
 #[test]
-fn loss_ends_a_request_or_takes_a_retry_at_once() {
+fn loss_fails_a_request_or_takes_a_retry() {
     let now = Instant::ZERO;
     for (on_loss, sent_in_all) in [(OnLoss::Fail, 1), (OnLoss::Retry, 4)] {
         let mut requester = requester(1);
@@ -235,7 +235,7 @@ fn loss_ends_a_request_or_takes_a_retry_at_once() {
 }
 
 #[test]
-fn a_peer_without_a_kernel_says_active_and_nothing_more() {
+fn response_with_only_the_active_flag_is_one_mad() {
     let mut requester = requester(1);
     requester.start(request(MgmtClass::SUBN_ADM, 9)).unwrap();
     let mut answer = answer(&sent(&mut requester, Instant::ZERO)[0]);
@@ -248,7 +248,7 @@ fn a_peer_without_a_kernel_says_active_and_nothing_more() {
 }
 
 #[test]
-fn a_late_segment_is_acknowledged_while_the_answer_lingers() {
+fn late_segments_are_acknowledged_for_ten_seconds() {
     let mut requester = requester(1);
     let mut responder = Responder::new(ResponderConfig::default());
     let now = Instant::ZERO;
@@ -274,7 +274,7 @@ fn a_late_segment_is_acknowledged_while_the_answer_lingers() {
 }
 
 #[test]
-fn an_answer_that_stalls_is_given_up() {
+fn stalled_response_is_aborted_after_40_seconds() {
     let mut requester = requester(1);
     let now = Instant::ZERO;
     requester.start(request(MgmtClass::SUBN_ADM, 9)).unwrap();
@@ -292,7 +292,7 @@ fn an_answer_that_stalls_is_given_up() {
 }
 
 #[test]
-fn all_answers_together_hold_no_more_than_they_may() {
+fn memory_of_all_responses_is_limited() {
     let config = RequesterConfig { window: 3, max_bytes: 1000, ..RequesterConfig::default() };
     let mut requester = Requester::new(config);
     let now = Instant::ZERO;
@@ -317,7 +317,7 @@ fn all_answers_together_hold_no_more_than_they_may() {
     assert_eq!(ends[0].as_ref().map(|message| message.data().len()), Ok(700));
     assert_eq!(ends[1], Err(Failure::Aborted { status }));
     assert_eq!(requester.held(), 0);
-    // Whoever takes the answers makes room; what is cancelled holds nothing.
+    // Returned responses and cancelled requests free their memory.
     let answer = answer(&asked[2]);
     let mut sender = Sender::new(&answer.mad, vec![7; 900], u32::MAX).unwrap();
     for _ in 0..4 {

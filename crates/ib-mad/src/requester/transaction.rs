@@ -1,12 +1,12 @@
-//! The states of one request.
+//! The state machine of one request.
 //!
-//! | state | what happens | ends with |
+//! | state | meaning | ends at |
 //! |---|---|---|
-//! | Backlog | nothing is sent yet: the window is full | its turn |
-//! | Queued | the datagram is to be sent, or sent again | it is sent |
-//! | Sending | segments go out and are acknowledged | the last acknowledgement, the answer |
-//! | Waiting | the request is at the other end | the answer, its first segment, the last timeout |
-//! | Receiving | segments of the answer come in | the last one, 40 s |
+//! | Backlog | waits for the window | admission to the window |
+//! | Queued | the MAD will be sent or retransmitted | transmission |
+//! | Sending | segments are sent and acknowledged | the last ACK, or the response |
+//! | Waiting | the request was sent | the response, its first segment, or the last timeout |
+//! | Receiving | segments of the response are received | the last segment, or after 40 s |
 
 use std::time::Duration;
 
@@ -25,15 +25,15 @@ use crate::rmpp::{
 use crate::timers::Timer;
 use crate::{Failure, Message, OnLoss, Request};
 
-/// A request under way.
+/// A request and its state.
 #[derive(Debug)]
 pub(super) struct Transaction {
     pub(super) request: Request,
-    /// When it was first sent.
+    /// The time of the first attempt.
     pub(super) started: Option<Instant>,
-    /// How often it was sent.
+    /// The number of attempts.
     pub(super) attempts: u32,
-    /// Whether the requester has it in its list of those with something to send.
+    /// True if the request is in the requester's `ready` queue.
     pub(super) listed: bool,
     state: State,
     retries_left: u32,
@@ -51,25 +51,25 @@ enum State {
     Receiving(Box<Receiver>),
 }
 
-/// What a request wants done after an event.
+/// The actions after an event.
 #[derive(Debug, Default)]
 pub(super) struct Step {
-    /// This is to be sent.
+    /// A MAD to send to the peer.
     pub(super) reply: Option<Mad>,
-    /// This timer starts, in place of the one that runs.
+    /// A timer to start, instead of the running one.
     pub(super) timer: Option<Timer>,
-    /// There is something for [`Transaction::transmit`].
+    /// True if [`Transaction::transmit`] has something to send.
     pub(super) wake: bool,
-    /// The request is over.
+    /// The result of the request, if it has ended.
     pub(super) end: Option<Result<Message, Failure>>,
-    /// Duplicates of the answer are to be acknowledged with this.
+    /// The ACK of duplicates of the response.
     pub(super) linger: Option<Acknowledgement>,
-    /// The event meant nothing to it.
+    /// True if the event does not apply to the state.
     pub(super) ignored: bool,
 }
 
 impl Transaction {
-    /// Returns a request that waits for its turn; `sender` is that of a message in segments.
+    /// Creates a request in state Backlog. `sender` has the segments of an RMPP message.
     pub(super) fn new(request: Request, sender: Option<Sender>) -> Self {
         let retries_left = request.timing.retries;
         Self {
@@ -85,18 +85,18 @@ impl Transaction {
         }
     }
 
-    /// Lets it be sent.
+    /// Admits the request to the window.
     pub(super) fn admit(&mut self) {
         self.state = self.first_state();
     }
 
-    /// Returns true when it takes room in the window.
+    /// Returns true if the request is in the window.
     pub(super) const fn is_admitted(&self) -> bool {
         !matches!(self.state, State::Backlog)
     }
 
-    /// Returns how many bytes of an answer in segments it holds; one that says "busy" is short and
-    /// does not count.
+    /// Returns the memory of an incomplete RMPP response in bytes. Short "busy" responses do not
+    /// count.
     pub(super) fn held(&self) -> usize {
         match &self.state {
             State::Receiving(receiver) => receiver.held(),
@@ -104,7 +104,7 @@ impl Transaction {
         }
     }
 
-    /// Returns what is to be sent now, if anything is, and the timer that starts with it.
+    /// Returns the next MAD to send and the timer to start with it.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<(Mad, Timer)> {
         let sent = match (&self.state, &mut self.sender) {
             (State::Queued, _) => {
@@ -127,7 +127,7 @@ impl Transaction {
         sent
     }
 
-    /// Returns true when [`Transaction::transmit`] has more.
+    /// Returns true if [`Transaction::transmit`] has more to send.
     pub(super) fn has_more(&self) -> bool {
         match (&self.state, &self.sender) {
             (State::Queued, _) => true,
@@ -136,7 +136,7 @@ impl Transaction {
         }
     }
 
-    /// Returns how long a timer runs now.
+    /// Returns the duration of a timer for the current attempt.
     pub(super) fn duration(&self, timer: Timer, limits: &ReceiveLimits) -> Duration {
         let timing = &self.request.timing;
         let wait = timing.wait(timing.retries - self.retries_left);
@@ -148,10 +148,10 @@ impl Transaction {
         }
     }
 
-    /// Returns true when a datagram with its transaction does belong to it.
+    /// Returns true if a datagram with the transaction ID of this request matches it.
     pub(super) fn matches(&self, datagram: &Datagram, kind: Kind) -> bool {
-        let (asked, mad) = (&self.request.mad, &datagram.mad);
-        let (response, turned) = (asked.method().response(), turned_method(asked.method()));
+        let (request, mad) = (&self.request.mad, &datagram.mad);
+        let (response, turned) = (request.method().response(), turned_method(request.method()));
         let method = mad.method();
         let method_fits = match kind {
             Kind::Plain | Kind::Data => Some(method) == response,
@@ -160,12 +160,12 @@ impl Transaction {
         };
         self.attempts > 0
             && method_fits
-            && mad.class() == asked.class()
-            && (mad.attribute_id() == asked.attribute_id() || answers_with_another(asked))
-            && self.comes_from_asked(datagram)
+            && mad.class() == request.class()
+            && (mad.attribute_id() == request.attribute_id() || response_attribute_differs(request))
+            && self.is_from_responder(datagram)
     }
 
-    /// Takes a datagram that belongs to it.
+    /// Handles a matching datagram.
     pub(super) fn handle(
         &mut self,
         datagram: &Datagram,
@@ -181,7 +181,7 @@ impl Transaction {
         }
     }
 
-    /// Takes the news that what it sent is lost.
+    /// Handles the loss of a sent MAD.
     pub(super) fn handle_lost(&mut self, now: Instant) -> Step {
         let on_wire = match self.state {
             State::Waiting => self.sender.is_none(),
@@ -195,14 +195,14 @@ impl Transaction {
         }
     }
 
-    /// Does what is due when a timer has run out.
+    /// Handles an expired timer.
     pub(super) fn handle_timer(&mut self, now: Instant, timer: Timer) -> Step {
         match (timer, &self.state) {
             (Timer::Answer, State::Waiting) | (Timer::Acknowledgement, State::Sending) => {
                 self.retry(now)
             }
             (Timer::Message, State::Receiving(_)) => {
-                let first = self.first_segment.expect("an answer that comes in has begun");
+                let first = self.first_segment.expect("state Receiving has a first segment");
                 Step::aborted(&first.mad, RmppStatus::TIME_TOO_LONG)
             }
             _ => Step::ignored(),
@@ -213,16 +213,16 @@ impl Transaction {
         if self.sender.is_some() { State::Sending } else { State::Queued }
     }
 
-    /// A directed route is answered from anywhere, and so is a LID that stands for any.
-    fn comes_from_asked(&self, datagram: &Datagram) -> bool {
-        let asked = &self.request.remote;
-        let anyone = self.request.answer_from == AnswerFrom::Anyone
+    /// Returns true if the source of a response is accepted; see [`AnswerFrom`].
+    fn is_from_responder(&self, datagram: &Datagram) -> bool {
+        let remote = &self.request.remote;
+        let any_port = self.request.answer_from == AnswerFrom::Anyone
             || self.request.mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE
-            || asked.lid == PERMISSIVE_LID;
-        match (&asked.grh, &datagram.remote.grh) {
-            _ if anyone => true,
+            || remote.lid == PERMISSIVE_LID;
+        match (&remote.grh, &datagram.remote.grh) {
+            _ if any_port => true,
             (Some(sent), Some(received)) => sent.destination == received.source,
-            _ => asked.lid == datagram.remote.lid,
+            _ => remote.lid == datagram.remote.lid,
         }
     }
 
@@ -245,7 +245,7 @@ impl Transaction {
             return step;
         }
         if !matches!(self.state, State::Receiving(_)) {
-            // Later segments of an answer whose first one is unknown cannot have been let out.
+            // Without the first segment there was no ACK that permits later ones.
             let Some(receiver) = Receiver::new(mad, limits).filter(|_| mad.rmpp().segment == 1)
             else {
                 return Step::ignored();
@@ -274,8 +274,8 @@ impl Transaction {
         }
     }
 
-    /// Takes an answer of one segment that says "busy", as OpenSM does through a kernel: it is
-    /// acknowledged, and the wait for a better one goes on.
+    /// Handles a response of one segment with status busy, as OpenSM sends through the kernel. It
+    /// is acknowledged, and the request keeps waiting for another response.
     fn handle_busy_segment(&mut self, datagram: &Datagram, limits: ReceiveLimits) -> Option<Step> {
         let mad = &datagram.mad;
         if !mad.status().is_busy() || matches!(self.state, State::Receiving(_)) {
@@ -294,7 +294,7 @@ impl Transaction {
         let reply = double_sided.then(|| control::open(&self.request.mad));
         match self.state {
             State::Sending => {}
-            // The other end has not seen that the way back is open.
+            // The peer has not received the ACK that opens the window for the response.
             State::Waiting if double_sided && header.segment == sender.count() => {
                 return Step { reply, ..Step::default() };
             }
@@ -316,7 +316,7 @@ impl Transaction {
         }
     }
 
-    /// Takes one of the attempts that are left, or ends.
+    /// Starts a retry, or ends the request if none is left.
     fn retry(&mut self, now: Instant) -> Step {
         let busy = self.busy.take();
         if self.retries_left == 0 {
@@ -350,7 +350,7 @@ impl Transaction {
 }
 
 impl Step {
-    /// Returns how many bytes the answer holds that ends the request.
+    /// Returns the memory of the response that ends the request, in bytes.
     pub(super) fn held(&self) -> usize {
         self.end.as_ref().and_then(|end| end.as_ref().ok()).map_or(0, Message::held)
     }
@@ -363,17 +363,17 @@ impl Step {
         Self { end: Some(Err(failure)), ..Self::default() }
     }
 
-    /// The other end broke the rules and is told how.
+    /// Aborts the request because of a protocol violation, and sends the peer STOP or ABORT.
     pub(super) fn aborted(received: &Mad, status: RmppStatus) -> Self {
         let reply = Some(control::refuse(received, status));
         Self { reply, ..Self::failed(Failure::Aborted { status }) }
     }
 }
 
-/// Returns true for requests that ask with one attribute and are answered with another:
-/// MultiPathRecord with PathRecord or `TraceRecord`; IBTA volume 1, chapter 15.4.
-fn answers_with_another(asked: &Mad) -> bool {
-    matches!(asked.method(), Method::GET_MULTI | Method::GET_TRACE_TABLE)
+/// Returns true if the response may have another attribute than the request: PathRecord or
+/// `TraceRecord` for MultiPathRecord; IBTA volume 1, chapter 15.4.
+fn response_attribute_differs(request: &Mad) -> bool {
+    matches!(request.method(), Method::GET_MULTI | Method::GET_TRACE_TABLE)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Requests in segments.
+//! Reassembly of RMPP requests.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use crate::Message;
 use crate::rmpp::{Acknowledgement, Progress, ReceiveLimits, Receiver, control};
 use crate::timers::{Deadlines, Timer};
 
-/// The requests in segments that are coming in, and those that are complete while late duplicates may
-/// come.
+/// RMPP requests that are being received, and complete ones whose duplicates are still
+/// acknowledged.
 #[derive(Debug)]
 pub(super) struct Inbound {
     limits: ReceiveLimits,
     capacity: usize,
     transfers: BTreeMap<TransferKey, Transfer>,
     deadlines: Deadlines<TransferKey>,
-    /// How many bytes the requests hold.
+    /// The memory of the incomplete requests in bytes.
     held: usize,
 }
 
@@ -30,16 +30,16 @@ enum Transfer {
     Complete { state: Acknowledgement, reply_window: u32 },
 }
 
-/// What a segment does.
+/// The result of a received segment.
 #[derive(Debug)]
-pub(super) enum Taken {
-    /// Nothing.
+pub(super) enum SegmentResult {
+    /// Nothing is sent.
     Silent,
-    /// This is to be sent.
+    /// An ACK to send.
     Reply(Mad),
-    /// This is to be sent; the request is complete.
+    /// An ACK to send; the request is complete.
     Complete(Mad, Box<Message>),
-    /// The transfer is over, and the other end is to be told why.
+    /// The transfer has ended; STOP or ABORT with this status must be sent.
     Refused(RmppStatus),
 }
 
@@ -49,19 +49,19 @@ impl Inbound {
         Self { limits, capacity, transfers, deadlines: Deadlines::new(), held: 0 }
     }
 
-    /// Returns how many bytes the requests hold that are not complete.
+    /// Returns the memory of the incomplete requests in bytes.
     pub(super) const fn held(&self) -> usize {
         self.held
     }
 
-    /// Takes a segment; `room` is how many bytes all requests may hold.
+    /// Handles a segment. `room` is the memory limit of all incomplete requests in bytes.
     pub(super) fn handle(
         &mut self,
         now: Instant,
         key: TransferKey,
         datagram: &Datagram,
         room: usize,
-    ) -> Taken {
+    ) -> SegmentResult {
         let mad = &datagram.mad;
         match self.transfers.get_mut(&key) {
             Some(Transfer::Receiving { receiver, .. }) => {
@@ -75,22 +75,22 @@ impl Inbound {
                 self.advance(now, key, mad, progress)
             }
             Some(&mut Transfer::Complete { state, .. }) => {
-                Taken::Reply(control::acknowledge(mad, state))
+                SegmentResult::Reply(control::acknowledge(mad, state))
             }
-            // Later segments of a request whose first one is unknown cannot have been let out.
-            None if mad.rmpp().segment != 1 => Taken::Silent,
+            // Without the first segment there was no ACK that permits later ones.
+            None if mad.rmpp().segment != 1 => SegmentResult::Silent,
             None => self.begin(now, key, datagram, room),
         }
     }
 
-    /// Takes the word of a requester that its window for the answer is open.
+    /// Handles the ACK of a requester that opens the window for the response.
     pub(super) fn open(&mut self, key: TransferKey, window_last: u32) {
         if let Some(Transfer::Complete { reply_window, .. }) = self.transfers.get_mut(&key) {
             *reply_window = window_last.max(1);
         }
     }
 
-    /// Returns how many segments of the answer may go out at first.
+    /// Returns the initial window of the response in segments.
     pub(super) fn reply_window(&self, key: TransferKey) -> u32 {
         match self.transfers.get(&key) {
             Some(Transfer::Complete { reply_window, .. }) => *reply_window,
@@ -98,14 +98,15 @@ impl Inbound {
         }
     }
 
-    /// Forgets a request that is not complete.
+    /// Removes an incomplete request.
     pub(super) fn abort(&mut self, key: TransferKey) {
         if let Some(Transfer::Receiving { .. }) = self.transfers.get(&key) {
             self.remove(key);
         }
     }
 
-    /// Returns the first segment of a request whose time has run out, which is forgotten.
+    /// Removes an incomplete request that has exceeded its time limit, and returns its first
+    /// segment.
     pub(super) fn take_late(&mut self, now: Instant) -> Option<Datagram> {
         while let Some((key, _)) = self.deadlines.take_due(now) {
             if let Some(Transfer::Receiving { first, receiver }) = self.transfers.remove(&key) {
@@ -120,12 +121,18 @@ impl Inbound {
         self.deadlines.next()
     }
 
-    fn begin(&mut self, now: Instant, key: TransferKey, datagram: &Datagram, room: usize) -> Taken {
+    fn begin(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        datagram: &Datagram,
+        room: usize,
+    ) -> SegmentResult {
         let Some(mut receiver) = Receiver::new(&datagram.mad, self.limits) else {
-            return Taken::Silent;
+            return SegmentResult::Silent;
         };
         if self.transfers.len() >= self.capacity && !self.forget_one() {
-            return Taken::Refused(RmppStatus::RESOURCES_EXHAUSTED);
+            return SegmentResult::Refused(RmppStatus::RESOURCES_EXHAUSTED);
         }
         let mut progress = receiver.handle(&datagram.mad);
         self.held += receiver.held();
@@ -138,14 +145,20 @@ impl Inbound {
         self.advance(now, key, &datagram.mad, progress)
     }
 
-    /// Does what a segment of a request that is coming in brought about.
-    fn advance(&mut self, now: Instant, key: TransferKey, mad: &Mad, progress: Progress) -> Taken {
+    /// Handles the progress of an incomplete request.
+    fn advance(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        mad: &Mad,
+        progress: Progress,
+    ) -> SegmentResult {
         match progress {
-            Progress::Nothing => Taken::Silent,
-            Progress::Acknowledge(state) => Taken::Reply(control::acknowledge(mad, state)),
+            Progress::Nothing => SegmentResult::Silent,
+            Progress::Acknowledge(state) => SegmentResult::Reply(control::acknowledge(mad, state)),
             Progress::Failed(status) => {
                 self.remove(key);
-                Taken::Refused(status)
+                SegmentResult::Refused(status)
             }
             Progress::Complete(state) => {
                 let complete = Transfer::Complete { state, reply_window: 1 };
@@ -153,18 +166,18 @@ impl Inbound {
                 match self.transfers.insert(key, complete) {
                     Some(Transfer::Receiving { mut receiver, first }) => {
                         self.held -= receiver.held();
-                        Taken::Complete(
+                        SegmentResult::Complete(
                             control::acknowledge(mad, state),
                             Box::new(Message::reassembled(*first, receiver.take_data())),
                         )
                     }
-                    _ => Taken::Silent,
+                    _ => SegmentResult::Silent,
                 }
             }
         }
     }
 
-    /// Forgets a complete request, if there is one.
+    /// Removes a complete request. Returns false if there is none.
     fn forget_one(&mut self) -> bool {
         let mut complete = self.transfers.iter();
         let found = complete.find(|(_, transfer)| matches!(transfer, Transfer::Complete { .. }));

@@ -1,4 +1,4 @@
-//! Responses in segments.
+//! RMPP responses being sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::rmpp::{Acknowledged, MAX_ACKNOWLEDGEMENT_TIME, Sender, control};
 use crate::timers::{Deadlines, Timer};
 use crate::{Failure, RespondError, Timing};
 
-/// The responses in segments that are going out, served in turns.
+/// The RMPP responses being sent, one segment of each in turn.
 #[derive(Debug)]
 pub(super) struct Outbound {
     timing: Timing,
@@ -21,7 +21,7 @@ pub(super) struct Outbound {
     transfers: BTreeMap<TransferKey, Transfer>,
     ready: VecDeque<TransferKey>,
     deadlines: Deadlines<TransferKey>,
-    /// How many bytes the responses hold.
+    /// The memory of the responses in bytes.
     held: usize,
 }
 
@@ -32,34 +32,34 @@ struct Transfer {
     sender: Sender,
     retries_left: u32,
     listed: bool,
-    /// Whether the link has lost some of what was sent last.
+    /// True if the link has lost a segment since the last retransmission.
     lost: bool,
     started: Option<Instant>,
 }
 
-/// What an acknowledgement does.
+/// The result of a received ACK.
 #[derive(Debug)]
-pub(super) enum Heard {
-    /// Nothing to tell.
-    Nothing,
-    /// All has arrived there.
+pub(super) enum AckResult {
+    /// The response is not complete.
+    Pending,
+    /// All segments are acknowledged.
     Delivered(Remote),
-    /// It breaks the rules in this way.
-    Broken(Remote, RmppStatus),
+    /// The ACK violates the protocol.
+    Violation(Remote, RmppStatus),
 }
 
-/// What a timer that has run out does.
+/// The result of an expired timer.
 #[derive(Debug)]
-pub(super) enum Due {
-    /// Segments are sent again.
-    Again,
-    /// No retries are left.
-    GaveUp {
-        /// Which response; it is still there.
+pub(super) enum Expired {
+    /// Unacknowledged segments are retransmitted.
+    Retransmit,
+    /// No retry is left.
+    Failed {
+        /// The response, which the caller must remove.
         key: TransferKey,
-        /// Why.
+        /// The reason.
         failure: Failure,
-        /// What to tell the other end.
+        /// The ABORT to send to the requester.
         abort: Box<Datagram>,
     },
 }
@@ -71,17 +71,18 @@ impl Outbound {
         Self { timing, capacity, transfers, ready, deadlines: Deadlines::new(), held: 0 }
     }
 
-    /// Returns how many bytes the responses hold.
+    /// Returns the memory of the responses in bytes.
     pub(super) const fn held(&self) -> usize {
         self.held
     }
 
-    /// Takes a response for which so many bytes are free.
+    /// Starts sending a response of at most `free` bytes.
     pub(super) fn start(
         &mut self,
         key: TransferKey,
         request: &Datagram,
-        (header, data): (&Mad, Vec<u8>),
+        header: &Mad,
+        data: Vec<u8>,
         window_last: u32,
         free: usize,
     ) -> Result<(), RespondError> {
@@ -113,7 +114,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Returns the next segment; those of several responses take turns.
+    /// Returns the next segment, of each response in turn.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Datagram> {
         while let Some(key) = self.ready.pop_front() {
             let Some(transfer) = self.transfers.get_mut(&key) else { continue };
@@ -132,13 +133,13 @@ impl Outbound {
         None
     }
 
-    /// Takes an acknowledgement.
-    pub(super) fn handle(&mut self, now: Instant, key: TransferKey, mad: &Mad) -> Heard {
-        let Some(transfer) = self.transfers.get_mut(&key) else { return Heard::Nothing };
+    /// Handles an ACK.
+    pub(super) fn handle(&mut self, now: Instant, key: TransferKey, mad: &Mad) -> AckResult {
+        let Some(transfer) = self.transfers.get_mut(&key) else { return AckResult::Pending };
         match transfer.sender.handle(&mad.rmpp()) {
             Acknowledged::Nothing => {
                 self.list(key);
-                Heard::Nothing
+                AckResult::Pending
             }
             Acknowledged::Progress => {
                 transfer.retries_left = self.timing.retries;
@@ -147,19 +148,19 @@ impl Outbound {
                     self.deadlines.set(key, Timer::Acknowledgement, at);
                 }
                 self.list(key);
-                Heard::Nothing
+                AckResult::Pending
             }
             Acknowledged::Complete => {
                 let remote = transfer.remote;
                 self.remove(key);
-                Heard::Delivered(remote)
+                AckResult::Delivered(remote)
             }
-            Acknowledged::Failed(status) => Heard::Broken(transfer.remote, status),
+            Acknowledged::Failed(status) => AckResult::Violation(transfer.remote, status),
         }
     }
 
-    /// Takes the news that a segment is lost; returns false when none such waits for its
-    /// acknowledgement. Nobody will acknowledge it, so its time is over now.
+    /// Handles the loss of a segment: expires its ACK timer. Returns false if the segment is not
+    /// outstanding.
     pub(super) fn handle_lost(&mut self, now: Instant, key: TransferKey, segment: u32) -> bool {
         let Some(transfer) = self.transfers.get_mut(&key) else { return false };
         let waits = transfer.sender.waits_for(segment);
@@ -170,8 +171,8 @@ impl Outbound {
         waits
     }
 
-    /// Takes the next timer that has run out.
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<Due> {
+    /// Handles the next expired timer.
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<Expired> {
         while let Some((key, _)) = self.deadlines.take_due(now) {
             let Some(transfer) = self.transfers.get_mut(&key) else { continue };
             let lost = std::mem::take(&mut transfer.lost);
@@ -179,7 +180,7 @@ impl Outbound {
                 transfer.retries_left -= 1;
                 transfer.sender.rewind();
                 self.list(key);
-                return Some(Due::Again);
+                return Some(Expired::Retransmit);
             }
             let attempts = self.timing.retries.saturating_add(1);
             let waited = now.since(transfer.started.unwrap_or(now));
@@ -189,12 +190,12 @@ impl Outbound {
             } else {
                 Failure::TimedOut { attempts, waited }
             };
-            return Some(Due::GaveUp { key, failure, abort: Box::new(transfer.datagram(mad)) });
+            return Some(Expired::Failed { key, failure, abort: Box::new(transfer.datagram(mad)) });
         }
         None
     }
 
-    /// Forgets a response and returns who was to get it.
+    /// Removes a response, and returns the address of its requester.
     pub(super) fn remove(&mut self, key: TransferKey) -> Option<Remote> {
         self.deadlines.stop(key);
         self.transfers.remove(&key).map(|transfer| {
@@ -211,7 +212,7 @@ impl Outbound {
         self.transfers.len()
     }
 
-    /// Gives a response its turn when it has something to send.
+    /// Adds a response to the queue if it can send a segment.
     fn list(&mut self, key: TransferKey) {
         let Some(transfer) = self.transfers.get_mut(&key) else { return };
         if !transfer.listed && transfer.sender.can_send() {

@@ -50,7 +50,7 @@ fn sent(responder: &mut Responder, now: Instant) -> Vec<RmppHeader> {
 }
 
 #[test]
-fn requests_come_whole_and_in_order() {
+fn requests_are_complete_and_in_order() {
     let mut responder = responder(4);
     for (datagram, taken) in [
         (request(Method::GET, 1), true),
@@ -76,7 +76,7 @@ fn requests_come_whole_and_in_order() {
 }
 
 #[test]
-fn requests_that_nobody_takes_are_dropped() {
+fn requests_beyond_the_queue_limit_are_dropped() {
     let config = ResponderConfig { max_waiting: 2, ..ResponderConfig::default() };
     let mut responder = Responder::new(config);
     for number in 0..5 {
@@ -87,7 +87,7 @@ fn requests_that_nobody_takes_are_dropped() {
 }
 
 #[test]
-fn a_complete_request_is_acknowledged_for_ten_seconds() {
+fn complete_request_is_acknowledged_for_ten_seconds() {
     let mut responder = responder(4);
     let only = segments(3, 50)[0];
     for _ in 0..3 {
@@ -104,7 +104,7 @@ fn a_complete_request_is_acknowledged_for_ten_seconds() {
 }
 
 #[test]
-fn a_request_that_stalls_is_given_up() {
+fn stalled_request_is_aborted_after_40_seconds() {
     let mut responder = responder(4);
     receive(&mut responder, segments(3, 500)[0]);
     sent(&mut responder, Instant::ZERO);
@@ -117,7 +117,7 @@ fn a_request_that_stalls_is_given_up() {
 }
 
 #[test]
-fn too_many_requests_in_segments_are_stopped() {
+fn rmpp_requests_beyond_the_limit_are_stopped() {
     let mut responder = responder(2);
     for number in 0..2 {
         receive(&mut responder, segments(number, 500)[0]);
@@ -127,7 +127,7 @@ fn too_many_requests_in_segments_are_stopped() {
     let stop = sent(&mut responder, Instant::ZERO)[0];
     let exhausted = RmppStatus::RESOURCES_EXHAUSTED;
     assert_eq!((stop.rmpp_type, stop.status), (RmppType::STOP, exhausted));
-    // One that only lingers makes room.
+    // A complete request is removed in favour of a new one.
     for segment in &segments(1, 500)[1..] {
         receive(&mut responder, *segment);
     }
@@ -137,7 +137,7 @@ fn too_many_requests_in_segments_are_stopped() {
 }
 
 #[test]
-fn a_response_goes_out_within_the_window() {
+fn response_is_sent_within_the_window() {
     let mut responder = responder(4);
     let request = request(Method::GET_TABLE, 5);
     respond(&mut responder, &request, 1900);
@@ -158,7 +158,7 @@ fn a_response_goes_out_within_the_window() {
 }
 
 #[test]
-fn responses_take_turns() {
+fn segments_of_several_responses_alternate() {
     let mut responder = responder(4);
     let requests = [5, 6].map(|number| request(Method::GET_TABLE, number));
     for request in &requests {
@@ -172,7 +172,7 @@ fn responses_take_turns() {
 }
 
 #[test]
-fn a_response_without_acknowledgements_is_given_up() {
+fn response_without_acks_fails_after_the_last_retry() {
     let mut responder = responder(4);
     let mut request = request(Method::GET_TABLE, 5);
     request.local_qpn = Qpn::truncated(77);
@@ -194,7 +194,7 @@ fn a_response_without_acknowledgements_is_given_up() {
     assert_eq!(responder.poll_event(), Some(failed));
 }
 
-/// Tells a responder that the link has lost segments of its response.
+/// Reports the loss of segments of a response to the responder.
 fn lose(responder: &mut Responder, request: &Datagram, segments: &[u32]) {
     for &segment in segments {
         assert!(responder.handle(Instant::ZERO, &Incoming::Lost(data(request, segment))));
@@ -216,7 +216,7 @@ fn data(request: &Datagram, segment: u32) -> Datagram {
 }
 
 #[test]
-fn lost_segments_are_sent_again_at_once() {
+fn lost_segments_are_retransmitted_immediately() {
     let mut responder = responder(4);
     let request = request(Method::GET_TABLE, 5);
     respond(&mut responder, &request, 1900);
@@ -228,7 +228,7 @@ fn lost_segments_are_sent_again_at_once() {
     assert_eq!(numbers(&mut responder), [1, 2, 3, 4, 5]);
     acknowledge(&mut responder, &request, 1, 7);
     lose(&mut responder, &request, &[2, 3, 5]);
-    // What goes out meanwhile makes nobody wait.
+    // A segment sent before the retransmission does not restart the timer.
     assert_eq!(responder.poll_transmit(Instant::ZERO).unwrap().mad.rmpp().segment, 6);
     assert_eq!(responder.poll_timeout(), Some(Instant::ZERO));
     assert_eq!(numbers(&mut responder), [2, 3, 4, 5, 6, 7]);
@@ -236,7 +236,8 @@ fn lost_segments_are_sent_again_at_once() {
     assert_eq!((counters.lost, counters.retries), (3, 1), "three losses take one retry");
     assert_eq!(responder.poll_timeout(), Some(Instant::ZERO + Duration::from_secs(1)));
 
-    // What nobody waits for cannot be lost: acknowledged, not sent yet, somebody else's, no segment.
+    // The loss of other MADs is ignored: acknowledged, not yet sent, another transaction, no
+    // segment.
     let others = [
         data(&request, 1),
         data(&request, 8),
@@ -253,7 +254,7 @@ fn lost_segments_are_sent_again_at_once() {
 }
 
 #[test]
-fn a_response_that_is_lost_again_and_again_fails_at_once() {
+fn repeatedly_lost_response_fails_immediately() {
     let mut responder = responder(4);
     let request = request(Method::GET_TABLE, 5);
     respond(&mut responder, &request, 10);
@@ -272,10 +273,10 @@ fn a_response_that_is_lost_again_and_again_fails_at_once() {
     assert_eq!(abort.rmpp_type, RmppType::ABORT);
 }
 
-/// Rows: what there is; columns: what a requester sends. The result is what is replied and how the
-/// response ends.
+/// Rows: the state of the responder. Columns: a MAD of the requester. Values: the reply and the
+/// result of the response.
 #[test]
-fn every_word_of_a_requester_in_every_state() {
+fn every_control_mad_in_every_state_has_its_result() {
     let word = |rmpp_type, status: u8, segment, window| {
         let mut datagram = request(Method::GET_MULTI, 5);
         let header = RmppHeader {
@@ -307,7 +308,7 @@ fn every_word_of_a_requester_in_every_state() {
             "response",
             [
                 "DATA",
-                // Its second segment was not let out yet.
+                // The second segment was not sent yet.
                 "ABORT 123, gave up",
                 "DATA",
                 "ABORT 123, gave up",
@@ -349,26 +350,26 @@ fn every_word_of_a_requester_in_every_state() {
             }
             sent(&mut responder, Instant::ZERO);
             receive(&mut responder, *word);
-            let mut said: Vec<_> = sent(&mut responder, Instant::ZERO)
+            let mut found: Vec<_> = sent(&mut responder, Instant::ZERO)
                 .iter()
                 .map(|header| match header.status.0 {
                     0 => header.rmpp_type.to_string(),
                     status => format!("{} {status}", header.rmpp_type),
                 })
                 .collect();
-            said.extend(std::iter::from_fn(|| responder.poll_event()).map(|event| match event {
+            found.extend(std::iter::from_fn(|| responder.poll_event()).map(|event| match event {
                 ResponderEvent::Delivered { .. } => "delivered".into(),
                 ResponderEvent::Failed { failure: Failure::Refused { .. }, .. } => "refused".into(),
                 ResponderEvent::Failed { .. } => "gave up".into(),
                 ResponderEvent::Request(_) => "request".into(),
             }));
-            assert_eq!(said.join(", "), expected, "{name} with {state}");
+            assert_eq!(found.join(", "), expected, "{name} with {state}");
         }
     }
 }
 
 #[test]
-fn the_way_back_of_a_double_sided_transfer_opens_as_wide_as_the_requester_says() {
+fn requester_opens_the_window_of_a_double_sided_transfer() {
     for (window, first_segments) in [(None, 1), (Some(1), 1), (Some(3), 3)] {
         let mut responder = responder(4);
         for segment in segments(5, 300) {
@@ -384,7 +385,7 @@ fn the_way_back_of_a_double_sided_transfer_opens_as_wide_as_the_requester_says()
 }
 
 #[test]
-fn responses_are_counted_and_not_doubled() {
+fn duplicate_and_excess_responses_are_rejected() {
     let mut responder = responder(1);
     let request = request(Method::GET_TABLE, 5);
     respond(&mut responder, &request, 10);
@@ -403,7 +404,7 @@ fn responses_are_counted_and_not_doubled() {
 }
 
 #[test]
-fn another_method_of_the_same_transaction_is_another_request() {
+fn transfers_are_distinguished_by_method() {
     let mut responder = responder(4);
     for method in [Method::GET_MULTI, Method::GET_TABLE, Method::SET] {
         let datagram = request(method, 3);
@@ -417,7 +418,7 @@ fn another_method_of_the_same_transaction_is_another_request() {
 }
 
 #[test]
-fn a_response_to_set_is_acknowledged_under_its_own_method() {
+fn acks_of_a_set_response_have_method_get() {
     let mut responder = responder(4);
     let request = request(Method::SET, 5);
     respond(&mut responder, &request, 300);
@@ -431,7 +432,7 @@ fn a_response_to_set_is_acknowledged_under_its_own_method() {
 }
 
 #[test]
-fn all_messages_together_hold_no_more_than_they_may() {
+fn memory_of_all_messages_is_limited() {
     let mut responder = Responder::new(ResponderConfig { max_bytes: 1000, ..Default::default() });
     let replies = |responder: &mut Responder| sent(responder, Instant::ZERO);
     let last = |responder: &mut Responder, number, length| {
@@ -440,17 +441,17 @@ fn all_messages_together_hold_no_more_than_they_may() {
         }
         replies(responder).last().copied().unwrap()
     };
-    // One waits, the next does not fit behind it.
+    // One request waits. The next one exceeds the limit.
     assert_eq!(last(&mut responder, 1, 500).rmpp_type, RmppType::ACK);
     assert_eq!(responder.held(), 500);
     let stop = last(&mut responder, 2, 600);
     assert_eq!((stop.rmpp_type, stop.status), (RmppType::STOP, RmppStatus::RESOURCES_EXHAUSTED));
     assert_eq!((responder.held(), responder.counters().aborted), (500, 1));
-    // Whoever takes the first one makes room.
+    // Returning the first request frees its memory.
     assert!(matches!(responder.poll_event(), Some(ResponderEvent::Request(_))));
     assert_eq!(responder.held(), 0);
     assert_eq!(last(&mut responder, 3, 600).rmpp_type, RmppType::ACK);
-    // Responses have a part in it.
+    // Responses count, too.
     let request = request(Method::GET_TABLE, 5);
     let mut header = request.mad;
     header.answer(MadStatus::OK);
@@ -464,7 +465,7 @@ fn all_messages_together_hold_no_more_than_they_may() {
     replies(&mut responder);
     acknowledge(&mut responder, &request, 2, 9);
     assert_eq!(responder.held(), 600);
-    // What waits for a missing segment counts as a whole datagram, until its time is over.
+    // A segment received before a missing one counts with 256 bytes until the request times out.
     let parts = segments(6, 900);
     for (index, held) in [(0, 800), (2, 600), (1, 600)] {
         receive(&mut responder, parts[index]);

@@ -61,7 +61,7 @@ pub fn classify(mad: &Mad) -> Kind {
 pub fn acknowledge(segment: &Mad, acknowledgement: Acknowledgement) -> Mad {
     let Acknowledgement { segment: number, window_last } = acknowledgement;
     let reply = turned(segment);
-    headed(&reply, RmppType::ACK, RmppStatus::NORMAL, (number, window_last))
+    with_header(&reply, RmppType::ACK, RmppStatus::NORMAL, number, window_last)
 }
 
 /// Returns the response that ends a transfer of the peer: STOP if resources are exhausted, else ABORT.
@@ -74,13 +74,13 @@ pub fn refuse(received: &Mad, status: RmppStatus) -> Mad {
 #[must_use]
 pub fn end(header: &Mad, status: RmppStatus) -> Mad {
     let stop = status == RmppStatus::RESOURCES_EXHAUSTED;
-    headed(header, if stop { RmppType::STOP } else { RmppType::ABORT }, status, (0, 0))
+    with_header(header, if stop { RmppType::STOP } else { RmppType::ABORT }, status, 0, 0)
 }
 
 /// Returns the ACK by which the requester of a double-sided transfer permits the response.
 #[must_use]
 pub fn open(request: &Mad) -> Mad {
-    headed(request, RmppType::ACK, RmppStatus::NORMAL, (0, 1))
+    with_header(request, RmppType::ACK, RmppStatus::NORMAL, 0, 1)
 }
 
 /// Returns the method of datagrams in the other direction: with the response bit flipped.
@@ -100,7 +100,13 @@ fn turned(mad: &Mad) -> Mad {
 }
 
 /// Returns the headers of a datagram with another RMPP header and no data.
-fn headed(mad: &Mad, rmpp_type: RmppType, status: RmppStatus, words: (u32, u32)) -> Mad {
+fn with_header(
+    mad: &Mad,
+    rmpp_type: RmppType,
+    status: RmppStatus,
+    segment: u32,
+    length_or_window: u32,
+) -> Mad {
     let mut result = *mad;
     result.data_mut().fill(0);
     result.set_rmpp(&RmppHeader {
@@ -109,8 +115,8 @@ fn headed(mad: &Mad, rmpp_type: RmppType, status: RmppStatus, words: (u32, u32))
         resp_time: NO_RESPONSE_TIME,
         flags: RmppFlags::ACTIVE,
         status,
-        segment: words.0,
-        length_or_window: words.1,
+        segment,
+        length_or_window,
     });
     result
 }

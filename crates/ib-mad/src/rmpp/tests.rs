@@ -37,22 +37,22 @@ fn changed(mad: &Mad, change: impl FnOnce(&mut RmppHeader)) -> Mad {
 }
 
 #[test]
-fn a_receiver_speaks_at_the_ends_of_windows() {
+fn receiver_acknowledges_at_the_ends_of_windows() {
     let mut receiver = receiver();
     let segments = segments(10 * 200 + 1);
-    let said: Vec<_> = segments.iter().map(|segment| receiver.handle(segment)).collect();
+    let found: Vec<_> = segments.iter().map(|segment| receiver.handle(segment)).collect();
     let ack = |segment, window_last| Progress::Acknowledge(state(segment, window_last));
     let mut expected = vec![Progress::Nothing; 11];
     expected[0] = ack(1, 5);
     expected[4] = ack(5, 9);
     expected[8] = ack(9, 13);
     expected[10] = Progress::Complete(state(11, 13));
-    assert_eq!(said, expected);
+    assert_eq!(found, expected);
     assert_eq!(receiver.take_data().len(), 2001);
 }
 
 #[test]
-fn a_segment_beyond_the_window_is_not_kept() {
+fn segment_beyond_the_window_is_ignored() {
     let (mut receiver, segments) = (receiver(), segments(10 * 200));
     for index in [0, 5, 1, 2, 3] {
         receiver.handle(&segments[index]);
@@ -62,9 +62,9 @@ fn a_segment_beyond_the_window_is_not_kept() {
     assert_eq!(receiver.handle(&segments[4]), Progress::Acknowledge(state(5, 9)));
 }
 
-/// Rows: what has come before; columns: what comes now. Every pair has its result.
+/// Rows: the segments received before. Columns: the received segment.
 #[test]
-fn every_segment_in_every_state() {
+fn every_segment_in_every_state_has_its_result() {
     let parts = segments(5 * 200 + 1);
     let before: [(&str, &[usize]); 4] =
         [("nothing", &[]), ("first", &[1]), ("gap", &[1, 3]), ("all", &[1, 2, 3, 4, 5, 6])];
@@ -99,7 +99,7 @@ fn every_segment_in_every_state() {
     let nothing = Progress::Nothing;
     let silent = [nothing; 3];
     let expected = [
-        // nothing has come: only the first segment is within the window
+        // Nothing was received: only the first segment is in the window.
         [
             ack(1, 5),
             silent[0],
@@ -139,11 +139,11 @@ fn every_segment_in_every_state() {
 }
 
 #[test]
-fn too_long_a_message_is_stopped() {
+fn too_long_message_is_stopped() {
     let exhausted = Progress::Failed(RmppStatus::RESOURCES_EXHAUSTED);
     let announced = changed(&segments(201)[0], |header| header.length_or_window = u32::MAX);
     assert_eq!(receiver().handle(&announced), exhausted);
-    // Unknown lengths are legal: the bound then holds segment by segment.
+    // If the length is unknown, the limit is checked at each segment.
     let mut receiver = receiver();
     let mut number = 0;
     let stopped = loop {
@@ -160,10 +160,10 @@ fn too_long_a_message_is_stopped() {
     assert_eq!((stopped, number), (RmppStatus::RESOURCES_EXHAUSTED, 501));
 }
 
-/// Rows: how many of six segments are acknowledged, within which window; columns: the ACK. Segments
-/// behind the window were not sent, and nobody can have them.
+/// Rows: the acknowledged segments (of six) and the window. Columns: the received ACK. An ACK of
+/// segments behind the window is an error.
 #[test]
-fn every_acknowledgement_in_every_state() {
+fn every_ack_in_every_state_has_its_result() {
     use Acknowledged::{Complete, Failed, Nothing, Progress};
     let (small, big) = (Failed(RmppStatus::WINDOW_TOO_SMALL), Failed(RmppStatus::SEGMENT_TOO_BIG));
     let acks = [(0, 1), (1, 1), (1, 5), (2, 5), (5, 4), (6, 6), (6, 70), (7, 70), (0, 70)];
@@ -193,7 +193,7 @@ fn acknowledgement(segment: u32, window_last: u32) -> RmppHeader {
 }
 
 #[test]
-fn a_sender_starts_again_behind_the_last_acknowledged_segment() {
+fn sender_rewinds_to_the_last_acknowledged_segment() {
     let mut sender = Sender::new(&header(MgmtClass::SUBN_ADM), vec![1; 2000], 1).unwrap();
     let numbers = |sender: &mut Sender| -> Vec<u32> {
         std::iter::from_fn(|| sender.next_segment()).map(|mad| mad.rmpp().segment).collect()
@@ -206,24 +206,24 @@ fn a_sender_starts_again_behind_the_last_acknowledged_segment() {
     sender.handle(&acknowledgement(2, 4));
     sender.rewind();
     assert_eq!(numbers(&mut sender), [3, 4]);
-    // An old acknowledgement takes nothing back and opens nothing.
+    // An old ACK neither reduces the acknowledged segments nor extends the window.
     sender.handle(&acknowledgement(1, 9));
     sender.handle(&acknowledgement(3, 3));
     sender.rewind();
     assert_eq!(numbers(&mut sender), [3, 4]);
-    // A window without room: one segment still asks for the acknowledgement that would open it.
+    // The window is full: after a timeout one segment is sent, which triggers the missing ACK.
     sender.handle(&acknowledgement(4, 4));
     assert_eq!(numbers(&mut sender), [0_u32; 0]);
     sender.rewind();
     assert_eq!(numbers(&mut sender), [5]);
-    // It may be acknowledged then, and the one behind it not.
+    // This segment may be acknowledged, but not the one behind it.
     let beyond = sender.handle(&acknowledgement(6, 9));
     assert_eq!(beyond, Acknowledged::Failed(RmppStatus::SEGMENT_TOO_BIG));
     assert_eq!(sender.handle(&acknowledgement(5, 9)), Acknowledged::Progress);
 }
 
 #[test]
-fn what_a_datagram_is_for() {
+fn received_mads_are_classified() {
     let data = segments(1)[0];
     let with = |rmpp_type, status| {
         changed(&data, |header| (header.rmpp_type, header.status) = (rmpp_type, status))
@@ -255,9 +255,9 @@ fn what_a_datagram_is_for() {
     }
 }
 
-/// Written down from the kernel's rules, byte by byte.
+/// The expected bytes follow from the rules of the Linux kernel.
 #[test]
-fn control_datagrams_on_the_wire() {
+fn control_mads_have_the_expected_bytes() {
     let segment = segments(1)[0];
     let ack = acknowledge(&segment, state(5, 69));
     assert_eq!(ack.method(), Method::GET_TABLE);
@@ -278,7 +278,7 @@ fn control_datagrams_on_the_wire() {
 
 proptest! {
     #[test]
-    fn any_order_gives_the_message(
+    fn segments_in_any_order_give_the_message(
         length in 0usize..3_000,
         window in 1u32..9,
         order in prop::collection::vec(any::<prop::sample::Index>(), 0..200),

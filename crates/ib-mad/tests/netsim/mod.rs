@@ -1,4 +1,4 @@
-//! A requester and a responder in virtual time, with a bad wire between them.
+//! A requester and a responder in virtual time, connected by a lossy wire.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,29 +10,29 @@ use ib_types::Instant;
 use ib_types::rng::Rng;
 use ib_wire::mad::{MadStatus, Method};
 
-/// What the wire does to datagrams; shares are of 1000.
+/// The faults of the wire, in thousandths of the datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wire {
-    /// Datagrams that vanish.
+    /// Lost datagrams.
     pub(crate) lost: usize,
-    /// Lost requests that the sender is told of.
-    pub(crate) told: usize,
-    /// Datagrams that come twice.
-    pub(crate) doubled: usize,
-    /// Answers of the server that say only that it is busy.
+    /// Lost requests that are reported to the requester.
+    pub(crate) reported: usize,
+    /// Duplicated datagrams.
+    pub(crate) duplicated: usize,
+    /// Responses with status busy.
     pub(crate) busy: usize,
-    /// The longest delay in microseconds; every datagram draws its own, so later ones overtake.
+    /// The maximum delay in microseconds. Delays are random, so datagrams are reordered.
     pub(crate) delay: usize,
 }
 
-/// Who a datagram goes to.
+/// The destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Requester,
     Responder,
 }
 
-/// The two engines, the wire and what happened.
+/// The two engines, the wire, and the recorded events.
 pub(crate) struct Pair {
     pub(crate) now: Instant,
     pub(crate) requester: Requester,
@@ -40,11 +40,11 @@ pub(crate) struct Pair {
     pub(crate) completions: Vec<Completion>,
     pub(crate) trace: String,
     pub(crate) datagrams: usize,
-    /// How many responses in segments failed.
+    /// The number of failed RMPP responses.
     pub(crate) failed_responses: usize,
     wire: Wire,
     rng: Rng,
-    flying: BTreeMap<(Instant, u64), (Side, Incoming)>,
+    in_flight: BTreeMap<(Instant, u64), (Side, Incoming)>,
     sent: u64,
     traced: bool,
 }
@@ -66,29 +66,32 @@ impl Pair {
             failed_responses: 0,
             wire,
             rng: Rng::stream(seed, 1),
-            flying: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             sent: 0,
             traced: false,
         }
     }
 
-    /// Writes down every datagram that arrives.
+    /// Records every delivered datagram in `trace`.
     pub(crate) fn traced(self) -> Self {
         Self { traced: true, ..self }
     }
 
-    /// Runs until nothing flies and no timer runs.
+    /// Runs until no datagram is in flight and no timer is running.
     pub(crate) fn run(&mut self) {
         loop {
             self.transmit();
             let next = [
-                self.flying.first_key_value().map(|(&(at, _), _)| at),
+                self.in_flight.first_key_value().map(|(&(at, _), _)| at),
                 self.requester.poll_timeout(),
                 self.responder.poll_timeout(),
             ];
             let Some(next) = next.into_iter().flatten().min() else { return };
-            assert!(next >= self.now, "time runs backwards");
-            assert!(next - Instant::ZERO < Duration::from_secs(100_000), "it never ends");
+            assert!(next >= self.now, "the next deadline is in the past");
+            assert!(
+                next - Instant::ZERO < Duration::from_secs(100_000),
+                "the simulation does not end"
+            );
             self.now = next;
             self.deliver();
             self.requester.handle_timeout(self.now);
@@ -109,15 +112,15 @@ impl Pair {
 
     fn send(&mut self, to: Side, datagram: Datagram) {
         self.datagrams += 1;
-        assert!(self.datagrams < 1_000_000, "a storm");
+        assert!(self.datagrams < 1_000_000, "1,000,000 datagrams were sent");
         if self.drawn(self.wire.lost) {
-            if to == Side::Responder && self.drawn(self.wire.told) {
+            if to == Side::Responder && self.drawn(self.wire.reported) {
                 self.fly(Side::Requester, Incoming::Lost(datagram));
             }
             return;
         }
         self.fly(to, Incoming::Received(datagram));
-        if self.drawn(self.wire.doubled) {
+        if self.drawn(self.wire.duplicated) {
             self.fly(to, Incoming::Received(datagram));
         }
     }
@@ -125,7 +128,7 @@ impl Pair {
     fn fly(&mut self, to: Side, incoming: Incoming) {
         let delay = 1 + self.rng.below(self.wire.delay + 1) as u64;
         let at = self.now + Duration::from_micros(delay);
-        self.flying.insert((at, self.sent), (to, incoming));
+        self.in_flight.insert((at, self.sent), (to, incoming));
         self.sent += 1;
     }
 
@@ -134,7 +137,8 @@ impl Pair {
     }
 
     fn deliver(&mut self) {
-        while let Some(first) = self.flying.first_entry().filter(|first| first.key().0 <= self.now)
+        while let Some(first) =
+            self.in_flight.first_entry().filter(|first| first.key().0 <= self.now)
         {
             let (to, incoming) = first.remove();
             if self.traced {
@@ -144,7 +148,7 @@ impl Pair {
                 };
                 let (mad, header) = (&datagram.mad, datagram.mad.rmpp());
                 writeln!(self.trace, "{} {to:?} {word} {mad} {header:?}", self.now)
-                    .expect("a string takes everything");
+                    .expect("writing to a `String` does not fail");
             }
             match to {
                 Side::Requester => self.requester.handle(self.now, &incoming),
@@ -153,7 +157,8 @@ impl Pair {
         }
     }
 
-    /// Answers requests: with as many bytes as the modifier says, in segments unless it was a Get.
+    /// Responds to requests. The attribute modifier is the length of the response in bytes.
+    /// Responses to Get are one MAD, others are sent by RMPP.
     fn serve(&mut self) {
         while let Some(event) = self.responder.poll_event() {
             let request = match event {
@@ -167,7 +172,7 @@ impl Pair {
             let mut header = *request.mad();
             let length = header.attribute_modifier() as usize;
             if request.is_reassembled() {
-                assert_eq!(request.data(), pattern(length / 2), "the request is whole");
+                assert_eq!(request.data(), pattern(length / 2), "the request is complete");
             }
             header.answer(MadStatus::OK);
             if !request.is_reassembled() && self.drawn(self.wire.busy) {
@@ -176,14 +181,14 @@ impl Pair {
             } else if header.method() == Method::GET_RESP {
                 self.responder.respond(request.datagram(), header, 256);
             } else {
-                // A doubled request whose response is under way is not answered twice.
+                // Fails for a duplicate request whose response is already being sent.
                 let _ = self.responder.respond_message(request.datagram(), header, pattern(length));
             }
         }
     }
 }
 
-/// Returns bytes that differ from segment to segment.
+/// Returns data that differs between segments.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|byte| (byte % 199 + byte / 200) as u8).collect()
 }

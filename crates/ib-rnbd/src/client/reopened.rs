@@ -59,12 +59,12 @@ pub(super) fn compare(
         return Ok((kept, OtherWrites::None));
     }
     // A restarted server without stored numbers may return the same number for other writers.
-    let lasts = before.writers & now.writers & OpenResponse::LASTS != 0;
+    let lasts = before.writers & now.writers & OpenResponse::WRITERS_PERSISTENT != 0;
     if before.server != now.server && !lasts {
         return Ok((kept, OtherWrites::Possible));
     }
     // The waiting commands were submitted without knowledge of these writes.
-    if (before.writers ^ now.writers) & !OpenResponse::LASTS != 0 {
+    if (before.writers ^ now.writers) & !OpenResponse::WRITERS_PERSISTENT != 0 {
         return other(OtherData::Writer);
     }
     Ok((kept, OtherWrites::None))

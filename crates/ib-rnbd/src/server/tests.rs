@@ -78,14 +78,14 @@ fn session_response_has_the_lower_version() {
     }
     // A client that announces the extension gets the server's number.
     let message_type = MessageType::SESSION;
-    let extension = SessionMessage::ASKS;
+    let extension = SessionMessage::EXTENSION_REQUEST;
     let hello = SessionMessage { message_type, version: VERSION, extension, number: 9 }.to_bytes();
     let Response::Immediate(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello)
     else {
         panic!("it is greeted");
     };
     let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
-    assert_eq!((found.extension, found.number), (SessionMessage::KNOWS, 1));
+    assert_eq!((found.extension, found.number), (SessionMessage::EXTENSION_RESPONSE, 1));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn open_response_describes_the_device() {
         cache: 8,
     };
     assert_eq!(found, expected);
-    assert_eq!(found.writers & OpenResponse::LASTS, 0, "nothing is kept");
+    assert_eq!(found.writers & OpenResponse::WRITERS_PERSISTENT, 0, "nothing is kept");
     let found = opened(&mut server, 1, b"//dev//disk1/", AccessMode::READ_ONLY).expect("it is");
     assert_eq!((found.device_id, found.logical_block_size, found.cache_policy.0), (1, 4096, 0));
     assert_eq!((found.max_discard_sectors, found.secure_discard), (0, 0));

@@ -2,7 +2,7 @@
 
 use ib_hca::{Data, Hca, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
 use ib_types::Instant;
-use ib_wire::rtrs::{Fenced, Immediate, Meaning, MessageType, RkeyResponse};
+use ib_wire::rtrs::{Fenced, Immediate, ImmediateKind, MessageType, RkeyResponse};
 
 use super::info::INFO_RECEIVE;
 use super::liveness::{PROBE_AFTER, Probe};
@@ -88,23 +88,23 @@ impl Client {
             }
             return Ok(());
         };
-        match Immediate(imm).meaning() {
-            Meaning::Response { error, chunk, .. } => {
+        match Immediate(imm).kind() {
+            ImmediateKind::Response { error, chunk, .. } => {
                 let key = RkeyResponse::parse(&message);
                 let key = (length == RkeyResponse::LENGTH).then_some(key);
                 let response = Response { chunk, errno: Errno(error), key };
                 self.handle_response(now, hca, cpu, id, &response)
             }
-            Meaning::Heartbeat { .. } => {
+            ImmediateKind::Heartbeat { .. } => {
                 let op = heartbeat(Immediate::HEARTBEAT_ACKNOWLEDGEMENT);
                 connection::send(hca, now, qp, op, Data::None).map_err(SetupError::from)?;
                 Ok(())
             }
-            Meaning::HeartbeatAcknowledgement { .. } => {
+            ImmediateKind::HeartbeatAcknowledgement { .. } => {
                 path.liveness.heartbeat_acknowledged(now);
                 Ok(())
             }
-            Meaning::Request { .. } | Meaning::Other { .. } => {
+            ImmediateKind::Request { .. } | ImmediateKind::Other { .. } => {
                 Err(Failure::Protocol("immediate data of an unknown type"))
             }
         }

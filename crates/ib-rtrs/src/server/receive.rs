@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use ib_hca::{Data, Hca, Wc, WcOpcode, WcStatus};
 use ib_types::Instant;
 use ib_wire::rtrs::{
-    Descriptor, Fence, Immediate, Meaning, MessageType, ReadFlags, ReadHeader, WriteHeader,
+    Descriptor, Fence, Immediate, ImmediateKind, MessageType, ReadFlags, ReadHeader, WriteHeader,
 };
 
 use super::accept::INFO_RECEIVE;
@@ -121,16 +121,16 @@ impl Server {
         let (WcOpcode::RecvRdmaWithImm, Some(imm)) = (wc.opcode, wc.imm_data) else {
             return Err(EndReason::Protocol("a message without immediate data"));
         };
-        match Immediate(imm).meaning() {
-            Meaning::Request { payload } => {
+        match Immediate(imm).kind() {
+            ImmediateKind::Request { payload } => {
                 self.handle_request(hca, cpu, id, work.connection, payload, wc.byte_len)?;
             }
-            Meaning::Heartbeat { .. } => {
+            ImmediateKind::Heartbeat { .. } => {
                 let op = heartbeat(Immediate::HEARTBEAT_ACKNOWLEDGEMENT);
                 connection::send(hca, now, qp, op, Data::None).map_err(|_| EndReason::Setup)?;
             }
-            Meaning::HeartbeatAcknowledgement { .. } => {}
-            Meaning::Response { .. } | Meaning::Other { .. } => {
+            ImmediateKind::HeartbeatAcknowledgement { .. } => {}
+            ImmediateKind::Response { .. } | ImmediateKind::Other { .. } => {
                 return Err(EndReason::Protocol("immediate data of an unknown type"));
             }
         }

@@ -2,7 +2,7 @@
 
 use ib_hca::{Data, Hca, PostError, RemoteAddress, SendOp, Sge};
 use ib_types::Instant;
-use ib_wire::rtrs::{Immediate, Meaning, MessageType, RkeyResponse};
+use ib_wire::rtrs::{Immediate, ImmediateKind, MessageType, RkeyResponse};
 
 use super::path::{Operation, State};
 use super::store::{StoreId, StoreRange};
@@ -150,7 +150,7 @@ impl Server {
             }
         }
         let error = errno.0.min(511);
-        let meaning = Meaning::Response { has_invalidated, error, chunk: id.chunk.into() };
+        let meaning = ImmediateKind::Response { has_invalidated, error, chunk: id.chunk.into() };
         let imm = Some(Immediate::new(meaning).0);
         if !config.always_invalidate {
             let to = RemoteAddress::default();

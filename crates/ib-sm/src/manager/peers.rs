@@ -157,7 +157,7 @@ impl SubnetManager {
         match info {
             Some(info) if info.state == SmState::MASTER => *failures = 0,
             // It waits as well, or has ceased to be a manager: this one is the better one.
-            Some(info) if info.state == SmState::NOT_ACTIVE || own.beats(&info) => {
+            Some(info) if info.state == SmState::NOT_ACTIVE || own.outranks(&info) => {
                 self.search(now);
             }
             // It is about to become the master, or does not live.

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn guid_reads_what_it_prints_and_what_tools_print() {
+fn guid_parses_its_own_and_other_tools_output() {
     let guid = Guid(0x0002_c903_00a1_b2c3);
     assert_eq!(guid.to_string().parse(), Ok(guid));
     assert_eq!("2c90300a1b2c3".parse(), Ok(guid));
@@ -9,7 +9,7 @@ fn guid_reads_what_it_prints_and_what_tools_print() {
 }
 
 #[test]
-fn guid_rejects_signs_blanks_and_excess() {
+fn guid_rejects_signs_spaces_and_too_many_digits() {
     for text in ["", "0x", "+1", "-1", " 1", "0x12345678901234567", "xyz", "0x1 "] {
         assert!(text.parse::<Guid>().is_err(), "{text:?} was accepted");
     }
@@ -23,7 +23,7 @@ fn wire_order_is_the_byte_swapped_guid() {
 }
 
 #[test]
-fn lid_and_lmc_keep_their_ranges() {
+fn lid_and_lmc_reject_numbers_out_of_range() {
     assert!(Lid::unicast(0).is_err());
     assert_eq!(Lid::unicast(0xbfff).map(Lid::get), Ok(0xbfff));
     assert_eq!(Lid::unicast(0xc000), Err(NotUnicastLid { value: 0xc000 }));

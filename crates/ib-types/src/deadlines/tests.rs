@@ -5,7 +5,7 @@ fn at(nanos: u64) -> Instant {
 }
 
 #[test]
-fn a_key_has_one_timer() {
+fn new_timer_of_a_key_replaces_the_old_one() {
     let mut deadlines = Deadlines::default();
     deadlines.set(1, "answer", at(10));
     deadlines.set(1, "linger", at(20));

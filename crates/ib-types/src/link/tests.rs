@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_width_and_speed_reads_what_it_prints() {
+fn displayed_width_and_speed_parse_to_the_same_value() {
     for width in LinkWidth::ALL {
         assert_eq!(width.to_string().parse(), Ok(width));
     }
@@ -14,7 +14,7 @@ fn every_width_and_speed_reads_what_it_prints() {
 }
 
 #[test]
-fn rates_are_the_published_ones() {
+fn rates_match_the_published_values() {
     assert_eq!(LinkSpeed::Sdr.megabits_per_second(LinkWidth::X4), 10_000);
     assert_eq!(LinkSpeed::Fdr.megabits_per_second(LinkWidth::X4), 56_250);
     assert_eq!(LinkSpeed::Edr.megabits_per_second(LinkWidth::X4), 103_125);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_sequence_is_that_of_the_reference() {
+fn sequence_matches_the_reference_implementation() {
     let mut rng = Rng::new(1_234_567);
     let expected = [
         6_457_827_717_110_365_317,
@@ -15,7 +15,7 @@ fn the_sequence_is_that_of_the_reference() {
 }
 
 #[test]
-fn bounded_numbers_cover_their_range_and_stay_in_it() {
+fn bounded_numbers_are_uniform_and_in_range() {
     let mut rng = Rng::new(7);
     let mut seen = [0; 6];
     for _ in 0..6_000 {
@@ -26,7 +26,7 @@ fn bounded_numbers_cover_their_range_and_stay_in_it() {
 }
 
 #[test]
-fn a_greater_draw_extends_a_smaller_one() {
+fn larger_draw_starts_with_the_smaller_one() {
     let draw = |count| {
         let mut items: Vec<u32> = (0..100).collect();
         Rng::new(3).draw(&mut items, count).to_vec()

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn moments_add_and_subtract_without_overflow() {
+fn addition_and_subtraction_saturate() {
     let start = Instant::from_nanos(5);
     assert_eq!(start + Duration::from_nanos(7), Instant::from_nanos(12));
     assert_eq!(start - Instant::from_nanos(9), Duration::ZERO);

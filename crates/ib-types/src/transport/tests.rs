@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn sequence_numbers_go_round() {
+fn psns_wrap_at_24_bits() {
     let last = Psn::MAX;
     let first = last.wrapping_add(1);
     assert_eq!(first, Psn::default());
@@ -15,7 +15,7 @@ fn sequence_numbers_go_round() {
 }
 
 #[test]
-fn numbers_of_more_than_24_bits_are_refused_or_cut() {
+fn new_rejects_and_truncated_cuts_numbers_above_24_bits() {
     assert_eq!(Qpn::new(0xff_ffff), Some(Qpn::MULTICAST));
     assert_eq!(Qpn::new(0x100_0000), None);
     assert_eq!(Qpn::truncated(0x0100_0011).get(), 17);
@@ -24,7 +24,7 @@ fn numbers_of_more_than_24_bits_are_refused_or_cut() {
 }
 
 #[test]
-fn partition_keys_match_as_the_members_may_talk() {
+fn p_keys_match_in_one_partition_with_a_full_member() {
     let limited = PKey::DEFAULT_LIMITED;
     assert!(PKey::DEFAULT.matches(PKey::DEFAULT));
     assert!(PKey::DEFAULT.matches(limited) && limited.matches(PKey::DEFAULT));
@@ -35,16 +35,16 @@ fn partition_keys_match_as_the_members_may_talk() {
 }
 
 #[test]
-fn a_controlled_queue_key_has_its_upper_bit_set() {
+fn controlled_q_key_has_its_upper_bit_set() {
     assert!(QKey::GSI.is_controlled());
     assert!(!QKey(0x0123_4567).is_controlled());
     assert_eq!(QKey::GSI.to_string(), "0x80010000");
 }
 
 #[test]
-fn an_mtu_has_a_code_and_bytes() {
+fn mtu_has_a_code_and_a_size() {
     for (code, bytes) in [(1, 256), (2, 512), (3, 1024), (4, 2048), (5, 4096)] {
-        let mtu = Mtu::from_code(code).expect("a code");
+        let mtu = Mtu::from_code(code).expect("codes 1 to 5 are valid");
         assert_eq!((mtu.code(), mtu.bytes()), (code, bytes));
         assert_eq!((Mtu::within(bytes), Mtu::within(bytes + 255)), (Some(mtu), Some(mtu)));
     }

@@ -6,27 +6,30 @@ use super::*;
 use crate::mad::sa::{LifeTimeCode, RateCode};
 use crate::mad::sm::MtuCode;
 
-/// Returns bytes of hexadecimal digits with spaces between them, of which `*n` repeats the last byte.
+/// Parses hexadecimal bytes separated by spaces; `*N` stands for N copies of the byte before it.
 fn bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in text.split_whitespace() {
         match word.strip_prefix('*') {
             Some(times) => {
-                let last = *bytes.last().expect("a byte");
-                bytes.resize(bytes.len() + times.parse::<usize>().expect("a number") - 1, last);
+                let last = *bytes.last().expect("a byte comes before `*N`");
+                let times: usize = times.parse().expect("`*` is followed by a number");
+                bytes.resize(bytes.len() + times - 1, last);
             }
-            None => bytes.push(u8::from_str_radix(word, 16).expect("a byte")),
+            None => {
+                bytes.push(u8::from_str_radix(word, 16).expect("the word is a hexadecimal byte"));
+            }
         }
     }
     bytes
 }
 
 #[test]
-fn a_request_by_name_and_address_is_what_clients_of_today_send() {
+fn request_matches_the_bytes_of_current_clients() {
     let transaction = [1, 2, 3, 4, 5, 6, 7, 8];
     let source = Entry::ipv4(EntryFlags::SOURCE, Ipv4Addr::new(10, 0, 0, 1));
     let to = EntryFlags::DESTINATION.with(EntryFlags::NODELAY);
-    let destination = Entry::name(to, "node1").expect("it fits");
+    let destination = Entry::name(to, "node1").expect("the name is short enough");
     let request = Resolve::request(transaction, vec![source, destination]);
     let golden = "01 01 00 00 00 00 a0 00 01 02 03 04 05 06 07 08 \
                   01 00 00 00 02 00 00 00 0a 00 00 01 00 *60 \
@@ -35,15 +38,15 @@ fn a_request_by_name_and_address_is_what_clients_of_today_send() {
     request.put(ByteOrder::Little, &mut found);
     assert_eq!(found, bytes(golden));
 
-    let header = ClientHeader::parse(found.first_chunk().expect("a header"));
+    let header = ClientHeader::parse(found.first_chunk().expect("the message has a header"));
     assert_eq!(header.length(), Ok((160, ByteOrder::Little)));
-    let parsed = Resolve::parse(header, &found[HEADER..], ByteOrder::Little);
+    let parsed = Resolve::parse(header, &found[HEADER_LENGTH..], ByteOrder::Little);
     assert_eq!(parsed.entries, request.entries);
     assert_eq!(parsed.entries[1].name_bytes(), b"node1");
 }
 
 #[test]
-fn the_other_byte_order_is_told_by_the_length() {
+fn big_endian_requests_are_recognized_by_their_length() {
     let address = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 9);
     let request = Resolve::request([0; 8], vec![Entry::ipv6(EntryFlags::DESTINATION, address)]);
     let golden = "01 01 00 00 00 00 00 58 00 *8 \
@@ -51,15 +54,15 @@ fn the_other_byte_order_is_told_by_the_length() {
     let mut found = Vec::new();
     request.put(ByteOrder::Big, &mut found);
     assert_eq!(found, bytes(golden));
-    let header = ClientHeader::parse(found.first_chunk().expect("a header"));
+    let header = ClientHeader::parse(found.first_chunk().expect("the message has a header"));
     assert_eq!(header.length(), Ok((88, ByteOrder::Big)));
-    let parsed = Resolve::parse(header, &found[HEADER..], ByteOrder::Big);
+    let parsed = Resolve::parse(header, &found[HEADER_LENGTH..], ByteOrder::Big);
     assert_eq!(parsed.entries, request.entries);
 }
 
 #[test]
-fn no_length_of_a_request_means_something_in_both_orders() {
-    for length in (HEADER..=MOST).step_by(Entry::LENGTH) {
+fn request_lengths_are_valid_in_one_byte_order_only() {
+    for length in (HEADER_LENGTH..=MAX_LENGTH).step_by(Entry::LENGTH) {
         for order in [ByteOrder::Little, ByteOrder::Big] {
             for opcode in [ClientOpcode::RESOLVE, ClientOpcode::PERF_QUERY] {
                 let mut header = ClientHeader::new(opcode, [0; 8]);
@@ -68,7 +71,7 @@ fn no_length_of_a_request_means_something_in_both_orders() {
             }
         }
     }
-    // 513 or 258: the order that is usual.
+    // 513 or 258, neither a whole number of addresses: the usual order of the opcode decides.
     let length = [0x01, 0x02];
     let found = |opcode| ClientHeader { opcode, length, ..ClientHeader::zeroed() }.length();
     assert_eq!(found(ClientOpcode::EP_QUERY), Ok((258, ByteOrder::Big)));
@@ -82,7 +85,7 @@ fn no_length_of_a_request_means_something_in_both_orders() {
 }
 
 #[test]
-fn an_answer_holds_a_path_record() {
+fn response_contains_a_path_record() {
     let path = PathRecord {
         dgid: Gid(0xfe80 << 112 | 2),
         sgid: Gid(0xfe80 << 112 | 1),
@@ -108,20 +111,20 @@ fn an_answer_holds_a_path_record() {
 }
 
 #[test]
-fn names_that_do_not_fit_are_none() {
+fn invalid_names_are_rejected() {
     let flags = EntryFlags::DESTINATION;
     assert_eq!(Entry::name(flags, ""), None);
     assert_eq!(Entry::name(flags, "a\0b"), None);
     assert_eq!(Entry::name(flags, &"x".repeat(64)), None);
-    let longest = Entry::name(flags, &"x".repeat(63)).expect("it fits");
+    let longest = Entry::name(flags, &"x".repeat(63)).expect("the name is short enough");
     assert_eq!(longest.name_bytes().len(), 63);
-    // Others may leave no room for a zero.
+    // Entries of other programs may have no terminating zero.
     let full = Entry { info: [b'x'; 64], ..longest };
     assert_eq!(full.name_bytes().len(), 64);
 }
 
 #[test]
-fn counters_have_their_order() {
+fn counters_are_returned_in_wire_order() {
     let counters = PerfCounters {
         errors: 1,
         resolves: 2,
@@ -135,7 +138,7 @@ fn counters_have_their_order() {
 }
 
 #[test]
-fn an_endpoint_is_told_in_network_order() {
+fn endpoint_info_is_in_network_byte_order() {
     let mut provider = [0; 64];
     provider[..6].copy_from_slice(b"ibacmp");
     let info = EndpointInfo {

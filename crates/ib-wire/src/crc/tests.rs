@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The sample packet of IBTA volume 1, chapter 7.8: an RDMA WRITE of 14 bytes without a GRH.
+/// The sample packet of IBTA volume 1, chapter 7.8: an RDMA WRITE of 14 bytes, without a GRH.
 const SAMPLE: [u8; 52] = [
     0x70, 0x12, 0x37, 0x5c, 0x00, 0x0e, 0x17, 0xd2, 0x0a, 0x20, 0x24, 0x87, 0x00, 0x87, 0xb1, 0xb3,
     0x00, 0x0d, 0xec, 0x2a, 0x01, 0x71, 0x0a, 0x1c, 0x01, 0x5d, 0x40, 0x02, 0x38, 0xf2, 0x7a, 0x05,
@@ -11,32 +11,32 @@ const SAMPLE: [u8; 52] = [
 ];
 
 #[test]
-fn the_sample_packet_has_its_icrc() {
+fn icrc_matches_the_ibta_sample_packet() {
     assert_eq!(icrc_native(&SAMPLE), 0x9625_b75a);
     let mut changed = SAMPLE;
     changed[0] = 0x20;
     changed[12] = 0xc0;
-    assert_eq!(icrc_native(&changed), 0x9625_b75a, "neither VL nor FECN and BECN count");
+    assert_eq!(icrc_native(&changed), 0x9625_b75a, "VL, FECN and BECN are not covered");
 }
 
 #[test]
-fn the_stand_in_of_the_lrh_is_eight_bytes_of_ones() {
-    let mut spelt = Icrc::new();
-    spelt.update(&[0xff; 8]);
-    spelt.update(b"payload");
-    let mut short = Icrc::after_lrh_of_ones();
-    short.update(b"payload");
-    assert_eq!(spelt.finish(), short.finish());
+fn after_lrh_of_ones_equals_eight_bytes_of_ones() {
+    let mut explicit = Icrc::new();
+    explicit.update(&[0xff; 8]);
+    explicit.update(b"payload");
+    let mut precomputed = Icrc::after_lrh_of_ones();
+    precomputed.update(b"payload");
+    assert_eq!(explicit.finish(), precomputed.finish());
 }
 
 #[test]
-fn the_sample_packet_has_a_vcrc() {
+fn vcrc_of_the_sample_packet_matches_bitwise_computation() {
     let sample = [SAMPLE.as_slice(), &[0x96, 0x25, 0xb7, 0x5a]].concat();
     assert_eq!(vcrc(&sample), bit_by_bit(&sample));
     assert_eq!(vcrc(&sample), 0x45fa);
 }
 
-/// The VCRC as the shift register of IBTA volume 1, chapter 7.8.2 makes it.
+/// Computes the VCRC bit by bit, as the shift register of IBTA volume 1, chapter 7.8.2.
 fn bit_by_bit(bytes: &[u8]) -> u16 {
     let mut register = u16::MAX;
     for &byte in bytes {
@@ -50,7 +50,7 @@ fn bit_by_bit(bytes: &[u8]) -> u16 {
 
 proptest! {
     #[test]
-    fn the_tables_do_what_the_shift_register_does(
+    fn vcrc_tables_match_the_shift_register(
         bytes in prop::collection::vec(any::<u8>(), 0..100),
     ) {
         prop_assert_eq!(vcrc(&bytes), bit_by_bit(&bytes));

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::*;
 
 crate::layout! {
-    /// Fields of all kinds at odd places.
-    struct Odd: 16 {
+    /// Fields of several types, some of them not at byte boundaries.
+    struct Sample: 16 {
         flag: bool = bits(0, 0, 1),
         three: u8 = bits(0, 5, 3),
         twelve: u16 = bits(1, 4, 12),
@@ -15,11 +15,11 @@ crate::layout! {
 }
 
 #[test]
-fn fields_stand_where_the_layout_says() {
+fn parse_and_emit_use_the_positions_of_the_layout() {
     let bytes =
         [0x85, 0xfa, 0xbc, 1, 2, 3, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0xaa, 0xbb];
-    let odd = Odd::parse(&bytes);
-    let expected = Odd {
+    let sample = Sample::parse(&bytes);
+    let expected = Sample {
         flag: true,
         three: 5,
         twelve: 0xabc,
@@ -27,18 +27,18 @@ fn fields_stand_where_the_layout_says() {
         guid: Guid(0x1122_3344_5566_7788),
         tail: [0xaa, 0xbb],
     };
-    assert_eq!(odd, expected);
-    assert_eq!(Odd::FIELDS[1].name, "three");
-    // Bits that no field has stay as they were.
-    let mut kept = [0xff; 16];
-    odd.emit(&mut kept);
-    assert_eq!(kept[..3], [0xfd, 0xfa, 0xbc]);
-    assert_eq!(Odd::zeroed().to_bytes(), [0; Odd::LENGTH]);
+    assert_eq!(sample, expected);
+    assert_eq!(Sample::FIELDS[1].name, "three");
+    // Bits outside of fields are not changed.
+    let mut buffer = [0xff; 16];
+    sample.emit(&mut buffer);
+    assert_eq!(buffer[..3], [0xfd, 0xfa, 0xbc]);
+    assert_eq!(Sample::zeroed().to_bytes(), [0; Sample::LENGTH]);
 }
 
 proptest! {
     #[test]
-    fn what_is_set_is_got_and_nothing_else_changes(
+    fn set_stores_the_value_and_changes_no_other_bits(
         before in prop::collection::vec(any::<u8>(), 24),
         byte in 0usize..12,
         bit in 0usize..8,

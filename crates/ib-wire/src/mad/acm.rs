@@ -1,7 +1,7 @@
-//! The multicast address resolution of IB ACM: 256 bytes over a UD queue pair.
+//! Messages between ACM services: address resolution by multicast, 256 bytes over a UD QP.
 //!
-//! It borrows the header of a datagram, but puts types and lengths of addresses where attribute and
-//! modifier stand elsewhere:
+//! The first 16 bytes are those of the common MAD header. Address types and lengths replace
+//! attribute ID and modifier:
 //!
 //! ```text
 //!   0 BaseVersion, class 0x2c, ClassVersion 1, method
@@ -9,7 +9,7 @@
 //!  16 destination type, length     18 source type, length
 //!  20 GID count, responder resources, initiator depth, reserved
 //!  24 destination (64)             88 source (64)
-//! 152 GIDs of groups (6 × 16), the least wanted first
+//! 152 GIDs of multicast groups (6 × 16), least preferred first
 //! ```
 
 use ib_types::{Gid, PKey};
@@ -20,9 +20,9 @@ use crate::mad::codes::codes;
 use crate::mad::{MadStatus, Method, MgmtClass, TransactionId};
 
 codes! {
-    /// What an address is.
+    /// The type of an address.
     AddressType(u8) {
-        /// None.
+        /// No address.
         NONE = 0 "none",
         /// A name.
         NAME = 1 "name",
@@ -38,59 +38,60 @@ codes! {
 }
 
 crate::layout! {
-    /// A question or an answer.
+    /// A request or a response.
     pub struct AcmMessage: 256 {
-        /// The version of the header: 1.
+        /// The base version: 1.
         pub base_version: u8 = bits(0, 0, 8),
-        /// The class.
+        /// The class: [`MgmtClass::ACM`].
         pub class: MgmtClass = bits(1, 0, 8),
-        /// The version of the class: 1.
+        /// The class version: 1.
         pub class_version: u8 = bits(2, 0, 8),
-        /// Get asks, GetResp answers.
+        /// Get in a request, GetResp in a response.
         pub method: Method = bits(3, 0, 8),
         /// Zero.
         pub status: MadStatus = bits(4, 0, 16),
-        /// What is asked: [`AcmMessage::RESOLVE`].
+        /// The operation: [`AcmMessage::RESOLVE`].
         pub control: u16 = bits(6, 0, 16),
-        /// Ties the answer to the question.
+        /// The transaction ID. The response repeats it.
         pub transaction_id: TransactionId = bits(8, 0, 64),
-        /// What the destination's address is.
+        /// The type of the destination address.
         pub destination_type: AddressType = bits(16, 0, 8),
-        /// The length of the destination's field: 64.
+        /// The length of the destination field: 64.
         pub destination_length: u8 = bits(17, 0, 8),
-        /// What the source's address is.
+        /// The type of the source address.
         pub source_type: AddressType = bits(18, 0, 8),
-        /// The length of the source's field: 64.
+        /// The length of the source field: 64.
         pub source_length: u8 = bits(19, 0, 8),
-        /// The number of GIDs.
+        /// The number of multicast GIDs.
         pub gid_count: u8 = bits(20, 0, 8),
-        /// Reads that the responder can serve at once; zero.
+        /// Responder resources; zero.
         pub responder_resources: u8 = bits(21, 0, 8),
-        /// Reads that the initiator can have at once; zero.
+        /// Initiator depth; zero.
         pub initiator_depth: u8 = bits(22, 0, 8),
-        /// The address that is looked for, padded with zeros.
+        /// The address to resolve, padded with zeros.
         pub destination: [u8; 64] = bits(24, 0, 512),
-        /// The address of who asks, padded with zeros.
+        /// The address of the requester, padded with zeros.
         pub source: [u8; 64] = bits(88, 0, 512),
-        /// The groups of who asks, or the one that the answer picks; the least wanted first.
+        /// Request: the multicast groups of the requester, least preferred first. Response: the
+        /// selected group.
         pub gids: [Gid; 6] = bits(152, 0, 768),
     }
 }
 
 impl AcmMessage {
-    /// The control word of a question for an address and of its answer.
+    /// The operation of address resolution.
     pub const RESOLVE: u16 = 1;
 
-    /// Returns the GIDs that the message counts, six at most.
+    /// Returns the valid multicast GIDs, at most six.
     #[must_use]
     pub fn groups(&self) -> &[Gid] {
         &self.gids[..usize::from(self.gid_count).min(6)]
     }
 }
 
-/// Returns the GID of the group for a partition, a type of service, a rate and an MTU.
+/// Returns the GID of the ACM multicast group of a partition, a type of service, a rate and an MTU.
 ///
-/// The partition's key is made that of a full member.
+/// The full-membership bit of the P_Key is set.
 #[must_use]
 pub const fn group_gid(p_key: PKey, type_of_service: u8, rate: RateCode, mtu: MtuCode) -> Gid {
     let [high, low] = (p_key.0 | 0x8000).to_be_bytes();

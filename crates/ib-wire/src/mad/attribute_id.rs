@@ -1,12 +1,10 @@
-//! The numbers of attributes, which mean different things in different classes.
+//! Attribute IDs and their names by class.
 
 use std::fmt;
 
 use crate::mad::MgmtClass;
 
-/// The number of an attribute; its meaning depends on the class.
-///
-/// The constants carry the class in their name where a number has several meanings.
+/// An attribute ID. Its meaning depends on the class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttributeId(pub u16);
 
@@ -32,7 +30,7 @@ macro_rules! attributes {
 }
 
 attributes! {
-    /// All classes but subnet management.
+    /// All classes except for subnet management.
     COMMON {
         CLASS_PORT_INFO = 0x0001 "ClassPortInfo",
         NOTICE = 0x0002 "Notice",
@@ -126,7 +124,7 @@ attributes! {
 }
 
 impl AttributeId {
-    /// Returns the attribute's name within a class.
+    /// Returns the name of the attribute in a class; `None` if it is unknown.
     #[must_use]
     pub fn name(self, class: MgmtClass) -> Option<&'static str> {
         let of = |table: &'static [(u16, &str)]| {
@@ -135,7 +133,7 @@ impl AttributeId {
         of(names(class)).or_else(|| of(COMMON))
     }
 
-    /// Returns the attribute that a class calls so, without regard to case.
+    /// Returns the attribute with a name in a class, ignoring case.
     #[must_use]
     pub fn by_name(name: &str, class: MgmtClass) -> Option<Self> {
         let mut all = names(class).iter().chain(COMMON);
@@ -143,7 +141,7 @@ impl AttributeId {
     }
 }
 
-/// Returns the attributes of a class beside those of all classes.
+/// Returns the attributes of a class, without the common ones.
 const fn names(class: MgmtClass) -> &'static [(u16, &'static str)] {
     match class {
         MgmtClass::SUBN_LID_ROUTED | MgmtClass::SUBN_DIRECTED_ROUTE => SUBNET_MANAGEMENT,
@@ -156,7 +154,7 @@ const fn names(class: MgmtClass) -> &'static [(u16, &'static str)] {
 }
 
 impl fmt::Display for AttributeId {
-    /// Writes the number; [`AttributeId::name`] knows what a class calls it.
+    /// Writes the number in hexadecimal; for the name, see [`AttributeId::name`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:04x}", self.0)
     }

@@ -1,8 +1,9 @@
-//! Codes and masks of management datagrams: numbers with names, where unknown ones survive.
+//! The macros `codes!` and `masks!`: newtypes of numbers with named values or bits. Unknown values
+//! are preserved.
 
-/// Defines a newtype of a number whose known values have names.
+/// Defines a newtype of a number with named values.
 ///
-/// `Display` writes the name, or the number in hexadecimal when nobody has named it.
+/// `Display` writes the name, or the number in hexadecimal if the value is unknown.
 macro_rules! codes {
     (
         $(#[$attribute:meta])*
@@ -20,7 +21,7 @@ macro_rules! codes {
                 pub const $constant: Self = Self($value);
             )+
 
-            /// Returns the name of a known code.
+            /// Returns the name; `None` for an unknown value.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -43,8 +44,10 @@ macro_rules! codes {
     };
 }
 
-/// Defines a newtype of a number whose bits have names; `Display` writes them in the order of the
-/// bits with `|` between them, and what has no name in hexadecimal.
+/// Defines a newtype of a bit mask with named bits.
+///
+/// `Display` writes the names of the set bits, lowest bit first, separated by `|`, then the unnamed
+/// bits in hexadecimal.
 macro_rules! masks {
     (
         $(#[$attribute:meta])*
@@ -62,10 +65,10 @@ macro_rules! masks {
                 pub const $constant: Self = Self(1 << $bit);
             )+
 
-            /// The known bits and their names, lowest bit first.
+            /// The named bits and their names, lowest bit first.
             pub const NAMES: &'static [(Self, &'static str)] = &[ $( (Self::$constant, $text) ),+ ];
 
-            /// Returns true when all bits of `other` are set.
+            /// Returns true if all bits of `other` are set.
             #[must_use]
             pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0

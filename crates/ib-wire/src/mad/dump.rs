@@ -1,8 +1,8 @@
-//! The lines that infiniband-diags prints of an attribute: a name, dots to column 33, a value.
+//! Output lines in the format of infiniband-diags (libibmad's `mad_dump_*`).
 
 use std::fmt;
 
-/// Writes one line.
+/// Writes a line: the name, dots up to column 33, and the value.
 pub(crate) fn line(
     f: &mut fmt::Formatter<'_>,
     name: &str,
@@ -11,7 +11,7 @@ pub(crate) fn line(
     writeln!(f, "{name}:{:.>dots$}{value}", "", dots = 32usize.saturating_sub(name.len()))
 }
 
-/// A number in hexadecimal with a fixed number of digits.
+/// Displays a number in hexadecimal with a minimum number of digits.
 pub(crate) struct Hex(pub(crate) u64, pub(crate) usize);
 
 impl fmt::Display for Hex {
@@ -20,11 +20,11 @@ impl fmt::Display for Hex {
     }
 }
 
-/// The names of set bits with " or " between them and `undefined (VALUE)` for bits that have none.
+/// Displays the names of set bits, separated by " or ", and `undefined (VALUE)` for unnamed bits.
 pub(crate) struct OneOf<'a> {
     pub(crate) value: u8,
     pub(crate) names: &'a [&'a str],
-    /// What stands for zero.
+    /// The text for the value zero.
     pub(crate) zero: &'a str,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for OneOf<'_> {
     }
 }
 
-/// Writes a mask and, indented below it, the names of its bits.
+/// Writes a line with a mask, and an indented line with the name of each set bit.
 pub(crate) fn mask_line<'a>(
     f: &mut fmt::Formatter<'_>,
     name: &str,

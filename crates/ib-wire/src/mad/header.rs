@@ -1,4 +1,4 @@
-//! The common header of all management datagrams and its codes; IBTA volume 1, chapter 13.4.3.
+//! The common header of all MADs, and its codes; IBTA volume 1, chapter 13.4.3.
 //!
 //! ```text
 //!  0 BaseVersion  1 MgmtClass  2 ClassVersion  3 R | Method
@@ -14,25 +14,25 @@ use super::codes::codes;
 use crate::mad::AttributeId;
 
 crate::layout! {
-    /// The common header.
+    /// The common header of MADs.
     pub struct MadHeader: 24 {
-        /// The version of the common header: 1.
+        /// The base version: 1.
         pub base_version: u8 = bits(0, 0, 8),
         /// The management class.
         pub class: MgmtClass = bits(1, 0, 8),
-        /// The version of the class.
+        /// The class version.
         pub class_version: u8 = bits(2, 0, 8),
-        /// The method, the response bit included.
+        /// The method, including the response bit.
         pub method: Method = bits(3, 0, 8),
-        /// The status; bit 15 is the direction of a directed-route SMP.
+        /// The status. In a directed-route SMP, bit 15 is the direction.
         pub status: MadStatus = bits(4, 0, 16),
-        /// What the class makes of bytes 6 and 7: hop pointer and hop count of a directed-route SMP.
+        /// Class-specific field; in a directed-route SMP, hop pointer and hop count.
         pub class_specific: u16 = bits(6, 0, 16),
-        /// The transaction that the datagram belongs to.
+        /// The transaction ID.
         pub transaction_id: TransactionId = bits(8, 0, 64),
-        /// The attribute.
+        /// The attribute ID.
         pub attribute_id: AttributeId = bits(16, 0, 16),
-        /// Which part or instance of the attribute.
+        /// The attribute modifier: selects an instance of the attribute, or a part of it.
         pub attribute_modifier: u32 = bits(20, 0, 32),
     }
 }
@@ -44,7 +44,7 @@ codes! {
         SUBN_LID_ROUTED = 0x01 "SubnMgtLID",
         /// Subnet management, directed route.
         SUBN_DIRECTED_ROUTE = 0x81 "SubnMgtDR",
-        /// Subnet administration.
+        /// Subnet administration (SA).
         SUBN_ADM = 0x03 "SubnAdm",
         /// Performance management.
         PERFORMANCE = 0x04 "Perf",
@@ -64,19 +64,19 @@ codes! {
         BIS = 0x12 "BIS",
         /// Congestion control.
         CONGESTION_CONTROL = 0x21 "CongMgt",
-        /// The multicast address resolution of IB ACM.
+        /// ACM address resolution by multicast.
         ACM = 0x2c "ACM",
         /// The source-route agent of ibtracer.
         TRACER = 0x30 "ibtracer",
-        /// The ping of OpenIB.
+        /// `ibping` of infiniband-diags.
         PING = 0x32 "ibping",
-        /// The system status of OpenIB.
+        /// `ibsysstat` of infiniband-diags.
         SYSTEM_STATUS = 0x33 "ibsysstat",
     }
 }
 
 impl MgmtClass {
-    /// Returns true for the two classes of SMPs, which travel on QP0 and VL15.
+    /// Returns true for the two classes of SMPs, which are sent on QP0 and VL15.
     #[inline]
     #[must_use]
     pub const fn is_smp(self) -> bool {
@@ -89,13 +89,13 @@ impl MgmtClass {
         matches!(self.0, 0x30..=0x4f)
     }
 
-    /// Returns true when the class may use RMPP.
+    /// Returns true if the class may use RMPP.
     #[must_use]
     pub const fn may_use_rmpp(self) -> bool {
         matches!(self.0, 0x03 | 0x06 | 0x10 | 0x12 | 0x30..=0x4f)
     }
 
-    /// Returns the byte of the datagram where the attribute's data starts.
+    /// Returns the byte offset of the attribute data in a MAD of the class.
     #[inline]
     #[must_use]
     pub const fn data_offset(self) -> usize {
@@ -107,16 +107,16 @@ impl MgmtClass {
         }
     }
 
-    /// Returns the byte of the datagram after the attribute's data.
+    /// Returns the byte offset of the end of the attribute data.
     ///
-    /// An SMP has 64 bytes of data; those of other classes reach to the end.
+    /// It is 128 for SMPs, which have 64 bytes of data, and 256 for other classes.
     #[inline]
     #[must_use]
     pub const fn data_end(self) -> usize {
         if self.is_smp() { 128 } else { 256 }
     }
 
-    /// Returns the class version that this crate speaks.
+    /// Returns the class version that this crate implements.
     #[must_use]
     pub const fn version(self) -> u8 {
         match self.0 {
@@ -127,55 +127,55 @@ impl MgmtClass {
 }
 
 codes! {
-    /// What a datagram asks for; IBTA volume 1, chapter 13.4.5. Bit 7 marks a response.
+    /// A method; IBTA volume 1, chapter 13.4.5. Bit 7 is the response bit.
     Method(u8) {
-        /// Read an attribute.
+        /// Reads an attribute.
         GET = 0x01 "Get",
-        /// Write an attribute.
+        /// Writes an attribute.
         SET = 0x02 "Set",
-        /// The answer of Get and of Set.
+        /// Response to Get and Set.
         GET_RESP = 0x81 "GetResp",
-        /// A datagram without an answer.
+        /// A MAD without a response.
         SEND = 0x03 "Send",
-        /// A notice to a manager.
+        /// A notice to the SM or another class manager.
         TRAP = 0x05 "Trap",
         /// A notice forwarded to a subscriber.
         REPORT = 0x06 "Report",
-        /// The answer of Report.
+        /// Response to Report.
         REPORT_RESP = 0x86 "ReportResp",
-        /// The acknowledgement of a Trap; it has no response bit.
+        /// Acknowledgement of a Trap, without the response bit.
         TRAP_REPRESS = 0x07 "TrapRepress",
-        /// Read all records that match.
+        /// Reads all matching records.
         GET_TABLE = 0x12 "GetTable",
-        /// The answer of GetTable.
+        /// Response to GetTable.
         GET_TABLE_RESP = 0x92 "GetTableResp",
-        /// Read the trace of a path.
+        /// Reads the trace of a path.
         GET_TRACE_TABLE = 0x13 "GetTraceTable",
-        /// The answer of GetTraceTable.
+        /// Response to GetTraceTable.
         GET_TRACE_TABLE_RESP = 0x93 "GetTraceTableResp",
-        /// Read with a request of several segments.
+        /// Reads records with a request of several segments.
         GET_MULTI = 0x14 "GetMulti",
-        /// The answer of GetMulti.
+        /// Response to GetMulti.
         GET_MULTI_RESP = 0x94 "GetMultiResp",
-        /// Delete a record.
+        /// Deletes a record.
         DELETE = 0x15 "Delete",
-        /// The answer of Delete.
+        /// Response to Delete.
         DELETE_RESP = 0x95 "DeleteResp",
     }
 }
 
 impl Method {
-    /// The bit of a response.
+    /// The response bit.
     pub const RESPONSE_BIT: u8 = 0x80;
 
-    /// Returns true when the response bit is set or the method is `TrapRepress`.
+    /// Returns true if the response bit is set or the method is `TrapRepress`.
     #[inline]
     #[must_use]
     pub const fn is_response(self) -> bool {
         self.0 & Self::RESPONSE_BIT != 0 || self.0 == Self::TRAP_REPRESS.0
     }
 
-    /// Returns the method that answers this one; `None` for one that has no answer.
+    /// Returns the method of the response; `None` if the method has none.
     #[must_use]
     pub const fn response(self) -> Option<Self> {
         match self {
@@ -188,21 +188,22 @@ impl Method {
     }
 }
 
-/// The status of a datagram; IBTA volume 1, chapter 13.4.7.
+/// The status of a MAD; IBTA volume 1, chapter 13.4.7.
 ///
-/// Bit 0 busy, bit 1 redirection required, bits 2 to 4 a code of invalid fields, bits 8 to 15 what the
-/// class makes of them. The direction bit of a directed-route SMP is not part of it.
+/// Bit 0: busy. Bit 1: redirection required. Bits 2 to 4: code of an invalid field. Bits 8 to 15:
+/// class specific. The direction bit of a directed-route SMP is not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MadStatus(pub u16);
 
 crate::field!(MadStatus(u16));
 
 impl MadStatus {
-    /// All is well.
+    /// Success.
     pub const OK: Self = Self(0);
-    /// The agent is busy; the request was dropped.
+    /// The agent is busy and has dropped the request.
     pub const BUSY: Self = Self(0x0001);
-    /// Another port serves the class; `ClassPortInfo` names it.
+    /// Redirection required: another port serves the class; see
+    /// [`ClassPortInfo`](super::ClassPortInfo).
     pub const REDIRECT: Self = Self(0x0002);
     /// The base or class version is not supported.
     pub const BAD_VERSION: Self = Self(0x0004);
@@ -210,47 +211,48 @@ impl MadStatus {
     pub const BAD_METHOD: Self = Self(0x0008);
     /// The method is not supported for the attribute.
     pub const BAD_METHOD_ATTRIBUTE: Self = Self(0x000c);
-    /// A field of the attribute or its modifier has an illegal value.
+    /// A field of the attribute, or the attribute modifier, is invalid.
     pub const BAD_FIELD: Self = Self(0x001c);
-    /// Subnet administration: out of resources.
+    /// SA: out of resources.
     pub const SA_NO_RESOURCES: Self = Self(0x0100);
-    /// Subnet administration: the request is invalid.
+    /// SA: the request is invalid.
     pub const SA_REQUEST_INVALID: Self = Self(0x0200);
-    /// Subnet administration: no record matches.
+    /// SA: no record matches.
     pub const SA_NO_RECORDS: Self = Self(0x0300);
-    /// Subnet administration: more than one record matches a Get.
+    /// SA: more than one record matches a Get.
     pub const SA_TOO_MANY_RECORDS: Self = Self(0x0400);
-    /// Subnet administration: a GID is invalid.
+    /// SA: a GID is invalid.
     pub const SA_INVALID_GID: Self = Self(0x0500);
-    /// Subnet administration: components that the request needs are missing.
+    /// SA: required components are missing.
     pub const SA_INSUFFICIENT_COMPONENTS: Self = Self(0x0600);
-    /// Subnet administration: the request is denied.
+    /// SA: the request is denied.
     pub const SA_REQUEST_DENIED: Self = Self(0x0700);
-    /// Subnet administration: a priority is suggested.
+    /// SA: a priority is suggested.
     pub const SA_PRIORITY_SUGGESTED: Self = Self(0x0800);
 
-    /// Returns true for zero.
+    /// Returns true if the status is zero: success.
     #[must_use]
     pub const fn is_ok(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns true when the agent may answer later: [`MadStatus::BUSY`] is set.
+    /// Returns true if the agent is busy, so that a retry may succeed.
     ///
-    /// Nobody who is busy names another port: where [`MadStatus::REDIRECT`] is set as well, an agent has put the bare
-    /// code of a bad field, 7, where the whole status is, and means what it says.
+    /// Some agents return the invalid-field code 7 as the whole status, which sets the bits
+    /// [`MadStatus::BUSY`] and [`MadStatus::REDIRECT`]. Both bits together do not occur otherwise,
+    /// so this status does not count as busy.
     #[must_use]
     pub const fn is_busy(self) -> bool {
         self.0 & Self::BUSY.0 != 0 && self.0 & Self::REDIRECT.0 == 0
     }
 
-    /// Returns the code of invalid fields, 0 to 7.
+    /// Returns the code of an invalid field, 0 to 7.
     #[must_use]
     pub const fn field_code(self) -> u8 {
         (self.0 >> 2 & 7) as u8
     }
 
-    /// Returns the part of the class.
+    /// Returns the class-specific part, bits 8 to 15.
     #[must_use]
     pub const fn class_specific(self) -> u8 {
         (self.0 >> 8) as u8
@@ -258,7 +260,7 @@ impl MadStatus {
 }
 
 impl fmt::Display for MadStatus {
-    /// Writes `ok` or the number and what its common part says.
+    /// Writes `ok`, or the number and its decoded bits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_ok() {
             return f.write_str("ok");
@@ -285,9 +287,9 @@ impl fmt::Display for MadStatus {
     }
 }
 
-/// The number that ties a response to its request.
+/// A transaction ID, which assigns a response to its request.
 ///
-/// Linux lets the upper 32 bits tell its agents apart.
+/// Linux uses the upper 32 bits to distinguish its MAD agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransactionId(pub u64);
 

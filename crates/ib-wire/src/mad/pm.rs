@@ -1,11 +1,11 @@
-//! Performance management: counters of a port; IBTA volume 1, chapter 16.1.
+//! Performance management: port counters; IBTA volume 1, chapter 16.1.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`counters`] | PortCounters, PortCountersExtended and what selecting counters means |
-//! | [`details`] | what stands behind some counters, counters by lane, samples |
+//! | [`counters`] | PortCounters, PortCountersExtended, and their counter selection |
+//! | [`details`] | details of error counters, counters by VL, samples |
 //!
-//! `Display` prints what perfquery prints.
+//! `Display` writes the output of perfquery.
 
 use crate::mad::codes::masks;
 
@@ -19,21 +19,21 @@ pub use details::{
     PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails,
 };
 
-/// The port number that stands for all ports of a node.
+/// The port number of `AllPortSelect`: all ports of a node.
 pub const ALL_PORTS: u8 = 0xff;
 
 masks! {
     /// ClassPortInfo:CapabilityMask of performance management.
     PmCapabilityMask(u16) {
-        /// [`ALL_PORTS`] can be asked for.
+        /// [`ALL_PORTS`] is supported.
         ALL_PORT_SELECT = 8 "AllPortSelect",
-        /// PortCountersExtended has all its counters of packets.
+        /// PortCountersExtended is supported, with unicast and multicast counters.
         EXTENDED_WIDTH = 9 "ExtendedWidth",
-        /// PortCountersExtended lacks the counters of unicast and multicast.
+        /// PortCountersExtended is supported, without unicast and multicast counters.
         EXTENDED_WIDTH_NO_IETF = 10 "ExtendedWidthNoIETF",
-        /// PortXmitWait is counted.
+        /// PortXmitWait is supported.
         XMIT_WAIT = 12 "PortXmitWait",
-        /// QP1Dropped is counted.
+        /// QP1Dropped is supported.
         QP1_DROPPED = 15 "QP1Dropped",
     }
 }

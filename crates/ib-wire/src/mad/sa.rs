@@ -1,22 +1,22 @@
-//! Subnet administration: its header, its records and how component masks select them; IBTA volume
-//! 1, chapter 15.2.
+//! Subnet administration (SA): header, records, and selection by component masks; IBTA volume 1,
+//! chapter 15.2.
 //!
 //! ```text
 //! 24 RMPP header (12)
 //! 36 SM_Key (8)
-//! 44 AttributeOffset (2): the distance of records in units of 8 bytes
+//! 44 AttributeOffset (2): the size of a record in a table, in units of 8 bytes
 //! 46 reserved (2)
 //! 48 ComponentMask (8)
 //! 56 data (200)
 //! ```
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`path`] | PathRecord, MultiPathRecord |
-//! | [`codes`] | rates, life times, selectors |
+//! | [`codes`] | codes of rates and life times, selectors |
 //! | [`multicast`] | MCMemberRecord |
-//! | [`service`] | InformInfo, ServiceRecord and their records |
-//! | [`tables`] | records that wrap an attribute of subnet management |
+//! | [`service`] | InformInfo, InformInfoRecord, ServiceRecord, SA notices |
+//! | [`tables`] | records that contain an attribute of subnet management |
 //! | [`port`] | PortInfoRecord |
 //! | [`trace`] | TraceRecord |
 
@@ -43,31 +43,31 @@ pub use tables::{
 pub use trace::TraceRecord;
 
 crate::layout! {
-    /// The header of subnet administration at byte 36 of a datagram.
+    /// The SA header, at byte 36 of a MAD.
     pub struct SaHeader: 20 {
-        /// The key that shows that the requester is trusted; zero when it is not.
+        /// The SM_Key: not zero if the requester is trusted.
         pub sm_key: u64 = bits(0, 0, 64),
-        /// The distance of records in a table, in units of 8 bytes; 0 when there are none.
+        /// The size of a record in a table, in units of 8 bytes; 0 if the MAD has no table.
         pub attribute_offset: u16 = bits(8, 0, 16),
-        /// The components of a record that a request gives.
+        /// The component mask: the components of the record that select the results.
         pub component_mask: ComponentMask = bits(12, 0, 64),
     }
 }
 
-/// The components of a record that a request gives, one bit each.
+/// The components of a record that a request specifies, one bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ComponentMask(pub u64);
 
 crate::field!(ComponentMask(u64));
 
 impl ComponentMask {
-    /// Returns the mask of some components.
+    /// Returns the mask with these bits set.
     #[must_use]
     pub fn of(components: &[u8]) -> Self {
         Self(components.iter().fold(0, |mask, bit| mask | 1 << bit))
     }
 
-    /// Returns true when the component is given.
+    /// Returns true if the bit of a component is set.
     #[inline]
     #[must_use]
     pub const fn has(self, component: u8) -> bool {
@@ -75,24 +75,24 @@ impl ComponentMask {
     }
 }
 
-/// A part of a record that a component mask selects.
+/// A component of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Component {
-    /// The bit of the mask, 0 to 63.
+    /// The bit in the component mask, 0 to 63.
     pub bit: u8,
-    /// Where it stands in the record.
+    /// The position in the record.
     pub at: Bits,
 }
 
-/// An attribute of subnet administration that comes in tables.
+/// An SA attribute that is returned in tables.
 pub trait Record: Attribute {
-    /// The distance of two records in a table in bytes, a multiple of 8.
+    /// The size of a record in a table in bytes, including padding: a multiple of 8.
     const STRIDE: usize;
 
-    /// The components by rising bits of the mask. Those of reserved parts are missing.
+    /// The components in ascending order of their bits, without reserved ones.
     const COMPONENTS: &'static [Component];
 
-    /// Returns the record as bytes, with zeros up to the distance of two records.
+    /// Encodes the record, padded with zeros to [`Record::STRIDE`] bytes.
     fn to_record(&self) -> Vec<u8> {
         let mut bytes = vec![0; Self::STRIDE];
         self.write(&mut bytes);
@@ -100,14 +100,13 @@ pub trait Record: Attribute {
     }
 }
 
-/// Returns true when a record equals a template in all components that the mask gives.
+/// Returns true if a record equals a template in all components of the mask.
 ///
-/// Bits of the mask that stand for no component select nothing. Both slices hold at least the
-/// record's length. Components that mean more than equality, such as selectors and the rates behind
-/// them, have to be taken out of the mask and judged by the caller.
+/// Bits of the mask without a component are ignored. The caller must remove components that are not
+/// compared for equality, such as selectors and rates, from the mask, and compare them itself.
 ///
 /// # Panics
-/// Panics when a slice is shorter than a component reaches.
+/// Panics if a slice is shorter than the end of a compared component.
 #[must_use]
 pub fn matches(
     mask: ComponentMask,
@@ -127,10 +126,10 @@ fn same(at: Bits, left: &[u8], right: &[u8]) -> bool {
     layout::get(left, at) == layout::get(right, at)
 }
 
-/// Returns the records of a reassembled table.
+/// Parses the records of a reassembled table.
 ///
-/// `attribute_offset` is that of the header, in units of 8 bytes; a distance shorter than the record
-/// gives none. A last record needs its own length only, not the distance.
+/// `attribute_offset` is the field of the SA header, in units of 8 bytes. Returns no records if it
+/// is shorter than the record. The padding of the last record may be missing.
 pub fn records<R: Record>(data: &[u8], attribute_offset: u16) -> impl Iterator<Item = R> {
     let stride = usize::from(attribute_offset) * 8;
     let data = if stride < R::LENGTH { &[] } else { data };
@@ -138,20 +137,20 @@ pub fn records<R: Record>(data: &[u8], attribute_offset: u16) -> impl Iterator<I
     chunks.filter(|chunk| chunk.len() >= R::LENGTH).map(|chunk| R::read(chunk))
 }
 
-/// The header of subnet administration; it means something in that class only.
+/// The SA header. It is valid only in the SA class.
 impl Mad {
-    /// Returns the header of subnet administration.
+    /// Returns the SA header.
     #[must_use]
     pub fn sa(&self) -> SaHeader {
-        SaHeader::parse(self.0[36..].first_chunk().expect("20 bytes"))
+        SaHeader::parse(self.0[36..].first_chunk().expect("a MAD has 256 bytes"))
     }
 
-    /// Stores the header of subnet administration.
+    /// Writes the SA header.
     pub fn set_sa(&mut self, header: &SaHeader) {
-        header.emit(self.0[36..].first_chunk_mut().expect("20 bytes"));
+        header.emit(self.0[36..].first_chunk_mut().expect("a MAD has 256 bytes"));
     }
 
-    /// Returns the components that a request to subnet administration gives.
+    /// Returns the component mask of an SA request.
     #[inline]
     #[must_use]
     pub fn component_mask(&self) -> ComponentMask {
@@ -159,9 +158,10 @@ impl Mad {
     }
 }
 
-/// Makes a layout a [`Record`]: its number, its distance in tables, its components by bit.
+/// Implements [`Record`] for a layout: attribute ID, stride, and components by bit.
 ///
-/// A component is a field, a field of a field (`[port_info PortInfo m_key]`) or bits (`(0 0 8)`).
+/// A component is a field, a field of a nested layout (`[port_info PortInfo m_key]`), or a position
+/// (`(BYTE BIT WIDTH)`).
 macro_rules! record {
     ($name:ident = $id:ident, stride $stride:literal { $($bit:literal: $place:tt),* $(,)? }) => {
         $crate::mad::attribute!($name = $id in SUBN_ADM);
@@ -180,15 +180,15 @@ macro_rules! record {
 
         const _: () = assert!(
             $name::LENGTH <= $stride && $stride % 8 == 0,
-            "records stand at multiples of 8 bytes"
+            "the stride of a record is a multiple of 8 bytes and at least its length"
         );
     };
     (@place $name:ident $field:ident) => {
-        $crate::layout::place($name::FIELDS, stringify!($field))
+        $crate::layout::find_field($name::FIELDS, stringify!($field))
     };
     (@place $name:ident [$field:ident $inner:ident $part:ident]) => {
-        $crate::layout::place($inner::FIELDS, stringify!($part))
-            .after($crate::layout::place($name::FIELDS, stringify!($field)).byte)
+        $crate::layout::find_field($inner::FIELDS, stringify!($part))
+            .offset_by($crate::layout::find_field($name::FIELDS, stringify!($field)).byte)
     };
     (@place $name:ident ($byte:literal $bit:literal $width:literal)) => {
         $crate::layout::Bits { byte: $byte, bit: $bit, width: $width }

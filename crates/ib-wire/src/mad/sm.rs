@@ -1,17 +1,17 @@
-//! The attributes of subnet management; IBTA volume 1, chapter 14.2.5.
+//! Attributes of subnet management; IBTA volume 1, chapter 14.2.5.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`node`] | NodeDescription, NodeInfo, `GUIDInfo` |
-//! | [`switch`] | SwitchInfo and the forwarding tables |
-//! | [`port`] | PortInfo, the extended information of ports |
-//! | [`link`] | the masks and codes of link width, speed, state and MTU |
-//! | [`capability`] | capability masks |
-//! | [`tables`] | `P_Keys`, service levels to virtual lanes, arbitration |
-//! | [`sm_info`] | `SMInfo` |
+//! | [`switch`] | SwitchInfo, blocks of LFT and MFT |
+//! | [`port`] | PortInfo, PortInfoExtended, `MlnxExtPortInfo` |
+//! | [`link`] | codes and masks of link width, speed, state and MTU |
+//! | [`capability`] | capability masks of ports |
+//! | [`tables`] | P_Key tables, SL-to-VL mapping, VL arbitration |
+//! | [`sm_info`] | SMInfo |
 //! | [`notice`] | notices and the details of traps |
 //!
-//! `Display` of NodeInfo, PortInfo, SwitchInfo and `SMInfo` prints what smpquery and sminfo print.
+//! `Display` of NodeInfo, PortInfo, SwitchInfo and SMInfo writes the output of smpquery and sminfo.
 
 pub mod capability;
 pub mod link;

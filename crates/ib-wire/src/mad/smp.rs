@@ -1,4 +1,4 @@
-//! Subnet management packets; IBTA volume 1, chapter 14.2.1.
+//! Subnet management packets (SMPs); IBTA volume 1, chapter 14.2.1.
 //!
 //! ```text
 //!        LID routed          directed route
@@ -10,7 +10,7 @@
 //! 128    reserved            InitialPath (64), ReturnPath (64)
 //! ```
 //!
-//! Index 0 of both paths is unused; index 1 of the initial path is the requester's own port.
+//! Entry 0 of both paths is unused. Entry 1 of the initial path is the port of the requester.
 
 use super::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId};
 
@@ -18,93 +18,95 @@ pub mod hop;
 
 pub use hop::{DropReason, HopAction, HopNode, receive, send};
 
-/// The LID that says "the directed route reaches to this end".
+/// The permissive LID. As `DrSLID` or `DrDLID` it means that there is no LID-routed part at this
+/// end.
 pub const PERMISSIVE_LID: u16 = 0xffff;
 
-/// The highest number of hops.
+/// The maximum number of hops.
 pub const MAX_HOPS: u8 = 63;
 
 const INITIAL_PATH: usize = 128;
 const RETURN_PATH: usize = 192;
 
-/// The fields that SMPs add to the common header. Those of the route mean something in a
-/// directed-route SMP only.
+/// The header fields of SMPs. Those of the route are valid only in directed-route SMPs.
 impl Mad {
-    /// Returns the key that guards the port's attributes.
+    /// Returns the M_Key.
     #[inline]
     #[must_use]
     pub fn m_key(&self) -> u64 {
         u64::from_be_bytes(self.0[24..32].try_into().expect("8 bytes"))
     }
 
-    /// Stores the key that guards the port's attributes.
+    /// Sets the M_Key.
     #[inline]
     pub fn set_m_key(&mut self, key: u64) {
         self.0[24..32].copy_from_slice(&key.to_be_bytes());
     }
 
-    /// Returns true for a directed-route SMP on its way back.
+    /// Returns the direction bit: true if the directed-route SMP is returning to the requester.
     #[inline]
     #[must_use]
     pub const fn is_returning(&self) -> bool {
         self.0[4] & 0x80 != 0
     }
 
-    /// Stores the direction.
+    /// Sets the direction bit.
     #[inline]
     pub const fn set_returning(&mut self, returning: bool) {
         self.0[4] = self.0[4] & 0x7f | (returning as u8) << 7;
     }
 
-    /// Returns where on its path the SMP is.
+    /// Returns the hop pointer: the current index into the path.
     #[inline]
     #[must_use]
     pub const fn hop_pointer(&self) -> u8 {
         self.0[6]
     }
 
-    /// Stores where on its path the SMP is.
+    /// Sets the hop pointer.
     #[inline]
     pub const fn set_hop_pointer(&mut self, pointer: u8) {
         self.0[6] = pointer;
     }
 
-    /// Returns the number of hops, legally at most 63.
+    /// Returns the hop count. Values above 63 are invalid.
     #[inline]
     #[must_use]
     pub const fn hop_count(&self) -> u8 {
         self.0[7]
     }
 
-    /// Returns the LID that a LID-routed leg started from, or 0xffff when there was none.
+    /// Returns `DrSLID`: the source LID of the LID-routed part before the directed route; 0xffff if
+    /// none.
     #[inline]
     #[must_use]
     pub const fn dr_slid(&self) -> u16 {
         u16::from_be_bytes([self.0[32], self.0[33]])
     }
 
-    /// Returns the LID that a LID-routed leg goes to after the directed part, or 0xffff.
+    /// Returns `DrDLID`: the destination LID of the LID-routed part behind the directed route;
+    /// 0xffff if none.
     #[inline]
     #[must_use]
     pub const fn dr_dlid(&self) -> u16 {
         u16::from_be_bytes([self.0[34], self.0[35]])
     }
 
-    /// Stores the LIDs of the LID-routed legs; 0xffff means none.
+    /// Sets `DrSLID` and `DrDLID`; 0xffff means that there is no LID-routed part.
     #[inline]
     pub const fn set_dr_lids(&mut self, slid: u16, dlid: u16) {
         [self.0[32], self.0[33]] = slid.to_be_bytes();
         [self.0[34], self.0[35]] = dlid.to_be_bytes();
     }
 
-    /// Returns the ports that the SMP leaves by, by hop; entry 0 is unused.
+    /// Returns the initial path: the egress port of each hop. Entry 0 is unused.
     #[inline]
     #[must_use]
     pub fn initial_path(&self) -> &[u8; 64] {
         self.0[INITIAL_PATH..RETURN_PATH].first_chunk().expect("64 bytes")
     }
 
-    /// Returns the ports that the SMP arrived by, by hop; entry 0 is unused.
+    /// Returns the return path: the ingress port of each hop. Entry 0 is unused.
     #[inline]
     #[must_use]
     pub fn return_path(&self) -> &[u8; 64] {
@@ -112,13 +114,13 @@ impl Mad {
     }
 }
 
-/// Returns a directed-route request without LID-routed legs.
+/// Returns a directed-route request without LID-routed parts.
 ///
-/// `path` holds the port that each hop leaves by, the requester's own first; empty for the requester
-/// itself. [`send`] then tells where it goes.
+/// `path` has the egress port of each hop, that of the requester first. It is empty for a request
+/// to the requester's own node. Call [`send`] to determine the egress port.
 ///
 /// # Panics
-/// Panics when the path has more than 63 hops.
+/// Panics if `path` has more than 63 hops.
 #[must_use]
 pub fn directed_request(
     method: Method,
@@ -126,7 +128,11 @@ pub fn directed_request(
     (id, modifier): (AttributeId, u32),
     path: &[u8],
 ) -> Mad {
-    assert!(path.len() <= usize::from(MAX_HOPS), "a directed route has at most 63 hops");
+    assert!(
+        path.len() <= usize::from(MAX_HOPS),
+        "the directed route has {} hops: expected at most 63",
+        path.len()
+    );
     let mut mad = Mad::new(MgmtClass::SUBN_DIRECTED_ROUTE, method, transaction_id);
     mad.set_attribute_id(id);
     mad.set_attribute_modifier(modifier);
@@ -149,10 +155,10 @@ pub fn lid_request(
     mad
 }
 
-/// Turns a request that was delivered into its response: method, status, direction and, for a
-/// directed route, the hop pointer behind the path. The collected return path stays.
+/// Converts a delivered request into its response: sets method and status, and clears the M_Key.
 ///
-/// The `M_Key` is cleared. [`send`] then tells where the response goes.
+/// For a directed route, it also sets the direction bit and the hop pointer behind the path. The
+/// return path is not changed. Call [`send`] to determine the egress port.
 pub fn answer(mad: &mut Mad, status: MadStatus) {
     mad.answer(status);
     mad.set_m_key(0);

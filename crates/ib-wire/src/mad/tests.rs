@@ -4,7 +4,7 @@ use super::*;
 use crate::mad::sm::{NodeInfo, PortInfo};
 
 #[test]
-fn accessors_agree_with_the_layout_of_the_header() {
+fn accessors_match_the_layout_of_the_header() {
     let mut mad =
         Mad::new(MgmtClass::PERFORMANCE, Method::SET, TransactionId(0x1122_3344_5566_7788));
     mad.set_status(MadStatus::BAD_FIELD);
@@ -27,7 +27,7 @@ fn accessors_agree_with_the_layout_of_the_header() {
 }
 
 #[test]
-fn methods_know_their_responses() {
+fn methods_have_responses() {
     for (request, response) in [
         (Method::GET, Some(Method::GET_RESP)),
         (Method::SET, Some(Method::GET_RESP)),
@@ -48,7 +48,7 @@ fn methods_know_their_responses() {
 }
 
 #[test]
-fn data_stands_where_the_class_has_it() {
+fn offset_and_length_of_data_depend_on_the_class() {
     for (class, offset, length) in [
         (MgmtClass::SUBN_LID_ROUTED, 64, 64),
         (MgmtClass::SUBN_DIRECTED_ROUTE, 64, 64),
@@ -65,27 +65,27 @@ fn data_stands_where_the_class_has_it() {
 }
 
 #[test]
-fn an_attribute_is_read_only_where_it_stands() {
+fn attribute_is_parsed_only_if_id_and_class_match() {
     let mut mad = Mad::new(MgmtClass::SUBN_DIRECTED_ROUTE, Method::GET_RESP, TransactionId(1));
     mad.set_attribute(&NodeInfo { num_ports: 36, ..NodeInfo::zeroed() });
     assert_eq!(mad.attribute::<NodeInfo>().map(|info| info.num_ports), Some(36));
     assert_eq!(mad.attribute::<PortInfo>(), None);
-    // The number of NodeInfo means something else in other classes.
+    // The attribute ID of NodeInfo has another meaning in the SA class.
     mad.0[1] = MgmtClass::SUBN_ADM.0;
     assert_eq!(mad.attribute::<NodeInfo>(), None);
 }
 
 #[test]
-fn who_is_busy_names_no_other_port() {
+fn busy_and_redirect_together_are_not_busy() {
     let busy = [0x0001, 0x0101, 0x0005];
-    // The last one is the bare code of a bad field where the whole status is.
+    // 0x0007 is the invalid-field code as the whole status.
     let others = [0x0000, 0x0002, 0x0003, 0x001c, 0x0100, 0x0700, 0x0007];
     assert!(busy.into_iter().all(|status| MadStatus(status).is_busy()));
     assert!(!others.into_iter().any(|status| MadStatus(status).is_busy()));
 }
 
 #[test]
-fn the_direction_bit_is_no_status() {
+fn status_excludes_the_direction_bit() {
     let mut mad = Mad::new(MgmtClass::SUBN_DIRECTED_ROUTE, Method::GET, TransactionId(1));
     mad.set_returning(true);
     assert_eq!(mad.status(), MadStatus::OK);
@@ -96,7 +96,7 @@ fn the_direction_bit_is_no_status() {
 }
 
 #[test]
-fn unknown_codes_show_their_number() {
+fn unknown_codes_are_displayed_as_numbers() {
     let mad = Mad([0xee; 256]);
     assert_eq!(
         mad.to_string(),

@@ -1,45 +1,46 @@
-//! The syndrome of an AETH: acknowledgements, credits, timers and errors.
+//! The syndrome of an AETH: ACK with credits, RNR NAK with timer, NAK with code.
 
 use std::fmt;
 
-/// The syndrome of an AETH, one byte.
+/// The syndrome field of an AETH, one byte.
 ///
-/// Bit 7 is reserved, bits 6 and 5 are the kind and the others its value; IBTA volume 1, chapter
-/// 9.7.5.1.
+/// Bit 7 is reserved, bits 6 and 5 are the kind, bits 4 to 0 are the value. Source: IBTA volume 1,
+/// chapter 9.7.5.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Syndrome(pub u8);
 
-/// What a [`Syndrome`] says.
+/// A decoded [`Syndrome`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Acknowledgement {
-    /// All is well.
+    /// ACK with the end-to-end credit count.
     Ack(Credits),
-    /// The receiver is not ready: try again after the time.
+    /// RNR NAK: the responder has no receive buffer. The requester retries after the time.
     RnrNak(RnrTimer),
-    /// The kind that is reserved, with its five bits.
+    /// The reserved kind with its five-bit value.
     Reserved(u8),
-    /// The request was refused.
+    /// NAK with the error code.
     Nak(NakCode),
 }
 
-/// The credits that an ACK grants, five bits; IBTA volume 1, chapter 9.7.7.2.
+/// The end-to-end credit count of an ACK, a five-bit code. Source: IBTA volume 1, chapter 9.7.7.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Credits(u8);
 
-/// The code of the time before which nothing shall be sent again, five bits; IBTA volume 1,
-/// chapter 9.7.5.2.8.
+/// The RNR timer, a five-bit code: the minimum time before the requester retries.
+///
+/// Source: IBTA volume 1, chapter 9.7.5.2.8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RnrTimer(u8);
 
-/// The reason of a NAK, five bits; IBTA volume 1, chapter 9.7.5.2.
+/// The error code of a NAK, five bits. Source: IBTA volume 1, chapter 9.7.5.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NakCode(u8);
 
 impl Syndrome {
-    /// An ACK without flow control by credits.
+    /// ACK without end-to-end flow control.
     pub const ACK: Self = Self(0x1f);
 
-    /// Makes the byte of what it says; the reserved bit is zero.
+    /// Encodes an acknowledgement. The reserved bit is zero.
     #[must_use]
     pub const fn new(acknowledgement: Acknowledgement) -> Self {
         Self(match acknowledgement {
@@ -50,7 +51,7 @@ impl Syndrome {
         })
     }
 
-    /// Returns what the byte says; the reserved bit is ignored.
+    /// Decodes the byte. The reserved bit is ignored.
     #[must_use]
     pub const fn decode(self) -> Acknowledgement {
         let value = self.0 & 0x1f;
@@ -66,7 +67,7 @@ impl Syndrome {
 macro_rules! five_bits {
     ($name:ident) => {
         impl $name {
-            /// Makes the value from a code of 0 to 31; `None` above that.
+            /// Creates the value from a code, 0 to 31; `None` for larger codes.
             #[must_use]
             pub const fn new(code: u8) -> Option<Self> {
                 if code <= 31 { Some(Self(code)) } else { None }
@@ -86,29 +87,29 @@ five_bits!(RnrTimer);
 five_bits!(NakCode);
 
 impl Credits {
-    /// The code that says that credits are not used.
+    /// Code 31: end-to-end flow control is not used.
     pub const UNLIMITED: Self = Self(31);
 
-    /// Returns how many receives are posted, 0 to 32,768; `None` when credits are not used.
+    /// Returns the number of posted receives, 0 to 32,768; `None` if flow control is not used.
     #[must_use]
     pub const fn count(self) -> Option<u16> {
         match self.0 {
             31 => None,
             code @ 0..=3 => Some(code as u16),
-            // From 4 on, two steps double the count: 4, 6, 8, 12, 16, 24 …
+            // From code 4 on, two steps double the count: 4, 6, 8, 12, 16, 24 …
             code => Some((2 + (code as u16 & 1)) << (code / 2 - 1)),
         }
     }
 }
 
 impl RnrTimer {
-    /// Returns the time in nanoseconds, 10,000 (10 µs) to 655,360,000 (655.36 ms, code 0).
+    /// Returns the time in nanoseconds: 10,000 (code 1, 10 µs) to 655,360,000 (code 0, 655.36 ms).
     #[must_use]
     pub const fn nanoseconds(self) -> u64 {
         let hundredths_of_milliseconds = match self.0 {
             0 => 65_536,
             code @ 1..=4 => code as u64,
-            // From 5 on, two steps double the time: 0.06 ms, 0.08, 0.12, 0.16, 0.24 …
+            // From code 5 on, two steps double the time: 0.06 ms, 0.08, 0.12, 0.16, 0.24 …
             code => (2 + (code as u64 & 1)) << (code / 2 - 1),
         };
         hundredths_of_milliseconds * 10_000
@@ -116,15 +117,15 @@ impl RnrTimer {
 }
 
 impl NakCode {
-    /// A packet is missing.
+    /// PSN sequence error: packets are missing.
     pub const SEQUENCE: Self = Self(0);
-    /// The request is not one that the queue pair takes.
+    /// Invalid request: the QP does not support it.
     pub const INVALID_REQUEST: Self = Self(1);
-    /// The remote key, the address or the rights do not fit.
+    /// Remote access error: R_Key, address or access rights are wrong.
     pub const REMOTE_ACCESS: Self = Self(2);
-    /// The responder failed.
+    /// Remote operational error: the responder failed.
     pub const REMOTE_OPERATIONAL: Self = Self(3);
-    /// The reliable datagram does not fit.
+    /// Invalid reliable datagram (RD) request.
     pub const INVALID_RD_REQUEST: Self = Self(4);
 }
 

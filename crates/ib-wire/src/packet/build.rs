@@ -1,4 +1,4 @@
-//! Headers and a payload become a packet in the caller's buffer.
+//! [`Builder`]: encodes headers and a payload into the buffer of the caller.
 
 use super::error::BuildError;
 use super::header::{Header, ICRC, VCRC};
@@ -10,11 +10,11 @@ use super::transport::{
 use super::view::Packet;
 use crate::crc;
 
-/// The parts of a packet to be.
+/// Builds a packet from headers and a payload.
 ///
-/// It fills in what follows from the rest: pad, lengths, next headers and checksums. So the fields
-/// `pad_count` of the BTH, `length` and `next_header` of the LRH and `payload_length` and
-/// `next_header` of the GRH may have any value.
+/// The builder computes the pad, lengths, next headers and checksums. It ignores these fields of
+/// the given headers: `pad_count` of the BTH, `length` and `next_header` of the LRH, and
+/// `payload_length` and `next_header` of the GRH.
 #[derive(Clone, Copy, Debug)]
 pub struct Builder<'a> {
     bth: Bth,
@@ -25,19 +25,20 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// The length of the longest packet in bytes, from the LRH to the VCRC: what the LRH can tell.
+    /// The maximum length of a native packet in bytes, LRH to VCRC. The LRH limits it to 2,047
+    /// words.
     pub const MAX_NATIVE: usize = 2047 * 4 + VCRC;
 
-    /// The length of the longest RoCEv2 packet in bytes, from the BTH to the ICRC.
+    /// The maximum length of a RoCEv2 packet in bytes, BTH to ICRC.
     pub const MAX_ROCE: usize = 65_000;
 
-    /// Starts with the BTH.
+    /// Creates a builder for a packet with this BTH.
     #[must_use]
     pub fn new(bth: Bth) -> Self {
         Self { bth, lrh: None, grh: None, extended: Extended::default(), payload: &[] }
     }
 
-    /// Takes the parts of a packet, so that some of them may be replaced.
+    /// Creates a builder with the headers and the payload of a parsed packet.
     #[must_use]
     pub fn from_packet(packet: &Packet<'a>) -> Self {
         Self {
@@ -49,7 +50,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Sets the LRH, which makes the packet a native one.
+    /// Sets the LRH. A native packet needs one; a RoCEv2 packet must not have one.
     #[must_use]
     pub fn lrh(mut self, lrh: Lrh) -> Self {
         self.lrh = Some(lrh);
@@ -70,20 +71,18 @@ impl<'a> Builder<'a> {
         self
     }
 
-    /// Returns the length of the packet in bytes: from the LRH to the VCRC when there is an LRH, and
-    /// from the BTH to the ICRC otherwise.
+    /// Returns the length of the packet in bytes: LRH to VCRC if it has an LRH, else BTH to ICRC.
     #[must_use]
     pub fn length(&self) -> usize {
         let vcrc = if self.lrh.is_some() { VCRC } else { 0 };
         self.bth_at() + self.transport_length() + ICRC + vcrc
     }
 
-    /// Writes a native packet to the start of the buffer and returns its length.
+    /// Writes a native packet to the start of the buffer and returns its length in bytes.
     ///
     /// # Errors
-    /// Returns an error when the LRH is missing, when the headers are not those of the operation
-    /// code, and when the packet does not fit its length fields or the buffer. Then the buffer is as
-    /// it was.
+    /// Fails if the LRH is missing or the headers do not match the opcode. Also fails if the packet is
+    /// too long for its length fields or for the buffer. The buffer is then unchanged.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, BuildError> {
         let Some(mut lrh) = self.lrh else {
             let (found, expected) = ("no LRH was given", "one for a native packet");
@@ -109,13 +108,12 @@ impl<'a> Builder<'a> {
         Ok(length)
     }
 
-    /// Writes the payload of a RoCEv2 UDP datagram, from the BTH to the ICRC, to the start of the
-    /// buffer and returns its length.
+    /// Writes the UDP payload of a RoCEv2 packet, BTH to ICRC, to the start of the buffer and
+    /// returns its length in bytes.
     ///
     /// # Errors
-    /// Returns an error when an LRH or a GRH was given, when the headers are not those of the
-    /// operation code, and when the packet is too long or does not fit the buffer. Then the buffer
-    /// is as it was.
+    /// Fails if an LRH or a GRH was set, or if the headers do not match the opcode. Also fails if the
+    /// packet is too long for RoCEv2 or for the buffer. The buffer is then unchanged.
     pub fn emit_roce(&self, network: &RoceNetwork, buffer: &mut [u8]) -> Result<usize, BuildError> {
         if self.lrh.is_some() || self.grh.is_some() {
             let (found, expected) = ("an LRH or a GRH was given", "none for a RoCEv2 packet");
@@ -155,13 +153,13 @@ impl<'a> Builder<'a> {
         lrh + if self.grh.is_some() { Grh::LENGTH } else { 0 }
     }
 
-    /// Returns the length from the BTH to the end of the pad.
+    /// Returns the length in bytes from the BTH to the end of the pad.
     fn transport_length(&self) -> usize {
         let headers = self.bth.opcode.headers().unwrap_or_default();
         Bth::LENGTH + headers.length() + self.payload.len().next_multiple_of(4)
     }
 
-    /// Writes everything from the BTH to the end of the pad, which fills the bytes.
+    /// Writes BTH, extended headers, payload and pad. `bytes` has exactly their length.
     fn emit_transport(&self, bytes: &mut [u8]) {
         let pad_count = self.payload.len().wrapping_neg() & 3;
         let bth = Bth { pad_count: pad_count as u8, ..self.bth };
@@ -177,7 +175,7 @@ fn write<const N: usize>(buffer: &mut [u8], at: usize, bytes: [u8; N]) {
     buffer[at..at + N].copy_from_slice(&bytes);
 }
 
-/// The extended headers in the order of the wire.
+/// Defines the set of optional headers and their setters, in wire order.
 macro_rules! extended {
     ($($name:ident: $kind:ident = $header:ident),+ $(,)?) => {
         #[derive(Clone, Copy, Debug, Default)]
@@ -196,7 +194,8 @@ macro_rules! extended {
                 }
             }
 
-            /// Writes all that there are and returns where the last one ends.
+            /// Writes the headers that are set, from offset `at` on, and returns the end of the
+            /// last one.
             fn emit(&self, bytes: &mut [u8], mut at: usize) -> usize {
                 $(
                     if let Some(header) = self.$name {

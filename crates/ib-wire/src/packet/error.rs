@@ -1,111 +1,111 @@
-//! What can be wrong with a packet.
+//! Errors of parsing and building packets.
 
 use super::Opcode;
 
-/// Why bytes are not a packet.
+/// Error of parsing a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PacketError {
-    /// The bytes end within something that must be there.
+    /// The packet ends inside of a header, the pad or a checksum.
     #[error("the packet ends at byte {found}, within {what} (bytes {offset} to {expected})")]
     Truncated {
-        /// What is cut off.
+        /// The truncated part.
         what: &'static str,
-        /// Where it starts.
+        /// The offset of this part.
         offset: usize,
-        /// Where it ends: the number of bytes that are needed.
+        /// The end of this part: the minimum length of the packet.
         expected: usize,
-        /// The number of bytes that there are.
+        /// The length of the packet in bytes.
         found: usize,
     },
-    /// A length does not fit what is there.
+    /// A length field contradicts the length of the packet.
     #[error("{what} at byte {offset} is {found}: expected {expected}")]
     Length {
-        /// The field.
+        /// The name of the field.
         what: &'static str,
-        /// Where it stands.
+        /// The offset of the field in bytes.
         offset: usize,
-        /// The value that would fit, in the field's unit.
+        /// The expected value, in the unit of the field.
         expected: usize,
-        /// The value.
+        /// The value in the packet.
         found: usize,
     },
-    /// The bytes from the BTH on are no multiple of four.
+    /// The length from the BTH to the end is not a multiple of 4.
     #[error("{found} bytes from byte {offset} to the end: expected a multiple of 4")]
     NotWords {
-        /// Where the BTH starts.
+        /// The offset of the BTH.
         offset: usize,
-        /// The number of bytes from there.
+        /// The number of bytes from the BTH to the end.
         found: usize,
     },
-    /// A field has a value that this reader cannot go on from.
+    /// A field has an unsupported value.
     #[error("{what} at byte {offset} is {found}: expected {expected}")]
     Value {
-        /// The field.
+        /// The name of the field.
         what: &'static str,
-        /// Where it stands.
+        /// The offset of the field in bytes.
         offset: usize,
-        /// What would do.
+        /// The supported values.
         expected: &'static str,
-        /// The value.
+        /// The value in the packet.
         found: u32,
     },
-    /// A checksum is not the one of the bytes.
+    /// A checksum field differs from the checksum computed from the packet.
     #[error("{what} at byte {offset} is 0x{found:x}: expected 0x{expected:x}")]
     Checksum {
-        /// ICRC or VCRC.
+        /// `ICRC` or `VCRC`.
         what: &'static str,
-        /// Where it stands.
+        /// The offset of the field in bytes.
         offset: usize,
-        /// The checksum of the bytes.
+        /// The computed checksum.
         expected: u32,
-        /// What the packet says.
+        /// The checksum field.
         found: u32,
     },
 }
 
-/// Why headers and a payload are not a packet.
+/// Error of building a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A header that the operation needs was not given.
+    /// A header that the opcode requires was not set.
     #[error("{opcode} needs the header {header}, which was not given")]
     MissingHeader {
-        /// The operation.
+        /// The opcode.
         opcode: Opcode,
-        /// The header's name.
+        /// The name of the header.
         header: &'static str,
     },
-    /// A header was given that the operation does not have.
+    /// A header was set that the opcode does not have.
     #[error("{opcode} has no header {header}, but one was given")]
     ExtraHeader {
-        /// The operation.
+        /// The opcode.
         opcode: Opcode,
-        /// The header's name.
+        /// The name of the header.
         header: &'static str,
     },
-    /// A packet of one kind was asked for with the headers of another.
+    /// The LRH of a native packet is missing, or a RoCEv2 packet has an LRH or a GRH.
     #[error("{found}: expected {expected}")]
     Framing {
-        /// What was given or not given.
+        /// The headers that were set or are missing.
         found: &'static str,
-        /// What the kind of packet needs.
+        /// The headers that this kind of packet requires.
         expected: &'static str,
     },
-    /// The packet would be longer than its length fields can say.
+    /// The packet is too long for its length fields.
     #[error("the packet has {found} bytes: expected at most {limit}")]
     TooLong {
         /// The length in bytes.
         found: usize,
-        /// The longest there can be.
+        /// The maximum length in bytes.
         limit: usize,
     },
-    /// The buffer is too small.
+    /// The buffer is shorter than the packet.
     #[error("the buffer has {found} bytes: expected at least {expected}")]
     Buffer {
-        /// The length of the packet.
+        /// The length of the packet in bytes.
         expected: usize,
-        /// The length of the buffer.
+        /// The length of the buffer in bytes.
         found: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! The extended transport headers that an operation code announces.
+//! The headers between BTH and payload, which the opcode selects.
 
 /// The length of the ICRC in bytes.
 pub const ICRC: usize = 4;
@@ -6,9 +6,9 @@ pub const ICRC: usize = 4;
 /// The length of the VCRC in bytes.
 pub const VCRC: usize = 2;
 
-/// A header between the BTH and the payload, in the order of the wire.
+/// A header between the BTH and the payload.
 ///
-/// IBTA volume 1, chapter 9.2.1 for the order and 9.3 for each.
+/// The variants are in wire order. Source: IBTA volume 1, chapters 9.2.1 and 9.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Header {
@@ -33,7 +33,7 @@ pub enum Header {
 }
 
 impl Header {
-    /// All headers in the order of the wire.
+    /// All headers in wire order.
     pub const ALL: [Self; 9] = [
         Self::Rdeth,
         Self::Deth,
@@ -58,7 +58,7 @@ impl Header {
         }
     }
 
-    /// Returns the name by which the specification calls it.
+    /// Returns the name in the specification, such as `RETH`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl Header {
     }
 }
 
-/// Some of the nine headers, none of them twice.
+/// A set of headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HeaderSet {
     members: u16,
@@ -83,7 +83,7 @@ pub struct HeaderSet {
 }
 
 impl HeaderSet {
-    /// No header.
+    /// The empty set.
     pub const EMPTY: Self = Self { members: 0, length: 0 };
 
     pub(super) const fn of(headers: &[Header]) -> Self {
@@ -96,7 +96,7 @@ impl HeaderSet {
         set
     }
 
-    /// Returns the set with one more member.
+    /// Returns the set with `header` added.
     #[must_use]
     pub const fn with(self, header: Header) -> Self {
         if self.contains(header) {
@@ -106,21 +106,22 @@ impl HeaderSet {
         Self { members, length: self.length + header.length() as u8 }
     }
 
-    /// Returns true for a member.
+    /// Returns true if the set contains `header`.
     #[inline]
     #[must_use]
     pub const fn contains(self, header: Header) -> bool {
         self.members >> header as u8 & 1 == 1
     }
 
-    /// Returns the length of all members in bytes.
+    /// Returns the total length of the headers in bytes.
     #[inline]
     #[must_use]
     pub const fn length(self) -> usize {
         self.length as usize
     }
 
-    /// Returns how many bytes after the BTH a member starts; `None` when it is none.
+    /// Returns the offset of `header` behind the BTH in bytes; `None` if the set does not contain
+    /// it.
     #[inline]
     #[must_use]
     pub fn offset(self, header: Header) -> Option<usize> {
@@ -136,7 +137,7 @@ impl HeaderSet {
         Some(offset)
     }
 
-    /// Returns the members in the order of the wire.
+    /// Returns the headers in wire order.
     pub fn iter(self) -> impl Iterator<Item = Header> {
         Header::ALL.into_iter().filter(move |&header| self.contains(header))
     }

@@ -1,13 +1,13 @@
-//! The operation code of a packet: the first byte of the BTH, which says what follows it.
+//! The opcode of a packet: the first byte of the BTH, which selects the headers behind the BTH.
 //!
-//! The upper three bits are the transport service, the lower five the operation; IBTA volume 1,
-//! chapter 9.2.2.
+//! The upper three bits are the transport service, the lower five the operation. Source: IBTA
+//! volume 1, chapter 9.2.2.
 
 use std::fmt;
 
 use super::header::{Header, HeaderSet};
 
-/// An operation code, known or not.
+/// The opcode field of a BTH. Unknown opcodes are preserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Opcode(pub u8);
 
@@ -26,83 +26,81 @@ pub enum Transport {
     Cnp,
     /// Extended reliable connection, 5.
     Xrc,
-    /// A manufacturer's own, 6.
+    /// Manufacturer specific, 6.
     Vendor6,
-    /// A manufacturer's own, 7.
+    /// Manufacturer specific, 7.
     Vendor7,
 }
 
-/// What a packet does, whatever its transport service.
-///
-/// The numbers are those of the lower five bits.
+/// The operation of a packet: the lower five bits of its [`Opcode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Operation {
-    /// The first of several packets of a SEND.
+    /// First packet of a SEND.
     SendFirst = 0x00,
-    /// One between the first and the last.
+    /// Middle packet of a SEND.
     SendMiddle = 0x01,
-    /// The last.
+    /// Last packet of a SEND.
     SendLast = 0x02,
-    /// The last, with immediate data.
+    /// Last packet of a SEND with immediate data.
     SendLastImmediate = 0x03,
-    /// The only packet of a SEND.
+    /// Only packet of a SEND.
     SendOnly = 0x04,
-    /// The only one, with immediate data.
+    /// Only packet of a SEND with immediate data.
     SendOnlyImmediate = 0x05,
-    /// The first of several packets of an RDMA WRITE.
+    /// First packet of an RDMA WRITE.
     WriteFirst = 0x06,
-    /// One between the first and the last.
+    /// Middle packet of an RDMA WRITE.
     WriteMiddle = 0x07,
-    /// The last.
+    /// Last packet of an RDMA WRITE.
     WriteLast = 0x08,
-    /// The last, with immediate data.
+    /// Last packet of an RDMA WRITE with immediate data.
     WriteLastImmediate = 0x09,
-    /// The only packet of an RDMA WRITE.
+    /// Only packet of an RDMA WRITE.
     WriteOnly = 0x0a,
-    /// The only one, with immediate data.
+    /// Only packet of an RDMA WRITE with immediate data.
     WriteOnlyImmediate = 0x0b,
-    /// The request of an RDMA READ.
+    /// RDMA READ request.
     ReadRequest = 0x0c,
-    /// The first of several packets of what was read.
+    /// First packet of an RDMA READ response.
     ReadResponseFirst = 0x0d,
-    /// One between the first and the last.
+    /// Middle packet of an RDMA READ response.
     ReadResponseMiddle = 0x0e,
-    /// The last.
+    /// Last packet of an RDMA READ response.
     ReadResponseLast = 0x0f,
-    /// The only packet of what was read.
+    /// Only packet of an RDMA READ response.
     ReadResponseOnly = 0x10,
     /// ACK, RNR NAK or NAK.
     Acknowledge = 0x11,
-    /// The answer to an atomic operation.
+    /// Response to an atomic operation.
     AtomicAcknowledge = 0x12,
     /// Compare and swap.
     CompareSwap = 0x13,
     /// Fetch and add.
     FetchAdd = 0x14,
-    /// The resynchronisation of a reliable datagram.
+    /// RESYNC of the reliable datagram service.
     Resync = 0x15,
-    /// The last packet of a SEND that invalidates a remote key.
+    /// Last packet of a SEND with invalidate.
     SendLastInvalidate = 0x16,
-    /// The only packet of a SEND that invalidates a remote key.
+    /// Only packet of a SEND with invalidate.
     SendOnlyInvalidate = 0x17,
 }
 
-/// The place of a packet in its message.
+/// The position of a packet in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Position {
-    /// The first of several.
+    /// First of several packets.
     First,
-    /// Neither the first nor the last.
+    /// Neither first nor last packet.
     Middle,
-    /// The last of several.
+    /// Last of several packets.
     Last,
-    /// The only one.
+    /// Only packet of the message.
     Only,
 }
 
 impl Transport {
-    /// All services in the order of their numbers.
+    /// All transport services, by number.
     pub const ALL: [Self; 8] = [
         Self::Rc,
         Self::Uc,
@@ -114,9 +112,9 @@ impl Transport {
         Self::Vendor7,
     ];
 
-    /// Returns true when the service has the operation.
+    /// Returns true if the transport service defines the operation.
     ///
-    /// Of congestion notification and of manufacturers' services nothing but the number is known.
+    /// Returns false for all operations of CNP and of manufacturer-specific services.
     #[must_use]
     pub const fn has(self, operation: Operation) -> bool {
         let number = operation as u8;
@@ -131,7 +129,7 @@ impl Transport {
 }
 
 impl Operation {
-    /// All operations in the order of their numbers, 0 to 0x17.
+    /// All operations, by number, 0 to 0x17.
     pub const ALL: [Self; 24] = [
         Self::SendFirst,
         Self::SendMiddle,
@@ -159,8 +157,9 @@ impl Operation {
         Self::SendOnlyInvalidate,
     ];
 
-    /// Returns the place of the packet in its message; requests, acknowledgements and atomic
-    /// operations are the only one.
+    /// Returns the position of the packet in its message.
+    ///
+    /// READ requests, acknowledgements and atomic operations are [`Position::Only`].
     #[must_use]
     pub const fn position(self) -> Position {
         match self {
@@ -176,14 +175,14 @@ impl Operation {
         }
     }
 
-    /// Returns true for what a responder sends: data that was read and acknowledgements.
+    /// Returns true for packets of the responder: READ responses and acknowledgements.
     #[must_use]
     pub const fn is_response(self) -> bool {
         let number = self as u8;
         number >= Self::ReadResponseFirst as u8 && number <= Self::AtomicAcknowledge as u8
     }
 
-    /// Returns the headers after the BTH that the operation has on a reliable connection.
+    /// Returns the headers behind the BTH that the operation has with the RC service.
     const fn headers(self) -> HeaderSet {
         match self {
             Self::SendLastImmediate | Self::SendOnlyImmediate | Self::WriteLastImmediate => {
@@ -213,28 +212,28 @@ macro_rules! named {
 
 impl Opcode {
     named! {
-        /// RC SEND only.
+        /// RC, SEND only.
         RC_SEND_ONLY = 0x04,
-        /// RC RDMA WRITE only.
+        /// RC, RDMA WRITE only.
         RC_WRITE_ONLY = 0x0a,
-        /// RC RDMA WRITE only with immediate data.
+        /// RC, RDMA WRITE only with immediate data.
         RC_WRITE_ONLY_IMMEDIATE = 0x0b,
-        /// RC RDMA READ request.
+        /// RC, RDMA READ request.
         RC_READ_REQUEST = 0x0c,
-        /// RC RDMA READ response only.
+        /// RC, RDMA READ response only.
         RC_READ_RESPONSE_ONLY = 0x10,
-        /// RC acknowledgement.
+        /// RC, acknowledgement.
         RC_ACKNOWLEDGE = 0x11,
-        /// UD SEND only, which also carries every MAD.
+        /// UD, SEND only. All MADs have this opcode.
         UD_SEND_ONLY = 0x64,
-        /// UD SEND only with immediate data.
+        /// UD, SEND only with immediate data.
         UD_SEND_ONLY_IMMEDIATE = 0x65,
-        /// The congestion notification packet of RoCEv2, whose payload is 16 reserved bytes; IBTA
-        /// volume 1, annex A17.
+        /// Congestion notification packet (CNP) of RoCEv2 with 16 reserved bytes of payload.
+        /// Source: IBTA volume 1, annex A17.
         CNP = 0x81,
     }
 
-    /// Makes the code of an operation; `None` when the service does not have it.
+    /// Returns the opcode of an operation; `None` if the transport service does not define it.
     #[must_use]
     pub const fn new(transport: Transport, operation: Operation) -> Option<Self> {
         if transport.has(operation) {
@@ -250,8 +249,8 @@ impl Opcode {
         Transport::ALL[(self.0 >> 5) as usize]
     }
 
-    /// Returns the operation; `None` when the service has none of that number, and for congestion
-    /// notifications.
+    /// Returns the operation; `None` for CNPs and for opcodes that the transport service does not
+    /// define.
     #[must_use]
     pub const fn operation(self) -> Option<Operation> {
         let number = (self.0 & 0x1f) as usize;
@@ -261,13 +260,13 @@ impl Opcode {
         Some(Operation::ALL[number])
     }
 
-    /// Returns true when it is known what follows the BTH.
+    /// Returns true if the opcode is defined, so that the headers behind the BTH are known.
     #[must_use]
     pub const fn is_known(self) -> bool {
         self.0 == Self::CNP.0 || self.operation().is_some()
     }
 
-    /// Returns the headers between the BTH and the payload; `None` when the code is unknown.
+    /// Returns the headers between the BTH and the payload; `None` for an unknown opcode.
     #[inline]
     #[must_use]
     pub const fn headers(self) -> Option<HeaderSet> {
@@ -291,7 +290,7 @@ impl Opcode {
     }
 }
 
-/// The headers of every code, so that a packet costs one look.
+/// The headers of every opcode, computed at compile time.
 static HEADERS: [Option<HeaderSet>; 256] = {
     let mut table = [None; 256];
     let mut code = 0;
@@ -349,7 +348,7 @@ impl fmt::Display for Operation {
 }
 
 impl fmt::Display for Opcode {
-    /// Writes the service and the operation, or the number of an unknown code.
+    /// Writes the transport service and the operation, or `opcode` and the number if it is unknown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.operation() {
             Some(operation) => write!(f, "{} {operation}", self.transport()),

@@ -1,8 +1,11 @@
-//! IP and UDP around a RoCEv2 packet.
+//! IP and UDP headers of RoCEv2 packets, and the ICRC that covers them.
 //!
-//! The ICRC of a RoCEv2 packet covers them: eight bytes of ones in place of the LRH, then the IP
-//! header with its traffic class, flow label, hop limit and checksum as ones, then the UDP header
-//! with its checksum as ones; IBTA volume 1, annex A17.
+//! The ICRC of RoCEv2 covers, in this order (IBTA volume 1, annex A17):
+//!
+//! 1. eight bytes of ones instead of the LRH,
+//! 2. the IP header with traffic class, flow label, hop limit and checksum set to ones,
+//! 3. the UDP header with the checksum set to ones,
+//! 4. the bytes from the BTH to the pad, with byte 4 of the BTH set to ones.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,52 +13,51 @@ use super::error::PacketError;
 use super::header::ICRC;
 use crate::crc::Icrc;
 
-/// The fields of IP and UDP that the ICRC of a RoCEv2 packet covers.
+/// The IP and UDP fields that the ICRC of a RoCEv2 packet covers, except for the lengths.
 ///
-/// The lengths follow from the packet. An ordinary UDP socket does not tell the IPv4
-/// identification of what it receives, so that there the ICRC of an IPv4 packet can only be checked
-/// when the sender's choice is known.
+/// An ordinary UDP socket does not return the IPv4 identification of received datagrams. A receiver
+/// can then check the ICRC of an IPv4 packet only if it knows how the sender chooses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RoceNetwork {
-    /// Source, destination and what else the IP header says.
+    /// Fields of the IPv4 or IPv6 header.
     pub addresses: RoceAddresses,
-    /// The UDP source port, which is to spread flows.
+    /// The UDP source port. Senders vary it for ECMP.
     pub source_port: u16,
-    /// The UDP destination port, [`RoceNetwork::PORT`].
+    /// The UDP destination port, usually [`RoceNetwork::PORT`].
     pub destination_port: u16,
 }
 
-/// The part of a [`RoceNetwork`] that IPv4 and IPv6 do not share.
+/// The IP header fields of a [`RoceNetwork`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RoceAddresses {
     /// IPv4 without options.
     V4 {
-        /// The source.
+        /// The source address.
         source: Ipv4Addr,
-        /// The destination.
+        /// The destination address.
         destination: Ipv4Addr,
-        /// The identification.
+        /// The identification field.
         identification: u16,
         /// Flags and fragment offset; 0x4000 is "don't fragment".
         fragment: u16,
     },
     /// IPv6 without extension headers.
     V6 {
-        /// The source.
+        /// The source address.
         source: Ipv6Addr,
-        /// The destination.
+        /// The destination address.
         destination: Ipv6Addr,
     },
 }
 
-/// What the IP header says beside what the ICRC covers.
+/// The IP header fields that the ICRC does not cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RoceHop {
-    /// The type of service or traffic class.
+    /// The type of service (IPv4) or traffic class (IPv6).
     pub traffic_class: u8,
-    /// The time to live or hop limit.
+    /// The time to live (IPv4) or hop limit (IPv6).
     pub hop_limit: u8,
-    /// The flow label of IPv6, 20 bits.
+    /// The flow label (IPv6), 20 bits.
     pub flow_label: u32,
 }
 
@@ -70,20 +72,20 @@ impl RoceNetwork {
     /// The UDP port of RoCEv2.
     pub const PORT: u16 = 4791;
 
-    /// The length of the longest IP and UDP headers in bytes.
+    /// The maximum length of the IP and UDP headers in bytes.
     pub const MAX_LENGTH: usize = 48;
 
     const UDP: usize = 8;
     const UDP_PROTOCOL: u8 = 17;
 
-    /// Reads the IP and UDP headers at the start of an IP packet, and returns the UDP payload.
+    /// Parses the IP and UDP headers at the start of an IP packet, and returns the UDP payload.
     ///
-    /// Bytes after the IP packet, as short Ethernet frames have them, are ignored. No checksum is
-    /// compared and any UDP port is taken.
+    /// Bytes behind the IP packet, such as the padding of short Ethernet frames, are ignored. All
+    /// UDP ports are accepted. Checksums are not checked.
     ///
     /// # Errors
-    /// Returns the first field that is not IPv4 without options or IPv6 without extension headers,
-    /// unfragmented, with UDP in it, or whose length does not fit.
+    /// Returns the first invalid field. IPv4 options, IPv6 extension headers, fragments and
+    /// protocols other than UDP are not supported.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), PacketError> {
         let truncated = |what, offset, expected| PacketError::Truncated {
             what,
@@ -104,7 +106,7 @@ impl RoceNetwork {
                 }
                 let fragment = u16::from_be_bytes([ip[6], ip[7]]);
                 if fragment & 0x3fff != 0 {
-                    let (what, expected) = ("fragment field", "no fragment");
+                    let (what, expected) = ("the fragment field", "no fragment");
                     let found = fragment.into();
                     return Err(PacketError::Value { what, offset: 6, expected, found });
                 }
@@ -120,7 +122,7 @@ impl RoceNetwork {
                 let ip: &[u8; 40] =
                     bytes.first_chunk().ok_or(truncated("the IPv6 header", 0, 40))?;
                 let address = |at: usize| {
-                    Ipv6Addr::from(*ip[at..].first_chunk::<16>().expect("a whole header"))
+                    Ipv6Addr::from(*ip[at..].first_chunk::<16>().expect("the header has 40 bytes"))
                 };
                 let addresses = RoceAddresses::V6 { source: address(8), destination: address(24) };
                 (addresses, 40, 40 + usize::from(u16::from_be_bytes([ip[4], ip[5]])), 6)
@@ -151,7 +153,7 @@ impl RoceNetwork {
         Ok((network, &whole[header + Self::UDP..]))
     }
 
-    /// Returns the length of the IP and UDP headers in bytes, 28 or 48.
+    /// Returns the length of the IP and UDP headers in bytes: 28 for IPv4, 48 for IPv6.
     #[must_use]
     pub const fn length(&self) -> usize {
         match self.addresses {
@@ -160,14 +162,17 @@ impl RoceNetwork {
         }
     }
 
-    /// Writes the IP and UDP headers of a UDP payload of `payload` bytes to the start of the
-    /// buffer, with the checksum of IPv4 and without that of UDP, and returns their length.
+    /// Writes the IP and UDP headers for a UDP payload of `payload` bytes to the start of the
+    /// buffer.
+    ///
+    /// Computes the IPv4 header checksum; the UDP checksum is zero. Returns the length of the
+    /// headers.
     ///
     /// # Panics
-    /// Panics when the buffer is shorter than [`RoceNetwork::length`] or the payload longer than
+    /// Panics if the buffer is shorter than [`RoceNetwork::length`], or the payload is longer than
     /// 65,000 bytes.
     pub fn emit(&self, hop: RoceHop, payload: usize, buffer: &mut [u8]) -> usize {
-        assert!(payload <= 65_000, "the length fields have no room for {payload} bytes");
+        assert!(payload <= 65_000, "a payload of {payload} bytes: expected at most 65000");
         let length = self.length();
         let headers = &mut buffer[..length];
         self.fill(hop, payload, headers);
@@ -183,10 +188,10 @@ impl RoceNetwork {
         length
     }
 
-    /// Returns the ICRC of a packet: of its bytes from the BTH to the end of the pad.
+    /// Computes the ICRC of a packet from its bytes, BTH to pad.
     ///
     /// # Panics
-    /// Panics when there are fewer than 12 bytes.
+    /// Panics if `bytes` is shorter than a BTH, 12 bytes.
     #[must_use]
     pub fn icrc(&self, bytes: &[u8]) -> u32 {
         const BTH: usize = 12;
@@ -206,7 +211,7 @@ impl RoceNetwork {
         icrc.finish()
     }
 
-    /// Writes both headers with their checksums zero.
+    /// Writes the IP and UDP headers with zero checksums.
     fn fill(&self, hop: RoceHop, payload: usize, headers: &mut [u8]) {
         let datagram = (Self::UDP + payload) as u16;
         let udp = match self.addresses {

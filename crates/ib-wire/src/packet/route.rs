@@ -1,9 +1,9 @@
-//! The headers that lead a packet through a subnet and between subnets: LRH and GRH.
+//! The route headers: LRH (within a subnet) and GRH (between subnets).
 
 use ib_types::{Gid, ServiceLevel, VirtualLane};
 
 crate::layout! {
-    /// The local route header: the first 8 bytes of every native packet.
+    /// The local route header (LRH): the first 8 bytes of every native packet.
     ///
     /// ```text
     ///  0      4      8      12   14  16                              32
@@ -22,18 +22,18 @@ crate::layout! {
         pub link_version: u8 = bits(0, 4, 4),
         /// The service level.
         pub sl: ServiceLevel = bits(1, 0, 4),
-        /// What comes after the LRH.
+        /// LNH: the kind of header behind the LRH.
         pub next_header: LinkNextHeader = bits(1, 6, 2),
-        /// The destination: 1 to 0xBFFF unicast, 0xC000 to 0xFFFE multicast, 0xFFFF permissive.
+        /// The destination LID: 1 to 0xBFFF unicast, 0xC000 to 0xFFFE multicast, 0xFFFF permissive.
         pub dlid: u16 = bits(2, 0, 16),
-        /// The length in words of four bytes, from the LRH to the end of the ICRC, 0 to 2,047.
+        /// The packet length in words of four bytes, LRH to ICRC, 0 to 2,047.
         pub length: u16 = bits(4, 5, 11),
-        /// The source, 1 to 0xBFFF, or 0xFFFF for a port that has no LID.
+        /// The source LID, 1 to 0xBFFF; 0xFFFF if the port has no LID.
         pub slid: u16 = bits(6, 0, 16),
     }
 }
 
-/// What follows the LRH, two bits; IBTA volume 1, chapter 7.7.5.
+/// The link next header field (LNH) of the LRH, two bits. Source: IBTA volume 1, chapter 7.7.5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkNextHeader(pub u8);
 
@@ -42,16 +42,16 @@ impl LinkNextHeader {
     pub const RAW: Self = Self(0);
     /// A raw packet with an IPv6 header.
     pub const IP: Self = Self(1);
-    /// A BTH: a packet within the subnet.
+    /// A BTH: the packet stays within the subnet.
     pub const LOCAL: Self = Self(2);
-    /// A GRH, and after it a BTH.
+    /// A GRH, followed by a BTH.
     pub const GLOBAL: Self = Self(3);
 }
 
 crate::field!(LinkNextHeader(u8));
 
 impl Default for Lrh {
-    /// Lane and level 0, within the subnet, without LIDs and length.
+    /// VL 0, SL 0, LNH [`LinkNextHeader::LOCAL`], LIDs and length 0.
     fn default() -> Self {
         Self {
             vl: VirtualLane::default(),
@@ -66,7 +66,7 @@ impl Default for Lrh {
 }
 
 crate::layout! {
-    /// The global route header: 40 bytes shaped as an IPv6 header.
+    /// The global route header (GRH): 40 bytes in the format of an IPv6 header.
     ///
     /// ```text
     ///  0      4              12                      32
@@ -82,32 +82,32 @@ crate::layout! {
     ///
     /// IBTA volume 1, chapter 8.3.
     pub struct Grh: 40 {
-        /// The version of IP, 6.
+        /// The IP version, 6.
         pub ip_version: u8 = bits(0, 0, 4),
         /// The traffic class.
         pub traffic_class: u8 = bits(0, 4, 8),
         /// The flow label, 20 bits.
         pub flow_label: u32 = bits(1, 4, 20),
-        /// The length in bytes of what follows the GRH up to the end of the ICRC.
+        /// The length in bytes from the end of the GRH to the end of the ICRC.
         pub payload_length: u16 = bits(4, 0, 16),
-        /// The next header, [`Grh::NEXT_IS_BTH`].
+        /// The next header field: [`Grh::NEXT_IS_BTH`].
         pub next_header: u8 = bits(6, 0, 8),
-        /// How many routers the packet may pass.
+        /// The maximum number of routers on the path.
         pub hop_limit: u8 = bits(7, 0, 8),
-        /// The source.
+        /// The source GID.
         pub source: Gid = bits(8, 0, 128),
-        /// The destination.
+        /// The destination GID.
         pub destination: Gid = bits(24, 0, 128),
     }
 }
 
 impl Grh {
-    /// The next header that announces a BTH.
+    /// The next header value of a BTH.
     pub const NEXT_IS_BTH: u8 = 0x1b;
 }
 
 impl Default for Grh {
-    /// Hop limit 64, a BTH next, all else zero.
+    /// IP version 6, next header BTH, hop limit 64, all other fields zero.
     fn default() -> Self {
         Self {
             ip_version: 6,

@@ -1,6 +1,6 @@
-//! The transport headers: BTH and what may follow it.
+//! Layouts of the BTH and of the extended transport headers.
 //!
-//! IBTA volume 1, chapters 9.2 and 9.3. Bits that are reserved there have no field here.
+//! Source: IBTA volume 1, chapters 9.2 and 9.3. Reserved bits have no field.
 
 use ib_types::{PKey, Psn, QKey, Qpn};
 
@@ -10,7 +10,7 @@ use super::opcode::Opcode;
 crate::field!(Opcode(u8), Syndrome(u8));
 
 crate::layout! {
-    /// The base transport header of every packet that is not raw.
+    /// The base transport header (BTH). All packets have one, except for raw packets.
     ///
     /// ```text
     ///  0            8 9  10  12     16                  31
@@ -25,33 +25,33 @@ crate::layout! {
     ///
     /// IBTA volume 1, chapter 9.2.
     pub struct Bth: 12 {
-        /// What the packet does.
+        /// The opcode.
         pub opcode: Opcode = bits(0, 0, 8),
-        /// SE: the responder is to raise an event.
+        /// SE: requests a solicited event at the responder.
         pub solicited_event: bool = bits(1, 0, 1),
-        /// MigReq: the path migration state; a path that is migrated sends ones.
+        /// MigReq: the path migration state; 1 if the path has migrated.
         pub migration: bool = bits(1, 1, 1),
-        /// PadCnt: the number of bytes that fill the payload up to whole words, 0 to 3.
+        /// PadCnt: the number of pad bytes behind the payload, 0 to 3.
         pub pad_count: u8 = bits(1, 2, 2),
         /// `TVer`: the version of the transport headers, 0.
         pub transport_version: u8 = bits(1, 4, 4),
-        /// The partition.
+        /// The P_Key.
         pub p_key: PKey = bits(2, 0, 16),
-        /// FECN: the packet met congestion.
+        /// FECN: the packet has passed a congested port.
         pub fecn: bool = bits(4, 0, 1),
-        /// BECN: a packet that its receiver had sent met congestion.
+        /// BECN: a packet in the opposite direction has passed a congested port.
         pub becn: bool = bits(4, 1, 1),
-        /// The queue pair that the packet is for.
+        /// The destination QP.
         pub destination: Qpn = bits(5, 0, 24),
-        /// AckReq: the responder is to acknowledge.
+        /// AckReq: requests an acknowledgement.
         pub ack_request: bool = bits(8, 0, 1),
-        /// The sequence number.
+        /// The packet sequence number.
         pub psn: Psn = bits(9, 0, 24),
     }
 }
 
 impl Default for Bth {
-    /// An RC SEND only in the default partition, to QP0 with PSN 0, no flag set.
+    /// RC SEND only with the default P_Key, to QP0, PSN 0, no flags.
     fn default() -> Self {
         Self {
             opcode: Opcode::RC_SEND_ONLY,
@@ -70,7 +70,7 @@ impl Default for Bth {
 }
 
 crate::layout! {
-    /// RDETH, the reliable datagram extended transport header; IBTA volume 1, chapter 9.3.1.
+    /// The reliable datagram extended transport header (RDETH); IBTA volume 1, chapter 9.3.1.
     pub struct Rdeth: 4 {
         /// The end-to-end context, 24 bits.
         pub ee_context: u32 = bits(1, 0, 24),
@@ -78,79 +78,80 @@ crate::layout! {
 }
 
 crate::layout! {
-    /// DETH, the datagram extended transport header; IBTA volume 1, chapter 9.3.2.
+    /// The datagram extended transport header (DETH); IBTA volume 1, chapter 9.3.2.
     pub struct Deth: 8 {
-        /// The queue key that the destination must have.
+        /// The Q_Key, which must match that of the destination QP.
         pub q_key: QKey = bits(0, 0, 32),
-        /// The queue pair that the packet comes from.
+        /// The source QP.
         pub source: Qpn = bits(5, 0, 24),
     }
 }
 
 crate::layout! {
-    /// XRCETH, the header of an extended reliable connection; IBTA volume 1, annex A14.
+    /// The extended reliable connection header (XRCETH); IBTA volume 1, annex A14.
     pub struct XrcEth: 4 {
-        /// The shared receive queue, 24 bits.
+        /// The number of the shared receive queue, 24 bits.
         pub receive_queue: u32 = bits(1, 0, 24),
     }
 }
 
 crate::layout! {
-    /// RETH, the RDMA extended transport header; IBTA volume 1, chapter 9.3.3.
+    /// The RDMA extended transport header (RETH); IBTA volume 1, chapter 9.3.3.
     pub struct Reth: 16 {
-        /// The address in the remote memory region.
+        /// The virtual address in the remote memory region.
         pub virtual_address: u64 = bits(0, 0, 64),
-        /// The remote key.
+        /// The R_Key of the remote memory region.
         pub r_key: u32 = bits(8, 0, 32),
-        /// The length of the whole message in bytes, 0 to 2^31.
+        /// The length of the message in bytes, 0 to 2^31.
         pub dma_length: u32 = bits(12, 0, 32),
     }
 }
 
 crate::layout! {
-    /// AtomicETH, the atomic extended transport header; IBTA volume 1, chapter 9.3.4.
+    /// The atomic extended transport header (AtomicETH); IBTA volume 1, chapter 9.3.4.
     pub struct AtomicEth: 28 {
-        /// The address in the remote memory region, a multiple of 8.
+        /// The virtual address in the remote memory region, a multiple of 8.
         pub virtual_address: u64 = bits(0, 0, 64),
-        /// The remote key.
+        /// The R_Key of the remote memory region.
         pub r_key: u32 = bits(8, 0, 32),
-        /// What is stored by compare and swap, or added by fetch and add.
+        /// The swap operand of compare and swap, or the add operand of fetch and add.
         pub swap_or_add: u64 = bits(12, 0, 64),
-        /// What compare and swap compares with.
+        /// The compare operand of compare and swap.
         pub compare: u64 = bits(20, 0, 64),
     }
 }
 
 crate::layout! {
-    /// AETH, the ACK extended transport header; IBTA volume 1, chapter 9.3.5.
+    /// The ACK extended transport header (AETH); IBTA volume 1, chapter 9.3.5.
     pub struct Aeth: 4 {
-        /// Whether this is an ACK or a NAK, and which.
+        /// The syndrome: ACK, RNR NAK or NAK.
         pub syndrome: Syndrome = bits(0, 0, 8),
-        /// The message sequence number, 24 bits: how many messages the responder has completed.
+        /// The message sequence number (MSN), 24 bits: the number of messages that the responder
+        /// has completed.
         pub msn: u32 = bits(1, 0, 24),
     }
 }
 
 crate::layout! {
-    /// AtomicAckETH, what an atomic operation returns; IBTA volume 1, chapter 9.3.5.3.
+    /// The atomic ACK extended transport header (AtomicAckETH); IBTA volume 1, chapter 9.3.5.3.
     pub struct AtomicAckEth: 8 {
-        /// The value before the operation.
+        /// The value in memory before the atomic operation.
         pub original: u64 = bits(0, 0, 64),
     }
 }
 
 crate::layout! {
-    /// ImmDt, immediate data; IBTA volume 1, chapter 9.3.6.
+    /// The immediate data header (ImmDt); IBTA volume 1, chapter 9.3.6.
     pub struct ImmDt: 4 {
-        /// The data, whose first byte on the wire is the most significant one.
+        /// The immediate data as a big-endian number.
         pub data: u32 = bits(0, 0, 32),
     }
 }
 
 crate::layout! {
-    /// IETH, the invalidate extended transport header; IBTA volume 1, chapter 9.3.7.
+    /// The invalidate extended transport header (IETH); IBTA volume 1, chapter 9.3.7.
     pub struct Ieth: 4 {
-        /// The remote key that becomes invalid.
+        /// The R_Key to invalidate.
         pub r_key: u32 = bits(0, 0, 32),
     }
 }

@@ -1,4 +1,4 @@
-//! The checked view of a packet.
+//! [`Packet`]: the checked view of an encoded packet.
 
 use super::error::PacketError;
 use super::header::{Header, HeaderSet, ICRC, VCRC};
@@ -9,27 +9,28 @@ use super::transport::{
 };
 use crate::crc;
 
-/// A packet whose lengths and versions fit together.
+/// A view of an encoded packet whose lengths and versions are checked.
 ///
-/// Neither checksum has been compared: [`Packet::check_icrc`] and [`Packet::check_vcrc`] do. What
-/// an unknown operation code announces is not known, so everything after the BTH is its payload.
+/// The checksums are not checked by `parse`: use [`Packet::check_icrc`],
+/// [`Packet::check_roce_icrc`] and [`Packet::check_vcrc`]. If the opcode is unknown, all bytes
+/// behind the BTH are the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     bytes: &'a [u8],
-    /// Where the BTH starts: 0 under RoCEv2, 8 after an LRH, 48 after a GRH.
+    /// Offset of the BTH: 0 for RoCEv2, 8 behind an LRH, 48 behind a GRH.
     bth_at: usize,
-    /// Where the payload starts and ends; the pad is after it.
+    /// Start and end offset of the payload without the pad.
     payload: (usize, usize),
     icrc_at: usize,
     headers: HeaderSet,
 }
 
 impl<'a> Packet<'a> {
-    /// Finds the parts of a whole native packet, from the LRH to the VCRC.
+    /// Parses a native packet, LRH to VCRC.
     ///
     /// # Errors
-    /// Returns the first field that cuts the packet short, contradicts its length or has a version
-    /// or a next header of which no layout is known; raw packets, which have no BTH, are such.
+    /// Returns the first invalid field: a truncated header, a wrong length, or an unsupported
+    /// version or next header. Raw packets, which have no BTH, are not supported.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let lrh = Lrh::parse(chunk(bytes, 0, "the LRH")?);
@@ -47,7 +48,7 @@ impl<'a> Packet<'a> {
         let without_vcrc = usize::from(lrh.length) * 4;
         if without_vcrc + VCRC > bytes.len() {
             let (found, expected) = (bytes.len(), without_vcrc + VCRC);
-            let what = "what the LRH's packet length announces";
+            let what = "the packet length of the LRH";
             return Err(PacketError::Truncated { what, offset: 0, expected, found });
         }
         if without_vcrc + VCRC != bytes.len() {
@@ -75,16 +76,16 @@ impl<'a> Packet<'a> {
         Self::transport(bytes, bth_at, without_vcrc)
     }
 
-    /// Finds the parts of the payload of a RoCEv2 UDP datagram, from the BTH to the ICRC.
+    /// Parses the UDP payload of a RoCEv2 packet, BTH to ICRC.
     ///
     /// # Errors
-    /// As [`Packet::parse`].
+    /// Returns the first invalid field, as [`Packet::parse`].
     #[inline]
     pub fn parse_roce(bytes: &'a [u8]) -> Result<Self, PacketError> {
         Self::transport(bytes, 0, bytes.len())
     }
 
-    /// Finds the parts from the BTH to the end of the ICRC.
+    /// Parses the BTH at `bth_at` and the headers, payload, pad and ICRC behind it, up to `end`.
     #[inline]
     fn transport(bytes: &'a [u8], bth_at: usize, end: usize) -> Result<Self, PacketError> {
         let within = &bytes[..end];
@@ -119,26 +120,26 @@ impl<'a> Packet<'a> {
         Ok(Self { bytes, bth_at, payload: (payload_at, icrc_at - pad), icrc_at, headers })
     }
 
-    /// Returns all bytes.
+    /// Returns all bytes of the packet.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Returns true for a native packet and false for a RoCEv2 one.
+    /// Returns true for a native packet, false for a RoCEv2 packet.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.bth_at != 0
     }
 
-    /// Returns the LRH of a native packet.
+    /// Returns the LRH; `None` for a RoCEv2 packet.
     #[inline]
     #[must_use]
     pub fn lrh(&self) -> Option<Lrh> {
         self.is_native().then(|| Lrh::parse(self.array(0)))
     }
 
-    /// Returns the GRH of a native packet that has one.
+    /// Returns the GRH; `None` if the packet has none.
     #[inline]
     #[must_use]
     pub fn grh(&self) -> Option<Grh> {
@@ -153,74 +154,73 @@ impl<'a> Packet<'a> {
         Bth::parse(self.array(self.bth_at))
     }
 
-    /// Returns which headers stand between the BTH and the payload; none after an unknown code.
+    /// Returns the headers between the BTH and the payload; empty if the opcode is unknown.
     #[must_use]
     pub fn headers(&self) -> HeaderSet {
         self.headers
     }
 
-    /// Returns where a header starts in [`Packet::bytes`].
+    /// Returns the offset of a header in [`Packet::bytes`]; `None` if the packet does not have it.
     #[must_use]
     pub fn header_offset(&self, header: Header) -> Option<usize> {
         Some(self.bth_at + Bth::LENGTH + self.headers.offset(header)?)
     }
 
-    /// Returns what the sender wanted to send, without the pad.
+    /// Returns the payload without the pad.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.payload.0..self.payload.1]
     }
 
-    /// Returns where the BTH starts in [`Packet::bytes`].
+    /// Returns the offset of the BTH in [`Packet::bytes`].
     #[must_use]
     pub fn bth_offset(&self) -> usize {
         self.bth_at
     }
 
-    /// Returns where the payload starts in [`Packet::bytes`].
+    /// Returns the offset of the payload in [`Packet::bytes`].
     #[must_use]
     pub fn payload_offset(&self) -> usize {
         self.payload.0
     }
 
-    /// Returns the number of bytes between the payload and the ICRC, 0 to 3.
+    /// Returns the number of pad bytes between the payload and the ICRC, 0 to 3.
     #[must_use]
     pub fn pad_count(&self) -> usize {
         self.icrc_at - self.payload.1
     }
 
-    /// Returns the ICRC that the packet carries.
+    /// Returns the ICRC field.
     #[must_use]
     pub fn icrc(&self) -> u32 {
         u32::from_be_bytes(*self.array(self.icrc_at))
     }
 
-    /// Returns the VCRC that a native packet carries.
+    /// Returns the VCRC field; `None` for a RoCEv2 packet.
     #[must_use]
     pub fn vcrc(&self) -> Option<u16> {
         self.is_native().then(|| u16::from_be_bytes(*self.array(self.icrc_at + ICRC)))
     }
 
-    /// Compares the ICRC of a native packet with its bytes; that of a RoCEv2 packet needs
-    /// [`Packet::check_roce_icrc`].
+    /// Checks the ICRC of a native packet. For a RoCEv2 packet use [`Packet::check_roce_icrc`].
     ///
     /// # Errors
-    /// Returns [`PacketError::Checksum`] with both values.
+    /// Returns [`PacketError::Checksum`] with the found and the expected checksum.
     ///
     /// # Panics
-    /// Panics when the packet is a RoCEv2 one.
+    /// Panics if this is a RoCEv2 packet.
     pub fn check_icrc(&self) -> Result<(), PacketError> {
         assert!(self.is_native(), "the ICRC of a RoCEv2 packet covers its IP and UDP headers");
         self.compare_icrc(crc::icrc_native(&self.bytes[..self.icrc_at]))
     }
 
-    /// Compares the ICRC of a RoCEv2 packet with its bytes and its IP and UDP headers.
+    /// Checks the ICRC of a RoCEv2 packet, which also covers its IP and UDP headers.
     ///
     /// # Errors
-    /// Returns [`PacketError::Checksum`] with both values.
+    /// Returns [`PacketError::Checksum`] with the found and the expected checksum.
     ///
     /// # Panics
-    /// Panics when the packet is a native one.
+    /// Panics if this is a native packet.
     pub fn check_roce_icrc(&self, network: &RoceNetwork) -> Result<(), PacketError> {
         assert!(!self.is_native(), "a native packet has no IP and UDP headers");
         self.compare_icrc(network.icrc(&self.bytes[..self.icrc_at]))
@@ -231,20 +231,20 @@ impl<'a> Packet<'a> {
         compare("ICRC", offset, expected, found)
     }
 
-    /// Compares the VCRC with the bytes; a RoCEv2 packet has none, which is fine.
+    /// Checks the VCRC of a native packet. A RoCEv2 packet has no VCRC, so the result is `Ok`.
     ///
     /// # Errors
-    /// Returns [`PacketError::Checksum`] with both values.
+    /// Returns [`PacketError::Checksum`] with the found and the expected checksum.
     pub fn check_vcrc(&self) -> Result<(), PacketError> {
         let Some(found) = self.vcrc() else { return Ok(()) };
         let offset = self.icrc_at + ICRC;
         compare("VCRC", offset, crc::vcrc(&self.bytes[..offset]).into(), found.into())
     }
 
-    /// Returns bytes that `parse` has found to be there.
+    /// Returns `N` bytes at an offset that `parse` has checked.
     #[inline]
     fn array<const N: usize>(&self, at: usize) -> &'a [u8; N] {
-        self.bytes[at..].first_chunk().expect("the packet was checked")
+        self.bytes[at..].first_chunk().expect("`parse` checked the length of the packet")
     }
 
     #[inline]
@@ -257,7 +257,7 @@ macro_rules! extended {
     ($($name:ident: $kind:ident = $header:ident),+ $(,)?) => {
         impl Packet<'_> {
             $(
-                #[doc = concat!("Returns the [`", stringify!($kind), "`] if the operation has one.")]
+                #[doc = concat!("Returns the [`", stringify!($kind), "`]; `None` if the opcode has none.")]
                 #[inline]
                 #[must_use]
                 pub fn $name(&self) -> Option<$kind> {

@@ -6,28 +6,28 @@ fn bytes(hex: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
-/// What the Linux kernel answers to an open.
+/// The response to an open by the RNBD server of the Linux kernel.
 const OPENED: &str = "03000000000000000020000000000000ff00000000000000000000000000000000000000
     00100002800000000000000000000000000000000000";
 
 #[test]
-fn a_read_of_the_linux_kernel() {
+fn linux_read_request_is_parsed() {
     let read = bytes("0400400000000000000000000000000000010000001000000044000000000000");
     let Ok(Message::Io(io)) = Message::parse(&read) else { panic!("no I/O") };
     assert_eq!((io.device_id, io.sector, io.length, io.priority), (0, 0, 4096, 0x4400));
     assert_eq!((io.rw.operation(), io.rw.flags()), (Operation::READ, IoFlags::SYNC));
     assert_eq!(io.rw, IoFlags::of(Operation::READ, IoFlags::SYNC));
-    // The form without a priority.
+    // A message of an old client, without a priority.
     let Ok(Message::Io(short)) = Message::parse(&read[..24]) else { panic!("no I/O") };
     assert_eq!(short, Io { priority: 0, ..io });
     assert_eq!(
         Message::parse(&read[..23]).unwrap_err().to_string(),
-        "message io of RNBD has 24 bytes: found 23"
+        "the RNBD message io has 23 bytes: expected at least 24"
     );
 }
 
 #[test]
-fn an_answer_to_an_open_of_the_linux_kernel() {
+fn linux_open_response_is_parsed() {
     let opened = bytes(OPENED);
     let Ok(Message::OpenResponse(found)) = Message::parse(&opened) else { panic!("no response") };
     assert_eq!((found.device_id, found.sectors, found.max_hw_sectors), (0, 0x2000, 255));

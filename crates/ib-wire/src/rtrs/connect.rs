@@ -1,11 +1,12 @@
-//! What the ends of a connection tell each other while it is made.
+//! Private data of connections: [`ConnectRequest`] of the client, [`ConnectResponse`] of the
+//! server.
 
 use super::{MAGIC, RtrsError, VERSION};
-use crate::little::{little, little_field};
+use crate::le_layout::{le_field, le_layout};
 use crate::mad::masks;
 
-little! {
-    /// The private data of a REQ, behind the header of `rdma_cm`.
+le_layout! {
+    /// The private data of a REQ, behind the `rdma_cm` header.
     ///
     /// ```text
     ///  0 zero (2)       2 magic (2)      4 version (2)
@@ -19,33 +20,34 @@ little! {
         pub magic: u16 = 2,
         /// [`VERSION`].
         pub version: u16 = 4,
-        /// Which connection of the path it is; 0 carries information and heartbeats.
+        /// The index of the connection in its path. Connection 0 carries info messages and
+        /// heartbeats.
         pub connection: u16 = 6,
-        /// How many connections the path has.
+        /// The number of connections of the path.
         pub connections: u16 = 8,
-        /// How often the path was connected, this time included.
+        /// The number of times that the path was connected, including this one.
         pub reconnects: u16 = 10,
-        /// The path.
+        /// The UUID of the path.
         pub path_uuid: [u8; 16] = 12,
-        /// The session, which all paths of a client to a server share.
+        /// The UUID of the session, which all paths between a client and a server share.
         pub session_uuid: [u8; 16] = 28,
-        /// Bit 0: the session may be a new one.
+        /// Bit 0: the server may create the session.
         pub first_connection: u8 = 44,
     }
 }
 
 masks! {
-    /// What a server says of itself.
+    /// The flags of a [`ConnectResponse`].
     ConnectFlags(u32) {
-        /// The remote key of a chunk changes with every request.
+        /// The R_Key of a chunk changes with every request.
         NEW_KEYS = 1 "new keys",
     }
 }
 
-little_field!(ConnectFlags);
+le_field!(ConnectFlags);
 
-little! {
-    /// The private data of a REP, and of a REJ.
+le_layout! {
+    /// The private data of a REP or a REJ.
     ///
     /// ```text
     ///  0 magic (2)          2 version (2)
@@ -58,42 +60,42 @@ little! {
         pub magic: u16 = 0,
         /// [`VERSION`].
         pub version: u16 = 2,
-        /// 0 in a REP; a negative error number of Linux in a REJ.
+        /// 0 in a REP; a negative Linux error number in a REJ.
         pub error: i16 = 4,
-        /// How many chunks there are, and so requests at once.
+        /// The number of chunks, which is the maximum number of outstanding requests.
         pub queue_depth: u16 = 6,
-        /// The longest data of a request in bytes.
+        /// The maximum data of a request in bytes.
         pub max_io_size: u32 = 8,
-        /// The longest header of a request, the message included, in bytes.
+        /// The maximum length of user header and message in bytes.
         pub max_header_size: u32 = 12,
-        /// What the server does.
+        /// The flags of the server.
         pub flags: ConnectFlags = 16,
     }
 }
 
 impl ConnectRequest {
-    /// Reads private data behind the header of `rdma_cm`, and checks what it starts with.
+    /// Parses the private data behind the `rdma_cm` header, and checks magic number and version.
     ///
     /// # Errors
-    /// Fails for other private data, and for another major version.
+    /// Fails if the data is truncated, or if the magic number or the major version differs.
     pub fn read(bytes: &[u8]) -> Result<Self, RtrsError> {
-        let request = Self::parse(first(bytes, "a request of RTRS")?);
+        let request = Self::parse(first(bytes, "the RTRS connect request")?);
         check(request.magic, request.version).map(|()| request)
     }
 }
 
 impl ConnectResponse {
-    /// Reads private data, and checks what it starts with.
+    /// Parses private data, and checks magic number and version.
     ///
     /// # Errors
-    /// Fails for other private data, and for another major version.
+    /// Fails if the data is truncated, or if the magic number or the major version differs.
     pub fn read(bytes: &[u8]) -> Result<Self, RtrsError> {
-        let response = Self::parse(first(bytes, "a response of RTRS")?);
+        let response = Self::parse(first(bytes, "the RTRS connect response")?);
         check(response.magic, response.version).map(|()| response)
     }
 }
 
-/// Returns the first bytes, if there are so many.
+/// Returns the first `N` bytes. `what` names the message in the error.
 pub(super) fn first<'a, const N: usize>(
     bytes: &'a [u8],
     what: &'static str,

@@ -1,42 +1,47 @@
-//! What ends of this project say to each other beyond RTRS 2.0, where Linux neither writes nor reads anything:
-//! in the zeros of what a connection starts with, and in messages on connection 0 that are sent only to whom has
-//! announced to know them.
+//! The extension of ibfabric to RTRS 2.0: path fencing and authentication.
 //!
-//! | type | name | carried by |
+//! Both ends announce their [`Capabilities`] in reserved bytes of the connection's private data,
+//! which Linux sets to zero and ignores. Further messages are sent on connection 0, and only to
+//! peers that have announced the capability. A fenced path is closed at the server, so that no
+//! request of it can be executed later.
+//!
+//! | type | message | sent by |
 //! |---|---|---|
-//! | 0x8001 | fence | a SEND of the client: what of a path that is dead may still have an effect? |
-//! | 0x8002 | fenced | a SEND of the server: nothing any more |
-//! | 1 | info response | its bytes 4 to 7: by which number the server knows the session since it has begun |
-//! | 0x8003 | proof | a SEND of either: who knows the key that both share |
+//! | 0x8001 | fence: close a failed path and complete its requests | client |
+//! | 0x8002 | fenced: the path is closed, all of its requests are complete | server |
+//! | 1 | info response, bytes 4 to 7: the number of the session | server |
+//! | 0x8003 | proof: knowledge of the shared key | both |
 
 use super::message::MessageType;
-use crate::little::{little, little_field};
+use crate::le_layout::{le_field, le_layout};
 use crate::mad::masks;
 
 masks! {
-    /// What an end knows beyond RTRS 2.0.
+    /// The parts of the extension that an end supports.
     Capabilities(u8) {
-        /// A path can be fenced.
+        /// Path fencing.
         FENCE = 0 "fence",
-        /// It proves that it knows a key, and wants a proof.
+        /// Authentication: the end proves knowledge of the shared key, and requires a proof of the
+        /// peer.
         PROOF = 1 "proof",
     }
 }
 
-little_field!(Capabilities);
+le_field!(Capabilities);
 
-/// The number by which an extension is known.
+/// The magic number of the extension.
 pub const EXTENSION_MAGIC: u16 = 0x1bfa;
 
 /// The version of the extension.
 pub const EXTENSION_VERSION: u8 = 1;
 
-/// Where the extension stands in a request, and in a response.
+/// The byte offset of the extension in a connect request.
 const IN_REQUEST: usize = 46;
+/// The byte offset of the extension in a connect response.
 const IN_RESPONSE: usize = 20;
 
-little! {
-    /// The extension in the private data of a connection: at byte 46 of a request, at byte 20 of a response.
+le_layout! {
+    /// The extension in private data: at byte 46 of a request, at byte 20 of a response.
     ///
     /// ```text
     /// 0 magic (2)   2 version (1)   3 capabilities (1)
@@ -46,36 +51,36 @@ little! {
         pub magic: u16 = 0,
         /// [`EXTENSION_VERSION`].
         pub version: u8 = 2,
-        /// What the end knows.
+        /// The capabilities of the sender.
         pub capabilities: Capabilities = 3,
     }
 }
 
 impl Extension {
-    /// Makes the extension that tells of what an end knows.
+    /// Creates the extension that announces capabilities.
     #[must_use]
     pub const fn new(capabilities: Capabilities) -> Self {
         Self { magic: EXTENSION_MAGIC, version: EXTENSION_VERSION, capabilities }
     }
 
-    /// Returns what is told by the private data of a request; nothing where there is no extension.
+    /// Returns the capabilities in the private data of a request; none if it has no extension.
     #[must_use]
     pub fn of_request(bytes: &[u8]) -> Capabilities {
         Self::at(bytes, IN_REQUEST)
     }
 
-    /// Returns what is told by the private data of a response; nothing where there is no extension.
+    /// Returns the capabilities in the private data of a response; none if it has no extension.
     #[must_use]
     pub fn of_response(bytes: &[u8]) -> Capabilities {
         Self::at(bytes, IN_RESPONSE)
     }
 
-    /// Writes it into the private data of a request.
+    /// Writes the extension into the private data of a request.
     pub fn put_into_request(&self, bytes: &mut [u8; 56]) {
         bytes[IN_REQUEST..IN_REQUEST + Self::LENGTH].copy_from_slice(&self.to_bytes());
     }
 
-    /// Writes it into the private data of a response.
+    /// Writes the extension into the private data of a response.
     pub fn put_into_response(&self, bytes: &mut [u8; 56]) {
         bytes[IN_RESPONSE..IN_RESPONSE + Self::LENGTH].copy_from_slice(&self.to_bytes());
     }
@@ -87,38 +92,39 @@ impl Extension {
     }
 }
 
-little! {
-    /// A path is dead: what has come over it is to have no effect any more.
+le_layout! {
+    /// Requests a path fence: the server must close the path and complete its requests.
     pub struct Fence: 32 {
         /// [`MessageType::FENCE`].
         pub message_type: MessageType = 0,
-        /// What the answer repeats.
+        /// The ID of the fence, which the response repeats.
         pub id: u32 = 4,
-        /// The path.
+        /// The UUID of the failed path.
         pub path_uuid: [u8; 16] = 8,
-        /// As which of its connections it was last used, [`ConnectRequest::reconnects`](super::ConnectRequest).
+        /// The number of the failed connection:
+        /// [`ConnectRequest::reconnects`](super::ConnectRequest).
         pub reconnects: u16 = 24,
     }
 }
 
-little! {
-    /// Nothing that has come over a path has an effect any more.
+le_layout! {
+    /// Confirms a path fence: no request of the path can take effect any more.
     pub struct Fenced: 8 {
         /// [`MessageType::FENCED`].
         pub message_type: MessageType = 0,
-        /// That of the question.
+        /// The ID of the fence.
         pub id: u32 = 4,
     }
 }
 
-little! {
-    /// A proof that an end knows the key that both share.
+le_layout! {
+    /// A proof of knowledge of the shared key, or a request for one.
     pub struct Proof: 72 {
         /// [`MessageType::PROOF`].
         pub message_type: MessageType = 0,
-        /// A random number of whoever sends it.
+        /// A random number of the sender.
         pub nonce: [u8; 32] = 8,
-        /// HMAC-SHA256; zero in what only asks for a proof.
+        /// HMAC-SHA256; zero if the sender only requests a proof.
         pub code: [u8; 32] = 40,
     }
 }

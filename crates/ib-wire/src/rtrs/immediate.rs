@@ -1,106 +1,110 @@
-//! The immediate data of RTRS: four bits that say what it is, and 28 that say more.
+//! Immediate data of RTRS: four bits of type and 28 bits of payload.
 //!
 //! ```text
-//! request     0 | chunk, then the offset of the message in it: as many bits as chunks need, and the rest
-//! response    1 | error number (9) | chunk (19)
-//! response    2 | the same, after a SEND that has invalidated a remote key
-//! heartbeat   8 | zero;   its answer   9 | zero
+//! request        0 | chunk index, bits as the queue depth needs | offset in the chunk
+//! response       1 | error number (9) | chunk index (19)
+//! response       2 | error number (9) | chunk index (19), behind a SEND with invalidate
+//! heartbeat      8 | zero
+//! heartbeat ack  9 | zero
 //! ```
 
 use std::fmt;
 
-/// Immediate data.
+/// The immediate data of an RTRS packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Immediate(pub u32);
 
-/// What immediate data says.
+/// Decoded immediate data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Meaning {
-    /// A request was written into a chunk; [`Immediate::chunk_and_offset`] splits the payload.
+pub enum ImmediateKind {
+    /// The client has written a request into a chunk.
     Request {
-        /// Chunk and offset.
+        /// Chunk and offset; see [`Immediate::chunk_and_offset`].
         payload: u32,
     },
-    /// A request was answered.
+    /// The server has completed a request.
     Response {
-        /// A SEND that has invalidated a remote key came before.
+        /// True if the server has invalidated an R_Key of the client by a SEND with invalidate.
         has_invalidated: bool,
-        /// An error number of Linux, 0 to 511; 0 for none.
+        /// A Linux error number, 0 to 511; 0 for success.
         error: u16,
         /// The chunk of the request, 19 bits.
         chunk: u32,
     },
-    /// A sign of life.
+    /// A heartbeat.
     Heartbeat {
         /// Zero.
         payload: u32,
     },
-    /// The answer to one.
+    /// The acknowledgement of a heartbeat.
     HeartbeatAcknowledgement {
         /// Zero.
         payload: u32,
     },
-    /// Something that nobody has named.
+    /// Immediate data of unknown type.
     Other {
-        /// The upper four bits.
+        /// The type: the upper four bits.
         kind: u8,
-        /// The others.
+        /// The lower 28 bits.
         payload: u32,
     },
 }
 
+/// The number of bits of the payload.
 const PAYLOAD: u32 = 28;
+/// The number of bits of the chunk index in a response.
 const CHUNK: u32 = 19;
 
 impl Immediate {
-    /// A sign of life.
+    /// A heartbeat.
     pub const HEARTBEAT: Self = Self(8 << PAYLOAD);
-    /// The answer to one.
+    /// The acknowledgement of a heartbeat.
     pub const HEARTBEAT_ACKNOWLEDGEMENT: Self = Self(9 << PAYLOAD);
 
-    /// Makes immediate data of what it says; bits that do not fit are dropped.
+    /// Encodes immediate data. Bits that do not fit into their field are dropped.
     #[must_use]
-    pub const fn new(meaning: Meaning) -> Self {
-        let (kind, payload) = match meaning {
-            Meaning::Request { payload } => (0, payload),
-            Meaning::Response { has_invalidated, error, chunk } => {
+    pub const fn new(kind: ImmediateKind) -> Self {
+        let (kind, payload) = match kind {
+            ImmediateKind::Request { payload } => (0, payload),
+            ImmediateKind::Response { has_invalidated, error, chunk } => {
                 let error = (error as u32 & 0x1ff) << CHUNK;
                 (1 + has_invalidated as u32, error | chunk & ((1 << CHUNK) - 1))
             }
-            Meaning::Heartbeat { payload } => (8, payload),
-            Meaning::HeartbeatAcknowledgement { payload } => (9, payload),
-            Meaning::Other { kind, payload } => (kind as u32 & 15, payload),
+            ImmediateKind::Heartbeat { payload } => (8, payload),
+            ImmediateKind::HeartbeatAcknowledgement { payload } => (9, payload),
+            ImmediateKind::Other { kind, payload } => (kind as u32 & 15, payload),
         };
         Self(kind << PAYLOAD | payload & ((1 << PAYLOAD) - 1))
     }
 
-    /// Returns what it says.
+    /// Decodes the immediate data.
     #[must_use]
-    pub const fn meaning(self) -> Meaning {
+    pub const fn kind(self) -> ImmediateKind {
         let payload = self.0 & ((1 << PAYLOAD) - 1);
         match (self.0 >> PAYLOAD) as u8 {
-            0 => Meaning::Request { payload },
-            kind @ (1 | 2) => Meaning::Response {
+            0 => ImmediateKind::Request { payload },
+            kind @ (1 | 2) => ImmediateKind::Response {
                 has_invalidated: kind == 2,
                 error: (payload >> CHUNK) as u16,
                 chunk: payload & ((1 << CHUNK) - 1),
             },
-            8 => Meaning::Heartbeat { payload },
-            9 => Meaning::HeartbeatAcknowledgement { payload },
-            kind => Meaning::Other { kind, payload },
+            8 => ImmediateKind::Heartbeat { payload },
+            9 => ImmediateKind::HeartbeatAcknowledgement { payload },
+            kind => ImmediateKind::Other { kind, payload },
         }
     }
 
-    /// Returns that of a request whose message is at an offset of a chunk, for a server with so many
-    /// chunks; bits that do not fit are dropped.
+    /// Encodes a request whose message is at an offset of a chunk. `queue_depth` is the number of
+    /// chunks of the server. Bits that do not fit into their field are dropped.
     #[must_use]
     pub const fn request(queue_depth: u16, chunk: u32, offset: u32) -> Self {
         let bits = offset_bits(queue_depth);
         let payload = ((chunk as u64) << bits) as u32 | offset & ((1 << bits) - 1);
-        Self::new(Meaning::Request { payload })
+        Self::new(ImmediateKind::Request { payload })
     }
 
-    /// Splits the payload of a request for a server with so many chunks.
+    /// Splits the payload of a request into chunk and offset. `queue_depth` is the number of chunks
+    /// of the server.
     #[must_use]
     pub const fn chunk_and_offset(payload: u32, queue_depth: u16) -> (u32, u32) {
         let bits = offset_bits(queue_depth);
@@ -108,7 +112,7 @@ impl Immediate {
     }
 }
 
-/// Returns how many bits the offset has: what the number of a chunk leaves of 28.
+/// Returns the number of bits of the offset: 28 minus the bits of a chunk index.
 const fn offset_bits(queue_depth: u16) -> u32 {
     let last = queue_depth.saturating_sub(1);
     PAYLOAD - (u16::BITS - last.leading_zeros())
@@ -116,15 +120,17 @@ const fn offset_bits(queue_depth: u16) -> u32 {
 
 impl fmt::Display for Immediate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.meaning() {
-            Meaning::Request { payload } => write!(f, "request 0x{payload:07x}"),
-            Meaning::Response { error, chunk, has_invalidated } => {
+        match self.kind() {
+            ImmediateKind::Request { payload } => write!(f, "request 0x{payload:07x}"),
+            ImmediateKind::Response { error, chunk, has_invalidated } => {
                 let after = if has_invalidated { " after invalidation" } else { "" };
                 write!(f, "response{after}, chunk {chunk}, error {error}")
             }
-            Meaning::Heartbeat { .. } => f.write_str("heartbeat"),
-            Meaning::HeartbeatAcknowledgement { .. } => f.write_str("heartbeat acknowledgement"),
-            Meaning::Other { kind, payload } => write!(f, "type {kind}, 0x{payload:07x}"),
+            ImmediateKind::Heartbeat { .. } => f.write_str("heartbeat"),
+            ImmediateKind::HeartbeatAcknowledgement { .. } => {
+                f.write_str("heartbeat acknowledgement")
+            }
+            ImmediateKind::Other { kind, payload } => write!(f, "type {kind}, 0x{payload:07x}"),
         }
     }
 }

@@ -1,52 +1,52 @@
-//! The messages of RTRS: two bytes of type, then what belongs to it.
+//! Messages of RTRS. A message starts with two bytes of type.
 //!
-//! | type | name | carried by |
+//! | type | message | carried by |
 //! |---|---|---|
-//! | 0 | information wanted | a SEND of the client on connection 0 |
-//! | 1 | information | a SEND of the server: where its chunks are |
-//! | 2 | write | the end of what the client writes into a chunk: data, header of the user, message |
-//! | 3 | read | the end of what the client writes into a chunk: header of the user, message |
-//! | 4 | new key | a SEND with immediate data of the server: the key of a chunk from now on |
+//! | 0 | info request | a SEND of the client on connection 0 |
+//! | 1 | info response: addresses and R_Keys of the chunks | a SEND of the server |
+//! | 2 | write | an RDMA WRITE of the client into a chunk: data, user header, message |
+//! | 3 | read | an RDMA WRITE of the client into a chunk: user header, message |
+//! | 4 | R_Key response: the new R_Key of a chunk | a SEND with immediate data of the server |
 
 use super::RtrsError;
 use super::connect::first;
-use crate::little::{little, little_field};
+use crate::le_layout::{le_field, le_layout};
 use crate::mad::{codes, masks};
 
 codes! {
     /// The type of a message.
     MessageType(u16) {
-        /// Information wanted.
+        /// Requests the chunks of the server.
         INFO_REQUEST = 0 "info request",
-        /// Information.
+        /// The chunks of the server.
         INFO_RESPONSE = 1 "info response",
-        /// A write.
+        /// Write request.
         WRITE = 2 "write",
-        /// A read.
+        /// Read request.
         READ = 3 "read",
-        /// A new key.
+        /// The new R_Key of a chunk.
         RKEY_RESPONSE = 4 "rkey response",
-        /// A path is dead; see [`super::extension`].
+        /// Extension: requests a path fence; see [`super::extension`].
         FENCE = 0x8001 "fence",
-        /// It has no effect any more.
+        /// Extension: confirms a path fence.
         FENCED = 0x8002 "fenced",
-        /// The key that both ends share is known.
+        /// Extension: proves knowledge of the shared key.
         PROOF = 0x8003 "proof",
     }
 }
 
 masks! {
-    /// What a client says of a read.
+    /// The flags of a read.
     ReadFlags(u16) {
-        /// The server is to invalidate the remote key that the answer was written with.
+        /// The server must invalidate the R_Key of the client's buffer.
         NEED_INVALIDATION = 0 "need invalidation",
     }
 }
 
-little_field!(MessageType, ReadFlags);
+le_field!(MessageType, ReadFlags);
 
-little! {
-    /// The question for a server's chunks.
+le_layout! {
+    /// The request for the chunks of the server.
     pub struct InfoRequest: 272 {
         /// [`MessageType::INFO_REQUEST`].
         pub message_type: MessageType = 0,
@@ -56,7 +56,7 @@ little! {
 }
 
 impl InfoRequest {
-    /// Makes the question; of a name that is too long the rest is left out.
+    /// Creates the request. Names longer than 254 bytes are truncated.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut request = Self::zeroed();
@@ -65,173 +65,186 @@ impl InfoRequest {
         request
     }
 
-    /// Returns the name up to its first zero.
+    /// Returns the name up to the first zero byte.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         self.name.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 }
 
-little! {
-    /// What comes before the chunks.
+le_layout! {
+    /// The header of the info response. The [`Descriptors`] of the chunks follow.
     pub struct InfoHeader: 8 {
         /// [`MessageType::INFO_RESPONSE`].
         pub message_type: MessageType = 0,
-        /// How many descriptors follow.
+        /// The number of descriptors that follow.
         pub count: u16 = 2,
-        /// Zero from Linux. Servers of this project tell clients of it that can have paths fenced by which number they know
-        /// the session since it has begun; when all its paths are gone it begins anew, with another one.
+        /// Extension of ibfabric: the number of the session at the server; zero from Linux.
+        ///
+        /// The server sends it to clients that support path fencing. It changes when all paths of
+        /// the session were closed, because the server then starts a new session.
         pub epoch: u32 = 4,
     }
 }
 
-little! {
-    /// A part of memory at the other end.
+le_layout! {
+    /// A buffer in the memory of the peer.
     pub struct Descriptor: 16 {
-        /// Its address there.
+        /// The address at the peer.
         pub address: u64 = 0,
-        /// Its remote key.
+        /// The R_Key.
         pub r_key: u32 = 8,
-        /// Its length in bytes.
+        /// The length in bytes.
         pub length: u32 = 12,
     }
 }
 
-little! {
-    /// A write.
+le_layout! {
+    /// A write request.
     pub struct WriteHeader: 4 {
         /// [`MessageType::WRITE`].
         pub message_type: MessageType = 0,
-        /// The length of the user's header before the message.
+        /// The length of the user header before the message, in bytes.
         pub user_length: u16 = 2,
     }
 }
 
-little! {
-    /// A read; a descriptor follows where there is something to be read.
+le_layout! {
+    /// A read request. The descriptors of the client's buffers follow.
     pub struct ReadHeader: 8 {
         /// [`MessageType::READ`].
         pub message_type: MessageType = 0,
-        /// The length of the user's header before the message.
+        /// The length of the user header before the message, in bytes.
         pub user_length: u16 = 2,
-        /// Flags.
+        /// The flags of the read.
         pub flags: ReadFlags = 4,
-        /// How many descriptors follow.
+        /// The number of descriptors that follow.
         pub count: u16 = 6,
     }
 }
 
-little! {
-    /// The key that a chunk has from now on.
+le_layout! {
+    /// The new R_Key of a chunk.
     pub struct RkeyResponse: 8 {
         /// [`MessageType::RKEY_RESPONSE`].
         pub message_type: MessageType = 0,
-        /// The chunk.
+        /// The index of the chunk.
         pub chunk: u16 = 2,
-        /// Its remote key.
+        /// The new R_Key.
         pub r_key: u32 = 4,
     }
 }
 
-/// Descriptors, one after the other.
+/// An encoded list of descriptors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Descriptors<'a>(&'a [u8]);
 
 impl<'a> Descriptors<'a> {
-    /// Makes descriptors of bytes; those after the last whole one are left out.
+    /// Creates the list from its bytes. Bytes behind the last whole descriptor are ignored.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(&bytes[..bytes.len() / Descriptor::LENGTH * Descriptor::LENGTH])
     }
 
-    /// Returns how many there are.
+    /// Returns the number of descriptors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len() / Descriptor::LENGTH
     }
 
-    /// Returns whether there are none.
+    /// Returns true if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns one of them.
+    /// Returns the descriptor at an index.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Descriptor> {
         self.iter().nth(index)
     }
 
-    /// Returns them in their order.
+    /// Returns an iterator over the descriptors.
     pub fn iter(&self) -> impl Iterator<Item = Descriptor> + use<'a> {
         let (chunks, _) = self.0.as_chunks();
         chunks.iter().map(Descriptor::parse)
     }
 
-    /// Returns them as bytes.
+    /// Returns the encoded descriptors.
     #[must_use]
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
 }
 
-/// A message.
-#[allow(clippy::large_enum_variant, reason = "one at a time, and nobody keeps them")]
+/// A decoded message.
+#[allow(clippy::large_enum_variant, reason = "messages are decoded one at a time and not stored")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// Information wanted.
+    /// The request for the chunks of the server.
     InfoRequest(InfoRequest),
-    /// Where the server's chunks are: one descriptor for each, or fewer for longer parts.
+    /// The chunks of the server. A descriptor may cover several consecutive chunks.
     InfoResponse(Descriptors<'a>),
-    /// A write.
+    /// A write request.
     Write(WriteHeader),
-    /// A read, and where to.
+    /// A read request and the buffers of the client.
     Read(ReadHeader, Descriptors<'a>),
-    /// A new key.
+    /// The new R_Key of a chunk.
     RkeyResponse(RkeyResponse),
-    /// Something that nobody has named.
+    /// A message of unknown type, with the bytes behind the type.
     Other(MessageType, &'a [u8]),
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message; what follows it is left alone.
+    /// Parses a message. Bytes behind it are ignored.
     ///
     /// # Errors
-    /// Fails when there are fewer bytes than the message has.
+    /// Fails if the message is truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, RtrsError> {
-        let message_type = MessageType(u16::from_le_bytes(*first(bytes, "a message of RTRS")?));
+        let message_type = MessageType(u16::from_le_bytes(*first(bytes, "the RTRS message")?));
         Ok(match message_type {
             MessageType::INFO_REQUEST => {
-                Self::InfoRequest(InfoRequest::parse(first(bytes, "an info request")?))
+                Self::InfoRequest(InfoRequest::parse(first(bytes, "the info request")?))
             }
             MessageType::INFO_RESPONSE => {
-                let header = InfoHeader::parse(first(bytes, "an info response")?);
+                let header = InfoHeader::parse(first(bytes, "the info response")?);
                 let rest = &bytes[InfoHeader::LENGTH..];
-                Self::InfoResponse(descriptors("an info response", rest, header.count)?)
+                Self::InfoResponse(descriptors(
+                    "the descriptor list of the info response",
+                    rest,
+                    header.count,
+                )?)
             }
-            MessageType::WRITE => Self::Write(WriteHeader::parse(first(bytes, "a write")?)),
+            MessageType::WRITE => {
+                Self::Write(WriteHeader::parse(first(bytes, "the write request")?))
+            }
             MessageType::READ => {
-                let header = ReadHeader::parse(first(bytes, "a read")?);
+                let header = ReadHeader::parse(first(bytes, "the read request")?);
                 let rest = &bytes[ReadHeader::LENGTH..];
-                Self::Read(header, descriptors("a read", rest, header.count)?)
+                Self::Read(
+                    header,
+                    descriptors("the descriptor list of the read request", rest, header.count)?,
+                )
             }
             MessageType::RKEY_RESPONSE => {
-                Self::RkeyResponse(RkeyResponse::parse(first(bytes, "an rkey response")?))
+                Self::RkeyResponse(RkeyResponse::parse(first(bytes, "the rkey response")?))
             }
             other => Self::Other(other, &bytes[2..]),
         })
     }
 
-    /// Appends the message. The types and counts in it are written as they stand there, but for the
-    /// count of an info response, which is that of its descriptors.
+    /// Appends the encoded message to `out`.
+    ///
+    /// Types and counts are taken from the message, except for the count of an info response, which
+    /// is its number of descriptors.
     ///
     /// # Panics
-    /// Panics when an info response has more than 65,535 descriptors.
+    /// Panics if an info response has more than 65,535 descriptors.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             Self::InfoRequest(request) => out.extend(request.to_bytes()),
             Self::InfoResponse(descriptors) => {
-                let count = u16::try_from(descriptors.len()).expect("as many as a count can tell");
+                let count = u16::try_from(descriptors.len()).expect("at most 65535 descriptors");
                 let message_type = MessageType::INFO_RESPONSE;
                 out.extend(InfoHeader { message_type, count, epoch: 0 }.to_bytes());
                 out.extend(descriptors.0);
@@ -249,14 +262,17 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Finds the message at the end of what a client has written into a chunk. `length` is that of all that
-    /// was written, of which `end` is the last part, and `offset` where in the chunk its immediate data says that the
-    /// message is. Returns the message and the user's header before it.
+    /// Parses the message at the end of the data that a client has written into a chunk.
     ///
-    /// A write starts where the chunk does, and a read so far behind that the answer has room: that
-    /// is how they are told apart. `None` when it is neither, or `end` does not reach back far enough.
+    /// `end` are the last bytes of the written data, and `length` is the length of all written data.
+    /// `offset` is the offset of the message in the chunk, from the immediate data. Returns the message
+    /// and the user header before it.
+    ///
+    /// A write fills the chunk from its start, whereas a read leaves room for the response before
+    /// it; this distinguishes both. Returns `None` if the data is neither a write nor a read, or if
+    /// `end` does not contain the whole user header.
     #[must_use]
-    pub fn at_end(end: &'a [u8], length: usize, offset: usize) -> Option<(Self, &'a [u8])> {
+    pub fn parse_at_end(end: &'a [u8], length: usize, offset: usize) -> Option<(Self, &'a [u8])> {
         const LENGTHS: [usize; 3] =
             [WriteHeader::LENGTH, ReadHeader::LENGTH + Descriptor::LENGTH, ReadHeader::LENGTH];
         LENGTHS.into_iter().find_map(|own| {

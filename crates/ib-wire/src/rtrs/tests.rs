@@ -7,7 +7,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
-/// What the Linux kernel puts behind the header of `rdma_cm`.
+/// The private data of a REQ of the Linux kernel, behind the `rdma_cm` header.
 fn request() -> Vec<u8> {
     let mut request = bytes(
         "0000bd1b0002000003000100af4d2ac7c21e4b34b6874df3044e572a
@@ -18,7 +18,7 @@ fn request() -> Vec<u8> {
 }
 
 #[test]
-fn a_request_of_the_linux_kernel() {
+fn linux_connect_request_is_parsed() {
     let bytes = request();
     let request = ConnectRequest::read(&bytes).unwrap();
     assert_eq!((request.connection, request.connections, request.reconnects), (0, 3, 1));
@@ -28,7 +28,7 @@ fn a_request_of_the_linux_kernel() {
 }
 
 #[test]
-fn responses_of_the_linux_kernel() {
+fn linux_connect_responses_are_parsed() {
     let mut accepted = bytes("bd1b00020000000200f001000010000002");
     accepted.resize(ConnectResponse::LENGTH, 0);
     let response = ConnectResponse::read(&accepted).unwrap();
@@ -41,7 +41,7 @@ fn responses_of_the_linux_kernel() {
 }
 
 #[test]
-fn other_private_data_is_refused() {
+fn wrong_magic_version_and_length_are_rejected() {
     let mut data = request();
     data[5] = 1;
     assert_eq!(ConnectRequest::read(&data), Err(RtrsError::Version(0x0100)));
@@ -49,42 +49,44 @@ fn other_private_data_is_refused() {
     assert_eq!(ConnectRequest::read(&data), Err(RtrsError::Magic(0x1b00)));
     assert_eq!(
         ConnectResponse::read(&data[..5]),
-        Err(RtrsError::Truncated { what: "a response of RTRS", expected: 56, found: 5 })
+        Err(RtrsError::Truncated { what: "the RTRS connect response", expected: 56, found: 5 })
     );
 }
 
 #[test]
-fn immediate_data_of_the_linux_kernel() {
+fn linux_immediate_data_is_decoded() {
     let requests = [(0x0008_1020, (1, 0x1020)), (0x48, (0, 0x48)), (0x0fff_ffff, (511, 0x7_ffff))];
     for (number, (chunk, offset)) in requests {
-        let Meaning::Request { payload } = Immediate(number).meaning() else { panic!("{number}") };
+        let ImmediateKind::Request { payload } = Immediate(number).kind() else {
+            panic!("{number}")
+        };
         assert_eq!(Immediate::chunk_and_offset(payload, 512), (chunk, offset));
         assert_eq!(Immediate::request(512, chunk, offset), Immediate(number));
     }
     let responses =
         [(0x1000_0001, (false, 0, 1)), (0x2010_0000, (true, 2, 0)), (0x1358_0005, (false, 107, 5))];
     for (number, (has_invalidated, error, chunk)) in responses {
-        let meaning = Meaning::Response { has_invalidated, error, chunk };
-        assert_eq!(Immediate(number).meaning(), meaning);
-        assert_eq!(Immediate::new(meaning), Immediate(number));
+        let kind = ImmediateKind::Response { has_invalidated, error, chunk };
+        assert_eq!(Immediate(number).kind(), kind);
+        assert_eq!(Immediate::new(kind), Immediate(number));
     }
     assert_eq!(Immediate::HEARTBEAT, Immediate(0x8000_0000));
     assert_eq!(Immediate::HEARTBEAT_ACKNOWLEDGEMENT, Immediate(0x9000_0000));
 }
 
 #[test]
-fn any_immediate_data_survives() {
+fn unknown_immediate_data_is_preserved() {
     for kind in 0..16 {
         for payload in [0, 1, 0x0fff_ffff, 0x0123_4567] {
             let immediate = Immediate(kind << 28 | payload);
-            assert_eq!(Immediate::new(immediate.meaning()), immediate);
+            assert_eq!(Immediate::new(immediate.kind()), immediate);
             assert!(!immediate.to_string().is_empty());
         }
     }
 }
 
 #[test]
-fn a_chunk_takes_as_many_bits_as_it_needs() {
+fn queue_depth_determines_the_bits_of_the_chunk() {
     for (depth, bits) in
         [(0, 28), (1, 28), (2, 27), (3, 26), (4, 26), (512, 19), (513, 18), (65_535, 12)]
     {
@@ -121,65 +123,65 @@ fn messages_survive_a_round_trip() {
 }
 
 #[test]
-fn a_name_is_cut_and_ends_in_a_zero() {
+fn long_session_name_is_truncated() {
     let request = InfoRequest::new(&"x".repeat(300));
     assert_eq!(request.name().len(), 254);
 }
 
 #[test]
-fn the_message_at_the_end_of_a_read_of_the_linux_kernel() {
-    // An I/O of RNBD, then the read.
+fn linux_read_request_is_parsed_at_the_end() {
+    // An RNBD I/O message, then the RTRS read request.
     let written = bytes(
         "0400400000000000000000000000000000010000001000000044000000000000
          030020000100010000c0dbd9fc8bffff4504000000100000",
     );
-    let (message, user) = Message::at_end(&written, written.len(), 0x1020).unwrap();
+    let (message, user) = Message::parse_at_end(&written, written.len(), 0x1020).unwrap();
     let Message::Read(header, descriptors) = message else { panic!("{message:?}") };
     assert_eq!((header.user_length, header.count), (32, 1));
     let found = descriptors.get(0).unwrap();
     assert_eq!((found.address, found.r_key, found.length), (0xffff_8bfc_d9db_c000, 0x445, 4096));
     assert_eq!(user, &written[..32]);
-    // The user's header reaches back further than what there is.
-    assert_eq!(Message::at_end(&written[1..], written.len(), 0x1020), None);
+    // The first byte of the user header is missing.
+    assert_eq!(Message::parse_at_end(&written[1..], written.len(), 0x1020), None);
 }
 
 #[test]
-fn the_message_at_the_end_of_a_write() {
+fn write_request_is_parsed_at_the_end() {
     let mut written = vec![0xaa; 512];
     written.extend([7; 8]);
     written.extend(WriteHeader { message_type: MessageType::WRITE, user_length: 8 }.to_bytes());
     let offset = written.len() - 4;
-    // Only the end is known.
+    // Only the end of the written data is available.
     let end = &written[500..];
-    let (message, user) = Message::at_end(end, written.len(), offset).unwrap();
+    let (message, user) = Message::parse_at_end(end, written.len(), offset).unwrap();
     assert!(matches!(message, Message::Write(WriteHeader { user_length: 8, .. })));
     assert_eq!(user, [7; 8]);
-    assert_eq!(Message::at_end(end, written.len(), offset - 1), None);
-    assert_eq!(Message::at_end(&[], 0, 0), None);
+    assert_eq!(Message::parse_at_end(end, written.len(), offset - 1), None);
+    assert_eq!(Message::parse_at_end(&[], 0, 0), None);
 }
 
 #[test]
-fn extensions_stand_where_linux_has_zeros() {
+fn extension_uses_bytes_that_linux_ignores() {
     let known = Capabilities::FENCE | Capabilities::PROOF;
     let mut request: [u8; ConnectRequest::LENGTH] = request().try_into().unwrap();
     assert_eq!(Extension::of_request(&request), Capabilities(0));
     let before = ConnectRequest::read(&request).unwrap();
     Extension::new(known).put_into_request(&mut request);
     assert_eq!(Extension::of_request(&request), known);
-    assert_eq!(ConnectRequest::read(&request), Ok(before), "Linux reads the same");
+    assert_eq!(ConnectRequest::read(&request), Ok(before), "the fields of RTRS are unchanged");
     assert_eq!(request[45], 0);
     let mut response = [0; ConnectResponse::LENGTH];
     Extension::new(known).put_into_response(&mut response);
     assert_eq!(Extension::of_response(&response), known);
     assert_eq!(response[..20], [0; 20]);
-    // Another version says nothing that is understood, and nor does too little.
+    // Another version, or a truncated extension, announces no capabilities.
     response[22] += 1;
     assert_eq!(Extension::of_response(&response), Capabilities(0));
     assert_eq!(Extension::of_response(&response[..21]), Capabilities(0));
 }
 
 #[test]
-fn own_messages_survive_a_round_trip() {
+fn extension_messages_survive_a_round_trip() {
     let fence =
         Fence { message_type: MessageType::FENCE, id: 7, path_uuid: [3; 16], reconnects: 0x1234 };
     assert_eq!(Fence::parse(&fence.to_bytes()), fence);
@@ -187,7 +189,7 @@ fn own_messages_survive_a_round_trip() {
     assert_eq!(fenced.to_bytes(), [2, 0x80, 0, 0, 7, 0, 0, 0]);
     let proof = Proof { message_type: MessageType::PROOF, nonce: [1; 32], code: [2; 32] };
     assert_eq!(Proof::parse(&proof.to_bytes()), proof);
-    // Who does not know them keeps them.
+    // `Message` preserves them as unknown messages.
     let bytes = fence.to_bytes();
     assert_eq!(Message::parse(&bytes), Ok(Message::Other(MessageType::FENCE, &bytes[2..])));
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use ib_acm::Address;
 use ib_acm::client::{Client, ClientOptions, ResolveOptions, ServiceAddress};
 use ib_wire::acm::{
-    ByteOrder, ClientHeader, ClientOpcode, ClientStatus, Entry, EntryFlags, HEADER, Resolve,
+    ByteOrder, ClientHeader, ClientOpcode, ClientStatus, Entry, EntryFlags, HEADER_LENGTH, Resolve,
 };
 use serde_json::Value;
 
@@ -143,11 +143,11 @@ fn destination(name: &str) -> Vec<u8> {
 
 /// Reads a reply.
 fn answer(stream: &mut impl std::io::Read) -> Option<(ClientHeader, Vec<u8>)> {
-    let mut header = [0; HEADER];
+    let mut header = [0; HEADER_LENGTH];
     stream.read_exact(&mut header).ok()?;
     let header = ClientHeader::parse(&header);
     let (length, _) = header.length().expect("a length");
-    let mut rest = vec![0; length - HEADER];
+    let mut rest = vec![0; length - HEADER_LENGTH];
     stream.read_exact(&mut rest).ok()?;
     Some((header, rest))
 }
@@ -276,7 +276,7 @@ fn malformed_requests_do_not_affect_other_clients() {
     // An unknown operation is rejected.
     let mut odd = call();
     let mut header = ClientHeader::new(ClientOpcode(99), [3; 8]);
-    header.set_length(HEADER, ByteOrder::NATIVE);
+    header.set_length(HEADER_LENGTH, ByteOrder::NATIVE);
     odd.write_all(&header.to_bytes()).expect("the peer accepts data");
     assert_eq!(answer(&mut odd).expect("an answer").0.status, ClientStatus::EINVAL);
     lab.resolves(&mut client);

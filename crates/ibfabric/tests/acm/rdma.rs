@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ib_acm::Address;
 use ib_acm::client::{Client, ClientOptions, ResolveOptions, ServiceAddress};
-use ib_wire::acm::{ByteOrder, ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, Resolve};
+use ib_wire::acm::{
+    ByteOrder, ClientHeader, ClientStatus, Entry, EntryFlags, HEADER_LENGTH, Resolve,
+};
 
 use ib_wire::mad::sa::PathRecord;
 use ib_wire::mad::sm::MtuCode;
@@ -44,11 +46,11 @@ impl OnePath {
 
 /// Reads a request; returns its header.
 fn request(stream: &mut UnixStream) -> Option<ClientHeader> {
-    let mut bytes = [0; HEADER];
+    let mut bytes = [0; HEADER_LENGTH];
     stream.read_exact(&mut bytes).ok()?;
     let header = ClientHeader::parse(&bytes);
     let (length, _) = header.length().expect("a length");
-    stream.read_exact(&mut vec![0; length - HEADER]).ok()?;
+    stream.read_exact(&mut vec![0; length - HEADER_LENGTH]).ok()?;
     Some(header)
 }
 

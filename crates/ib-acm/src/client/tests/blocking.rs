@@ -2,7 +2,7 @@ use std::io::ErrorKind;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ib_wire::acm::{ClientHeader, ClientStatus, Entry, HEADER};
+use ib_wire::acm::{ClientHeader, ClientStatus, Entry, HEADER_LENGTH};
 
 use super::super::{
     Client, ClientError, ClientOptions, CounterScope, ReplyDefect, ResolveOptions, ServiceAddress,
@@ -26,7 +26,7 @@ fn serves(peer: &mut Peer) {
     while let Some(request) = peer.request() {
         let header = ClientHeader::parse(request.first_chunk().unwrap());
         match (header.opcode.0, header.src_out) {
-            (1, _) if request.len() == HEADER + Entry::LENGTH => {
+            (1, _) if request.len() == HEADER_LENGTH + Entry::LENGTH => {
                 peer.answer(&request, ClientStatus::SUCCESS, &resolved(7, Some([10, 0, 0, 1])));
             }
             (1, _) => peer.answer(&request, ClientStatus::SUCCESS, &resolved(8, None)),

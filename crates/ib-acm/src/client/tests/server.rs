@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use ib_wire::acm::{ClientHeader, ClientStatus, MOST};
+use ib_wire::acm::{ClientHeader, ClientStatus, MAX_LENGTH};
 
 use super::super::{ClientOptions, ServiceAddress};
 use super::answer;
@@ -76,7 +76,7 @@ impl Peer {
     /// Reads a request with one call, as ibacm does, and checks that it is complete and has no further bytes. Returns
     /// `None` at the end of the stream.
     pub(super) fn request(&mut self) -> Option<Vec<u8>> {
-        let mut buffer = [0; 2 * MOST];
+        let mut buffer = [0; 2 * MAX_LENGTH];
         let read = self.stream.read(&mut buffer).unwrap_or(0);
         let request = buffer[..read].to_vec();
         let header = ClientHeader::parse(request.first_chunk()?);

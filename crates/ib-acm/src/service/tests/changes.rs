@@ -36,7 +36,7 @@ fn sa_response_before_a_port_change_is_discarded() {
             net.settle();
             let (_, answer) = net.hosts[0].service.poll_reply().expect("a reply");
             let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
-            let answer = Resolve::parse(header, &answer[HEADER..], ByteOrder::NATIVE);
+            let answer = Resolve::parse(header, &answer[HEADER_LENGTH..], ByteOrder::NATIVE);
             let path = answer.entries[0].path_record();
             assert_eq!((path.slid, path.sl), (net.hosts[0].state.link.lid, 5));
             assert_eq!(net.hosts[0].service.pending(), 0);

@@ -12,7 +12,7 @@ fn source(address: &Address) -> Entry {
 
 /// Returns the header of a response, and its data.
 fn parts(answer: &[u8]) -> (ClientHeader, &[u8]) {
-    (ClientHeader::parse(answer.first_chunk().expect("a header")), &answer[HEADER..])
+    (ClientHeader::parse(answer.first_chunk().expect("a header")), &answer[HEADER_LENGTH..])
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn counters_and_endpoints_can_be_queried() {
         let mut header = ClientHeader { src_out, src_index, ..ClientHeader::new(opcode, [9; 8]) };
         let data =
             entry.map(|entry| entry.to_bytes(ByteOrder::NATIVE).to_vec()).unwrap_or_default();
-        header.set_length(HEADER + data.len(), ByteOrder::Big);
+        header.set_length(HEADER_LENGTH + data.len(), ByteOrder::Big);
         let bytes = [header.to_bytes().to_vec(), data].concat();
         net.request(0, &bytes).expect("the response is immediate")
     };
@@ -155,7 +155,7 @@ fn unknown_opcodes_and_versions_are_rejected() {
     for (version, opcode) in [(1, 0), (1, 4), (1, 77), (2, 1), (0, 1)] {
         let mut header = ClientHeader::new(ClientOpcode(opcode), [5; 8]);
         header.version = version;
-        header.set_length(HEADER, ByteOrder::NATIVE);
+        header.set_length(HEADER_LENGTH, ByteOrder::NATIVE);
         let answer = net.request(0, &header.to_bytes()).expect("the response is immediate");
         let (header, rest) = parts(&answer);
         assert_eq!((header.status, rest), (ClientStatus::EINVAL, &[][..]));
@@ -163,10 +163,10 @@ fn unknown_opcodes_and_versions_are_rejected() {
     }
     // An incomplete entry behind a complete one.
     let mut header = ClientHeader::new(ClientOpcode::RESOLVE, [5; 8]);
-    header.set_length(HEADER + 100, ByteOrder::NATIVE);
+    header.set_length(HEADER_LENGTH + 100, ByteOrder::NATIVE);
     let mut bytes = header.to_bytes().to_vec();
     bytes.extend(destination(&name(0)).to_bytes(ByteOrder::NATIVE));
-    bytes.resize(HEADER + 100, 1);
+    bytes.resize(HEADER_LENGTH + 100, 1);
     let answer = net.request(0, &bytes).expect("the response is immediate");
     assert_eq!(parts(&answer).0.status, ClientStatus::EINVAL);
 }

@@ -1,14 +1,14 @@
-//! Whole conversations, and what both sides say to their consumers.
+//! Complete message exchanges between two CMs, and their events.
 
 use ib_types::Mtu;
-use ib_wire::mad::cm::{ConnectPath, Refused, RejectReason, Rep, Req};
+use ib_wire::mad::cm::{ConnectPath, ReferencedMessage, RejectReason, Rep, Req};
 use ib_wire::mad::sm::MtuCode;
 
 use super::*;
 use crate::connection::message;
 
 #[test]
-fn a_connection_is_made_and_ends() {
+fn connection_is_established_and_disconnected() {
     let mut pair = Pair::new();
     let params = ConnectParams {
         private_data: b"hello".to_vec(),
@@ -19,17 +19,20 @@ fn a_connection_is_made_and_ends() {
     };
     let here = pair.here.connect(NOW, &params).unwrap();
     assert_eq!(pair.carry(NOW), ["REQ"]);
-    let asked = requested(&mut pair.there);
-    assert_eq!((asked.service_id, asked.cma), (SERVICE, None));
-    assert_eq!((&asked.private_data[..6], asked.private_data.len()), (&b"hello\0"[..], 92));
+    let incoming = requested(&mut pair.there);
+    assert_eq!((incoming.service_id, incoming.cma), (SERVICE, None));
+    assert_eq!((&incoming.private_data[..6], incoming.private_data.len()), (&b"hello\0"[..], 92));
     // A peer of another vendor may send packets with a weak ICRC.
-    assert_eq!((asked.route, asked.path), (route(2, 1), Route { is_weak: true, ..route(2, 1) }));
-    assert_eq!((asked.req.responder_resources, asked.req.initiator_depth), (3, 4));
-    assert_eq!((asked.req.local_qpn, asked.req.starting_psn), (qpn(0x10), psn(0x10 + 1000)));
-    assert!(asked.req.srq && !asked.req.flow_control);
+    assert_eq!(
+        (incoming.route, incoming.path),
+        (route(2, 1), Route { is_weak: true, ..route(2, 1) })
+    );
+    assert_eq!((incoming.req.responder_resources, incoming.req.initiator_depth), (3, 4));
+    assert_eq!((incoming.req.local_qpn, incoming.req.starting_psn), (qpn(0x10), psn(0x10 + 1000)));
+    assert!(incoming.req.srq && !incoming.req.flow_control);
 
     let accepted = AcceptParams { private_data: b"welcome".to_vec(), ..acceptance(0x20) };
-    pair.there.accept(NOW, asked.id, &accepted).unwrap();
+    pair.there.accept(NOW, incoming.id, &accepted).unwrap();
     assert_eq!(pair.carry(NOW), ["REP"]);
     let [CmEvent::Connected(connected)] = &events(&mut pair.here)[..] else { panic!() };
     assert_eq!(connected.id, here);
@@ -38,15 +41,15 @@ fn a_connection_is_made_and_ends() {
     assert_eq!(&connected.private_data[..8], b"welcome\0");
     pair.here.established(here, b"ready").unwrap();
     assert_eq!(pair.carry(NOW), ["RTU"]);
-    let told = events(&mut pair.there);
-    let [CmEvent::Established { id, private_data: Some(data) }] = &told[..] else { panic!() };
-    assert_eq!((*id, &data[..6], data.len()), (asked.id, &b"ready\0"[..], 224));
+    let found = events(&mut pair.there);
+    let [CmEvent::Established { id, private_data: Some(data) }] = &found[..] else { panic!() };
+    assert_eq!((*id, &data[..6], data.len()), (incoming.id, &b"ready\0"[..], 224));
 
-    pair.there.disconnect(NOW, asked.id, b"bye").unwrap();
+    pair.there.disconnect(NOW, incoming.id, b"bye").unwrap();
     assert_eq!(pair.carry(NOW), ["DREQ", "DREP"]);
-    let told = events(&mut pair.here);
-    let [CmEvent::Disconnected { id, cause: Cause::Remote, private_data }] = &told[..] else {
-        panic!("{told:?}")
+    let found = events(&mut pair.here);
+    let [CmEvent::Disconnected { id, cause: Cause::Remote, private_data }] = &found[..] else {
+        panic!("{found:?}")
     };
     assert_eq!((*id, &private_data[..4]), (here, &b"bye\0"[..]));
     assert!(matches!(
@@ -54,7 +57,7 @@ fn a_connection_is_made_and_ends() {
         [CmEvent::Disconnected { cause: Cause::Local, .. }]
     ));
     // The ACK timeout of 19 is 2.1 s.
-    for (cm, id) in [(&mut pair.here, here), (&mut pair.there, asked.id)] {
+    for (cm, id) in [(&mut pair.here, here), (&mut pair.there, incoming.id)] {
         assert_eq!(cm.poll_timeout(), Some(NOW + timeout(19)));
         assert_eq!(run_out(cm).0, NOW + timeout(19));
         assert_eq!(events(cm), [CmEvent::TimeWaitExited { id }]);
@@ -64,7 +67,7 @@ fn a_connection_is_made_and_ends() {
 }
 
 #[test]
-fn both_ends_of_one_adapter() {
+fn hca_connects_to_itself() {
     let mut cm = manager(1);
     cm.listen(SERVICE).unwrap();
     let carry = |cm: &mut Cm| {
@@ -92,48 +95,48 @@ fn both_ends_of_one_adapter() {
 }
 
 #[test]
-fn disconnects_cross() {
+fn simultaneous_disconnects_succeed() {
     let mut pair = Pair::new();
     let (here, there) = pair.connect(NOW);
     pair.here.disconnect(NOW, here, b"").unwrap();
     pair.there.disconnect(NOW, there, b"").unwrap();
     assert_eq!(pair.carry(NOW), ["DREQ", "DREQ", "DREP", "DREP"]);
     for cm in [&mut pair.here, &mut pair.there] {
-        let told = events(cm);
-        assert!(matches!(told[..], [CmEvent::Disconnected { cause: Cause::Remote, .. }]));
+        let found = events(cm);
+        assert!(matches!(found[..], [CmEvent::Disconnected { cause: Cause::Remote, .. }]));
         assert_eq!(cm.counters().unknown, 0);
     }
 }
 
 #[test]
-fn a_refusal_says_why() {
+fn reject_delivers_reason_and_private_data() {
     let mut pair = Pair::new();
     let here = pair.here.connect(NOW, &request(0x10)).unwrap();
     pair.carry(NOW);
     let there = requested(&mut pair.there).id;
     pair.there.reject(NOW, there, RejectReason::CONSUMER, b"full").unwrap();
     pair.carry(NOW);
-    let told = events(&mut pair.here);
-    let [CmEvent::Rejected { id, message, reason, info, private_data }] = &told[..] else {
-        panic!("{told:?}")
+    let found = events(&mut pair.here);
+    let [CmEvent::Rejected { id, message, reason, info, private_data }] = &found[..] else {
+        panic!("{found:?}")
     };
-    assert_eq!((*id, *message, *reason), (here, Refused::REQ, RejectReason::CONSUMER));
+    assert_eq!((*id, *message, *reason), (here, ReferencedMessage::REQ, RejectReason::CONSUMER));
     assert_eq!((info.len(), &private_data[..5], private_data.len()), (0, &b"full\0"[..], 148));
 }
 
 #[test]
-fn a_service_that_nobody_serves() {
+fn request_for_an_unknown_service_is_rejected() {
     let mut pair = Pair::new();
     let params = ConnectParams { service_id: ServiceId(1), ..request(0x10) };
     pair.here.connect(NOW, &params).unwrap();
     assert_eq!(pair.carry(NOW), ["REQ", "REJ"]);
-    let told = events(&mut pair.here);
-    let [CmEvent::Rejected { reason, .. }] = &told[..] else { panic!("{told:?}") };
+    let found = events(&mut pair.here);
+    let [CmEvent::Rejected { reason, .. }] = &found[..] else { panic!("{found:?}") };
     assert_eq!(*reason, RejectReason::INVALID_SERVICE_ID);
     assert_eq!((pair.there.connections(), pair.there.counters().refused), (0, 1));
 }
 
-/// Sends a REQ that is changed on its way; returns the reason of the refusal, if it is one.
+/// Delivers a modified REQ; returns the reason if it is rejected.
 fn changed(change: impl Fn(&mut Req)) -> Option<RejectReason> {
     let mut pair = Pair::new();
     pair.here.connect(NOW, &request(0x10)).unwrap();
@@ -149,7 +152,7 @@ fn changed(change: impl Fn(&mut Req)) -> Option<RejectReason> {
 }
 
 #[test]
-fn requests_that_cannot_be_served() {
+fn unsupported_transport_and_mtu_are_rejected() {
     use ib_wire::mad::cm::connect::TransportService;
     use ib_wire::mad::sm::MtuCode;
 
@@ -166,7 +169,7 @@ fn requests_that_cannot_be_served() {
 }
 
 #[test]
-fn an_alternate_path_is_declined_and_the_connection_stands() {
+fn alternate_path_is_declined_in_the_rep() {
     let mut pair = Pair::new();
     pair.here.connect(NOW, &request(0x10)).unwrap();
     let mad = sent(&mut pair.here)[0];
@@ -180,30 +183,30 @@ fn an_alternate_path_is_declined_and_the_connection_stands() {
 }
 
 #[test]
-fn a_queue_pair_that_is_used_again_makes_the_old_connection_stale() {
+fn reused_qp_of_the_active_side_makes_connection_stale() {
     let mut pair = Pair::new();
     let (_, there) = pair.connect(NOW);
-    // The peer starts over: another seed, the same HCA and queue pair.
+    // The peer restarts: another seed, the same HCA and queue pair.
     pair.here = Cm::new(config(1), [77; 32]);
     let id = pair.here.connect(NOW, &request(0x10)).unwrap();
     assert_eq!(pair.carry(NOW), ["REQ", "REJ", "DREQ", "DREP"]);
-    let told = events(&mut pair.here);
-    let [CmEvent::Rejected { id: rejected, reason, .. }] = &told[..] else { panic!("{told:?}") };
+    let found = events(&mut pair.here);
+    let [CmEvent::Rejected { id: rejected, reason, .. }] = &found[..] else { panic!("{found:?}") };
     assert_eq!((*rejected, *reason), (id, RejectReason::STALE_CONNECTION));
-    let told = events(&mut pair.there);
-    let [CmEvent::Disconnected { id, cause: Cause::Stale, .. }] = &told[..] else {
-        panic!("{told:?}")
+    let found = events(&mut pair.there);
+    let [CmEvent::Disconnected { id, cause: Cause::Stale, .. }] = &found[..] else {
+        panic!("{found:?}")
     };
     assert_eq!(*id, there);
-    // Afterwards it works.
+    // The next attempt succeeds.
     pair.connect(NOW);
 }
 
 #[test]
-fn nobody_else_makes_a_connection_stale() {
+fn other_addresses_cannot_make_a_connection_stale() {
     let mut pair = Pair::new();
     let (_, there) = pair.connect(NOW);
-    // Somebody elsewhere says that the queue pair is his.
+    // A third party at another address claims the queue pair.
     let mut stranger = Cm::new(config(1), [77; 32]);
     let elsewhere = Route { destination: Gid(0xbad), dlid: 99, ..route(2, 1) };
     for service_id in [request(0x10).service_id, ServiceId(0x99)] {
@@ -219,7 +222,7 @@ fn nobody_else_makes_a_connection_stale() {
 }
 
 #[test]
-fn an_accepting_queue_pair_that_is_used_again_is_noticed_too() {
+fn reused_qp_of_the_passive_side_makes_connection_stale() {
     let mut pair = Pair::new();
     let (old, _) = pair.connect(NOW);
     pair.there = Cm::new(config(2), [77; 32]);
@@ -229,20 +232,23 @@ fn an_accepting_queue_pair_that_is_used_again_is_noticed_too() {
     let there = requested(&mut pair.there).id;
     pair.there.accept(NOW, there, &acceptance(0x20)).unwrap();
     assert_eq!(pair.carry(NOW), ["REP", "REJ", "DREQ", "DREP"]);
-    let told = events(&mut pair.here);
+    let found = events(&mut pair.here);
     assert!(matches!(
-        told[..],
+        found[..],
         [
             CmEvent::Disconnected { id: first, cause: Cause::Stale, .. },
             CmEvent::Failed { id: second, why: Failure::Stale },
         ] if first == old && second == id
     ));
-    let told = events(&mut pair.there);
-    assert!(matches!(told[..], [CmEvent::Rejected { reason: RejectReason::STALE_CONNECTION, .. }]));
+    let found = events(&mut pair.there);
+    assert!(matches!(
+        found[..],
+        [CmEvent::Rejected { reason: RejectReason::STALE_CONNECTION, .. }]
+    ));
 }
 
 #[test]
-fn a_silent_peer_is_asked_sixteen_times() {
+fn req_without_response_is_sent_sixteen_times() {
     let mut cm = manager(1);
     let id = cm.connect(NOW, &request(0x10)).unwrap();
     let interval = config(1).interval();
@@ -258,7 +264,7 @@ fn a_silent_peer_is_asked_sixteen_times() {
 }
 
 #[test]
-fn a_rep_is_repeated_as_the_req_says() {
+fn rep_is_retransmitted_as_the_req_specifies() {
     let settings = CmConfig { response_timeout: 17, retries: 3, ..config(1) };
     let mut pair = Pair::new();
     pair.here = Cm::new(settings, [1; 32]);
@@ -272,15 +278,15 @@ fn a_rep_is_repeated_as_the_req_says() {
         at.push((due - NOW).as_millis());
         pair.there.handle_timeout(due);
     }
-    // Three more, and the end.
+    // Three retransmissions, then the failure.
     assert_eq!(at, [536, 1073, 1610, 2147]);
     assert_eq!(names(&sent(&mut pair.there)), ["REP", "REP", "REP", "REP", "REJ"]);
-    let told = events(&mut pair.there);
-    assert_eq!(told, [CmEvent::Failed { id, why: Failure::Unreachable }]);
+    let found = events(&mut pair.there);
+    assert_eq!(found, [CmEvent::Failed { id, why: Failure::Unreachable }]);
 }
 
 #[test]
-fn every_rep_that_comes_again_is_answered_by_the_same_rtu() {
+fn repeated_rep_is_answered_by_the_same_rtu() {
     let mut pair = Pair::new();
     let here = pair.here.connect(NOW, &request(0x10)).unwrap();
     pair.carry(NOW);
@@ -298,7 +304,7 @@ fn every_rep_that_comes_again_is_answered_by_the_same_rtu() {
 }
 
 #[test]
-fn patience_is_granted_once_for_each_attempt() {
+fn mra_extends_the_timeout_once_per_transmission() {
     let mut pair = Pair::new();
     let id = pair.here.connect(NOW, &request(0x10)).unwrap();
     pair.carry(NOW);
@@ -308,7 +314,7 @@ fn patience_is_granted_once_for_each_attempt() {
     pair.here.handle(NOW, &route(1, 2), &mra);
     let until = NOW + timeout(20) + 2 * timeout(14);
     assert_eq!(pair.here.poll_timeout(), Some(until));
-    // Again it changes nothing, even later.
+    // A duplicate MRA changes nothing.
     pair.here.handle(NOW + Duration::from_secs(3), &route(1, 2), &mra);
     assert_eq!(pair.here.poll_timeout(), Some(until));
     pair.here.handle_timeout(until);
@@ -316,14 +322,14 @@ fn patience_is_granted_once_for_each_attempt() {
     pair.here.handle(until, &route(1, 2), &mra);
     assert_eq!(pair.here.poll_timeout(), Some(until + timeout(20) + 2 * timeout(14)));
     assert_eq!(pair.here.state(id), Some(State::ReqSent));
-    // The consumer's own time is the longer one of both.
+    // The consumer timeout is the longer one of both.
     assert_eq!(pair.there.poll_timeout(), Some(NOW + Duration::from_secs(60)));
     pair.there.mra(NOW, there, 31, b"").unwrap();
     assert_eq!(pair.there.poll_timeout(), Some(NOW + timeout(24)));
 }
 
 #[test]
-fn who_gave_up_says_so_also_to_a_late_rep() {
+fn late_rep_of_a_cancelled_req_is_rejected() {
     let mut pair = Pair::new();
     let here = pair.here.connect(NOW, &request(0x10)).unwrap();
     pair.carry(NOW);
@@ -333,8 +339,8 @@ fn who_gave_up_says_so_also_to_a_late_rep() {
     assert_eq!(names(&sent(&mut pair.here)), ["REJ"]);
     pair.there.accept(NOW, there, &acceptance(0x20)).unwrap();
     assert_eq!(pair.carry(NOW), ["REP", "REJ"]);
-    let told = events(&mut pair.there);
-    let [CmEvent::Rejected { id, reason, info, .. }] = &told[..] else { panic!("{told:?}") };
+    let found = events(&mut pair.there);
+    let [CmEvent::Rejected { id, reason, info, .. }] = &found[..] else { panic!("{found:?}") };
     assert_eq!((*id, *reason), (there, RejectReason::TIMEOUT));
     assert_eq!(info[..], [0, 0, 0, 0, 0, 0, 0, 1]);
 }
@@ -362,13 +368,13 @@ fn paths_are_weak_unless_both_ends_offer_the_same_ece() {
         let mut pair = Pair { here: offering(1, offers[0]), there: offering(2, offers[1]) };
         let id = pair.here.connect(NOW, &request(17)).unwrap();
         pair.carry(NOW);
-        let told = events(&mut pair.there);
-        let [CmEvent::Requested(requested)] = &told[..] else { panic!("{told:?}") };
+        let found = events(&mut pair.there);
+        let [CmEvent::Requested(requested)] = &found[..] else { panic!("{found:?}") };
         assert_eq!(requested.path.is_weak, is_weak, "{offers:?}");
         pair.there.accept(NOW, requested.id, &acceptance(18)).unwrap();
         pair.carry(NOW);
-        let told = events(&mut pair.here);
-        let [CmEvent::Connected(connected)] = &told[..] else { panic!("{told:?}") };
+        let found = events(&mut pair.here);
+        let [CmEvent::Connected(connected)] = &found[..] else { panic!("{found:?}") };
         assert_eq!(connected.path, Route { is_weak, ..route(1, 2) }, "{offers:?}");
         assert_eq!(
             connected.rep.vendor_id(),
@@ -385,16 +391,16 @@ fn rep_with_only_the_vendor_id_leaves_the_path_weak() {
     let mut pair = Pair { here: offering(1, Some(ECE)), there: offering(2, None) };
     pair.here.connect(NOW, &request(17)).unwrap();
     pair.carry(NOW);
-    let told = events(&mut pair.there);
-    let [CmEvent::Requested(requested)] = &told[..] else { panic!("{told:?}") };
+    let found = events(&mut pair.there);
+    let [CmEvent::Requested(requested)] = &found[..] else { panic!("{found:?}") };
     pair.there.accept(NOW, requested.id, &acceptance(18)).unwrap();
     let [mut mad] = sent(&mut pair.there)[..] else { panic!("a REP") };
     let mut rep = mad.attribute::<Rep>().unwrap();
     rep.set_vendor_id(ECE.vendor_id);
     mad.set_attribute(&rep);
     pair.here.handle(NOW, &Route { is_weak: true, ..route(1, 2) }, &mad);
-    let told = events(&mut pair.here);
-    let [CmEvent::Connected(connected)] = &told[..] else { panic!("{told:?}") };
+    let found = events(&mut pair.here);
+    let [CmEvent::Connected(connected)] = &found[..] else { panic!("{found:?}") };
     assert!(connected.path.is_weak);
 }
 
@@ -407,8 +413,8 @@ fn weak_messages_of_the_own_vendor_are_dropped() {
     there.handle(NOW, &weak(2, 1), &req);
     assert!(events(&mut there).is_empty());
     there.handle(NOW, &route(2, 1), &req);
-    let told = events(&mut there);
-    let [CmEvent::Requested(requested)] = &told[..] else { panic!("{told:?}") };
+    let found = events(&mut there);
+    let [CmEvent::Requested(requested)] = &found[..] else { panic!("{found:?}") };
     there.accept(NOW, requested.id, &acceptance(18)).unwrap();
     let rep = sent(&mut there)[0];
     here.handle(NOW, &weak(1, 2), &rep);
@@ -432,12 +438,12 @@ fn refusal_of_the_path_mtu_names_the_largest_one() {
     let mut pair = Pair::new();
     pair.here.connect(NOW, &request(17)).unwrap();
     pair.carry(NOW);
-    let told = events(&mut pair.there);
-    let [CmEvent::Requested(requested)] = &told[..] else { panic!("{told:?}") };
+    let found = events(&mut pair.there);
+    let [CmEvent::Requested(requested)] = &found[..] else { panic!("{found:?}") };
     pair.there.reject_mtu(NOW, requested.id, MtuCode::MTU_512).unwrap();
     assert_eq!(pair.carry(NOW), ["REJ"]);
-    let told = events(&mut pair.here);
-    let [CmEvent::Rejected { reason, info, .. }, ..] = &told[..] else { panic!("{told:?}") };
+    let found = events(&mut pair.here);
+    let [CmEvent::Rejected { reason, info, .. }, ..] = &found[..] else { panic!("{found:?}") };
     assert_eq!((*reason, info[0]), (RejectReason::INVALID_MTU, 0x20));
     assert_eq!(accepted_mtu(*reason, info), Some(Mtu::B512));
     assert_eq!(accepted_mtu(*reason, &[3]), Some(Mtu::B1024));

@@ -1,6 +1,7 @@
-//! Messages as Linux 6.1 sent them between two machines: 192.168.77.1 and 192.168.77.2, and over IPv6
-//! `fd00::1` and `fd00::2`; zeros at their ends are left out.
-//! They are understood, and the same values give the same bytes.
+//! Messages sent by Linux 6.1 are parsed, and the same parameters give the same bytes.
+//!
+//! The hosts are 192.168.77.1 and 192.168.77.2, forward IPv6 `fd00::1` and `fd00::2`. Trailing
+//! zeros are omitted.
 
 use ib_types::PKey as PartitionKey;
 use ib_wire::mad::cm::{RejectReason, Rep};
@@ -19,7 +20,7 @@ const RTU: &str = "010702030000000000000002980e1545001400000000000045150e98b3517
 const DREQ: &str = "010702030000000000000002980e1545001500000000000045150e98b35172e8000011";
 const DREP: &str = "010702030000000000000002980e15450016000000000000b35172e845150e98";
 
-/// A REQ over IPv6 for a port that nobody listens at, and its refusal.
+/// A REQ forward IPv6 for a port without listener, and its REJ.
 const REQ_UNSERVED: &str = "0107020300000000000000027ae8925500100000000000005592e87a00000000\
     00000000010610e1505400fffe00770200000000000000000000150000000000000000a05e7251a7ffff37f0\
     fffffffffd000000000000000000000000000002fd000000000000000000000000000001ce05600000400098\
@@ -41,12 +42,14 @@ fn golden(hex: &str) -> Mad {
     mad
 }
 
-/// Where the numbers of the sender and of the receiver stand.
+/// The bytes of the local communication ID.
 const LOCAL: std::ops::Range<usize> = 24..28;
+/// The bytes of the remote communication ID.
 const REMOTE: std::ops::Range<usize> = 28..32;
+/// The bytes of the transaction ID.
 const TRANSACTION: std::ops::Range<usize> = 8..16;
 
-/// Returns the datagram with some bytes of another one.
+/// Returns the MAD with some bytes replaced.
 fn with(mut mad: Mad, at: std::ops::Range<usize>, other: &[u8]) -> Mad {
     mad.0[at].copy_from_slice(other);
     mad
@@ -64,13 +67,13 @@ fn address(last: u8) -> Gid {
     Gid::from_bytes(std::net::Ipv4Addr::new(192, 168, 77, last).to_ipv6_mapped().octets())
 }
 
-fn way(from: u8, to: u8) -> Route {
+fn ethernet_route(from: u8, to: u8) -> Route {
     let (source, destination) = (address(from), address(to));
     Route { source, destination, is_global: true, flow_label: 0x3541, ..Route::default() }
 }
 
 #[test]
-fn the_active_side_says_what_linux_says() {
+fn active_side_sends_the_same_bytes_as_linux() {
     let mut cm = linux(ACTIVE_GUID, 1);
     let service = ServiceId::port(PortSpace::TCP, 1234);
     let said = bytes(REQ)[24 + 140 + 36..].to_vec();
@@ -80,19 +83,19 @@ fn the_active_side_says_what_linux_says() {
             destination: "192.168.77.1".parse().unwrap(),
         }),
         private_data: said,
-        ..ConnectParams::new(way(2, 1), service, qpn(0x11), psn(0xcc_d920))
+        ..ConnectParams::new(ethernet_route(2, 1), service, qpn(0x11), psn(0xcc_d920))
     };
     let id = cm.connect(NOW, &params).unwrap();
-    let (over, req) = cm.poll_transmit().unwrap();
-    assert_eq!(over, way(2, 1));
+    let (forward, req) = cm.poll_transmit().unwrap();
+    assert_eq!(forward, ethernet_route(2, 1));
     let expected = with(golden(REQ), LOCAL, &req.0[LOCAL]);
     assert_eq!(req, with(expected, TRANSACTION, &req.0[TRANSACTION]));
 
     let number = id.get().to_be_bytes();
     let rep = with(golden(REP), REMOTE, &number);
-    assert!(cm.handle(NOW, &way(2, 1), &rep));
-    let told = events(&mut cm);
-    let [CmEvent::Connected(connected)] = &told[..] else { panic!("{told:?}") };
+    assert!(cm.handle(NOW, &ethernet_route(2, 1), &rep));
+    let found = events(&mut cm);
+    let [CmEvent::Connected(connected)] = &found[..] else { panic!("{found:?}") };
     assert_eq!(connected.rep, rep.attribute::<Rep>().unwrap());
     assert_eq!((connected.rep.local_qpn, connected.rep.starting_psn.get()), (qpn(0x11), 0x64_dd15));
     assert_eq!((connected.rep.target_ack_delay, connected.rep.rnr_retry_count), (15, 7));
@@ -108,26 +111,29 @@ fn the_active_side_says_what_linux_says() {
     let expected = with(golden(DREQ), LOCAL, &number);
     assert_eq!(dreq, with(expected, TRANSACTION, &dreq.0[TRANSACTION]));
 
-    cm.handle(NOW, &way(2, 1), &with(golden(DREP), REMOTE, &number));
-    let told = events(&mut cm);
-    assert!(matches!(told[..], [CmEvent::Disconnected { cause: Cause::Local, .. }]), "{told:?}");
+    cm.handle(NOW, &ethernet_route(2, 1), &with(golden(DREP), REMOTE, &number));
+    let found = events(&mut cm);
+    assert!(matches!(found[..], [CmEvent::Disconnected { cause: Cause::Local, .. }]), "{found:?}");
 }
 
 #[test]
-fn the_passive_side_says_what_linux_says() {
+fn passive_side_sends_the_same_bytes_as_linux() {
     let mut cm = linux(PASSIVE_GUID, 2);
     let listener = cm.listen_cm(PortSpace::TCP, 1234).unwrap();
-    assert!(cm.handle(NOW, &way(1, 2), &golden(REQ)));
-    let asked = requested(&mut cm);
-    assert_eq!(asked.listener, listener);
-    assert_eq!(asked.service_id.to_port(), Some((PortSpace::TCP, 1234)));
-    let addresses = asked.cma.unwrap();
+    assert!(cm.handle(NOW, &ethernet_route(1, 2), &golden(REQ)));
+    let incoming = requested(&mut cm);
+    assert_eq!(incoming.listener, listener);
+    assert_eq!(incoming.service_id.to_port(), Some((PortSpace::TCP, 1234)));
+    let addresses = incoming.cma.unwrap();
     assert_eq!(addresses.source, "192.168.77.2:34225".parse().unwrap());
     assert_eq!(addresses.destination, std::net::Ipv4Addr::new(192, 168, 77, 1));
-    assert_eq!((asked.private_data.len(), &asked.private_data[..4]), (56, &[0, 0, 0xbd, 0x1b][..]));
-    assert_eq!(asked.path, Route { is_weak: true, ..way(1, 2) });
     assert_eq!(
-        (asked.req.p_key, asked.req.primary_path.local_ack_timeout),
+        (incoming.private_data.len(), &incoming.private_data[..4]),
+        (56, &[0, 0, 0xbd, 0x1b][..])
+    );
+    assert_eq!(incoming.path, Route { is_weak: true, ..ethernet_route(1, 2) });
+    assert_eq!(
+        (incoming.req.p_key, incoming.req.primary_path.local_ack_timeout),
         (PartitionKey::DEFAULT, 19)
     );
 
@@ -135,61 +141,64 @@ fn the_passive_side_says_what_linux_says() {
         private_data: bytes(REP)[24 + 36..].to_vec(),
         ..AcceptParams::new(qpn(0x11), psn(0x64_dd15))
     };
-    cm.accept(NOW, asked.id, &params).unwrap();
+    cm.accept(NOW, incoming.id, &params).unwrap();
     let rep = sent(&mut cm)[0];
-    let number = asked.id.get().to_be_bytes();
+    let number = incoming.id.get().to_be_bytes();
     assert_eq!(rep, with(golden(REP), LOCAL, &number));
-    // The REQ allows 4.3 s.
+    // The response timeout in the REQ is 4.3 s.
     assert_eq!(cm.poll_timeout(), Some(NOW + timeout(20)));
 
-    cm.handle(NOW, &way(1, 2), &with(golden(RTU), REMOTE, &number));
+    cm.handle(NOW, &ethernet_route(1, 2), &with(golden(RTU), REMOTE, &number));
     assert!(matches!(events(&mut cm)[..], [CmEvent::Established { .. }]));
-    cm.handle(NOW, &way(1, 2), &with(golden(DREQ), REMOTE, &number));
+    cm.handle(NOW, &ethernet_route(1, 2), &with(golden(DREQ), REMOTE, &number));
     assert_eq!(sent(&mut cm), [with(golden(DREP), LOCAL, &number)]);
     assert!(matches!(events(&mut cm)[..], [CmEvent::Disconnected { cause: Cause::Remote, .. }]));
 }
 
 #[test]
-fn refusals_are_those_of_linux() {
+fn rejects_have_the_same_bytes_as_linux() {
     let mut cm = linux(PASSIVE_GUID, 2);
-    cm.handle(NOW, &way(1, 2), &golden(REQ_UNSERVED));
+    cm.handle(NOW, &ethernet_route(1, 2), &golden(REQ_UNSERVED));
     assert_eq!(sent(&mut cm), [golden(REJ_UNSERVED)]);
 
-    // A consumer's refusal, here of the same REQ: the reason and the private data differ.
+    // A reject by the consumer: reason and private data differ.
     let expected = with(golden(REJ_UNSERVED), 35..36, &[28]);
     let expected = with(expected, 24 + 84..24 + 90, &[0xbd, 0x1b, 0, 2, 0xef, 0xff]);
     cm.listen_cm(PortSpace::TCP, 4321).unwrap();
-    cm.handle(NOW, &way(1, 2), &golden(REQ_UNSERVED));
-    let asked = requested(&mut cm);
-    let addresses = asked.cma.unwrap();
+    cm.handle(NOW, &ethernet_route(1, 2), &golden(REQ_UNSERVED));
+    let incoming = requested(&mut cm);
+    let addresses = incoming.cma.unwrap();
     assert_eq!(addresses.source, "[fd00::2]:60907".parse().unwrap());
     assert_eq!(addresses.destination, "fd00::1".parse::<std::net::IpAddr>().unwrap());
     let why = [0xbd, 0x1b, 0, 2, 0xef, 0xff];
-    cm.reject(NOW, asked.id, RejectReason::CONSUMER, &why).unwrap();
+    cm.reject(NOW, incoming.id, RejectReason::CONSUMER, &why).unwrap();
     assert_eq!(sent(&mut cm), [expected]);
 }
 
 #[test]
-fn a_header_of_another_version_is_refused() {
+fn invalid_rdma_cm_header_is_rejected() {
     for (at, value) in [(164, 1), (165, 0x50), (165, 0x04), (165, 0)] {
         let mut cm = linux(PASSIVE_GUID, 2);
         cm.listen_cm(PortSpace::TCP, 4321).unwrap();
-        cm.handle(NOW, &way(1, 2), &with(golden(REQ_UNSERVED), at..at + 1, &[value]));
+        cm.handle(NOW, &ethernet_route(1, 2), &with(golden(REQ_UNSERVED), at..at + 1, &[value]));
         assert_eq!(sent(&mut cm), [with(golden(REJ_UNSERVED), 35..36, &[28])]);
         assert_eq!((cm.connections(), events(&mut cm)), (0, vec![]));
     }
-    // Who wants no header gets all 92 bytes.
+    // A listener without header receives all 92 bytes.
     let mut cm = linux(PASSIVE_GUID, 2);
     cm.listen(ServiceId::port(PortSpace::TCP, 4321)).unwrap();
-    cm.handle(NOW, &way(1, 2), &with(golden(REQ_UNSERVED), 164..165, &[9]));
-    let asked = requested(&mut cm);
-    assert_eq!((asked.cma, asked.private_data.len(), asked.private_data[0]), (None, 92, 9));
+    cm.handle(NOW, &ethernet_route(1, 2), &with(golden(REQ_UNSERVED), 164..165, &[9]));
+    let incoming = requested(&mut cm);
+    assert_eq!(
+        (incoming.cma, incoming.private_data.len(), incoming.private_data[0]),
+        (None, 92, 9)
+    );
 }
 
 #[test]
-fn lids_and_local_routes_of_infiniband() {
+fn infiniband_request_has_lids_and_a_local_route() {
     let mut pair = Pair::new();
-    let over = Route {
+    let forward = Route {
         source: gid(1),
         destination: gid(2),
         slid: 7,
@@ -197,25 +206,25 @@ fn lids_and_local_routes_of_infiniband() {
         sl: ib_types::ServiceLevel::new(3).unwrap(),
         ..Route::default()
     };
-    pair.here.connect(NOW, &ConnectParams { route: over, ..request(0x10) }).unwrap();
+    pair.here.connect(NOW, &ConnectParams { route: forward, ..request(0x10) }).unwrap();
     let req = sent(&mut pair.here)[0];
-    let back = Route { source: gid(2), destination: gid(1), slid: 9, dlid: 7, ..over };
+    let back = Route { source: gid(2), destination: gid(1), slid: 9, dlid: 7, ..forward };
     pair.there.handle(NOW, &back, &req);
-    let asked = requested(&mut pair.there);
-    assert_eq!((asked.path, asked.route), (Route { is_weak: true, ..back }, back));
-    assert!(asked.req.primary_path.subnet_local);
+    let incoming = requested(&mut pair.there);
+    assert_eq!((incoming.path, incoming.route), (Route { is_weak: true, ..back }, back));
+    assert!(incoming.req.primary_path.subnet_local);
 }
 
-/// Linux takes a path from IB ACM on Ethernet, too, and then asks with the LIDs and the locality that this one has.
+/// Linux may obtain a path from ibacm on Ethernet, too. Its REQ then has the LIDs of this path.
 #[test]
-fn a_path_of_infiniband_on_ethernet() {
+fn infiniband_path_in_a_req_on_ethernet_is_ignored() {
     let mut pair = Pair::new();
-    let (over, back) = (way(2, 1), way(1, 2));
-    let with_lids = Route { slid: 3, dlid: 4, is_global: false, ..over };
+    let (forward, back) = (ethernet_route(2, 1), ethernet_route(1, 2));
+    let with_lids = Route { slid: 3, dlid: 4, is_global: false, ..forward };
     pair.here.connect(NOW, &ConnectParams { route: with_lids, ..request(0x10) }).unwrap();
     let req = sent(&mut pair.here)[0];
     pair.there.handle(NOW, &back, &req);
-    let asked = requested(&mut pair.there);
-    assert!(asked.req.primary_path.subnet_local);
-    assert_eq!((asked.path, asked.route), (Route { is_weak: true, ..back }, back));
+    let incoming = requested(&mut pair.there);
+    assert!(incoming.req.primary_path.subnet_local);
+    assert_eq!((incoming.path, incoming.route), (Route { is_weak: true, ..back }, back));
 }

@@ -1,10 +1,10 @@
-//! Any bytes may arrive: nothing panics, nothing grows without bounds, everything ends.
+//! Arbitrary messages: the CM does not panic, its tables stay limited, and all connections end.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A datagram of the class with any content; small numbers, so that they meet those in use.
+/// Generates messages with arbitrary content, and small communication IDs that match existing ones.
 fn datagram() -> impl Strategy<Value = (u16, Vec<u8>, u8, u8)> {
     (0x0f_u16..0x1e, prop::collection::vec(any::<u8>(), 232), 0_u8..6, 0_u8..6)
 }
@@ -13,11 +13,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_that_arrives_does_harm(
+    fn cm_handles_arbitrary_messages(
         script in prop::collection::vec((datagram(), 0_u8..12, 0_u64..3_000), 1..120),
     ) {
-        let settings = CmConfig { max_connections: 8, max_half_open: 4, max_sidr: 4, ..config(1) };
-        let mut cm = Cm::new(settings, [9; 32]);
+        let config = CmConfig { max_connections: 8, max_half_open: 4, max_sidr: 4, ..config(1) };
+        let mut cm = Cm::new(config, [9; 32]);
         cm.listen(SERVICE).unwrap();
         cm.listen_cm(PortSpace::TCP, 7).unwrap();
         let mut now = NOW;
@@ -43,7 +43,7 @@ proptest! {
             }
             cm.handle(now, &route(1, 2), &mad);
             let id = ids.last().copied().unwrap_or(ConnectionId(1));
-            // Calls in a wrong state fail, and that is all.
+            // Calls in a wrong state fail without effect.
             let _ = match action {
                 0 => cm.accept(now, id, &acceptance(0x10)),
                 1 => cm.reject(now, id, ib_wire::mad::cm::RejectReason::CONSUMER, b""),
@@ -64,7 +64,7 @@ proptest! {
                 }
             }
             while cm.poll_transmit().is_some() {}
-            prop_assert!(cm.connections() <= 8 && cm.connections.half_open() <= 4 && cm.questions() <= 8);
+            prop_assert!(cm.connections() <= 8 && cm.connections.half_open() <= 4 && cm.sidr_requests() <= 8);
         }
         for id in ids {
             let _ = cm.close(now, id);
@@ -72,12 +72,12 @@ proptest! {
         while let Some(at) = cm.poll_timeout() {
             cm.handle_timeout(at);
         }
-        prop_assert_eq!((cm.connections(), cm.connections.half_open(), cm.questions()), (0, 0, 0));
+        prop_assert_eq!((cm.connections(), cm.connections.half_open(), cm.sidr_requests()), (0, 0, 0));
         prop_assert!(cm.connections.has_empty_indices());
     }
 
     #[test]
-    fn any_bytes(content in prop::collection::vec(any::<u8>(), 256)) {
+    fn cm_handles_arbitrary_mads(content in prop::collection::vec(any::<u8>(), 256)) {
         let mut cm = manager(1);
         let mad = Mad(content.try_into().unwrap());
         prop_assert_eq!(cm.handle(NOW, &route(1, 2), &mad), mad.0[1] == 7);
@@ -86,7 +86,7 @@ proptest! {
 }
 
 #[test]
-fn other_classes_are_left_to_others() {
+fn other_classes_and_methods_are_not_handled() {
     let mut cm = manager(1);
     let mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(1));
     assert!(!cm.handle(NOW, &route(1, 2), &mad));

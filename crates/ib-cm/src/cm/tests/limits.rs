@@ -1,4 +1,4 @@
-//! What is refused to consumers and to peers, and that tables stay bounded.
+//! Invalid calls, limits of tables and queues, and limits against floods.
 
 use ib_wire::mad::TransactionId;
 use ib_wire::mad::cm::{RejectReason, Rtu};
@@ -7,7 +7,7 @@ use super::*;
 use crate::connection::message;
 
 #[test]
-fn errors_say_what_and_which() {
+fn errors_name_call_and_object() {
     let mut cm = manager(1);
     let id = ConnectionId(0xab);
     let unknown = CmError::UnknownConnection { call: "close", id };
@@ -36,7 +36,7 @@ fn errors_say_what_and_which() {
 }
 
 #[test]
-fn numbers_that_no_field_holds() {
+fn parameters_out_of_range_are_rejected() {
     let mut cm = manager(1);
     let good = request(0x10);
     let far = Route { flow_label: 1 << 20, ..good.route };
@@ -57,16 +57,16 @@ fn numbers_that_no_field_holds() {
         assert!(matches!(cm.connect(NOW, &params), Err(CmError::OutOfRange { .. })));
     }
     assert!(cm.connect(NOW, &good).is_ok());
-    // Settings beyond what fields hold are cut.
-    let settings = CmConfig { retries: 200, response_timeout: 99, ..config(1) };
-    let mut cm = Cm::new(settings, [0; 32]);
+    // Configuration values above the range of their fields are limited.
+    let config = CmConfig { retries: 200, response_timeout: 99, ..config(1) };
+    let mut cm = Cm::new(config, [0; 32]);
     cm.connect(NOW, &good).unwrap();
     let req: ib_wire::mad::cm::Req = sent(&mut cm)[0].attribute().unwrap();
     assert_eq!((req.max_cm_retries, req.local_cm_response_timeout), (15, 31));
 }
 
 #[test]
-fn no_more_connections_than_allowed() {
+fn number_of_connections_is_limited() {
     let mut cm = Cm::new(CmConfig { max_connections: 2, ..config(1) }, [1; 32]);
     cm.connect(NOW, &request(0x10)).unwrap();
     cm.connect(NOW, &request(0x11)).unwrap();
@@ -77,7 +77,7 @@ fn no_more_connections_than_allowed() {
 }
 
 #[test]
-fn half_open_requests_are_bounded() {
+fn number_of_half_open_requests_is_limited() {
     let mut pair = Pair::new();
     pair.there = Cm::new(CmConfig { max_half_open: 4, ..config(2) }, [2; 32]);
     pair.there.listen(SERVICE).unwrap();
@@ -87,12 +87,12 @@ fn half_open_requests_are_bounded() {
     }
     pair.carry(NOW);
     assert_eq!((pair.there.connections(), pair.there.connections.half_open()), (4, 4));
-    let told = events(&mut pair.here);
-    assert_eq!(told.len(), 6);
-    for event in told {
+    let found = events(&mut pair.here);
+    assert_eq!(found.len(), 6);
+    for event in found {
         assert!(matches!(event, CmEvent::Rejected { reason: RejectReason::NO_RESOURCES, .. }));
     }
-    // One that is refused makes room.
+    // Rejecting a request frees its entry.
     let id = requested(&mut pair.there).id;
     pair.there.reject(NOW, id, RejectReason::CONSUMER, b"").unwrap();
     pair.here.connect(NOW, &request(0x30)).unwrap();
@@ -100,7 +100,8 @@ fn half_open_requests_are_bounded() {
     assert_eq!(pair.there.connections.half_open(), 4);
 }
 
-/// All sequences of seven events: REQs of three addresses, and the RTU of the oldest half-open connection.
+/// All sequences of seven events: REQs of three addresses, and the RTU of the oldest half-open
+/// connection.
 #[test]
 fn address_with_most_half_open_connections_yields() {
     for sequence in 0..4_u32.pow(7) {
@@ -184,12 +185,12 @@ fn half_open_flood_does_not_shut_out_other_addresses() {
     pair.here.established(here, b"").unwrap();
     pair.carry(NOW);
     assert_eq!(pair.there.state(there), Some(State::Established));
-    // The table holds no connections that have yielded.
+    // Evicted connections are removed from the table.
     assert_eq!((pair.there.connections.half_open(), pair.there.connections()), (1023, 1024));
 }
 
 #[test]
-fn answers_that_nobody_fetches_are_bounded() {
+fn queue_of_responses_is_limited() {
     let refusals_per_second = 10_000;
     let config = CmConfig { max_connections: 2, refusals_per_second, ..config(1) };
     let mut cm = Cm::new(config, [1; 32]);
@@ -199,12 +200,12 @@ fn answers_that_nobody_fetches_are_bounded() {
     for _ in 0..5_000 {
         cm.handle(NOW, &route(1, 2), &req);
     }
-    assert_eq!(cm.outgoing.len(), 2 + MOST_WAITING);
-    assert_eq!(cm.counters().overflowed, 5_000 - 2 - MOST_WAITING as u64);
+    assert_eq!(cm.outgoing.len(), 2 + MAX_QUEUED);
+    assert_eq!(cm.counters().overflowed, 5_000 - 2 - MAX_QUEUED as u64);
 }
 
 #[test]
-fn events_that_nobody_fetches_are_bounded() {
+fn queue_of_events_is_limited() {
     let mut cm = Cm::new(CmConfig { max_connections: 2, ..config(1) }, [1; 32]);
     cm.listen(SERVICE).unwrap();
     let mut now = NOW;
@@ -213,19 +214,19 @@ fn events_that_nobody_fetches_are_bounded() {
         other.connect(NOW, &request(0x100 + number)).unwrap();
         let req = sent(&mut other)[0];
         cm.handle(now, &route(1, 2), &req);
-        // The consumer never looks, and is taken for silent.
+        // The consumer does not poll events, so its timeout expires.
         now += Duration::from_secs(300);
         cm.handle_timeout(now);
         cm.handle_timeout(now + Duration::from_secs(100));
         while cm.poll_transmit().is_some() {}
     }
-    // Those three of the last one that was let in.
-    assert!(cm.events.len() < 2 + MOST_WAITING + 3);
+    // The last accepted request adds three events.
+    assert!(cm.events.len() < 2 + MAX_QUEUED + 3);
     assert!(cm.counters().refused > 1_000);
 }
 
 #[test]
-fn a_silent_consumer_is_refused_in_its_name() {
+fn request_is_rejected_after_the_consumer_timeout() {
     let mut pair = Pair::new();
     pair.here.connect(NOW, &request(0x10)).unwrap();
     pair.carry(NOW);
@@ -235,23 +236,23 @@ fn a_silent_consumer_is_refused_in_its_name() {
     pair.there.handle_timeout(NOW + Duration::from_secs(60));
     assert_eq!(events(&mut pair.there), [CmEvent::Failed { id, why: Failure::Silent }]);
     assert_eq!(pair.carry(NOW), ["REJ"]);
-    let told = events(&mut pair.here);
-    assert!(matches!(told[..], [CmEvent::Rejected { reason: RejectReason::CONSUMER, .. }]));
+    let found = events(&mut pair.here);
+    assert!(matches!(found[..], [CmEvent::Rejected { reason: RejectReason::CONSUMER, .. }]));
     assert_eq!(pair.there.connections.half_open(), 0);
 }
 
 #[test]
-fn a_peer_cannot_ask_for_hours_nor_for_nothing() {
-    let settings = config(1);
-    assert_eq!(settings.granted(0), timeout(12));
-    assert_eq!(settings.granted(17), timeout(17));
-    assert_eq!(settings.granted(31), timeout(24));
+fn timeouts_of_peers_are_limited() {
+    let config = config(1);
+    assert_eq!(config.limited_timeout(0), timeout(12));
+    assert_eq!(config.limited_timeout(17), timeout(17));
+    assert_eq!(config.limited_timeout(31), timeout(24));
     assert_eq!(timeout(255), timeout(31));
     assert_eq!(timeout(19).as_millis(), 2147);
 }
 
 #[test]
-fn refusals_are_limited_in_time() {
+fn rejects_per_second_are_limited() {
     let mut cm = Cm::new(CmConfig { refusals_per_second: 10, ..config(1) }, [1; 32]);
     let mut other = manager(2);
     other.connect(NOW, &request(0x10)).unwrap();
@@ -265,9 +266,9 @@ fn refusals_are_limited_in_time() {
     }
 }
 
-/// Whatever a request asks for, one that is accepted and never heard of again makes room soon.
+/// A request without RTU ends within `half_open_time`, whatever timeouts it specifies.
 #[test]
-fn half_open_requests_end_soon() {
+fn half_open_requests_end_within_the_limit() {
     let mut pair = Pair::new();
     let params = request(0x10);
     pair.here.connect(NOW, &params).unwrap();
@@ -280,7 +281,7 @@ fn half_open_requests_end_soon() {
     pair.there.accept(NOW, id, &acceptance(0x20)).unwrap();
     let mut now = NOW;
     while pair.there.connections.half_open() > 0 {
-        now = pair.there.poll_timeout().expect("it waits for something");
+        now = pair.there.poll_timeout().expect("a half-open connection has a timer");
         pair.there.handle_timeout(now);
         while pair.there.poll_transmit().is_some() {}
     }

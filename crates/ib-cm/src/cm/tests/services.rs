@@ -1,11 +1,11 @@
-//! Services of datagrams.
+//! Service ID resolution (SIDR) of UD services.
 
 use ib_types::QKey;
 use ib_wire::mad::cm::{SidrReq, SidrStatus};
 
 use super::*;
 
-fn question() -> SidrParams {
+fn sidr_params() -> SidrParams {
     SidrParams {
         route: route(1, 2),
         service_id: SERVICE,
@@ -15,8 +15,8 @@ fn question() -> SidrParams {
     }
 }
 
-fn answer() -> SidrAnswer {
-    SidrAnswer {
+fn sidr_response() -> SidrReply {
+    SidrReply {
         status: SidrStatus::VALID,
         qpn: qpn(0x42),
         q_key: QKey(0x0123_4567),
@@ -24,66 +24,69 @@ fn answer() -> SidrAnswer {
     }
 }
 
-fn asked(cm: &mut Cm) -> SidrRequested {
+fn sidr_requested(cm: &mut Cm) -> SidrRequested {
     match cm.poll_event() {
-        Some(CmEvent::SidrRequested(asked)) => *asked,
-        other => panic!("a question, not {other:?}"),
+        Some(CmEvent::SidrRequested(requested)) => *requested,
+        other => panic!("found {other:?}, expected a SIDR request"),
     }
 }
 
 fn resolved(cm: &mut Cm) -> SidrResolved {
     match cm.poll_event() {
         Some(CmEvent::SidrResolved(resolved)) => *resolved,
-        other => panic!("an answer, not {other:?}"),
+        other => panic!("found {other:?}, expected a SIDR response"),
     }
 }
 
 #[test]
-fn a_question_is_answered() {
+fn sidr_request_is_answered_once() {
     let mut pair = Pair::new();
-    let id = pair.here.resolve(NOW, &question()).unwrap();
+    let id = pair.here.resolve(NOW, &sidr_params()).unwrap();
     let req = sent(&mut pair.here)[0];
     assert!(req.attribute::<SidrReq>().is_some());
     pair.there.handle(NOW, &route(2, 1), &req);
-    let heard = asked(&mut pair.there);
-    assert_eq!((heard.service_id, heard.p_key, heard.route), (SERVICE, PKey::DEFAULT, route(2, 1)));
-    assert_eq!((&heard.private_data[..4], heard.private_data.len()), (&b"who\0"[..], 216));
-    // While the consumer thinks, the question that comes again has no answer.
+    let incoming = sidr_requested(&mut pair.there);
+    assert_eq!(
+        (incoming.service_id, incoming.p_key, incoming.route),
+        (SERVICE, PKey::DEFAULT, route(2, 1))
+    );
+    assert_eq!((&incoming.private_data[..4], incoming.private_data.len()), (&b"who\0"[..], 216));
+    // Before the consumer responds, a repeated request has no response.
     pair.there.handle(NOW, &route(2, 1), &req);
     assert_eq!((sent(&mut pair.there).len(), events(&mut pair.there).len()), (0, 0));
-    pair.there.sidr_answer(NOW, heard.id, &answer()).unwrap();
+    pair.there.sidr_reply(NOW, incoming.id, &sidr_response()).unwrap();
     let first = sent(&mut pair.there);
-    // Afterwards it has the same one.
+    // After the response, a repeated request has the same response.
     pair.there.handle(NOW, &route(2, 1), &req);
     assert_eq!(sent(&mut pair.there), first);
     assert_eq!(first[0].transaction_id(), req.transaction_id());
     pair.here.handle(NOW, &route(1, 2), &first[0]);
-    let told = resolved(&mut pair.here);
-    assert_eq!((told.id, told.status), (id, SidrStatus::VALID));
-    assert_eq!((told.qpn, told.q_key), (qpn(0x42), QKey(0x0123_4567)));
-    assert_eq!((&told.private_data[..3], told.private_data.len()), (&b"me\0"[..], 136));
-    // It is told once.
+    let response = resolved(&mut pair.here);
+    assert_eq!((response.id, response.status), (id, SidrStatus::VALID));
+    assert_eq!((response.qpn, response.q_key), (qpn(0x42), QKey(0x0123_4567)));
+    assert_eq!((&response.private_data[..3], response.private_data.len()), (&b"me\0"[..], 136));
+    // A duplicate response is ignored.
     pair.here.handle(NOW, &route(1, 2), &first[0]);
     assert_eq!((pair.here.poll_event(), pair.here.counters().unknown), (None, 1));
-    let again = pair.there.sidr_answer(NOW, heard.id, &answer());
-    assert_eq!(again, Err(CmError::UnknownQuestion { call: "sidr_answer" }));
+    let again = pair.there.sidr_reply(NOW, incoming.id, &sidr_response());
+    assert_eq!(again, Err(CmError::UnknownSidrRequest { call: "sidr_reply" }));
     run_out(&mut pair.there);
-    assert_eq!((pair.here.questions(), pair.there.questions()), (0, 0));
+    assert_eq!((pair.here.sidr_requests(), pair.there.sidr_requests()), (0, 0));
     assert_eq!(pair.here.poll_timeout(), None);
 }
 
 #[test]
-fn questions_that_have_no_answer() {
+fn sidr_requests_are_rejected_or_fail() {
     let mut pair = Pair::new();
-    let params = SidrParams { service_id: ServiceId(1), ..question() };
+    let params = SidrParams { service_id: ServiceId(1), ..sidr_params() };
     pair.here.resolve(NOW, &params).unwrap();
     pair.carry(NOW);
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::INVALID_SERVICE_ID);
 
-    pair.here.resolve(NOW, &question()).unwrap();
+    pair.here.resolve(NOW, &sidr_params()).unwrap();
     pair.carry(NOW);
-    let heard = asked(&mut pair.there);
-    pair.there.sidr_reject(NOW, heard.id, SidrStatus::REJECTED).unwrap();
+    let incoming = sidr_requested(&mut pair.there);
+    pair.there.sidr_reject(NOW, incoming.id, SidrStatus::REJECTED).unwrap();
     pair.carry(NOW);
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::REJECTED);
 
@@ -91,24 +94,24 @@ fn questions_that_have_no_answer() {
     let settings = CmConfig { consumer_timeout: Duration::from_millis(100), ..config(2) };
     pair.there = Cm::new(settings, [3; 32]);
     pair.there.listen(SERVICE).unwrap();
-    pair.here.resolve(NOW, &question()).unwrap();
+    pair.here.resolve(NOW, &sidr_params()).unwrap();
     pair.carry(NOW);
-    let heard = asked(&mut pair.there);
+    let incoming = sidr_requested(&mut pair.there);
     pair.there.handle_timeout(NOW + Duration::from_millis(100));
     pair.carry(NOW);
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::REJECTED);
-    assert!(pair.there.sidr_answer(NOW, heard.id, &answer()).is_err());
+    assert!(pair.there.sidr_reply(NOW, incoming.id, &sidr_response()).is_err());
 
     // A silent peer.
-    let id = pair.here.resolve(NOW, &question()).unwrap();
+    let id = pair.here.resolve(NOW, &sidr_params()).unwrap();
     let (_, all) = run_out(&mut pair.here);
     assert_eq!(names(&all), ["SIDR_REQ"; 16]);
     assert_eq!(events(&mut pair.here), [CmEvent::SidrFailed { id }]);
-    assert_eq!(pair.here.questions(), 0);
+    assert_eq!(pair.here.sidr_requests(), 0);
 }
 
 #[test]
-fn ports_of_rdma_cm() {
+fn sidr_listener_of_rdma_cm_requires_the_header() {
     let mut pair = Pair::new();
     let listener = pair.there.listen_cm(PortSpace::UDP, 7).unwrap();
     let addresses = CmaHeader {
@@ -117,13 +120,13 @@ fn ports_of_rdma_cm() {
     };
     let service_id = ServiceId::port(PortSpace::UDP, 7);
     assert_eq!(service_id.to_string(), "0x0000000001110007");
-    let params = SidrParams { service_id, cma: Some(addresses), ..question() };
+    let params = SidrParams { service_id, cma: Some(addresses), ..sidr_params() };
     pair.here.resolve(NOW, &params).unwrap();
     pair.carry(NOW);
-    let heard = asked(&mut pair.there);
-    assert_eq!((heard.cma, heard.listener), (Some(addresses), listener));
-    assert_eq!((&heard.private_data[..4], heard.private_data.len()), (&b"who\0"[..], 180));
-    // Without the header it is refused.
+    let incoming = sidr_requested(&mut pair.there);
+    assert_eq!((incoming.cma, incoming.listener), (Some(addresses), listener));
+    assert_eq!((&incoming.private_data[..4], incoming.private_data.len()), (&b"who\0"[..], 180));
+    // Without the header the request is rejected.
     pair.here.resolve(NOW, &SidrParams { cma: None, ..params }).unwrap();
     pair.carry(NOW);
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::REJECTED);
@@ -132,18 +135,18 @@ fn ports_of_rdma_cm() {
 }
 
 #[test]
-fn questions_are_bounded() {
+fn number_of_sidr_requests_is_limited() {
     let mut pair = Pair::new();
     pair.there = Cm::new(CmConfig { max_sidr: 2, ..config(2) }, [2; 32]);
     pair.there.listen(SERVICE).unwrap();
     for _ in 0..3 {
-        pair.here.resolve(NOW, &question()).unwrap();
+        pair.here.resolve(NOW, &sidr_params()).unwrap();
     }
     pair.carry(NOW);
-    assert_eq!(pair.there.questions(), 2);
+    assert_eq!(pair.there.sidr_requests(), 2);
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::NO_QP);
-    pair.there.resolve(NOW, &question()).unwrap();
-    pair.there.resolve(NOW, &question()).unwrap();
-    let full = CmError::Full { what: "questions for services", limit: 2 };
-    assert_eq!(pair.there.resolve(NOW, &question()), Err(full));
+    pair.there.resolve(NOW, &sidr_params()).unwrap();
+    pair.there.resolve(NOW, &sidr_params()).unwrap();
+    let full = CmError::Full { what: "SIDR requests", limit: 2 };
+    assert_eq!(pair.there.resolve(NOW, &sidr_params()), Err(full));
 }

@@ -1,5 +1,5 @@
-//! Two managers over a wire that loses, repeats and delays, with virtual time: whatever happens, both
-//! sides come to an end, and mostly to the same one.
+//! Two CMs in virtual time over a wire that loses, duplicates and delays messages: all connections
+//! end, and unless loss is extreme, both sides agree on the result.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,26 +7,26 @@ use ib_wire::mad::cm::RejectReason;
 
 use super::*;
 
-/// What a wire does to datagrams, in thousandths.
+/// The faults of the wire, in thousandths of the messages.
 #[derive(Clone, Copy, Debug)]
 struct Wire {
     lost: u32,
     repeated: u32,
-    /// The longest delay.
+    /// The maximum delay in milliseconds.
     millis: u32,
 }
 
-/// What a consumer does.
+/// The behaviour of the consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manners {
-    Accepts,
-    /// Accepts after half a second, when the REQ has come again.
-    Hesitates,
-    Refuses,
-    Ignores,
+enum Behaviour {
+    Accept,
+    /// Accepts after 500 ms, when the REQ was retransmitted.
+    AcceptLate,
+    Reject,
+    Ignore,
 }
 
-/// How a connection ended for one side.
+/// The result of a connection at one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Established,
@@ -38,19 +38,19 @@ struct Simulation {
     random: ChaCha12Rng,
     wire: Wire,
     now: Instant,
-    /// What is on its way: the moment, a number against equal moments, who gets it.
-    flying: BTreeMap<(Instant, u64), (usize, Mad)>,
+    /// Messages in flight: delivery time, sequence number, destination side.
+    in_flight: BTreeMap<(Instant, u64), (usize, Mad)>,
     next: u64,
-    manners: Manners,
+    behaviour: Behaviour,
     to_accept: VecDeque<(Instant, ConnectionId)>,
     ends: [BTreeMap<ConnectionId, Outcome>; 2],
-    /// Those that were established, until they ended.
+    /// Established connections that have not ended.
     live: [BTreeSet<ConnectionId>; 2],
-    forgotten: [u32; 2],
+    removed: [u32; 2],
 }
 
 impl Simulation {
-    fn new(seed: u64, wire: Wire, manners: Manners) -> Self {
+    fn new(seed: u64, wire: Wire, behaviour: Behaviour) -> Self {
         let mut random = ChaCha12Rng::seed_from_u64(seed);
         let mut seeds = [[0; 32]; 2];
         seeds.iter_mut().for_each(|seed| random.fill_bytes(seed));
@@ -61,13 +61,13 @@ impl Simulation {
             random,
             wire,
             now: NOW,
-            flying: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             next: 0,
-            manners,
+            behaviour,
             to_accept: VecDeque::new(),
             ends: Default::default(),
             live: Default::default(),
-            forgotten: [0; 2],
+            removed: [0; 2],
         };
         for side in &mut simulation.sides {
             side.listen(SERVICE).unwrap();
@@ -89,7 +89,7 @@ impl Simulation {
         self.sides[side].connect(self.now, &params).unwrap()
     }
 
-    /// Lets both sides speak and their consumers act.
+    /// Handles the events of both consumers, and sends all messages.
     fn settle(&mut self) {
         for side in 0..2 {
             while let Some(event) = self.sides[side].poll_event() {
@@ -105,7 +105,7 @@ impl Simulation {
                     }
                     let delay = u64::from(1 + self.below(self.wire.millis));
                     let at = self.now + Duration::from_millis(delay);
-                    self.flying.insert((at, self.next), (1 - side, mad));
+                    self.in_flight.insert((at, self.next), (1 - side, mad));
                     self.next += 1;
                 }
             }
@@ -115,17 +115,17 @@ impl Simulation {
     fn consume(&mut self, side: usize, event: CmEvent) {
         let (now, cm) = (self.now, &mut self.sides[side]);
         match event {
-            CmEvent::Requested(requested) => match self.manners {
-                Manners::Accepts => accept(cm, now, requested.id),
-                Manners::Hesitates => {
+            CmEvent::Requested(requested) => match self.behaviour {
+                Behaviour::Accept => accept(cm, now, requested.id),
+                Behaviour::AcceptLate => {
                     assert_eq!(side, 1);
                     let at = now + Duration::from_millis(500);
                     self.to_accept.push_back((at, requested.id));
                 }
-                Manners::Refuses => {
+                Behaviour::Reject => {
                     cm.reject(now, requested.id, RejectReason::CONSUMER, b"").unwrap();
                 }
-                Manners::Ignores => {}
+                Behaviour::Ignore => {}
             },
             CmEvent::Connected(connected) => {
                 cm.established(connected.id, b"").unwrap();
@@ -141,25 +141,25 @@ impl Simulation {
             }
             CmEvent::Disconnected { id, .. } => {
                 self.live[side].remove(&id);
-                // A DREQ may be faster than the RTU.
+                // A DREQ may arrive before the RTU.
                 self.ends[side].entry(id).or_insert(Outcome::Failed);
             }
             CmEvent::TimeWaitExited { id } => {
                 assert!(!self.live[side].contains(&id));
                 assert_eq!(cm.state(id), None);
-                self.forgotten[side] += 1;
+                self.removed[side] += 1;
             }
             other => panic!("{other:?}"),
         }
     }
 
-    /// Runs to a moment, or until nothing is left to do.
+    /// Runs until a time, or until nothing is in flight and no timer is running.
     fn run(&mut self, until: Instant) {
         self.settle();
         for steps in 0.. {
-            assert!(steps < 100_000, "it does not end");
+            assert!(steps < 100_000, "the simulation does not end");
             let wakes = [
-                self.flying.first_key_value().map(|(&(at, _), _)| at),
+                self.in_flight.first_key_value().map(|(&(at, _), _)| at),
                 self.to_accept.front().map(|&(at, _)| at),
                 self.sides[0].poll_timeout(),
                 self.sides[1].poll_timeout(),
@@ -169,7 +169,9 @@ impl Simulation {
             };
             self.now = self.now.max(at);
             let now = self.now;
-            while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= now) {
+            while let Some(entry) =
+                self.in_flight.first_entry().filter(|entry| entry.key().0 <= now)
+            {
                 let (side, mad) = entry.remove();
                 let over = if side == 0 { route(1, 2) } else { route(2, 1) };
                 assert!(self.sides[side].handle(now, &over, &mad));
@@ -189,7 +191,7 @@ impl Simulation {
         }
     }
 
-    /// Ends what is established on one side or on both, and lets everything run out.
+    /// Disconnects established connections at one or both sides, and runs until all are removed.
     fn finish(&mut self) {
         for side in 0..2 {
             let ids: Vec<_> = self.live[side].iter().copied().collect();
@@ -201,7 +203,7 @@ impl Simulation {
         }
         let later = self.now + Duration::from_secs(60);
         self.run(later);
-        // What a lost DREQ left behind, the other consumer notices some day by itself.
+        // If all DREQs were lost, the other consumer closes its connection itself.
         for side in 0..2 {
             for id in std::mem::take(&mut self.live[side]) {
                 self.sides[side].close(self.now, id).unwrap();
@@ -214,29 +216,29 @@ impl Simulation {
             assert_eq!(cm.poll_timeout(), None);
             assert_eq!(cm.counters().malformed, 0);
         }
-        assert!(self.flying.is_empty());
+        assert!(self.in_flight.is_empty());
     }
 }
 
 fn accept(cm: &mut Cm, now: Instant, id: ConnectionId) {
-    // Each has a queue pair of its own.
+    // Each connection has its own queue pair.
     cm.accept(now, id, &acceptance(0x10_0000 | id.get() & 0xf_ffff)).unwrap();
 }
 
 const LATER: Instant = Instant::from_nanos(300_000_000_000);
 
-/// One connection over a wire; returns how it ended for both.
-fn simulate(seed: u64, wire: Wire, manners: Manners) -> [Option<Outcome>; 2] {
-    let mut simulation = Simulation::new(seed, wire, manners);
+/// Simulates one connection; returns the result at both sides.
+fn simulate(seed: u64, wire: Wire, behaviour: Behaviour) -> [Option<Outcome>; 2] {
+    let mut simulation = Simulation::new(seed, wire, behaviour);
     let id = simulation.connect(0, 0x10);
     simulation.run(LATER);
-    assert!(simulation.ends[1].len() <= 1, "a REQ that comes again is no other request");
+    assert!(simulation.ends[1].len() <= 1, "a retransmitted REQ is not a new request");
     let ends = [simulation.ends[0].get(&id).copied(), simulation.ends[1].values().next().copied()];
-    assert!(ends[0].is_some(), "the active side always learns what became of it");
+    assert!(ends[0].is_some(), "the active side always has a result");
     let live = simulation.live.each_ref().map(BTreeSet::len);
     simulation.finish();
-    if manners == Manners::Accepts || manners == Manners::Hesitates {
-        // A side that was told by REJ counts as one that failed.
+    if behaviour == Behaviour::Accept || behaviour == Behaviour::AcceptLate {
+        // A side that has received a REJ after `Established` counts as failed.
         [0, 1].map(|side| match ends[side] {
             Some(Outcome::Established) if live[side] == 0 => Some(Outcome::Failed),
             end => end,
@@ -247,35 +249,35 @@ fn simulate(seed: u64, wire: Wire, manners: Manners) -> [Option<Outcome>; 2] {
 }
 
 #[test]
-fn over_a_fair_wire_both_sides_agree() {
+fn both_sides_establish_with_moderate_loss() {
     for seed in 0..3_000 {
         let lost = (seed % 31 * 10) as u32;
         let wire = Wire { lost, repeated: 150, millis: 1 + (seed % 7 * 50) as u32 };
-        let manners = [Manners::Accepts, Manners::Hesitates][seed as usize % 2];
-        let ends = simulate(seed, wire, manners);
-        assert_eq!(ends, [Some(Outcome::Established); 2], "seed {seed}: {wire:?} {manners:?}");
+        let behaviour = [Behaviour::Accept, Behaviour::AcceptLate][seed as usize % 2];
+        let ends = simulate(seed, wire, behaviour);
+        assert_eq!(ends, [Some(Outcome::Established); 2], "seed {seed}: {wire:?} {behaviour:?}");
     }
 }
 
 #[test]
-fn over_a_bad_wire_everybody_comes_to_an_end() {
+fn all_connections_end_with_extreme_loss() {
     let mut counts = BTreeMap::new();
     for seed in 0..2_000 {
         let lost = 600 + (seed % 41 * 10) as u32;
         let wire = Wire { lost, repeated: 300, millis: 1_500 };
-        let ends = simulate(seed, wire, Manners::Accepts);
+        let ends = simulate(seed, wire, Behaviour::Accept);
         *counts.entry(format!("{ends:?}")).or_insert(0) += 1;
     }
-    // All kinds of ends occur; only a dead wire keeps them apart.
+    // With this loss at least three combinations of results occur.
     assert!(counts.len() >= 3, "{counts:?}");
 }
 
 #[test]
-fn refusals_reach_the_other_side() {
+fn rejected_and_ignored_requests_fail_at_both_sides() {
     for seed in 0..1_000 {
         let wire = Wire { lost: 200, repeated: 200, millis: 300 };
-        for manners in [Manners::Refuses, Manners::Ignores] {
-            let [here, there] = simulate(seed, wire, manners);
+        for behaviour in [Behaviour::Reject, Behaviour::Ignore] {
+            let [here, there] = simulate(seed, wire, behaviour);
             assert_eq!(here, Some(Outcome::Failed));
             assert_ne!(there, Some(Outcome::Established));
         }
@@ -283,10 +285,10 @@ fn refusals_reach_the_other_side() {
 }
 
 #[test]
-fn many_connections_in_both_directions() {
+fn many_connections_in_both_directions_establish() {
     for seed in 0..60 {
         let wire = Wire { lost: 150, repeated: 150, millis: 250 };
-        let mut simulation = Simulation::new(seed, wire, Manners::Accepts);
+        let mut simulation = Simulation::new(seed, wire, Behaviour::Accept);
         for number in 0..20 {
             simulation.connect(0, 0x1000 + number);
             simulation.connect(1, 0x2000 + number);
@@ -297,6 +299,6 @@ fn many_connections_in_both_directions() {
             assert!(ends.values().all(|end| *end == Outcome::Established), "seed {seed}");
         }
         simulation.finish();
-        assert_eq!(simulation.forgotten, [40; 2]);
+        assert_eq!(simulation.removed, [40; 2]);
     }
 }

@@ -1,20 +1,19 @@
-//! Every state meets every message, call and timer: what comes of each is written in
-//! `transitions.txt`, one line each.
+//! The result of every message, call and timer in every state, compared with `transitions.txt`.
 
 use std::fmt::Write as _;
 
 use ib_wire::mad::cm::{
-    Apr, Drep, Dreq, Lap, Mra, Refused, Rej, RejectReason, Rep, Req, Rtu, SidrRep,
+    Apr, Drep, Dreq, Lap, Mra, ReferencedMessage, Rej, RejectReason, Rep, Req, Rtu, SidrRep,
 };
 
 use super::*;
 use crate::connection::message;
 
-/// What the peer calls its end.
+/// The peer's communication ID.
 const PEER: u32 = 0x77;
 const PEER_GUID: Guid = Guid(9);
 
-/// How a connection is brought into a state.
+/// The initial state of a connection, and the way into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     Nothing,
@@ -26,14 +25,14 @@ enum Start {
     EstablishedPassive,
     DreqSent,
     DreqSentPassive,
-    /// After a DREQ.
+    /// Time-wait after a received DREQ.
     Ended,
     EndedPassive,
-    /// The peer was refused.
+    /// Time-wait after a sent REJ.
     Refused,
-    /// The peer has refused.
+    /// Time-wait after a received REJ.
     Rejected,
-    /// The REQ had no answer.
+    /// Time-wait after the REQ was cancelled.
     GivenUp,
 }
 
@@ -124,14 +123,14 @@ fn rep(own: u32, comm_id: u32) -> Mad {
     message(TransactionId(5), &rep)
 }
 
-fn rej(own: u32, comm_id: u32, what: Refused) -> Mad {
+fn rej(own: u32, comm_id: u32, what: ReferencedMessage) -> Mad {
     let reason = RejectReason::CONSUMER;
     let (local_comm_id, remote_comm_id) = (comm_id, own);
     let rej = Rej { local_comm_id, remote_comm_id, message: what, reason, ..Rej::zeroed() };
     message(TransactionId(5), &rej)
 }
 
-fn mra(own: u32, what: Refused) -> Mad {
+fn mra(own: u32, what: ReferencedMessage) -> Mad {
     let mra = Mra {
         local_comm_id: PEER,
         remote_comm_id: own,
@@ -152,7 +151,7 @@ fn dreq(own: u32, comm_id: u32, number: u32) -> Mad {
     message(TransactionId(6), &dreq)
 }
 
-/// Returns a manager with a connection in a state, and the number of the connection.
+/// Returns a CM with a connection in a state, and the connection ID.
 fn start(start: Start) -> (Cm, ConnectionId) {
     let mut cm = manager(1);
     cm.listen(SERVICE).unwrap();
@@ -195,7 +194,7 @@ fn start(start: Start) -> (Cm, ConnectionId) {
                 apply_message(&mut cm, &dreq(id.0, PEER, 0x10));
             }
         }
-        Start::Rejected => apply_message(&mut cm, &rej(id.0, 0, Refused::REQ)),
+        Start::Rejected => apply_message(&mut cm, &rej(id.0, 0, ReferencedMessage::REQ)),
         Start::Refused => cm.reject(NOW, id, RejectReason::CONSUMER, b"no").unwrap(),
         Start::GivenUp => cm.close(NOW, id).unwrap(),
     }
@@ -204,7 +203,7 @@ fn start(start: Start) -> (Cm, ConnectionId) {
     (cm, id)
 }
 
-/// Applies a stimulus; returns what the call says when it fails.
+/// Applies a stimulus; returns the result of the call.
 fn apply(cm: &mut Cm, id: ConnectionId, stimulus: &str) -> Result<(), CmError> {
     let own = id.0;
     let ids = (PEER, own);
@@ -219,9 +218,9 @@ fn apply(cm: &mut Cm, id: ConnectionId, stimulus: &str) -> Result<(), CmError> {
             let rtu = Rtu { local_comm_id, remote_comm_id, ..Rtu::zeroed() };
             message(TransactionId(5), &rtu)
         }
-        "REJ of REQ, id 0" => rej(own, 0, Refused::REQ),
-        "REJ of REQ" => rej(own, PEER, Refused::REQ),
-        "REJ of REP" => rej(own, PEER, Refused::REP),
+        "REJ of REQ, id 0" => rej(own, 0, ReferencedMessage::REQ),
+        "REJ of REQ" => rej(own, PEER, ReferencedMessage::REQ),
+        "REJ of REP" => rej(own, PEER, ReferencedMessage::REP),
         "REJ by adapter" => {
             let mut rej = Rej {
                 local_comm_id: PEER,
@@ -232,8 +231,8 @@ fn apply(cm: &mut Cm, id: ConnectionId, stimulus: &str) -> Result<(), CmError> {
             rej.info[7] = 9;
             message(TransactionId(5), &rej)
         }
-        "MRA of REQ" => mra(own, Refused::REQ),
-        "MRA of REP" => mra(own, Refused::REP),
+        "MRA of REQ" => mra(own, ReferencedMessage::REQ),
+        "MRA of REP" => mra(own, ReferencedMessage::REP),
         "DREQ" => dreq(own, PEER, 0x10),
         "DREQ, other QPN" => dreq(own, PEER, 0x11),
         "DREQ, other id" => dreq(own, PEER + 1, 0x10),
@@ -272,14 +271,14 @@ fn apply(cm: &mut Cm, id: ConnectionId, stimulus: &str) -> Result<(), CmError> {
                 && let connection = cm.connections.get_mut(id)
                 && stimulus == "timer, last"
             {
-                connection.left = 0;
+                connection.retries_left = 0;
             }
             if let Some(at) = cm.poll_timeout() {
                 cm.handle_timeout(at);
             }
             return Ok(());
         }
-        other => panic!("a stimulus, not {other}"),
+        other => panic!("unknown stimulus {other}"),
     };
     apply_message(cm, &mad);
     Ok(())
@@ -314,7 +313,7 @@ fn join(parts: &[String]) -> String {
 }
 
 #[test]
-fn every_state_meets_everything() {
+fn every_stimulus_in_every_state_has_its_result() {
     let mut table = String::new();
     for from in STARTS {
         for stimulus in STIMULI {
@@ -324,7 +323,7 @@ fn every_state_meets_everything() {
             let result = apply(&mut cm, id, stimulus);
             let after = cm.state(id).map_or("nothing", State::name);
             let (messages, events) = (sent_names(&mut cm), events(&mut cm));
-            let told = join(&events.iter().map(kind).collect::<Vec<_>>());
+            let found = join(&events.iter().map(kind).collect::<Vec<_>>());
             let now = cm.counters();
             let dropped = [
                 (now.malformed - counters.malformed, "malformed"),
@@ -341,7 +340,7 @@ fn every_state_meets_everything() {
             let counted = join(&counted.map(|(_, name)| (*name).to_owned()).collect::<Vec<_>>());
             if let Err(error) = result {
                 // A call that fails changes nothing.
-                assert_eq!((cm.state(id), &*messages, &*told), (before, "-", "-"));
+                assert_eq!((cm.state(id), &*messages, &*found), (before, "-", "-"));
                 assert_eq!((now, cm.connections()), (counters, others));
                 let kind = match error {
                     CmError::WrongState { state, .. } => {
@@ -355,7 +354,7 @@ fn every_state_meets_everything() {
             } else {
                 writeln!(
                     table,
-                    "{from:?} | {stimulus} | {after} | {messages} | {told} | {counted}"
+                    "{from:?} | {stimulus} | {after} | {messages} | {found} | {counted}"
                 )
                 .unwrap();
             }

@@ -52,7 +52,7 @@ fn read(stream: &mut impl Read, most: usize) -> usize {
 
 /// Has a program ask and get its answer, in so many rounds at most.
 fn is_answered(server: &mut Server, stream: &mut (impl Read + Write), rounds: usize) -> bool {
-    stream.write_all(&request(HEADER)).expect("the peer accepts data");
+    stream.write_all(&request(HEADER_LENGTH)).expect("the peer accepts data");
     let mut got = 0;
     (0..rounds).any(|_| {
         serve(server);
@@ -75,7 +75,7 @@ fn what_waits_for_a_program_that_is_always_behind_stays_small() {
         stream
     };
     let (mut slow, mut other) = (call(), call());
-    let asked = request(HEADER).repeat(4096);
+    let asked = request(HEADER_LENGTH).repeat(4096);
     let (mut got, mut caught_up, mut at) = (0, 0, 0);
     let end = Instant::now() + Duration::from_secs(60);
     while got < 16 << 20 {

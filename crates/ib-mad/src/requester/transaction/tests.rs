@@ -7,9 +7,8 @@ use crate::rmpp::classify;
 
 const STATES: [&str; 6] = ["Backlog", "Waiting", "Queued", "Sending", "Sent", "Receiving"];
 
-/// What every event does in every state of [`STATES`]: the state after it or the end, `+` what is
-/// replied, `@` the timer that starts, `!` when there is something to send; `-` when it is no event of
-/// the request.
+/// The result of each event in each of [`STATES`]: the next state or the result of the request, `+`
+/// and the reply, `@` and the started timer, `!` if there is something to send; `-` if ignored.
 const TABLE: &[(&str, [&str; 6])] = &[
     ("answer", ["-", "answered", "answered", "answered", "answered", "-"]),
     ("other method", ["-", "-", "-", "-", "-", "-"]),
@@ -79,18 +78,18 @@ fn timing(retries: u32) -> crate::Timing {
     crate::Timing { retries, ..crate::Timing::default() }
 }
 
-/// Brings a request into a state; with segments of its own when `STATES` calls for them.
+/// Creates a request and brings it into a state.
 fn transaction(state: &str, retries: u32) -> Transaction {
     let mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_MULTI, TransactionId(7));
     let request = Request::new(Remote::gsi(3), mad).with_timing(timing(retries));
     let sender = matches!(state, "Sending" | "Sent")
-        .then(|| Sender::new(&mad, vec![0; 300], 1).expect("two segments"));
+        .then(|| Sender::new(&mad, vec![0; 300], 1).expect("the SA class uses RMPP"));
     let mut transaction = Transaction::new(request, sender);
     if state == "Backlog" {
         return transaction;
     }
     transaction.admit();
-    transaction.transmit(Instant::ZERO).expect("a datagram");
+    transaction.transmit(Instant::ZERO).expect("an admitted request has a MAD to send");
     let limits = ReceiveLimits::default();
     let feed = |transaction: &mut Transaction, datagram: &Datagram| {
         transaction.handle(datagram, classify(&datagram.mad), limits);
@@ -99,7 +98,7 @@ fn transaction(state: &str, retries: u32) -> Transaction {
         "Queued" => transaction.state = State::Queued,
         "Sent" => {
             feed(&mut transaction, &control(RmppType::ACK, 0, (1, 2)));
-            transaction.transmit(Instant::ZERO).expect("the second segment");
+            transaction.transmit(Instant::ZERO).expect("the window permits segment 2");
             feed(&mut transaction, &control(RmppType::ACK, 0, (2, 2)));
         }
         "Receiving" => feed(&mut transaction, &segment(1, 3)),
@@ -174,7 +173,7 @@ fn apply(transaction: &mut Transaction, event: &str) -> Option<Step> {
         "ACKs 1 and 2 of 2" => {
             if name(transaction) == "Sending" {
                 apply(transaction, "ACK 1 of 2");
-                transaction.transmit(Instant::ZERO).expect("the second segment");
+                transaction.transmit(Instant::ZERO).expect("the window permits segment 2");
             }
             control(RmppType::ACK, 0, (2, 2))
         }
@@ -220,7 +219,7 @@ fn describe(transaction: &Transaction, step: Option<Step>) -> String {
 }
 
 #[test]
-fn every_event_in_every_state() {
+fn every_event_in_every_state_has_its_result() {
     let mut differs = false;
     for (label, row) in TABLE {
         let (event, retries, on_loss) = match *label {
@@ -241,11 +240,11 @@ fn every_event_in_every_state() {
             differs = true;
         }
     }
-    assert!(!differs, "the rows above are what happens");
+    assert!(!differs, "the rows printed above differ from `TABLE`");
 }
 
 #[test]
-fn a_busy_answer_counts_only_when_nothing_better_comes() {
+fn busy_response_is_returned_only_after_the_last_timeout() {
     for (retries, end) in [(0, "busy"), (1, "Queued !")] {
         let mut transaction = transaction("Waiting", retries);
         apply(&mut transaction, "busy");

@@ -1,4 +1,4 @@
-//! Whole transfers, with and without loss.
+//! Complete transfers, with and without loss.
 
 use super::*;
 
@@ -9,9 +9,9 @@ fn data(length: usize) -> Vec<u8> {
 /// Transfers data; the n-th datagram that is sent in either direction is lost if the predicate says so.
 fn transfer(class: MgmtClass, sent: &[u8], is_lost: impl Fn(usize) -> bool) -> Vec<u8> {
     let header = header(class);
-    let mut sender = Sender::new(&header, sent.to_vec(), 1).expect("a class with RMPP");
+    let mut sender = Sender::new(&header, sent.to_vec(), 1).expect("the class uses RMPP");
     let limits = ReceiveLimits::default();
-    let mut receiver = Receiver::new(&header, limits).expect("a class with RMPP");
+    let mut receiver = Receiver::new(&header, limits).expect("the class uses RMPP");
     let (mut count, mut received) = (0, None);
     let mut arrives = || {
         count += 1;
@@ -60,7 +60,7 @@ fn message_of_maximum_length_is_received_and_longer_ones_are_not() {
     for (length, is_received) in [(20_000, true), (20_001, false)] {
         let limits = ReceiveLimits { max_message: 20_000, ..ReceiveLimits::default() };
         let header = header(MgmtClass::SUBN_ADM);
-        let mut receiver = Receiver::new(&header, limits).expect("a class with RMPP");
+        let mut receiver = Receiver::new(&header, limits).expect("the class uses RMPP");
         let progress = segments(length).iter().map(|segment| receiver.handle(segment)).last();
         let is_complete = matches!(progress, Some(Progress::Complete(_)));
         assert_eq!((is_complete, receiver.is_complete()), (is_received, is_received));
@@ -73,7 +73,8 @@ fn impossible_last_length_is_a_full_segment_if_accepted() {
     let mut strict = receiver();
     assert_eq!(strict.handle(&last), Progress::Failed(RmppStatus::INCONSISTENT_LAST));
     let limits = ReceiveLimits::default();
-    let tolerant = Receiver::new(&header(MgmtClass::SUBN_ADM), limits).expect("a class with RMPP");
+    let tolerant =
+        Receiver::new(&header(MgmtClass::SUBN_ADM), limits).expect("the class uses RMPP");
     let mut tolerant = tolerant.accept_any_last_length();
     assert_eq!(tolerant.handle(&last), Progress::Complete(state(1, 1)));
     assert_eq!(tolerant.take_data().len(), 200);
@@ -93,7 +94,9 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_a_receiver_panic(bytes in prop::collection::vec(any::<[u8; 32]>(), 8..40)) {
+    fn receiver_does_not_panic_on_any_bytes(
+        bytes in prop::collection::vec(any::<[u8; 32]>(), 8..40),
+    ) {
         let mut receiver = receiver();
         for bytes in bytes {
             let mut mad = header(MgmtClass::SUBN_ADM);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_gid_is_a_prefix_and_a_guid() {
+fn gid_is_a_prefix_and_a_guid() {
     let gid = Gid::new(Gid::DEFAULT_PREFIX, Guid(0x0002_c903_00a1_b2c3));
     assert_eq!(gid.to_string(), "fe80::2:c903:a1:b2c3");
     assert_eq!(gid.to_string().parse(), Ok(gid));
@@ -15,7 +15,7 @@ fn a_gid_is_a_prefix_and_a_guid() {
 }
 
 #[test]
-fn an_ipv4_address_is_a_gid_of_rocev2() {
+fn ipv4_address_converts_to_a_rocev2_gid() {
     let address = Ipv4Addr::new(192, 168, 77, 1);
     let gid = Gid::from(address);
     assert_eq!(gid.to_string(), "::ffff:192.168.77.1");

@@ -1,13 +1,13 @@
 use super::*;
 
 #[test]
-fn the_default_group_has_its_known_gid() {
+fn gid_of_the_default_group_is_known() {
     let gid = group_gid(PKey(0x7fff), 0, RateCode::GBPS_10, MtuCode::MTU_2048);
     assert_eq!(gid.to_string(), "ff15:4001:ffff:3:400::");
 }
 
 #[test]
-fn fields_stand_behind_the_header() {
+fn message_is_parsed_and_encoded() {
     let mut bytes = [0; 256];
     bytes[..24].copy_from_slice(&[
         1, 0x2c, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 2, 64, 1, 64, 7, 0, 0, 0,
@@ -20,7 +20,7 @@ fn fields_stand_behind_the_header() {
     assert_eq!(message.destination_type, AddressType::IPV4);
     assert_eq!(message.source_type, AddressType::NAME);
     assert_eq!((message.destination[0], message.source[0]), (10, b'a'));
-    // More GIDs than fit are not read.
+    // The count is 7, but the message has only six GIDs.
     assert_eq!(message.groups().len(), 6);
     assert_eq!(message.to_bytes(), bytes);
 }

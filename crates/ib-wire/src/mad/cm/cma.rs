@@ -1,5 +1,5 @@
-//! The header that `rdma_cm` puts before the private data of REQ and `SIDR_REQ`; IBTA volume 1, annex
-//! A11.
+//! The `rdma_cm` header at the start of the private data of REQ and `SIDR_REQ`; IBTA volume 1,
+//! annex A11.
 //!
 //! ```text
 //!  0 version (1)   1 IP version (4 bits) | reserved   2 source port (2)
@@ -7,33 +7,33 @@
 //! 20 destination address (16)
 //! ```
 //!
-//! An IPv4 address stands in the last 4 of the 16 bytes, zeros before it. The port of the destination
-//! is in the service ID.
+//! An IPv4 address is in the last 4 of the 16 bytes, behind zeros. The destination port is part of
+//! the service ID.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 crate::layout! {
-    /// The header as bytes.
+    /// The encoding of a [`CmaHeader`].
     struct Header: 36 {
-        /// 0.
+        /// The version of the header, 0.
         version: u8 = bits(0, 0, 8),
-        /// 4 or 6.
+        /// The IP version, 4 or 6.
         ip_version: u8 = bits(1, 0, 4),
-        /// The port of whoever asks.
+        /// The port of the client.
         source_port: u16 = bits(2, 0, 16),
-        /// The address of whoever asks.
+        /// The IP address of the client.
         source: [u8; 16] = bits(4, 0, 128),
-        /// The address that is asked.
+        /// The IP address of the server.
         destination: [u8; 16] = bits(20, 0, 128),
     }
 }
 
-/// Who asks whom, in addresses of IP.
+/// The IP addresses of client and server of a connection request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmaHeader {
-    /// The address and port of whoever asks.
+    /// The address and port of the client.
     pub source: SocketAddr,
-    /// The address that is asked; its port is that of the service ID.
+    /// The address of the server. Its port is part of the service ID.
     pub destination: IpAddr,
 }
 
@@ -41,10 +41,10 @@ impl CmaHeader {
     /// The length on the wire in bytes.
     pub const LENGTH: usize = Header::LENGTH;
 
-    /// Reads the header.
+    /// Parses the header.
     ///
-    /// Returns `None` for another version of the header than 0 and another version of IP than 4 and
-    /// 6. As Linux does, the first twelve bytes of an IPv4 address are not looked at.
+    /// Returns `None` if the header version is not 0, or the IP version is neither 4 nor 6. The
+    /// first twelve bytes of IPv4 addresses are ignored, as in Linux.
     #[must_use]
     pub fn parse(bytes: &[u8; Self::LENGTH]) -> Option<Self> {
         let header = Header::parse(bytes);
@@ -57,7 +57,7 @@ impl CmaHeader {
         Some(Self { source, destination: address(header.destination) })
     }
 
-    /// Returns the header as bytes; `None` when one address is IPv4 and the other IPv6.
+    /// Encodes the header; `None` if one address is IPv4 and the other IPv6.
     #[must_use]
     pub fn to_bytes(&self) -> Option<[u8; Self::LENGTH]> {
         let (ip_version, source, destination) = match (self.source.ip(), self.destination) {

@@ -1,4 +1,4 @@
-//! REQ, REP and RTU: how a connection is made; IBTA volume 1, chapters 12.6.5 to 12.6.9.
+//! REQ, REP and RTU: connection establishment; IBTA volume 1, chapters 12.6.5 to 12.6.9.
 
 use ib_types::{Gid, Guid, PKey, Psn, QKey, Qpn};
 
@@ -8,7 +8,7 @@ use crate::mad::sa::RateCode;
 use crate::mad::sm::MtuCode;
 
 codes! {
-    /// The kind of transport of a connection.
+    /// The transport service of a connection.
     TransportService(u8) {
         /// Reliable connection.
         RC = 0 "RC",
@@ -16,15 +16,15 @@ codes! {
         UC = 1 "UC",
         /// Reliable datagram.
         RD = 2 "RD",
-        /// Another one, which an extended field tells.
+        /// A transport service of the extended field ([`Req::extended_transport`]).
         EXTENDED = 3 "extended",
     }
 }
 
 crate::layout! {
-    /// A path that a request proposes; all zero for no alternate path.
+    /// A path in a REQ. An alternate path with all fields zero means that there is none.
     pub struct ConnectPath: 44 {
-        /// The LID of the sender's port; 0xffff on RoCE.
+        /// The LID of the sender's port; 0xffff with RoCE.
         pub local_lid: u16 = bits(0, 0, 16),
         /// The LID of the receiver's port.
         pub remote_lid: u16 = bits(2, 0, 16),
@@ -32,77 +32,77 @@ crate::layout! {
         pub local_gid: Gid = bits(4, 0, 128),
         /// The GID of the receiver's port.
         pub remote_gid: Gid = bits(20, 0, 128),
-        /// The flow label of the global route header.
+        /// The flow label of the GRH.
         pub flow_label: u32 = bits(36, 0, 20),
-        /// The rate.
+        /// The packet rate.
         pub rate: RateCode = bits(39, 2, 6),
-        /// The traffic class of the global route header.
+        /// The traffic class of the GRH.
         pub traffic_class: u8 = bits(40, 0, 8),
-        /// The hop limit of the global route header.
+        /// The hop limit of the GRH.
         pub hop_limit: u8 = bits(41, 0, 8),
-        /// The service level.
+        /// The SL.
         pub sl: u8 = bits(42, 0, 4),
-        /// Both ports are in one subnet.
+        /// True if both ports are in the same subnet.
         pub subnet_local: bool = bits(42, 4, 1),
-        /// How long the sender waits for acknowledgements: 4.096 µs × 2^value.
+        /// The time that the sender waits for an ACK: 4.096 µs × 2^value.
         pub local_ack_timeout: u8 = bits(43, 0, 5),
     }
 }
 
 crate::layout! {
-    /// A request for a connection.
+    /// REQ: a connection request.
     pub struct Req: 232 {
-        /// The sender's number of the connection.
+        /// The sender's communication ID.
         pub local_comm_id: u32 = bits(0, 0, 32),
-        /// The vendor of the sender.
+        /// The vendor ID of the sender.
         pub vendor_id: u32 = bits(5, 0, 24),
-        /// The service that is wanted.
+        /// The ID of the requested service.
         pub service_id: u64 = bits(8, 0, 64),
-        /// The sender's HCA.
+        /// The GUID of the sender's HCA.
         pub local_ca_guid: Guid = bits(16, 0, 64),
-        /// The sender's Q_Key, for datagrams.
+        /// The sender's Q_Key, for RD.
         pub local_q_key: QKey = bits(28, 0, 32),
-        /// The sender's queue pair.
+        /// The sender's QPN.
         pub local_qpn: Qpn = bits(32, 0, 24),
-        /// Reads that the sender can serve at once.
+        /// The number of RDMA READs and atomics that the sender can serve at the same time.
         pub responder_resources: u8 = bits(35, 0, 8),
-        /// The sender's end-to-end context, for reliable datagrams.
+        /// The sender's end-to-end context number, for RD.
         pub local_eecn: u32 = bits(36, 0, 24),
-        /// Reads that the sender wants to have at once.
+        /// The number of RDMA READs and atomics that the sender wants outstanding.
         pub initiator_depth: u8 = bits(39, 0, 8),
-        /// The receiver's end-to-end context, for reliable datagrams.
+        /// The receiver's end-to-end context number, for RD.
         pub remote_eecn: u32 = bits(40, 0, 24),
-        /// How long the receiver may take to answer: 4.096 µs × 2^value.
+        /// The time within which the receiver must respond: 4.096 µs × 2^value.
         pub remote_cm_response_timeout: u8 = bits(43, 0, 5),
-        /// The kind of transport.
+        /// The transport service.
         pub transport: TransportService = bits(43, 5, 2),
-        /// The sender has end-to-end flow control.
+        /// True if the sender supports end-to-end flow control.
         pub flow_control: bool = bits(43, 7, 1),
-        /// The number of the first packet that the receiver shall send.
+        /// The PSN of the first packet that the receiver sends.
         pub starting_psn: Psn = bits(44, 0, 24),
-        /// How long the sender may take to answer: 4.096 µs × 2^value.
+        /// The time within which the sender responds: 4.096 µs × 2^value.
         pub local_cm_response_timeout: u8 = bits(47, 0, 5),
-        /// How often a packet may be sent again.
+        /// The number of retransmissions of a packet.
         pub retry_count: u8 = bits(47, 5, 3),
-        /// The partition.
+        /// The P_Key.
         pub p_key: PKey = bits(48, 0, 16),
-        /// The MTU of the paths.
+        /// The path MTU.
         pub path_mtu: MtuCode = bits(50, 0, 4),
-        /// The end-to-end context exists, for reliable datagrams.
+        /// True if the RD channel exists already.
         pub rdc_exists: bool = bits(50, 4, 1),
-        /// How often a packet may be sent again when the receiver was not ready; 7 indefinitely.
+        /// The number of retries after an RNR NAK; 7 means unlimited.
         pub rnr_retry_count: u8 = bits(50, 5, 3),
-        /// How often the messages of this chapter may be sent again.
+        /// The number of retransmissions of CM messages.
         pub max_cm_retries: u8 = bits(51, 0, 4),
-        /// The sender's queue pair has a shared receive queue.
+        /// True if the sender's QP has an SRQ.
         pub srq: bool = bits(51, 4, 1),
-        /// The transport when `transport` says extended.
+        /// The transport service if `transport` is [`TransportService::EXTENDED`].
         pub extended_transport: u8 = bits(51, 5, 3),
-        /// The path.
+        /// The primary path.
         pub primary_path: ConnectPath = bits(52, 0, 352),
-        /// Another path to change to; all zero for none.
+        /// The alternate path; all fields zero if none.
         pub alternate_path: ConnectPath = bits(96, 0, 352),
-        /// What the consumers say.
+        /// Private data of the consumer.
         pub private_data: [u8; 92] = bits(140, 0, 736),
     }
 }
@@ -110,43 +110,44 @@ crate::layout! {
 attribute!(Req = CM_REQ in COMMUNICATION);
 
 crate::layout! {
-    /// The acceptance of a request.
+    /// REP: accepts a connection request.
     pub struct Rep: 232 {
-        /// The sender's number of the connection.
+        /// The sender's communication ID.
         pub local_comm_id: u32 = bits(0, 0, 32),
-        /// The receiver's number of the connection.
+        /// The receiver's communication ID.
         pub remote_comm_id: u32 = bits(4, 0, 32),
-        /// The sender's Q_Key, for datagrams.
+        /// The sender's Q_Key, for RD.
         pub local_q_key: QKey = bits(8, 0, 32),
-        /// The sender's queue pair.
+        /// The sender's QPN.
         pub local_qpn: Qpn = bits(12, 0, 24),
-        /// Bits 0 to 7 of the vendor ID that the REQ had, if the sender shares its enhanced connection establishment.
+        /// Bits 0 to 7 of the vendor ID: that of the REQ if the sender supports the same enhanced
+        /// connection establishment (ECE).
         pub vendor_id_low: u8 = bits(15, 0, 8),
-        /// The sender's end-to-end context, for reliable datagrams.
+        /// The sender's end-to-end context number, for RD.
         pub local_eecn: u32 = bits(16, 0, 24),
         /// Bits 8 to 15 of the vendor ID.
         pub vendor_id_middle: u8 = bits(19, 0, 8),
-        /// The number of the first packet that the receiver shall send.
+        /// The PSN of the first packet that the receiver sends.
         pub starting_psn: Psn = bits(20, 0, 24),
         /// Bits 16 to 23 of the vendor ID.
         pub vendor_id_high: u8 = bits(23, 0, 8),
-        /// Reads that the sender can serve at once.
+        /// The number of RDMA READs and atomics that the sender can serve at the same time.
         pub responder_resources: u8 = bits(24, 0, 8),
-        /// Reads that the sender wants to have at once.
+        /// The number of RDMA READs and atomics that the sender wants outstanding.
         pub initiator_depth: u8 = bits(25, 0, 8),
-        /// How long the sender takes to acknowledge: 4.096 µs × 2^value.
+        /// The maximum ACK delay of the sender: 4.096 µs × 2^value.
         pub target_ack_delay: u8 = bits(26, 0, 5),
-        /// What became of the alternate path: 0 accepted, 1 not supported, 2 refused.
+        /// The result for the alternate path: 0 accepted, 1 not supported, 2 rejected.
         pub failover_accepted: u8 = bits(26, 5, 2),
-        /// The sender has end-to-end flow control.
+        /// True if the sender supports end-to-end flow control.
         pub flow_control: bool = bits(26, 7, 1),
-        /// How often a packet may be sent again when the receiver was not ready; 7 indefinitely.
+        /// The number of retries after an RNR NAK; 7 means unlimited.
         pub rnr_retry_count: u8 = bits(27, 0, 3),
-        /// The sender's queue pair has a shared receive queue.
+        /// True if the sender's QP has an SRQ.
         pub srq: bool = bits(27, 3, 1),
-        /// The sender's HCA.
+        /// The GUID of the sender's HCA.
         pub local_ca_guid: Guid = bits(28, 0, 64),
-        /// What the consumers say.
+        /// Private data of the consumer.
         pub private_data: [u8; 196] = bits(36, 0, 1568),
     }
 }
@@ -168,13 +169,13 @@ impl Rep {
 }
 
 crate::layout! {
-    /// The sender is ready; the connection stands.
+    /// RTU: ready to use, the connection is established.
     pub struct Rtu: 232 {
-        /// The sender's number of the connection.
+        /// The sender's communication ID.
         pub local_comm_id: u32 = bits(0, 0, 32),
-        /// The receiver's number of the connection.
+        /// The receiver's communication ID.
         pub remote_comm_id: u32 = bits(4, 0, 32),
-        /// What the consumers say.
+        /// Private data of the consumer.
         pub private_data: [u8; 224] = bits(8, 0, 1792),
     }
 }

@@ -1,19 +1,19 @@
-//! DREQ and DREP: the end of a connection; IBTA volume 1, chapters 12.6.10 and 12.6.11.
+//! DREQ and DREP: disconnection; IBTA volume 1, chapters 12.6.10 and 12.6.11.
 
 use ib_types::Qpn;
 
 use crate::mad::attribute;
 
 crate::layout! {
-    /// The sender ends the connection.
+    /// DREQ: a request to disconnect.
     pub struct Dreq: 232 {
-        /// The sender's number of the connection.
+        /// The sender's communication ID.
         pub local_comm_id: u32 = bits(0, 0, 32),
-        /// The receiver's number of the connection.
+        /// The receiver's communication ID.
         pub remote_comm_id: u32 = bits(4, 0, 32),
-        /// The receiver's queue pair.
+        /// The receiver's QPN.
         pub remote_qpn: Qpn = bits(8, 0, 24),
-        /// What the consumers say.
+        /// Private data of the consumer.
         pub private_data: [u8; 220] = bits(12, 0, 1760),
     }
 }
@@ -21,13 +21,13 @@ crate::layout! {
 attribute!(Dreq = CM_DREQ in COMMUNICATION);
 
 crate::layout! {
-    /// The connection has ended on the sender's side too.
+    /// DREP: the response to a DREQ.
     pub struct Drep: 232 {
-        /// The sender's number of the connection.
+        /// The sender's communication ID.
         pub local_comm_id: u32 = bits(0, 0, 32),
-        /// The receiver's number of the connection.
+        /// The receiver's communication ID.
         pub remote_comm_id: u32 = bits(4, 0, 32),
-        /// What the consumers say.
+        /// Private data of the consumer.
         pub private_data: [u8; 224] = bits(8, 0, 1792),
     }
 }

@@ -1,5 +1,4 @@
-//! LAP and APR: another path for a connection to change to; IBTA volume 1, chapters 12.8.1 and
-//! 12.8.2.
+//! LAP and APR: alternate paths for path migration; IBTA volume 1, chapters 12.8.1 and 12.8.2.
 
 use ib_types::{Gid, Qpn};
 
@@ -8,15 +7,15 @@ use crate::mad::codes::codes;
 use crate::mad::sa::RateCode;
 
 crate::layout! {
-    /// The proposal of an alternate path.
+    /// LAP: a request to load an alternate path.
     pub struct Lap: 232 {
-        /// The sender's number of the connection.
+        /// The sender's communication ID.
         pub local_comm_id: u32 = bits(0, 0, 32),
-        /// The receiver's number of the connection.
+        /// The receiver's communication ID.
         pub remote_comm_id: u32 = bits(4, 0, 32),
-        /// The receiver's queue pair.
+        /// The receiver's QPN.
         pub remote_qpn: Qpn = bits(12, 0, 24),
-        /// How long the receiver may take to answer: 4.096 µs × 2^value.
+        /// The time within which the receiver must respond: 4.096 µs × 2^value.
         pub remote_cm_response_timeout: u8 = bits(15, 0, 5),
         /// The LID of the sender's port.
         pub local_lid: u16 = bits(20, 0, 16),
@@ -26,21 +25,21 @@ crate::layout! {
         pub local_gid: Gid = bits(24, 0, 128),
         /// The GID of the receiver's port.
         pub remote_gid: Gid = bits(40, 0, 128),
-        /// The flow label of the global route header.
+        /// The flow label of the GRH.
         pub flow_label: u32 = bits(56, 0, 20),
-        /// The traffic class of the global route header.
+        /// The traffic class of the GRH.
         pub traffic_class: u8 = bits(59, 0, 8),
-        /// The hop limit of the global route header.
+        /// The hop limit of the GRH.
         pub hop_limit: u8 = bits(60, 0, 8),
-        /// The rate.
+        /// The packet rate.
         pub rate: RateCode = bits(61, 2, 6),
-        /// The service level.
+        /// The SL.
         pub sl: u8 = bits(62, 0, 4),
-        /// Both ports are in one subnet.
+        /// True if both ports are in the same subnet.
         pub subnet_local: bool = bits(62, 4, 1),
-        /// How long the sender waits for acknowledgements: 4.096 µs × 2^value.
+        /// The time that the sender waits for an ACK: 4.096 µs × 2^value.
         pub local_ack_timeout: u8 = bits(63, 0, 5),
-        /// What the consumers say.
+        /// Private data of the consumer.
         pub private_data: [u8; 168] = bits(64, 0, 1344),
     }
 }
@@ -48,53 +47,53 @@ crate::layout! {
 attribute!(Lap = CM_LAP in COMMUNICATION);
 
 codes! {
-    /// What became of a proposed path.
+    /// The status of an APR.
     AprStatus(u8) {
-        /// It is loaded.
+        /// The alternate path is loaded.
         LOADED = 0 "loaded",
-        /// A number of the connection is wrong.
+        /// A communication ID is invalid.
         INVALID_COMM_ID = 1 "invalid communication ID",
         /// Alternate paths are not supported.
         UNSUPPORTED = 2 "not supported",
-        /// Refused.
+        /// The alternate path is rejected.
         REJECTED = 3 "rejected",
-        /// Another port serves the connection.
+        /// Redirected to another port.
         REDIRECT = 4 "redirect",
-        /// It is the current path.
+        /// The proposed path is the current alternate path.
         IS_CURRENT = 5 "is current path",
-        /// The queue pair is wrong.
+        /// The QPN is wrong.
         WRONG_QPN = 6 "wrong QPN",
-        /// A LID is wrong.
+        /// A LID is invalid.
         INVALID_LID = 7 "invalid LID",
-        /// A GID is wrong.
+        /// A GID is invalid.
         INVALID_GID = 8 "invalid GID",
-        /// The flow label is wrong.
+        /// The flow label is invalid.
         INVALID_FLOW_LABEL = 9 "invalid flow label",
-        /// The traffic class is wrong.
+        /// The traffic class is invalid.
         INVALID_TRAFFIC_CLASS = 10 "invalid traffic class",
-        /// The hop limit is wrong.
+        /// The hop limit is invalid.
         INVALID_HOP_LIMIT = 11 "invalid hop limit",
-        /// The rate is wrong.
+        /// The packet rate is invalid.
         INVALID_RATE = 12 "invalid packet rate",
-        /// The service level is wrong.
+        /// The SL is invalid.
         INVALID_SL = 13 "invalid SL",
     }
 }
 
 crate::layout! {
-    /// The answer to a proposal.
+    /// APR: the response to a LAP.
     pub struct Apr: 232 {
-        /// The sender's number of the connection.
+        /// The sender's communication ID.
         pub local_comm_id: u32 = bits(0, 0, 32),
-        /// The receiver's number of the connection.
+        /// The receiver's communication ID.
         pub remote_comm_id: u32 = bits(4, 0, 32),
-        /// The bytes of `info` that mean something, 0 to 72.
+        /// The number of valid bytes of `info`, 0 to 72.
         pub info_length: u8 = bits(8, 0, 8),
-        /// What became of the path.
+        /// The status.
         pub status: AprStatus = bits(9, 0, 8),
-        /// Further information by status.
+        /// Additional information, which depends on the status.
         pub info: [u8; 72] = bits(12, 0, 576),
-        /// What the consumers say.
+        /// Private data of the consumer.
         pub private_data: [u8; 148] = bits(84, 0, 1184),
     }
 }

@@ -1,4 +1,4 @@
-//! Finding the queue pair of a service of datagrams; IBTA volume 1, chapter 12.11.
+//! `SIDR_REQ` and `SIDR_REP`: resolution of a service ID to a UD QP; IBTA volume 1, chapter 12.11.
 
 use ib_types::{PKey, QKey, Qpn};
 
@@ -6,33 +6,33 @@ use crate::mad::attribute;
 use crate::mad::codes::codes;
 
 codes! {
-    /// Whether a service has a queue pair.
+    /// The status of a `SIDR_REP`.
     SidrStatus(u8) {
-        /// The queue pair is valid.
+        /// Success: QPN and Q_Key are valid.
         VALID = 0 "QPN valid",
-        /// Nobody serves the service.
+        /// The service ID is not supported.
         INVALID_SERVICE_ID = 1 "service ID not supported",
-        /// The service refuses.
+        /// The service has rejected the request.
         REJECTED = 2 "rejected by service provider",
-        /// No queue pair.
+        /// No QP is available.
         NO_QP = 3 "no QP available",
-        /// Another port serves the service.
+        /// Redirected to another port.
         REDIRECT = 4 "redirect",
-        /// The version of the class is not supported.
+        /// The class version is not supported.
         UNSUPPORTED_VERSION = 5 "class version not supported",
     }
 }
 
 crate::layout! {
-    /// The question for a service's queue pair.
+    /// `SIDR_REQ`: a request for the QP of a service.
     pub struct SidrReq: 232 {
-        /// Ties the answer to the question.
+        /// The request ID. The response repeats it.
         pub request_id: u32 = bits(0, 0, 32),
-        /// The partition.
+        /// The P_Key.
         pub p_key: PKey = bits(4, 0, 16),
-        /// The service.
+        /// The service ID.
         pub service_id: u64 = bits(8, 0, 64),
-        /// What the consumers say.
+        /// Private data of the consumer.
         pub private_data: [u8; 216] = bits(16, 0, 1728),
     }
 }
@@ -40,23 +40,23 @@ crate::layout! {
 attribute!(SidrReq = CM_SIDR_REQ in COMMUNICATION);
 
 crate::layout! {
-    /// The answer.
+    /// `SIDR_REP`: the response, with the QP of the service.
     pub struct SidrRep: 232 {
-        /// Ties the answer to the question.
+        /// The request ID. The response repeats it.
         pub request_id: u32 = bits(0, 0, 32),
-        /// Whether the queue pair is valid.
+        /// The status.
         pub status: SidrStatus = bits(4, 0, 8),
-        /// The bytes of `info` that mean something, 0 to 72.
+        /// The number of valid bytes of `info`, 0 to 72.
         pub info_length: u8 = bits(5, 0, 8),
-        /// The queue pair.
+        /// The QPN of the service.
         pub qpn: Qpn = bits(8, 0, 24),
-        /// The service.
+        /// The service ID.
         pub service_id: u64 = bits(12, 0, 64),
-        /// The Q_Key of the queue pair.
+        /// The Q_Key of the QP.
         pub q_key: QKey = bits(20, 0, 32),
-        /// Further information by status.
+        /// Additional information, which depends on the status.
         pub info: [u8; 72] = bits(24, 0, 576),
-        /// What the consumers say.
+        /// Private data of the consumer.
         pub private_data: [u8; 136] = bits(96, 0, 1088),
     }
 }

@@ -16,7 +16,7 @@ fn mad(parts: &[&str]) -> Mad {
 }
 
 #[test]
-fn a_request_of_the_linux_kernel() {
+fn linux_req_is_parsed() {
     let mad = mad(&[
         "010702030000000000000002980e1545001000000000000045150e98000000000000000001",
         "0604d2505400fffe00770200000000000000000000110000000000000000a0ccd920a7ffff37f0ffffffff",
@@ -43,7 +43,7 @@ fn a_request_of_the_linux_kernel() {
 }
 
 #[test]
-fn a_reply_of_the_linux_kernel() {
+fn linux_rep_is_parsed_and_encoded() {
     let mad = mad(&[
         "010702030000000000000002980e15450013000000000000",
         "b35172e845150e9800000000000011000000000064dd1500000078e0505400fffe007701",
@@ -62,7 +62,7 @@ fn a_reply_of_the_linux_kernel() {
 }
 
 #[test]
-fn private_data_reaches_the_end() {
+fn private_data_is_the_last_field_of_all_messages() {
     macro_rules! ends {
         ($($message:ident)+) => {
             $(assert_eq!(

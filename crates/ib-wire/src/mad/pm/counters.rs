@@ -1,4 +1,4 @@
-//! The counters of a port: 32 bits and less, which stop at their maximum, and 64 bits.
+//! PortCounters (up to 32 bits, saturating) and PortCountersExtended (64 bits).
 
 use std::fmt;
 
@@ -7,39 +7,39 @@ use crate::mad::codes::masks;
 use crate::mad::dump::{Hex, line};
 
 crate::layout! {
-    /// The counters that every port has; IBTA volume 1, chapter 16.1.3.5.
+    /// The mandatory counters of a port; IBTA volume 1, chapter 16.1.3.5.
     pub struct PortCounters: 44 {
-        /// The port; [`ALL_PORTS`](super::ALL_PORTS) adds up all of a node.
+        /// The port number; [`ALL_PORTS`](super::ALL_PORTS) for the sum over all ports.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The counters that a Set writes.
+        /// Mask of the counters that a Set writes.
         pub counter_select: CounterSelect = bits(2, 0, 16),
         /// Symbol errors.
         pub symbol_errors: u16 = bits(4, 0, 16),
-        /// Recoveries of the link.
+        /// Successful link error recoveries.
         pub link_error_recoveries: u8 = bits(6, 0, 8),
-        /// Failed recoveries.
+        /// Failed link error recoveries, after which the link went down.
         pub link_downed: u8 = bits(7, 0, 8),
-        /// Packets with errors.
+        /// Received packets with errors.
         pub rcv_errors: u16 = bits(8, 0, 16),
-        /// Packets marked bad on the other side.
+        /// Received packets marked as bad (EBP) by the sender.
         pub rcv_remote_physical_errors: u16 = bits(10, 0, 16),
-        /// Packets that the switch could not relay.
+        /// Received packets that the switch could not forward.
         pub rcv_switch_relay_errors: u16 = bits(12, 0, 16),
-        /// Packets dropped on their way out.
+        /// Packets discarded at transmission.
         pub xmit_discards: u16 = bits(14, 0, 16),
-        /// Packets that were not allowed out.
+        /// Packets not transmitted because of partition or raw-packet filters.
         pub xmit_constraint_errors: u8 = bits(16, 0, 8),
-        /// Packets that were not allowed in.
+        /// Received packets discarded because of partition or raw-packet filters.
         pub rcv_constraint_errors: u8 = bits(17, 0, 8),
-        /// Further counters that a Set writes: bit 0 is `xmit_wait`.
+        /// Mask of further counters that a Set writes; bit 0 is `xmit_wait`.
         pub counter_select2: u8 = bits(18, 0, 8),
-        /// How often local errors passed their threshold.
+        /// The number of times that local physical errors exceeded their threshold.
         pub local_link_integrity_errors: u8 = bits(19, 0, 4),
-        /// How often overruns passed their threshold.
+        /// The number of times that buffer overruns exceeded their threshold.
         pub excessive_buffer_overrun_errors: u8 = bits(19, 4, 4),
-        /// GMPs dropped for want of buffers.
+        /// Packets to QP1 dropped because of resource limits.
         pub qp1_dropped: u16 = bits(20, 0, 16),
-        /// SMPs dropped for want of buffers.
+        /// SMPs on VL15 dropped because of resource limits.
         pub vl15_dropped: u16 = bits(22, 0, 16),
         /// Data sent, in units of 4 bytes.
         pub xmit_data: u32 = bits(24, 0, 32),
@@ -57,7 +57,7 @@ crate::layout! {
 attribute!(PortCounters = PORT_COUNTERS in PERFORMANCE);
 
 masks! {
-    /// The counters that a Set of [`PortCounters`] writes.
+    /// Mask of the counters that a Set of [`PortCounters`] writes.
     CounterSelect(u16) {
         /// `symbol_errors`.
         SYMBOL_ERRORS = 0 "SymbolErrorCounter",
@@ -94,7 +94,7 @@ masks! {
     }
 }
 
-/// Writes counters that a mask selects from one set to another.
+/// Copies the counters that a mask selects.
 macro_rules! write_selected {
     ($from:ident to $to:ident, $mask:expr, $($bit:literal $field:ident),+ $(,)?) => {
         $( if $mask >> $bit & 1 != 0 { $to.$field = $from.$field; } )+
@@ -102,7 +102,7 @@ macro_rules! write_selected {
 }
 
 impl PortCounters {
-    /// Does what a Set asks for: writes its values, mostly zeros, into the counters it selects.
+    /// Executes a Set: copies the selected counters, usually zeros, from the request.
     pub fn write_selected(&mut self, request: &Self) {
         write_selected!(request to self, request.counter_select.0,
             0 symbol_errors, 1 link_error_recoveries, 2 link_downed, 3 rcv_errors,
@@ -115,7 +115,7 @@ impl PortCounters {
 }
 
 impl fmt::Display for PortCounters {
-    /// Writes the lines of `perfquery`, each with its end.
+    /// Writes the lines that `perfquery` prints, each with a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "PortSelect", self.port_select)?;
         line(f, "CounterSelect", Hex(self.counter_select.0.into(), 4))?;
@@ -142,13 +142,13 @@ impl fmt::Display for PortCounters {
 }
 
 crate::layout! {
-    /// The counters of 64 bits; IBTA volume 1, chapter 16.1.4.11.
+    /// Counters of 64 bits; IBTA volume 1, chapter 16.1.4.11.
     pub struct PortCountersExtended: 184 {
-        /// The port; [`ALL_PORTS`](super::ALL_PORTS) adds up all of a node.
+        /// The port number; [`ALL_PORTS`](super::ALL_PORTS) for the sum over all ports.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The counters of data that a Set writes.
+        /// Mask of the data counters that a Set writes.
         pub counter_select: ExtendedSelect = bits(2, 0, 16),
-        /// The counters of errors that a Set writes: one bit each from `symbol_errors` on.
+        /// Mask of the error counters that a Set writes; bit 0 is `symbol_errors`.
         pub counter_select2: u32 = bits(4, 0, 32),
         /// Data sent, in units of 4 bytes.
         pub xmit_data: u64 = bits(8, 0, 64),
@@ -168,31 +168,31 @@ crate::layout! {
         pub multicast_rcv_packets: u64 = bits(64, 0, 64),
         /// Symbol errors.
         pub symbol_errors: u64 = bits(72, 0, 64),
-        /// Recoveries of the link.
+        /// Successful link error recoveries.
         pub link_error_recoveries: u64 = bits(80, 0, 64),
-        /// Failed recoveries.
+        /// Failed link error recoveries, after which the link went down.
         pub link_downed: u64 = bits(88, 0, 64),
-        /// Packets with errors.
+        /// Received packets with errors.
         pub rcv_errors: u64 = bits(96, 0, 64),
-        /// Packets marked bad on the other side.
+        /// Received packets marked as bad (EBP) by the sender.
         pub rcv_remote_physical_errors: u64 = bits(104, 0, 64),
-        /// Packets that the switch could not relay.
+        /// Received packets that the switch could not forward.
         pub rcv_switch_relay_errors: u64 = bits(112, 0, 64),
-        /// Packets dropped on their way out.
+        /// Packets discarded at transmission.
         pub xmit_discards: u64 = bits(120, 0, 64),
-        /// Packets that were not allowed out.
+        /// Packets not transmitted because of partition or raw-packet filters.
         pub xmit_constraint_errors: u64 = bits(128, 0, 64),
-        /// Packets that were not allowed in.
+        /// Received packets discarded because of partition or raw-packet filters.
         pub rcv_constraint_errors: u64 = bits(136, 0, 64),
-        /// How often local errors passed their threshold.
+        /// The number of times that local physical errors exceeded their threshold.
         pub local_link_integrity_errors: u64 = bits(144, 0, 64),
-        /// How often overruns passed their threshold.
+        /// The number of times that buffer overruns exceeded their threshold.
         pub excessive_buffer_overrun_errors: u64 = bits(152, 0, 64),
-        /// SMPs dropped for want of buffers.
+        /// SMPs on VL15 dropped because of resource limits.
         pub vl15_dropped: u64 = bits(160, 0, 64),
         /// Ticks in which data waited for credits.
         pub xmit_wait: u64 = bits(168, 0, 64),
-        /// GMPs dropped for want of buffers.
+        /// Packets to QP1 dropped because of resource limits.
         pub qp1_dropped: u64 = bits(176, 0, 64),
     }
 }
@@ -200,7 +200,7 @@ crate::layout! {
 attribute!(PortCountersExtended = PORT_COUNTERS_EXTENDED in PERFORMANCE);
 
 masks! {
-    /// The counters of data that a Set of [`PortCountersExtended`] writes.
+    /// Mask of the data counters that a Set of [`PortCountersExtended`] writes.
     ExtendedSelect(u16) {
         /// `xmit_data`.
         XMIT_DATA = 0 "PortXmitData",
@@ -222,7 +222,7 @@ masks! {
 }
 
 impl PortCountersExtended {
-    /// Does what a Set asks for: writes its values, mostly zeros, into the counters it selects.
+    /// Executes a Set: copies the selected counters, usually zeros, from the request.
     pub fn write_selected(&mut self, request: &Self) {
         write_selected!(request to self, request.counter_select.0,
             0 xmit_data, 1 rcv_data, 2 xmit_packets, 3 rcv_packets, 4 unicast_xmit_packets,
@@ -236,7 +236,7 @@ impl PortCountersExtended {
 }
 
 impl fmt::Display for PortCountersExtended {
-    /// Writes the lines of `perfquery -x`, each with its end; `{:#}` adds the counters of errors.
+    /// Writes the lines that `perfquery -x` prints, each with a newline; `{:#}` adds the counters of errors.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "PortSelect", self.port_select)?;
         line(f, "CounterSelect", Hex(self.counter_select.0.into(), 4))?;

@@ -1,5 +1,5 @@
-//! What stands behind some counters, counters by lane, and samples; IBTA volume 1, chapters 16.1.3
-//! and 16.1.4.
+//! Details of error counters, counters by VL, and samples; IBTA volume 1, chapters 16.1.3 and
+//! 16.1.4.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use crate::mad::attribute;
 use crate::mad::dump::{Hex, line};
 
 crate::layout! {
-    /// What `rcv_errors` are made of.
+    /// The causes of [`PortCounters::rcv_errors`](super::PortCounters::rcv_errors).
     pub struct PortRcvErrorDetails: 16 {
-        /// The port.
+        /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The counters that a Set writes, one bit each.
+        /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// Packets with errors of the physical layer.
+        /// Packets with physical errors.
         pub local_physical_errors: u16 = bits(4, 0, 16),
         /// Malformed packets.
         pub malformed_packet_errors: u16 = bits(6, 0, 16),
-        /// Packets without buffer.
+        /// Packets dropped because of buffer overruns.
         pub buffer_overrun_errors: u16 = bits(8, 0, 16),
-        /// Packets whose DLID has no port.
+        /// Packets whose DLID could not be forwarded.
         pub dlid_mapping_errors: u16 = bits(10, 0, 16),
-        /// Packets whose service level has no lane.
+        /// Packets whose SL is not mapped to a VL.
         pub vl_mapping_errors: u16 = bits(12, 0, 16),
-        /// Packets that would leave by the port they came in.
+        /// Packets whose egress port is their ingress port.
         pub looping_errors: u16 = bits(14, 0, 16),
     }
 }
@@ -31,7 +31,7 @@ crate::layout! {
 attribute!(PortRcvErrorDetails = PORT_RCV_ERROR_DETAILS in PERFORMANCE);
 
 impl fmt::Display for PortRcvErrorDetails {
-    /// Writes the lines of perfquery, each with its end.
+    /// Writes the lines that perfquery prints, each with a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "PortSelect", self.port_select)?;
         line(f, "CounterSelect", Hex(self.counter_select.into(), 4))?;
@@ -45,19 +45,19 @@ impl fmt::Display for PortRcvErrorDetails {
 }
 
 crate::layout! {
-    /// What `xmit_discards` are made of.
+    /// The causes of [`PortCounters::xmit_discards`](super::PortCounters::xmit_discards).
     pub struct PortXmitDiscardDetails: 12 {
-        /// The port.
+        /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The counters that a Set writes, one bit each.
+        /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// Packets for a port that is not active.
+        /// Packets discarded because the port was not active.
         pub inactive_discards: u16 = bits(4, 0, 16),
-        /// Packets longer than the MTU.
+        /// Packets discarded because they were longer than the neighbor MTU.
         pub neighbor_mtu_discards: u16 = bits(6, 0, 16),
-        /// Packets too long in the switch.
+        /// Packets discarded because their switch life time was exceeded.
         pub switch_lifetime_discards: u16 = bits(8, 0, 16),
-        /// Packets too long at the head of a queue.
+        /// Packets discarded because their head-of-queue (HOQ) life time was exceeded.
         pub switch_hoq_lifetime_discards: u16 = bits(10, 0, 16),
     }
 }
@@ -65,7 +65,7 @@ crate::layout! {
 attribute!(PortXmitDiscardDetails = PORT_XMIT_DISCARD_DETAILS in PERFORMANCE);
 
 impl fmt::Display for PortXmitDiscardDetails {
-    /// Writes the lines of perfquery, each with its end.
+    /// Writes the lines that perfquery prints, each with a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "PortSelect", self.port_select)?;
         line(f, "CounterSelect", Hex(self.counter_select.into(), 4))?;
@@ -77,11 +77,11 @@ impl fmt::Display for PortXmitDiscardDetails {
 }
 
 crate::layout! {
-    /// Packets with one operation code.
+    /// Packets with a given opcode.
     pub struct PortOpRcvCounters: 12 {
-        /// The port.
+        /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The counters that a Set writes, one bit each.
+        /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
         /// Packets received.
         pub packets: u32 = bits(4, 0, 32),
@@ -93,7 +93,7 @@ crate::layout! {
 attribute!(PortOpRcvCounters = PORT_OP_RCV_COUNTERS in PERFORMANCE);
 
 impl fmt::Display for PortOpRcvCounters {
-    /// Writes the lines of perfquery, each with its end.
+    /// Writes the lines that perfquery prints, each with a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "PortSelect", self.port_select)?;
         line(f, "CounterSelect", Hex(self.counter_select.into(), 4))?;
@@ -103,15 +103,15 @@ impl fmt::Display for PortOpRcvCounters {
 }
 
 crate::layout! {
-    /// Packets of flow control.
+    /// Flow control packets.
     pub struct PortFlowCtlCounters: 12 {
-        /// The port.
+        /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The counters that a Set writes, one bit each.
+        /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// Packets sent.
+        /// Flow control packets sent.
         pub xmit_packets: u32 = bits(4, 0, 32),
-        /// Packets received.
+        /// Flow control packets received.
         pub rcv_packets: u32 = bits(8, 0, 32),
     }
 }
@@ -119,7 +119,7 @@ crate::layout! {
 attribute!(PortFlowCtlCounters = PORT_FLOW_CTL_COUNTERS in PERFORMANCE);
 
 impl fmt::Display for PortFlowCtlCounters {
-    /// Writes the lines of perfquery, each with its end.
+    /// Writes the lines that perfquery prints, each with a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "PortSelect", self.port_select)?;
         line(f, "CounterSelect", Hex(self.counter_select.into(), 4))?;
@@ -129,13 +129,13 @@ impl fmt::Display for PortFlowCtlCounters {
 }
 
 crate::layout! {
-    /// Packets by lane.
+    /// Packets by VL.
     pub struct PortVlOpPackets: 36 {
-        /// The port.
+        /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The counters that a Set writes, one bit each.
+        /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// The counter of each lane.
+        /// The counter of each VL.
         pub lanes: [u16; 16] = bits(4, 0, 256),
     }
 }
@@ -143,13 +143,13 @@ crate::layout! {
 attribute!(PortVlOpPackets = PORT_VL_OP_PACKETS in PERFORMANCE);
 
 crate::layout! {
-    /// Data by lane, in units of 4 bytes.
+    /// Data by VL, in units of 4 bytes.
     pub struct PortVlOpData: 68 {
-        /// The port.
+        /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The counters that a Set writes, one bit each.
+        /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// The counter of each lane.
+        /// The counter of each VL.
         pub lanes: [u32; 16] = bits(4, 0, 512),
     }
 }
@@ -157,33 +157,33 @@ crate::layout! {
 attribute!(PortVlOpData = PORT_VL_OP_DATA in PERFORMANCE);
 
 crate::layout! {
-    /// Ticks in which data waited for credits, by lane.
+    /// Ticks in which data waited for credits, by VL.
     pub struct PortVlXmitWaitCounters: 36 {
-        /// The port.
+        /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The counters that a Set writes, one bit each.
+        /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// The counter of each lane.
+        /// The counter of each VL.
         pub lanes: [u16; 16] = bits(4, 0, 256),
     }
 }
 
 attribute!(PortVlXmitWaitCounters = PORT_VL_XMIT_WAIT_COUNTERS in PERFORMANCE);
 
-/// A counter of 0 to 3.
+/// A two-bit counter, 0 to 3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count2(pub u8);
 
 crate::field!(Count2(u8));
 
 crate::layout! {
-    /// Missing updates of flow control by lane.
+    /// Flow control update errors by VL.
     pub struct PortVlXmitFlowCtlUpdateErrors: 8 {
-        /// The port.
+        /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The counters that a Set writes, one bit each.
+        /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// The counter of each lane, 0 to 3; lane 0 stands in the highest bits.
+        /// The counter of each VL, 0 to 3. VL 0 has the most significant bits.
         pub lanes: [Count2; 16] = bits(4, 0, 32),
     }
 }
@@ -191,39 +191,39 @@ crate::layout! {
 attribute!(PortVlXmitFlowCtlUpdateErrors = PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS in PERFORMANCE);
 
 crate::layout! {
-    /// How samples are taken; IBTA volume 1, chapter 16.1.3.2.
+    /// The configuration of sampling; IBTA volume 1, chapter 16.1.3.2.
     pub struct PortSamplesControl: 80 {
-        /// The operation code that some samples count.
+        /// The opcode for counters that count packets of one opcode.
         pub op_code: u8 = bits(0, 0, 8),
-        /// The port.
+        /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The length of a tick, as a code.
+        /// The code of the tick length.
         pub tick: u8 = bits(2, 0, 8),
-        /// The width of the counters, as a code.
+        /// The code of the counter width.
         pub counter_width: u8 = bits(3, 5, 3),
-        /// What counter 0 can count.
+        /// The abilities of counter 0.
         pub counter_mask0: u8 = bits(4, 2, 3),
-        /// What counters 1 to 9 can count, three bits each.
+        /// The abilities of counters 1 to 9, three bits each.
         pub counter_masks1to9: u32 = bits(4, 5, 27),
-        /// What counters 10 to 14 can count, three bits each.
+        /// The abilities of counters 10 to 14, three bits each.
         pub counter_masks10to14: u16 = bits(8, 1, 15),
-        /// How many sampling mechanisms there are besides the first.
+        /// The number of additional sampling mechanisms.
         pub sample_mechanisms: u8 = bits(10, 0, 8),
-        /// 0 done, 1 started, 2 running.
+        /// The status: 0 done, 1 started, 2 running.
         pub sample_status: u8 = bits(11, 6, 2),
-        /// The optional counters that are supported.
+        /// Mask of the supported optional counters.
         pub option_mask: u64 = bits(12, 0, 64),
-        /// The vendor's counters that are supported.
+        /// Mask of the supported vendor counters.
         pub vendor_mask: u64 = bits(20, 0, 64),
-        /// Ticks until sampling starts.
+        /// The delay before sampling, in ticks.
         pub sample_start: u32 = bits(28, 0, 32),
-        /// Ticks of sampling.
+        /// The duration of sampling, in ticks.
         pub sample_interval: u32 = bits(32, 0, 32),
-        /// The number of the sampling, to find its result.
+        /// The tag of the sampling. The result repeats it.
         pub tag: u16 = bits(36, 0, 16),
-        /// What the counters count.
+        /// The counter select values: the quantity that each counter counts.
         pub counter_select: [u16; 15] = bits(38, 0, 240),
-        /// The optional counters that only samples count.
+        /// Mask of the optional counters that are available only in samples.
         pub samples_only_option_mask: u64 = bits(72, 0, 64),
     }
 }
@@ -231,11 +231,11 @@ crate::layout! {
 attribute!(PortSamplesControl = PORT_SAMPLES_CONTROL in PERFORMANCE);
 
 crate::layout! {
-    /// What samples counted; IBTA volume 1, chapter 16.1.3.4.
+    /// The result of sampling; IBTA volume 1, chapter 16.1.3.4.
     pub struct PortSamplesResult: 64 {
-        /// The number of the sampling.
+        /// The tag of the sampling.
         pub tag: u16 = bits(0, 0, 16),
-        /// 0 done, 1 started, 2 running.
+        /// The status: 0 done, 1 started, 2 running.
         pub sample_status: u8 = bits(3, 6, 2),
         /// The counters.
         pub counters: [u32; 15] = bits(4, 0, 480),
@@ -245,21 +245,21 @@ crate::layout! {
 attribute!(PortSamplesResult = PORT_SAMPLES_RESULT in PERFORMANCE);
 
 crate::layout! {
-    /// Errors of links of FDR and above, by lane of the link.
+    /// Error counters of links of FDR and above, by physical lane.
     pub struct PortExtSpeedsCounters: 140 {
-        /// The port.
+        /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The counters that a Set writes, one bit each.
+        /// Mask of the counters that a Set writes.
         pub counter_select: u64 = bits(8, 0, 64),
-        /// Blocks with a bad header.
+        /// Blocks with sync header errors.
         pub sync_header_errors: u16 = bits(16, 0, 16),
-        /// Blocks of an unknown kind.
+        /// Blocks of unknown type.
         pub unknown_blocks: u16 = bits(18, 0, 16),
-        /// Errors found.
+        /// Detected errors by lane.
         pub error_detections: [u16; 12] = bits(20, 0, 192),
-        /// Blocks that forward error correction mended.
+        /// Blocks that forward error correction (FEC) has corrected, by lane.
         pub fec_correctable_blocks: [u32; 12] = bits(44, 0, 384),
-        /// Blocks that it could not mend.
+        /// Blocks that FEC could not correct, by lane.
         pub fec_uncorrectable_blocks: [u32; 12] = bits(92, 0, 384),
     }
 }

@@ -1,14 +1,14 @@
-//! What libibmad 44 (rdma-core) prints of the same bytes, but for QP1Dropped of PortCounters: that
-//! version takes it from the bytes of VL15Dropped.
+//! Expected output of libibmad 44 (rdma-core) for the same bytes, except for QP1Dropped of
+//! PortCounters, which that version reads from the bytes of VL15Dropped.
 
 use super::*;
 
-/// 1, 2, 3 and so on, from 1 again after 64.
+/// Returns 1, 2, 3 … 64, 1, 2 …
 fn counting<const N: usize>() -> [u8; N] {
     std::array::from_fn(|index| index as u8 % 64 + 1)
 }
 
-/// 251, 244, 237 and so on, from 251 again after 64.
+/// Returns 251, 244, 237 … (64 values), 251, 244 …
 fn descending<const N: usize>() -> [u8; N] {
     std::array::from_fn(|index| (251 + 1792 - 7 * (index % 64)) as u8)
 }

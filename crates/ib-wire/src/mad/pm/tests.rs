@@ -1,14 +1,14 @@
 use super::*;
 
 #[test]
-fn a_set_writes_what_it_selects() {
+fn set_writes_the_selected_counters() {
     for bit in 0..16 {
         let mut counters = PortCounters::parse(&[0xff; 44]);
         let mut request = PortCounters::zeroed();
         request.counter_select = CounterSelect(1 << bit);
         counters.write_selected(&request);
         let zeros: u32 = counters.to_bytes()[4..].iter().map(|byte| byte.count_zeros()).sum();
-        // counter_select2, where the layout has bits too, stays.
+        // `counter_select2` is not a counter and keeps its value.
         let expected = match bit {
             1 | 2 | 7 | 8 => 8,
             9 | 10 => 4,
@@ -23,7 +23,7 @@ fn a_set_writes_what_it_selects() {
 }
 
 #[test]
-fn a_set_of_the_wide_counters_writes_what_it_selects() {
+fn set_writes_the_selected_extended_counters() {
     for bit in 0..22 {
         let mut counters = PortCountersExtended::parse(&[0xff; 184]);
         let mut request = PortCountersExtended::zeroed();

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn segments_of_known_messages() {
-    // (data bytes, per segment, payload lengths as the Linux kernel sends them)
+fn payload_lengths_match_the_linux_kernel() {
+    // (bytes of data, data bytes per segment, payload length fields sent by the Linux kernel)
     let cases: [(u32, u32, &[u32]); 6] = [
         (0, 200, &[20]),
         (112, 200, &[132]),
@@ -25,7 +25,7 @@ fn segments_of_known_messages() {
 }
 
 #[test]
-fn flags_mark_the_ends() {
+fn flags_mark_first_and_last_segment() {
     assert_eq!(flags(1, 1).to_string(), "Active|First|Last");
     assert_eq!(flags(1, 3).to_string(), "Active|First");
     assert_eq!(flags(2, 3).to_string(), "Active");
@@ -33,7 +33,7 @@ fn flags_mark_the_ends() {
 }
 
 #[test]
-fn the_header_stands_at_byte_24() {
+fn rmpp_header_is_at_byte_24() {
     let mut mad = Mad::default();
     mad.0[1] = 3;
     assert!(!mad.is_rmpp());
@@ -50,7 +50,10 @@ fn the_header_stands_at_byte_24() {
 
 proptest! {
     #[test]
-    fn parts_add_up(length in 0u32..1_000_000, per_segment in prop::sample::select(vec![200u32, 216])) {
+    fn payload_lengths_add_up(
+        length in 0u32..1_000_000,
+        per_segment in prop::sample::select(vec![200u32, 216]),
+    ) {
         let count = segments(length, per_segment);
         let last = payload_length(length, per_segment, count);
         let whole = payload_length(length, per_segment, 1);

@@ -1,4 +1,4 @@
-//! Codes of paths and groups: rates, life times, and how they are compared.
+//! Codes of rates and packet life times, and the selectors that compare them.
 
 use std::time::Duration;
 
@@ -7,37 +7,37 @@ use ib_types::{LinkSpeed, LinkWidth};
 use crate::mad::codes::codes;
 
 codes! {
-    /// How a component that has an order is compared with the one that follows.
+    /// The comparison of an MTU, a rate or a life time with the value of the request.
     Selector(u8) {
         /// Greater than the value.
         GREATER = 0 "greater than",
         /// Less than the value.
         LESS = 1 "less than",
-        /// Exactly the value; responses always say so.
+        /// Exactly the value. Responses always have this selector.
         EXACTLY = 2 "exactly",
-        /// The largest MTU or rate, the smallest life time.
+        /// The largest MTU or rate, or the shortest life time.
         BEST = 3 "best",
     }
 }
 
 impl Selector {
-    /// Returns true when an offered value suits a wanted one; both must be in rising order, so rates
-    /// are given in Mbit/s.
+    /// Returns true if an offered value satisfies a requested one.
     ///
-    /// "Best" suits every value: the choice is the caller's.
+    /// Values must be ordered: rates in Mbit/s, not as codes. [`Selector::BEST`] accepts every
+    /// value; the caller selects the best one.
     #[must_use]
-    pub fn admits<T: PartialOrd>(self, wanted: &T, offered: &T) -> bool {
+    pub fn admits<T: PartialOrd>(self, requested: &T, offered: &T) -> bool {
         match self {
-            Self::GREATER => offered > wanted,
-            Self::LESS => offered < wanted,
-            Self::EXACTLY => offered == wanted,
+            Self::GREATER => offered > requested,
+            Self::LESS => offered < requested,
+            Self::EXACTLY => offered == requested,
             _ => true,
         }
     }
 }
 
 codes! {
-    /// A static rate. The codes are not in the order of the rates.
+    /// The code of a static rate. Codes are not in the order of the rates.
     RateCode(u8) {
         /// 2.5 Gbit/s.
         GBPS_2_5 = 2 "2.5 Gbit/s",
@@ -89,7 +89,7 @@ codes! {
 }
 
 impl RateCode {
-    /// The codes and their rates in Mbit/s, slowest first.
+    /// The codes and their rates in Mbit/s, in ascending order of rates.
     pub const RATES: [(Self, u32); 23] = [
         (Self::GBPS_2_5, 2_500),
         (Self::GBPS_5, 5_000),
@@ -116,19 +116,19 @@ impl RateCode {
         (Self::GBPS_1200, 1_200_000),
     ];
 
-    /// Returns the rate in Mbit/s; `None` for a code that means nothing.
+    /// Returns the rate in Mbit/s; `None` for an unknown code.
     #[must_use]
     pub fn megabits_per_second(self) -> Option<u32> {
         Self::RATES.iter().find(|(code, _)| *code == self).map(|&(_, rate)| rate)
     }
 
-    /// Returns the code of a rate in Mbit/s.
+    /// Returns the code of a rate in Mbit/s; `None` if the rate has no code.
     #[must_use]
     pub fn from_megabits_per_second(rate: u32) -> Option<Self> {
         Self::RATES.iter().find(|&&(_, known)| known == rate).map(|&(code, _)| code)
     }
 
-    /// Returns the code of a link by its trade rate; `None` where there is no code, such as XDR 12x.
+    /// Returns the code of the nominal rate of a link; `None` if it has no code, such as XDR 12x.
     #[must_use]
     pub fn of_link(speed: LinkSpeed, width: LinkWidth) -> Option<Self> {
         let lane = match speed {
@@ -145,14 +145,14 @@ impl RateCode {
     }
 }
 
-/// A packet life time: 4.096 µs × 2^code, 0 to 63.
+/// The code of a packet life time, 0 to 63: 4.096 µs × 2^code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LifeTimeCode(pub u8);
 
 crate::field!(LifeTimeCode(u8));
 
 impl LifeTimeCode {
-    /// Returns the time; it saturates above code 51, some 300 years.
+    /// Returns the life time. Codes above 51 (292 years) saturate at `u64::MAX` nanoseconds.
     #[must_use]
     pub fn duration(self) -> Duration {
         let nanoseconds = 4_096u64.checked_shl(u32::from(self.0)).filter(|_| self.0 <= 51);

@@ -1,4 +1,4 @@
-//! Multicast groups; IBTA volume 1, chapter 15.2.5.17.
+//! MCMemberRecord: membership in multicast groups; IBTA volume 1, chapter 15.2.5.17.
 
 use ib_types::{Gid, PKey, QKey};
 
@@ -7,21 +7,21 @@ use crate::mad::codes::masks;
 use crate::mad::sm::MtuCode;
 
 masks! {
-    /// How a port takes part in a group.
+    /// The kind of membership of a port in a multicast group.
     JoinState(u8) {
-        /// It sends and receives, and keeps the group alive.
+        /// Sends and receives. The group exists as long as it has a full member.
         FULL_MEMBER = 0 "FullMember",
-        /// It sends and receives.
+        /// Sends and receives, but does not keep the group in existence.
         NON_MEMBER = 1 "NonMember",
-        /// It sends.
+        /// Only sends, and does not keep the group in existence.
         SEND_ONLY_NON_MEMBER = 2 "SendOnlyNonMember",
-        /// It sends, and keeps the group alive.
+        /// Only sends, and keeps the group in existence.
         SEND_ONLY_FULL_MEMBER = 3 "SendOnlyFullMember",
     }
 }
 
 crate::layout! {
-    /// A port's membership in a group.
+    /// The membership of a port in a multicast group.
     ///
     /// ```text
     ///  0 MGID (16)              16 PortGID (16)
@@ -32,41 +32,41 @@ crate::layout! {
     /// 48 Scope 4 | JoinState 4  49 ProxyJoin 1          50 reserved (2)
     /// ```
     pub struct MCMemberRecord: 52 {
-        /// The group's GID; zero asks for a new one.
+        /// The GID of the group; zero to let the SA assign one.
         pub mgid: Gid = bits(0, 0, 128),
-        /// The port's GID.
+        /// The GID of the port.
         pub port_gid: Gid = bits(16, 0, 128),
-        /// The group's Q_Key.
+        /// The Q_Key of the group.
         pub q_key: QKey = bits(32, 0, 32),
-        /// The group's LID, from 0xc000.
+        /// The multicast LID of the group, from 0xc000.
         pub mlid: u16 = bits(36, 0, 16),
-        /// How the MTU is compared.
+        /// The selector of the MTU: how it is compared.
         pub mtu_selector: Selector = bits(38, 0, 2),
         /// The MTU.
         pub mtu: MtuCode = bits(38, 2, 6),
-        /// The traffic class of the global route header.
+        /// The traffic class of the GRH.
         pub traffic_class: u8 = bits(39, 0, 8),
-        /// The partition.
+        /// The P_Key.
         pub p_key: PKey = bits(40, 0, 16),
-        /// How the rate is compared.
+        /// The selector of the rate: how it is compared.
         pub rate_selector: Selector = bits(42, 0, 2),
         /// The rate.
         pub rate: RateCode = bits(42, 2, 6),
-        /// How the life time is compared.
+        /// The selector of the life time: how it is compared.
         pub life_time_selector: Selector = bits(43, 0, 2),
         /// The life time of packets.
         pub life_time: LifeTimeCode = bits(43, 2, 6),
-        /// The service level.
+        /// The SL.
         pub sl: u8 = bits(44, 0, 4),
-        /// The flow label of the global route header.
+        /// The flow label of the GRH.
         pub flow_label: u32 = bits(44, 4, 20),
-        /// The hop limit of the global route header.
+        /// The hop limit of the GRH.
         pub hop_limit: u8 = bits(47, 0, 8),
-        /// How far the group reaches: 2 link, 5 site, 8 organisation, 14 global.
+        /// The scope of the group: 2 link-local, 5 site-local, 8 organization-local, 14 global.
         pub scope: u8 = bits(48, 0, 4),
-        /// How the port takes part.
+        /// The kind of membership.
         pub join_state: JoinState = bits(48, 4, 4),
-        /// Another port joined for this one.
+        /// True if another port has joined on behalf of this port.
         pub proxy_join: bool = bits(49, 0, 1),
     }
 }

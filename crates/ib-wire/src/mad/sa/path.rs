@@ -1,4 +1,4 @@
-//! Paths between two ports or two sets of ports; IBTA volume 1, chapters 15.2.5.16 and 15.2.5.20.
+//! PathRecord and MultiPathRecord; IBTA volume 1, chapters 15.2.5.16 and 15.2.5.20.
 
 use ib_types::{Gid, PKey};
 
@@ -7,7 +7,7 @@ use crate::mad::attribute;
 use crate::mad::sm::MtuCode;
 
 crate::layout! {
-    /// A path from a source to a destination.
+    /// A path from a source port to a destination port.
     ///
     /// ```text
     ///  0 ServiceID (8)           8 DGID (16)           24 SGID (16)
@@ -19,47 +19,47 @@ crate::layout! {
     /// 57 Preference             58 reserved (6)
     /// ```
     pub struct PathRecord: 64 {
-        /// The service that the path is for.
+        /// The service ID of the path.
         pub service_id: u64 = bits(0, 0, 64),
-        /// The destination's GID.
+        /// The GID of the destination.
         pub dgid: Gid = bits(8, 0, 128),
-        /// The source's GID.
+        /// The GID of the source.
         pub sgid: Gid = bits(24, 0, 128),
-        /// The destination's LID.
+        /// The LID of the destination.
         pub dlid: u16 = bits(40, 0, 16),
-        /// The source's LID.
+        /// The LID of the source.
         pub slid: u16 = bits(42, 0, 16),
-        /// The path is for raw packets.
+        /// True if the path is for raw packets.
         pub raw_traffic: bool = bits(44, 0, 1),
-        /// The flow label of the global route header.
+        /// The flow label of the GRH.
         pub flow_label: u32 = bits(44, 4, 20),
-        /// The hop limit of the global route header.
+        /// The hop limit of the GRH.
         pub hop_limit: u8 = bits(47, 0, 8),
-        /// The traffic class of the global route header.
+        /// The traffic class of the GRH.
         pub traffic_class: u8 = bits(48, 0, 8),
-        /// The path works in both directions.
+        /// True if the path can be used in both directions.
         pub reversible: bool = bits(49, 0, 1),
-        /// The most paths that a request wants, 0 to 127.
+        /// Request: the maximum number of paths, 0 to 127.
         pub numb_path: u8 = bits(49, 1, 7),
-        /// The partition.
+        /// The P_Key.
         pub p_key: PKey = bits(50, 0, 16),
-        /// The class of quality of service, 0 to 4095.
+        /// The quality-of-service (`QoS`) class, 0 to 4095.
         pub qos_class: u16 = bits(52, 0, 12),
-        /// The service level.
+        /// The SL.
         pub sl: u8 = bits(53, 4, 4),
-        /// How the MTU is compared.
+        /// The selector of the MTU: how it is compared.
         pub mtu_selector: Selector = bits(54, 0, 2),
         /// The MTU.
         pub mtu: MtuCode = bits(54, 2, 6),
-        /// How the rate is compared.
+        /// The selector of the rate: how it is compared.
         pub rate_selector: Selector = bits(55, 0, 2),
         /// The rate.
         pub rate: RateCode = bits(55, 2, 6),
-        /// How the life time is compared.
+        /// The selector of the life time: how it is compared.
         pub life_time_selector: Selector = bits(56, 0, 2),
         /// The life time of packets on the path.
         pub life_time: LifeTimeCode = bits(56, 2, 6),
-        /// The order among the paths of a response, 0 first.
+        /// Response: the order of preference, 0 first.
         pub preference: u8 = bits(57, 0, 8),
     }
 }
@@ -90,59 +90,58 @@ record!(PathRecord = PATH_RECORD, stride 64 {
 });
 
 crate::layout! {
-    /// A request for paths between two sets of ports; PathRecords answer it.
+    /// A request for paths between two sets of ports. The response is a table of PathRecords.
     ///
-    /// The GIDs of the sources and then those of the destinations follow: see
-    /// [`MultiPathRecord::gids`].
+    /// The GIDs of the sources and then of the destinations follow: see [`MultiPathRecord::gids`].
     pub struct MultiPathRecord: 24 {
-        /// The paths are for raw packets.
+        /// True if the paths are for raw packets.
         pub raw_traffic: bool = bits(0, 0, 1),
-        /// The flow label of the global route header.
+        /// The flow label of the GRH.
         pub flow_label: u32 = bits(0, 4, 20),
-        /// The hop limit of the global route header.
+        /// The hop limit of the GRH.
         pub hop_limit: u8 = bits(3, 0, 8),
-        /// The traffic class of the global route header.
+        /// The traffic class of the GRH.
         pub traffic_class: u8 = bits(4, 0, 8),
-        /// The paths work in both directions.
+        /// True if the paths must be usable in both directions.
         pub reversible: bool = bits(5, 0, 1),
-        /// The most paths that the request wants, 0 to 127.
+        /// The maximum number of paths, 0 to 127.
         pub numb_path: u8 = bits(5, 1, 7),
-        /// The partition.
+        /// The P_Key.
         pub p_key: PKey = bits(6, 0, 16),
-        /// The class of quality of service, 0 to 4095.
+        /// The quality-of-service (`QoS`) class, 0 to 4095.
         pub qos_class: u16 = bits(8, 0, 12),
-        /// The service level.
+        /// The SL.
         pub sl: u8 = bits(9, 4, 4),
-        /// How the MTU is compared.
+        /// The selector of the MTU: how it is compared.
         pub mtu_selector: Selector = bits(10, 0, 2),
         /// The MTU.
         pub mtu: MtuCode = bits(10, 2, 6),
-        /// How the rate is compared.
+        /// The selector of the rate: how it is compared.
         pub rate_selector: Selector = bits(11, 0, 2),
         /// The rate.
         pub rate: RateCode = bits(11, 2, 6),
-        /// How the life time is compared.
+        /// The selector of the life time: how it is compared.
         pub life_time_selector: Selector = bits(12, 0, 2),
         /// The life time of packets on the path.
         pub life_time: LifeTimeCode = bits(12, 2, 6),
-        /// The highest byte of the service's ID.
+        /// The most significant byte of the service ID.
         pub service_id_msb: u8 = bits(13, 0, 8),
-        /// The paths shall share as little as possible: 1.
+        /// 1 to request paths with as few common components as possible.
         pub independence: u8 = bits(14, 6, 2),
         /// The number of sources.
         pub sgid_count: u8 = bits(15, 0, 8),
         /// The number of destinations.
         pub dgid_count: u8 = bits(16, 0, 8),
-        /// The lower seven bytes of the service's ID.
+        /// The lower seven bytes of the service ID.
         pub service_id_lsb: u64 = bits(17, 0, 56),
     }
 }
 
 attribute!(MultiPathRecord = MULTI_PATH_RECORD in SUBN_ADM);
 
-/// Bits of the component mask of a [`MultiPathRecord`].
+/// Component mask and GIDs of a request.
 impl MultiPathRecord {
-    /// The components, by bit of the mask and name of the field.
+    /// The components: bit of the mask and name of the field.
     pub const COMPONENTS: [(u8, &'static str); 20] = [
         (0, "raw_traffic"),
         (2, "flow_label"),
@@ -166,9 +165,9 @@ impl MultiPathRecord {
         (21, "service_id_lsb"),
     ];
 
-    /// Returns the sources and the destinations of a request's data.
+    /// Returns the GIDs of the sources and of the destinations, from the data of the request.
     ///
-    /// `None` when the data is too short for their counts.
+    /// Returns `None` if the data is too short for the counts.
     #[must_use]
     pub fn gids(&self, data: &[u8]) -> Option<(Vec<Gid>, Vec<Gid>)> {
         let (sources, destinations) = (usize::from(self.sgid_count), usize::from(self.dgid_count));

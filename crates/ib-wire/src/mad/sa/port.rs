@@ -1,23 +1,24 @@
-//! PortInfo as a record; IBTA volume 1, chapter 15.2.5.3.
+//! `PortInfoRecord`; IBTA volume 1, chapter 15.2.5.3.
 
 use super::record;
 use crate::mad::sm::PortInfo;
 
 crate::layout! {
-    /// A port of a node.
+    /// The PortInfo of a port.
     pub struct PortInfoRecord: 68 {
-        /// The LID of the port, or of the switch.
+        /// The LID of the port; for a switch, of its port 0.
         pub lid: u16 = bits(0, 0, 16),
-        /// The port's number.
+        /// The port number.
         pub port: u8 = bits(2, 0, 8),
-        /// Bit 7: speeds are shown as they are, not as a requester without extended speeds expects.
+        /// Bit 7: report actual speeds; if clear, speeds are adapted to requesters without extended
+        /// speeds.
         pub options: u8 = bits(3, 0, 8),
-        /// The port.
+        /// The PortInfo attribute.
         pub port_info: PortInfo = bits(4, 0, 512),
     }
 }
 
-// OpenSM selects by the capability mask (component 7) with "all these bits are set", not equality.
+// OpenSM matches the capability mask (component 7) if all requested bits are set, not by equality.
 record!(PortInfoRecord = PORT_INFO_RECORD, stride 72 {
     0: lid,
     1: port,

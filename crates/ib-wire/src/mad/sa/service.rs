@@ -1,5 +1,5 @@
-//! Subscriptions, services and forwarded notices; IBTA volume 1, chapters 13.4.8.3, 15.2.5.14 and
-//! 15.2.5.15.
+//! Subscriptions (InformInfo), ServiceRecords and forwarded notices; IBTA volume 1, chapters
+//! 13.4.8.3, 15.2.5.14 and 15.2.5.15.
 
 use ib_types::{Gid, PKey, Qpn};
 
@@ -10,25 +10,26 @@ use crate::mad::sm::Notice;
 crate::layout! {
     /// A subscription to notices.
     pub struct InformInfo: 36 {
-        /// Notices about this GID only; zero for LIDs to tell.
+        /// Subscribes to notices about this GID; zero to use the LID range instead.
         pub gid: Gid = bits(0, 0, 128),
-        /// The first LID that notices are wanted about; 0xffff for all.
+        /// The first LID of the range; 0xffff for all LIDs.
         pub lid_range_begin: u16 = bits(16, 0, 16),
-        /// The last LID; 0 when there is only the first.
+        /// The last LID of the range; 0 for a range of one LID.
         pub lid_range_end: u16 = bits(18, 0, 16),
-        /// 1 for traps of the specification, 0 for a vendor's.
+        /// 1 for generic traps, 0 for vendor-specific traps.
         pub is_generic: u8 = bits(22, 0, 8),
         /// 1 to subscribe, 0 to unsubscribe.
         pub subscribe: u8 = bits(23, 0, 8),
-        /// The type of notices; 0xffff for all.
+        /// The notice type; 0xffff for all.
         pub notice_type: u16 = bits(24, 0, 16),
-        /// The trap, or the vendor's device; 0xffff for all.
+        /// The trap number, or the device ID of vendor-specific traps; 0xffff for all.
         pub trap: u16 = bits(26, 0, 16),
-        /// The queue pair that reports go to; of the one to remove when unsubscribing.
+        /// The QP that receives the reports; when unsubscribing, the QP of the subscription to
+        /// remove.
         pub qpn: Qpn = bits(28, 0, 24),
-        /// The longest time until the subscriber responds: 4.096 µs × 2^value.
+        /// The maximum response time of the subscriber: 4.096 µs × 2^value.
         pub resp_time_value: u8 = bits(31, 3, 5),
-        /// The kind of producer, or the vendor; 0xffffff for all.
+        /// The producer type, or the vendor ID of vendor-specific traps; 0xffffff for all.
         pub producer: u32 = bits(33, 0, 24),
     }
 }
@@ -36,11 +37,11 @@ crate::layout! {
 attribute!(InformInfo = INFORM_INFO in SUBN_ADM);
 
 crate::layout! {
-    /// A subscription and who has it.
+    /// A subscription and its subscriber.
     pub struct InformInfoRecord: 64 {
-        /// The subscriber's GID.
+        /// The GID of the subscriber.
         pub subscriber_gid: Gid = bits(0, 0, 128),
-        /// The number of the subscription among the subscriber's.
+        /// The index of the subscription among those of the subscriber.
         pub inform_enum: u16 = bits(16, 0, 16),
         /// The subscription.
         pub inform_info: InformInfo = bits(24, 0, 288),
@@ -63,11 +64,11 @@ record!(InformInfoRecord = INFORM_INFO_RECORD, stride 64 {
 });
 
 crate::layout! {
-    /// A notice that subnet administration forwards: with the GID of the port that issued it.
+    /// A notice that the SA forwards to subscribers, with the GID of its issuer.
     pub struct SaNotice: 80 {
         /// The notice.
         pub notice: Notice = bits(0, 0, 512),
-        /// The issuer's GID.
+        /// The GID of the issuer.
         pub issuer_gid: Gid = bits(64, 0, 128),
     }
 }
@@ -75,27 +76,27 @@ crate::layout! {
 attribute!(SaNotice = NOTICE in SUBN_ADM);
 
 crate::layout! {
-    /// A service that a port offers.
+    /// A registered service of a port.
     pub struct ServiceRecord: 176 {
-        /// The service.
+        /// The service ID.
         pub service_id: u64 = bits(0, 0, 64),
-        /// The port's GID.
+        /// The GID of the port.
         pub service_gid: Gid = bits(8, 0, 128),
-        /// The partition.
+        /// The P_Key.
         pub p_key: PKey = bits(24, 0, 16),
-        /// Seconds until the record is forgotten; 0xffffffff for never.
+        /// The lease in seconds, after which the SA deletes the record; 0xffffffff for unlimited.
         pub lease: u32 = bits(28, 0, 32),
-        /// What a port must know to change the record.
+        /// The service key, which is required to change the record.
         pub key: [u8; 16] = bits(32, 0, 128),
-        /// The service's name, UTF-8 padded with zeros.
+        /// The name of the service in UTF-8, padded with zeros.
         pub name: [u8; 64] = bits(48, 0, 512),
-        /// Data of the service.
+        /// Private data of the service.
         pub data8: [u8; 16] = bits(112, 0, 128),
-        /// Data of the service.
+        /// Private data of the service.
         pub data16: [u16; 8] = bits(128, 0, 128),
-        /// Data of the service.
+        /// Private data of the service.
         pub data32: [u32; 4] = bits(144, 0, 128),
-        /// Data of the service.
+        /// Private data of the service.
         pub data64: [u64; 2] = bits(160, 0, 128),
     }
 }

@@ -1,4 +1,4 @@
-//! Records that wrap an attribute of subnet management in the LID of its owner; IBTA volume 1,
+//! Records that contain an attribute of subnet management and the LID of its port; IBTA volume 1,
 //! chapter 15.2.5.
 
 use super::record;
@@ -8,13 +8,13 @@ use crate::mad::sm::{
 };
 
 crate::layout! {
-    /// A node, as one of its ports sees it.
+    /// NodeInfo and NodeDescription of a node, for one of its ports.
     pub struct NodeRecord: 108 {
-        /// The LID of the port, or of the switch.
+        /// The LID of the port; for a switch, of its port 0.
         pub lid: u16 = bits(0, 0, 16),
-        /// What the node is.
+        /// The NodeInfo attribute.
         pub node_info: NodeInfo = bits(4, 0, 320),
-        /// What the node is called.
+        /// The NodeDescription attribute.
         pub node_description: NodeDescription = bits(44, 0, 512),
     }
 }
@@ -37,15 +37,15 @@ record!(NodeRecord = NODE_RECORD, stride 112 {
 });
 
 crate::layout! {
-    /// The lanes of service levels from one port to another.
+    /// The SL-to-VL mapping between two ports.
     pub struct SlToVlRecord: 16 {
-        /// The LID of the port, or of the switch.
+        /// The LID of the port; for a switch, of its port 0.
         pub lid: u16 = bits(0, 0, 16),
-        /// The port that packets arrive by.
+        /// The ingress port.
         pub input_port: u8 = bits(2, 0, 8),
-        /// The port that packets leave by.
+        /// The egress port.
         pub output_port: u8 = bits(3, 0, 8),
-        /// The lanes.
+        /// The SL-to-VL mapping table.
         pub table: SlToVl = bits(8, 0, 64),
     }
 }
@@ -53,11 +53,11 @@ crate::layout! {
 record!(SlToVlRecord = SL_TO_VL_RECORD, stride 16 { 0: lid, 1: input_port, 2: output_port });
 
 crate::layout! {
-    /// A switch.
+    /// The SwitchInfo of a switch.
     pub struct SwitchInfoRecord: 24 {
         /// The LID of the switch.
         pub lid: u16 = bits(0, 0, 16),
-        /// The switch.
+        /// The SwitchInfo attribute.
         pub switch_info: SwitchInfo = bits(4, 0, 160),
     }
 }
@@ -65,11 +65,11 @@ crate::layout! {
 record!(SwitchInfoRecord = SWITCH_INFO_RECORD, stride 24 { 0: lid });
 
 crate::layout! {
-    /// 64 entries of a linear forwarding table.
+    /// A block of 64 entries of a linear forwarding table (LFT).
     pub struct LinearForwardingRecord: 72 {
         /// The LID of the switch.
         pub lid: u16 = bits(0, 0, 16),
-        /// The block of 64 LIDs.
+        /// The index of the block of 64 LIDs.
         pub block: u16 = bits(2, 0, 16),
         /// The entries.
         pub entries: LinearForwardingBlock = bits(8, 0, 512),
@@ -79,13 +79,13 @@ crate::layout! {
 record!(LinearForwardingRecord = LINEAR_FORWARDING_RECORD, stride 72 { 0: lid, 1: block });
 
 crate::layout! {
-    /// 32 entries of a multicast forwarding table for 16 ports.
+    /// A block of a multicast forwarding table (MFT): 32 LIDs and 16 ports.
     pub struct MulticastForwardingRecord: 72 {
         /// The LID of the switch.
         pub lid: u16 = bits(0, 0, 16),
-        /// The block of 16 ports.
+        /// The index of the block of 16 ports.
         pub position: u8 = bits(2, 0, 4),
-        /// The block of 32 LIDs.
+        /// The index of the block of 32 LIDs.
         pub block: u16 = bits(2, 4, 12),
         /// The entries.
         pub entries: MulticastForwardingBlock = bits(8, 0, 512),
@@ -99,11 +99,11 @@ record!(MulticastForwardingRecord = MULTICAST_FORWARDING_RECORD, stride 72 {
 });
 
 crate::layout! {
-    /// A subnet manager.
+    /// The SMInfo of a subnet manager.
     pub struct SmInfoRecord: 25 {
-        /// The LID of its port.
+        /// The LID of the port of the SM.
         pub lid: u16 = bits(0, 0, 16),
-        /// The manager.
+        /// The SMInfo attribute.
         pub sm_info: SmInfo = bits(4, 0, 168),
     }
 }
@@ -118,15 +118,15 @@ record!(SmInfoRecord = SM_INFO_RECORD, stride 32 {
 });
 
 crate::layout! {
-    /// A link, from one of its ends.
+    /// A link in one direction.
     pub struct LinkRecord: 6 {
-        /// The LID of the near end.
+        /// The LID of the port at the start.
         pub from_lid: u16 = bits(0, 0, 16),
-        /// The port of the near end.
+        /// The port number at the start.
         pub from_port: u8 = bits(2, 0, 8),
-        /// The port of the far end.
+        /// The port number at the end.
         pub to_port: u8 = bits(3, 0, 8),
-        /// The LID of the far end.
+        /// The LID of the port at the end.
         pub to_lid: u16 = bits(4, 0, 16),
     }
 }
@@ -134,11 +134,11 @@ crate::layout! {
 record!(LinkRecord = LINK_RECORD, stride 8 { 0: from_lid, 1: from_port, 2: to_port, 3: to_lid });
 
 crate::layout! {
-    /// Eight GUIDs of a port.
+    /// A block of eight GUIDs of a port.
     pub struct GuidInfoRecord: 72 {
         /// The LID of the port.
         pub lid: u16 = bits(0, 0, 16),
-        /// The block of eight GUIDs.
+        /// The index of the block of eight GUIDs.
         pub block: u8 = bits(2, 0, 8),
         /// The GUIDs.
         pub guid_info: GuidInfo = bits(8, 0, 512),
@@ -159,15 +159,15 @@ record!(GuidInfoRecord = GUID_INFO_RECORD, stride 72 {
 });
 
 crate::layout! {
-    /// 32 P_Keys of a port.
+    /// A block of 32 P_Keys of a port.
     pub struct PKeyTableRecord: 72 {
-        /// The LID of the port, or of the switch.
+        /// The LID of the port; for a switch, of its port 0.
         pub lid: u16 = bits(0, 0, 16),
-        /// The block of 32 keys.
+        /// The index of the block of 32 P_Keys.
         pub block: u16 = bits(2, 0, 16),
-        /// The port of a switch.
+        /// The port number of a switch.
         pub port: u8 = bits(4, 0, 8),
-        /// The keys.
+        /// The P_Keys.
         pub table: PKeyTable = bits(8, 0, 512),
     }
 }
@@ -175,15 +175,15 @@ crate::layout! {
 record!(PKeyTableRecord = P_KEY_TABLE_RECORD, stride 72 { 0: lid, 1: block, 2: port });
 
 crate::layout! {
-    /// Half of a port's arbitration table.
+    /// Half of a VL arbitration table of a port.
     pub struct VlArbitrationRecord: 72 {
-        /// The LID of the port, or of the switch.
+        /// The LID of the port; for a switch, of its port 0.
         pub lid: u16 = bits(0, 0, 16),
-        /// The port that packets leave by.
+        /// The egress port.
         pub port: u8 = bits(2, 0, 8),
-        /// Which half of which table, 1 to 4.
+        /// The block: 1 and 2 low priority, 3 and 4 high priority.
         pub block: u8 = bits(3, 0, 8),
-        /// The turns.
+        /// The VL arbitration entries.
         pub table: VlArbitration = bits(8, 0, 512),
     }
 }

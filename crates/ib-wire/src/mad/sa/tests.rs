@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn rates_of_links_and_back() {
+fn rate_codes_convert_to_rates_and_back() {
     for (code, rate) in RateCode::RATES {
         assert_eq!(code.megabits_per_second(), Some(rate));
         assert_eq!(RateCode::from_megabits_per_second(rate), Some(code));
@@ -17,7 +17,7 @@ fn rates_of_links_and_back() {
 }
 
 #[test]
-fn selectors_compare() {
+fn selectors_compare_offered_with_requested_values() {
     for (selector, below, same, above) in [
         (Selector::GREATER, false, false, true),
         (Selector::LESS, true, false, false),
@@ -29,12 +29,12 @@ fn selectors_compare() {
 }
 
 #[test]
-fn a_table_is_cut_by_its_offset() {
+fn attribute_offset_splits_a_table() {
     let one = LinkRecord { from_lid: 1, from_port: 2, to_port: 3, to_lid: 4 };
     let two = LinkRecord { to_lid: 9, ..one };
     let table = [one.to_record(), two.to_record()].concat();
     assert_eq!(records::<LinkRecord>(&table, 1).collect::<Vec<_>>(), [one, two]);
-    // The pad of the last record may be missing; a distance too short gives nothing.
+    // The padding of the last record may be missing. Offsets shorter than the record give none.
     assert_eq!(records::<LinkRecord>(&table[..14], 1).count(), 2);
     assert_eq!(records::<LinkRecord>(&table[..13], 1).count(), 1);
     assert_eq!(records::<LinkRecord>(&table, 0).count(), 0);
@@ -42,7 +42,7 @@ fn a_table_is_cut_by_its_offset() {
 }
 
 #[test]
-fn gids_of_a_multipath_request_follow_it() {
+fn gids_of_a_multipath_request_follow_its_header() {
     let mut data = [0; 200];
     let record = MultiPathRecord { sgid_count: 1, dgid_count: 2, ..MultiPathRecord::zeroed() };
     record.write(&mut data);
@@ -55,11 +55,11 @@ fn gids_of_a_multipath_request_follow_it() {
     let many = MultiPathRecord { sgid_count: 11, ..record };
     assert_eq!(many.gids(&data), None);
     for (_, name) in MultiPathRecord::COMPONENTS {
-        assert!(layout::place(MultiPathRecord::FIELDS, name).byte < 24);
+        assert!(layout::find_field(MultiPathRecord::FIELDS, name).byte < 24);
     }
 }
 
-/// Components stand in the record in the order of their bits, and none touches another.
+/// Checks that components are in the order of their bits and do not overlap.
 fn check_components<R: Record>() {
     let mut last = 0;
     let mut bits: Option<u8> = None;
@@ -73,7 +73,7 @@ fn check_components<R: Record>() {
     assert!(last <= R::LENGTH * 8);
 }
 
-/// A record differs from a template exactly in the components whose bits differ.
+/// Checks `matches` against a bitwise comparison of all components of the mask.
 fn check_matching<R: Record>(left: &[u8], right: &[u8], mask: u64) -> Result<(), TestCaseError> {
     let expected = R::COMPONENTS.iter().filter(|component| mask >> component.bit & 1 == 1).all(
         |&Component { at, .. }| {
@@ -102,13 +102,13 @@ macro_rules! for_records {
 }
 
 #[test]
-fn components_are_in_order() {
+fn components_are_ordered_and_do_not_overlap() {
     for_records!(check_components());
 }
 
 proptest! {
     #[test]
-    fn masks_select(
+    fn records_match_if_all_masked_components_are_equal(
         left in prop::collection::vec(any::<u8>(), 200),
         flips in prop::collection::vec((0usize..1600, any::<bool>()), 0..4),
         mask in any::<u64>(),

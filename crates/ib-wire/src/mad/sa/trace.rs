@@ -1,4 +1,4 @@
-//! The nodes on a path; IBTA volume 1, chapter 15.2.5.18.
+//! `TraceRecord`: a node on a path; IBTA volume 1, chapter 15.2.5.18.
 
 use ib_types::Guid;
 
@@ -8,8 +8,8 @@ use crate::mad::sm::NodeType;
 crate::layout! {
     /// A node on a path.
     ///
-    /// A request for these is a GetTraceTable of a [`PathRecord`](super::PathRecord); the records of
-    /// the answer stand in the order of the path.
+    /// The SA returns these records for GetTraceTable of a [`PathRecord`](super::PathRecord), in
+    /// the order of the path.
     ///
     /// ```text
     ///  0 GIDPrefix (8)           8 IDGeneration (2)      10 reserved   11 NodeType
@@ -17,23 +17,23 @@ crate::layout! {
     /// 28 EntryPortID (8)        36 ExitPortID (8)       44 EntryPort  45 ExitPort
     /// ```
     pub struct TraceRecord: 46 {
-        /// The upper half of the GIDs of the node's ports.
+        /// The GID prefix of the ports of the node.
         pub gid_prefix: u64 = bits(0, 0, 64),
-        /// Changes when the identifiers that follow mean something else than before.
+        /// A generation number, which changes if the SA reassigns the following IDs.
         pub id_generation: u16 = bits(8, 0, 16),
-        /// The kind of the node.
+        /// The type of the node.
         pub node_type: NodeType = bits(11, 0, 8),
-        /// The node's GUID, or another number that only this node has.
+        /// The GUID of the node, or another unique ID.
         pub node_id: Guid = bits(12, 0, 64),
-        /// What the nodes of a chassis share; zero when unknown.
+        /// An ID that all nodes of a chassis share; zero if unknown.
         pub chassis_id: Guid = bits(20, 0, 64),
-        /// The GUID of the port that the path enters by; zero where it starts.
+        /// The GUID of the ingress port; zero at the source.
         pub entry_port_id: Guid = bits(28, 0, 64),
-        /// The GUID of the port that the path leaves by; zero where it ends.
+        /// The GUID of the egress port; zero at the destination.
         pub exit_port_id: Guid = bits(36, 0, 64),
-        /// The number of the port that the path enters by.
+        /// The number of the ingress port.
         pub entry_port: u8 = bits(44, 0, 8),
-        /// The number of the port that the path leaves by.
+        /// The number of the egress port.
         pub exit_port: u8 = bits(45, 0, 8),
     }
 }

@@ -1,13 +1,14 @@
-//! What libibmad 44 (rdma-core) prints of the same bytes; the M_Key as smpquery shows it.
+//! Expected output of libibmad 44 (rdma-core) for the same bytes. The M_Key is hidden, as by
+//! smpquery.
 
 use super::*;
 
-/// 1, 2, 3 and so on, from 1 again after 64.
+/// Returns 1, 2, 3 … 64, 1, 2 …
 fn counting<const N: usize>() -> [u8; N] {
     std::array::from_fn(|index| index as u8 % 64 + 1)
 }
 
-/// 251, 244, 237 and so on, from 251 again after 64.
+/// Returns 251, 244, 237 … (64 values), 251, 244 …
 fn descending<const N: usize>() -> [u8; N] {
     std::array::from_fn(|index| (251 + 1792 - 7 * (index % 64)) as u8)
 }

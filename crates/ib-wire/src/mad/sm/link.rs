@@ -1,5 +1,4 @@
-//! Codes and masks of a link: state, MTU, width and speed; PortInfo of IBTA volume 1, chapter
-//! 14.2.5.6.
+//! Codes and masks of PortInfo: state, MTU, VLs, width and speed; IBTA volume 1, chapter 14.2.5.6.
 
 use ib_types::{LinkSpeed, LinkWidth};
 
@@ -8,45 +7,45 @@ use crate::mad::codes::{codes, masks};
 codes! {
     /// The state of a port.
     PortState(u8) {
-        /// Leave it as it is; only written.
+        /// Set only: the state is not changed.
         NO_CHANGE = 0 "NoChange",
-        /// No link.
+        /// The link is down.
         DOWN = 1 "Down",
-        /// The link is up; only SMPs pass.
+        /// The link is up, but only SMPs are sent and received.
         INIT = 2 "Initialize",
-        /// Configured, not yet in use.
+        /// The port is configured, but sends no data packets yet.
         ARMED = 3 "Armed",
-        /// In use.
+        /// The port sends and receives all packets.
         ACTIVE = 4 "Active",
-        /// In use, the physical link is being retrained.
+        /// The port was active, and the physical link is being retrained.
         ACTIVE_DEFER = 5 "ActiveDefer",
     }
 }
 
 codes! {
-    /// The state of a port's physical layer.
+    /// The state of the physical port.
     PhysState(u8) {
-        /// Leave it as it is; only written.
+        /// Set only: the state is not changed.
         NO_CHANGE = 0 "NoChange",
-        /// Asleep.
+        /// Sleep.
         SLEEP = 1 "Sleep",
-        /// Looking for the other end.
+        /// Polling for the other end.
         POLLING = 2 "Polling",
-        /// Switched off.
+        /// Disabled.
         DISABLED = 3 "Disabled",
-        /// Agreeing on width and speed.
+        /// Training: width and speed are negotiated.
         TRAINING = 4 "PortConfigurationTraining",
-        /// Up.
+        /// The physical link is up.
         LINK_UP = 5 "LinkUp",
-        /// Recovering from errors.
+        /// Recovering from link errors.
         ERROR_RECOVERY = 6 "LinkErrorRecovery",
-        /// Under test.
+        /// Test mode of the physical layer.
         PHY_TEST = 7 "PhyTest",
     }
 }
 
 codes! {
-    /// A maximum of a packet's payload.
+    /// The code of an MTU.
     MtuCode(u8) {
         /// 256 bytes.
         MTU_256 = 1 "256",
@@ -62,13 +61,13 @@ codes! {
 }
 
 impl MtuCode {
-    /// Returns the bytes; `None` for a code that means nothing.
+    /// Returns the MTU in bytes; `None` for an unknown code.
     #[must_use]
     pub const fn bytes(self) -> Option<u16> {
         if matches!(self.0, 1..=5) { Some(128 << self.0) } else { None }
     }
 
-    /// Returns the code of so many bytes, 256 to 4096.
+    /// Returns the code of an MTU in bytes; `None` if there is none.
     #[must_use]
     pub const fn from_bytes(bytes: u16) -> Option<Self> {
         match bytes {
@@ -83,23 +82,23 @@ impl MtuCode {
 }
 
 codes! {
-    /// The data lanes of a port.
+    /// The code of a range of data VLs.
     VlCap(u8) {
-        /// Lane 0.
+        /// VL 0.
         VL0 = 1 "VL0",
-        /// Lanes 0 and 1.
+        /// VLs 0 and 1.
         VL0_1 = 2 "VL0-1",
-        /// Lanes 0 to 3.
+        /// VLs 0 to 3.
         VL0_3 = 3 "VL0-3",
-        /// Lanes 0 to 7.
+        /// VLs 0 to 7.
         VL0_7 = 4 "VL0-7",
-        /// Lanes 0 to 14.
+        /// VLs 0 to 14.
         VL0_14 = 5 "VL0-14",
     }
 }
 
 impl VlCap {
-    /// Returns the number of data lanes; `None` for a code that means nothing.
+    /// Returns the number of data VLs; `None` for an unknown code.
     #[must_use]
     pub const fn lanes(self) -> Option<u8> {
         match self.0 {
@@ -111,7 +110,7 @@ impl VlCap {
 }
 
 masks! {
-    /// Link widths; an active width has one bit, 255 enables all supported ones.
+    /// Mask of link widths. An active width has one bit. 255 enables all supported widths.
     LinkWidthMask(u8) {
         /// One lane.
         X1 = 0 "1X",
@@ -127,10 +126,10 @@ masks! {
 }
 
 impl LinkWidthMask {
-    /// Written as enabled widths: all supported ones.
+    /// Set of enabled widths: enables all supported widths.
     pub const ALL_SUPPORTED: Self = Self(255);
 
-    /// Returns the width when exactly one known bit is set.
+    /// Returns the width if exactly one known bit is set.
     #[must_use]
     pub const fn active(self) -> Option<LinkWidth> {
         match self {
@@ -143,7 +142,7 @@ impl LinkWidthMask {
         }
     }
 
-    /// Returns the widths of the mask, narrowest first.
+    /// Returns the widths of the mask in ascending order.
     pub fn widths(self) -> impl Iterator<Item = LinkWidth> {
         LinkWidth::ALL.into_iter().filter(move |&width| self.contains(width.into()))
     }
@@ -168,7 +167,7 @@ impl FromIterator<LinkWidth> for LinkWidthMask {
 }
 
 masks! {
-    /// Speeds of SDR to QDR; 15 enables all supported ones.
+    /// Mask of link speeds SDR to QDR. 15 enables all supported speeds.
     LinkSpeedMask(u8) {
         /// 2.5 Gbit/s per lane.
         SDR = 0 "2.5 Gbps",
@@ -180,7 +179,8 @@ masks! {
 }
 
 masks! {
-    /// Speeds of FDR to NDR; of enabled ones 30 switches all off and 31 enables all supported ones.
+    /// Mask of link speeds FDR to NDR. As enabled speeds, 30 disables all, and 31 enables all
+    /// supported speeds.
     LinkSpeedExtMask(u8) {
         /// 14.0625 Gbit/s per lane.
         FDR = 0 "14.0625 Gbps",
@@ -194,7 +194,7 @@ masks! {
 }
 
 masks! {
-    /// Speeds of XDR and beyond.
+    /// Mask of link speeds XDR and above.
     LinkSpeedExt2Mask(u8) {
         /// 212.5 Gbit/s per lane.
         XDR = 0 "212.5 Gbps",
@@ -202,28 +202,28 @@ masks! {
 }
 
 masks! {
-    /// Speeds of Mellanox' own attribute.
+    /// Mask of link speeds in Mellanox's `MlnxExtPortInfo`.
     MlnxSpeedMask(u8) {
         /// 10.3125 Gbit/s per lane.
         FDR10 = 0 "FDR10",
     }
 }
 
-/// Speeds as the four masks that they are spread over.
+/// A set of link speeds: the four masks that encode it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpeedSet {
-    /// SDR, DDR and QDR, in PortInfo.
+    /// SDR, DDR and QDR; in PortInfo.
     pub speed: LinkSpeedMask,
-    /// FDR, EDR, HDR and NDR, in PortInfo.
+    /// FDR, EDR, HDR and NDR; in PortInfo.
     pub extended: LinkSpeedExtMask,
-    /// XDR, in PortInfo.
+    /// XDR; in PortInfo.
     pub extended2: LinkSpeedExt2Mask,
-    /// FDR10, in [`MlnxExtPortInfo`](super::MlnxExtPortInfo).
+    /// FDR10; in [`MlnxExtPortInfo`](super::MlnxExtPortInfo).
     pub mellanox: MlnxSpeedMask,
 }
 
 impl SpeedSet {
-    /// Returns true when the speed is in one of the masks.
+    /// Returns true if the set contains the speed.
     #[must_use]
     pub const fn contains(self, speed: LinkSpeed) -> bool {
         match speed {
@@ -239,20 +239,21 @@ impl SpeedSet {
         }
     }
 
-    /// Returns the speeds, slowest first.
+    /// Returns the speeds in ascending order.
     pub fn speeds(self) -> impl Iterator<Item = LinkSpeed> {
         LinkSpeed::ALL.into_iter().filter(move |&speed| self.contains(speed))
     }
 
-    /// Returns the active speed: the fastest one, because the masks of slower ones stay set.
+    /// Returns the active speed: the fastest of the set, because ports also set bits of slower
+    /// speeds.
     #[must_use]
     pub fn active(self) -> Option<LinkSpeed> {
         self.speeds().last()
     }
 
-    /// Returns the masks of an active speed.
+    /// Returns the masks that report an active speed.
     ///
-    /// A link faster than QDR shows QDR in the oldest mask, as adapters and ibsim do.
+    /// Speeds above QDR also set the bit of QDR, as HCAs and ibsim do.
     #[must_use]
     pub fn from_active(speed: LinkSpeed) -> Self {
         let mut set: Self = [speed].into_iter().collect();

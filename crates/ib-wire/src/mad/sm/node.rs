@@ -1,5 +1,4 @@
-//! Who a node is: NodeDescription, NodeInfo and `GUIDInfo`; IBTA volume 1, chapters 14.2.5.2, 14.2.5.3
-//! and 14.2.5.5.
+//! NodeDescription, NodeInfo and GUIDInfo; IBTA volume 1, chapters 14.2.5.2, 14.2.5.3 and 14.2.5.5.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,9 +11,9 @@ use crate::mad::codes::codes;
 use crate::mad::dump::{Hex, line};
 
 crate::layout! {
-    /// The node's name.
+    /// The description (name) of a node.
     pub struct NodeDescription: 64 {
-        /// UTF-8, padded with zeros; without one when it fills the field.
+        /// UTF-8 text, padded with zeros. A text of 64 bytes has no terminating zero.
         pub text: [u8; 64] = bits(0, 0, 512),
     }
 }
@@ -22,7 +21,7 @@ crate::layout! {
 attribute!(NodeDescription = NODE_DESCRIPTION in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 impl NodeDescription {
-    /// Returns a description; what is beyond 64 bytes is cut at the end of a character.
+    /// Creates a description. Longer text is truncated to at most 64 bytes at a character boundary.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut end = text.len().min(64);
@@ -34,8 +33,10 @@ impl NodeDescription {
         Self { text: bytes }
     }
 
-    /// Returns the text up to the first zero. Bytes that are not UTF-8 are replaced, and control characters by spaces as
-    /// infiniband-diags does.
+    /// Returns the text up to the first zero byte.
+    ///
+    /// Invalid UTF-8 is replaced by U+FFFD. Control characters are replaced by spaces, as by
+    /// infiniband-diags.
     #[must_use]
     pub fn as_text(&self) -> Cow<'_, str> {
         let end = self.text.iter().position(|&byte| byte == 0).unwrap_or(64);
@@ -51,7 +52,7 @@ impl fmt::Display for NodeDescription {
 }
 
 codes! {
-    /// The kind of a node.
+    /// The type of a node.
     NodeType(u8) {
         /// A channel adapter.
         CHANNEL_ADAPTER = 1 "Channel Adapter",
@@ -63,7 +64,7 @@ codes! {
 }
 
 impl NodeType {
-    /// Returns the kind; `None` for a number that means nothing.
+    /// Converts the code to a [`NodeKind`]; `None` if it is unknown.
     #[must_use]
     pub const fn kind(self) -> Option<NodeKind> {
         match self {
@@ -86,31 +87,31 @@ impl From<NodeKind> for NodeType {
 }
 
 crate::layout! {
-    /// What a node is, and the port that answered.
+    /// Properties of a node, and of the port that has received the request.
     pub struct NodeInfo: 40 {
-        /// The version of the datagrams' header: 1.
+        /// The MAD base version: 1.
         pub base_version: u8 = bits(0, 0, 8),
-        /// The version of the subnet management class: 1.
+        /// The class version of subnet management: 1.
         pub class_version: u8 = bits(1, 0, 8),
-        /// The kind of the node.
+        /// The type of the node.
         pub node_type: NodeType = bits(2, 0, 8),
-        /// The number of ports without port 0 of a switch.
+        /// The number of ports, excluding port 0 of a switch.
         pub num_ports: u8 = bits(3, 0, 8),
-        /// The GUID that the nodes of one system share; zero when unknown.
+        /// The system image GUID, which all nodes of a system share; zero if unknown.
         pub system_image_guid: Guid = bits(4, 0, 64),
-        /// The node's GUID.
+        /// The GUID of the node.
         pub node_guid: Guid = bits(12, 0, 64),
-        /// The GUID of the port that answered; of port 0 for a switch.
+        /// The GUID of the receiving port; for a switch, of port 0.
         pub port_guid: Guid = bits(20, 0, 64),
-        /// The number of entries of a port's P_Key table.
+        /// The size of the P_Key table of a port in entries.
         pub partition_cap: u16 = bits(28, 0, 16),
-        /// The device, as the vendor numbers it.
+        /// The device ID of the vendor.
         pub device_id: u16 = bits(30, 0, 16),
-        /// The device's revision.
+        /// The revision of the device.
         pub revision: u32 = bits(32, 0, 32),
-        /// The port that the request arrived on.
+        /// The port that has received the request.
         pub local_port: u8 = bits(36, 0, 8),
-        /// The vendor's IEEE number.
+        /// The vendor ID: the IEEE OUI of the vendor.
         pub vendor_id: u32 = bits(37, 0, 24),
     }
 }
@@ -118,7 +119,7 @@ crate::layout! {
 attribute!(NodeInfo = NODE_INFO in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 impl fmt::Display for NodeInfo {
-    /// Writes the lines of `smpquery nodeinfo`, each with its end.
+    /// Writes the lines that `smpquery nodeinfo` prints, each with a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "BaseVers", self.base_version)?;
         line(f, "ClassVers", self.class_version)?;
@@ -139,9 +140,9 @@ impl fmt::Display for NodeInfo {
 }
 
 crate::layout! {
-    /// One block of a port's GUIDs; the attribute modifier counts blocks from 0.
+    /// A block of the GUIDs of a port. The attribute modifier is the index of the block.
     pub struct GuidInfo: 64 {
-        /// Eight GUIDs; entry 0 of block 0 is the port's own and cannot be written.
+        /// Eight GUIDs. Entry 0 of block 0 is the port GUID and read-only.
         pub guids: [Guid; 8] = bits(0, 0, 512),
     }
 }

@@ -1,5 +1,4 @@
-//! Notices: what an agent tells a manager unasked; IBTA volume 1, chapter 13.4.8.2, traps of chapter
-//! 14.2.5.1.
+//! Notices (the data of traps) and their details; IBTA volume 1, chapters 13.4.8.2 and 14.2.5.1.
 //!
 //! ```text
 //!  0 generic (1) | type (7)   1 producer type or vendor (3)
@@ -14,17 +13,17 @@ use crate::mad::attribute;
 use crate::mad::codes::{codes, masks};
 
 codes! {
-    /// How grave a notice is.
+    /// The type (severity) of a notice.
     NoticeType(u8) {
-        /// Something failed for good.
+        /// Fatal.
         FATAL = 0 "fatal",
-        /// Something needs attention.
+        /// Urgent.
         URGENT = 1 "urgent",
-        /// A key was violated.
+        /// Security: a key violation.
         SECURITY = 2 "security",
-        /// The subnet manager shall look.
+        /// Subnet management: the SM must react.
         SUBNET_MANAGEMENT = 3 "subnet management",
-        /// For information.
+        /// Informational.
         INFORMATIONAL = 4 "informational",
         /// An empty notice.
         EMPTY = 0x7f "empty",
@@ -42,21 +41,21 @@ codes! {
         MULTICAST_GROUP_CREATED = 66 "multicast group created",
         /// A multicast group was deleted.
         MULTICAST_GROUP_DELETED = 67 "multicast group deleted",
-        /// Paths are no longer valid.
+        /// `UnPath`: paths are no longer valid.
         UNPATH = 68 "paths invalid",
-        /// Paths are valid again.
+        /// `RePath`: paths are valid again.
         REPATH = 69 "paths valid",
-        /// A link of a switch changed its state.
+        /// A link of a switch has changed its state.
         LINK_STATE_CHANGE = 128 "link state change",
-        /// Local link integrity threshold reached.
+        /// The threshold of local link integrity errors was reached.
         LINK_INTEGRITY = 129 "local link integrity",
-        /// Excessive buffer overrun threshold reached.
+        /// The threshold of excessive buffer overruns was reached.
         BUFFER_OVERRUN = 130 "excessive buffer overrun",
-        /// The flow control watchdog ran out.
+        /// The flow control update watchdog timer has expired.
         FLOW_CONTROL = 131 "flow control update watchdog",
-        /// Something of a port changed.
+        /// The capability mask or another property of a port has changed.
         LOCAL_CHANGES = 144 "local changes",
-        /// The system image GUID changed.
+        /// The system image GUID has changed.
         SYSTEM_IMAGE_GUID_CHANGE = 145 "system image GUID change",
         /// An SMP had a wrong M_Key.
         BAD_M_KEY = 256 "bad M_Key",
@@ -70,46 +69,45 @@ codes! {
 }
 
 masks! {
-    /// What else changed when trap 144 says so.
+    /// Mask of the other local changes in trap 144.
     LocalChanges(u16) {
         /// The node description.
         NODE_DESCRIPTION = 0 "NodeDescription",
-        /// The enabled widths of a link.
+        /// The enabled link widths.
         LINK_WIDTH_ENABLED = 1 "LinkWidthEnabled",
-        /// The enabled speeds of a link.
+        /// The enabled link speeds.
         LINK_SPEED_ENABLED = 2 "LinkSpeedEnabled",
-        /// The priority of the subnet manager.
+        /// The priority of the SM.
         SM_PRIORITY = 3 "SMPriority",
         /// The hierarchy information.
         HIERARCHY_INFO = 4 "HierarchyInfo",
-        /// The second capability mask.
+        /// `CapabilityMask2`.
         CAPABILITY_MASK2 = 5 "CapabilityMask2",
     }
 }
 
 masks! {
-    /// Which details of trap 259 mean something: a bit for each that may be missing, that of the first
-    /// one being the highest.
+    /// Mask of the valid fields of trap 259 ([`SwitchKeyDetails`]).
     ///
-    /// The LID and the port of the switch are always there. Managers of Omni-Path, whose trap 259 is made
-    /// after this one, read the bits in this order, and Linux's adapters of Omni-Path leave the lower
-    /// half to zeros as well; OpenSM and tshark show the number and look at no bit of it.
+    /// The switch LID and port are always valid. The specification does not assign the bits. This
+    /// order is that of Omni-Path, whose trap 259 has the same format; its Linux driver also leaves
+    /// the lower half zero. OpenSM and tshark only display the number.
     SwitchKeyFields(u16) {
-        /// The GID that the packet went to.
+        /// The destination GID.
         GID2 = 8 "GIDADDR2",
-        /// The GID that it came from.
+        /// The source GID.
         GID1 = 9 "GIDADDR1",
-        /// The queue pair that it went to.
+        /// The destination QP.
         QP2 = 10 "QP2",
-        /// The queue pair that it came from.
+        /// The source QP.
         QP1 = 11 "QP1",
-        /// The service level.
+        /// The SL.
         SL = 12 "SL",
         /// The P_Key.
         P_KEY = 13 "PKEY",
-        /// The LID that it went to.
+        /// The destination LID.
         LID2 = 14 "LIDADDR2",
-        /// The LID that it came from.
+        /// The source LID.
         LID1 = 15 "LIDADDR1",
     }
 }
@@ -117,19 +115,20 @@ masks! {
 crate::layout! {
     /// A notice.
     pub struct Notice: 64 {
-        /// The trap is one of the specification, not a vendor's.
+        /// True for a generic trap, false for a vendor-specific trap.
         pub is_generic: bool = bits(0, 0, 1),
-        /// How grave it is.
+        /// The type (severity) of the notice.
         pub notice_type: NoticeType = bits(0, 1, 7),
-        /// Generic: 1 channel adapter, 2 switch, 3 router, 4 class manager; else the vendor.
+        /// Generic traps: the producer type (1 channel adapter, 2 switch, 3 router, 4 class
+        /// manager). Vendor-specific traps: the vendor ID.
         pub producer: u32 = bits(1, 0, 24),
-        /// Generic: the trap; else the device.
+        /// Generic traps: the trap number. Vendor-specific traps: the device ID.
         pub trap: TrapNumber = bits(4, 0, 16),
-        /// The LID of the port that it is about.
+        /// The LID of the issuer.
         pub issuer_lid: u16 = bits(6, 0, 16),
-        /// Changes with each notice of a queue.
+        /// The notice toggle bit, which alternates between the notices of a queue.
         pub toggle: bool = bits(8, 0, 1),
-        /// How many notices wait.
+        /// The number of queued notices.
         pub count: u16 = bits(8, 1, 15),
         /// The details; see [`Notice::details`].
         pub data: [u8; 54] = bits(10, 0, 432),
@@ -169,13 +168,13 @@ crate::layout! {
     pub struct LocalChangeDetails: 54 {
         /// The LID of the port.
         pub lid: u16 = bits(2, 0, 16),
-        /// Something besides the capability mask changed.
+        /// True if other local changes are reported in `changes`.
         pub other_changes: bool = bits(5, 7, 1),
         /// The capability mask.
         pub capability_mask: CapabilityMask = bits(6, 0, 32),
-        /// What else changed.
+        /// The other local changes.
         pub changes: LocalChanges = bits(10, 0, 16),
-        /// The second capability mask.
+        /// `CapabilityMask2`.
         pub capability_mask2: CapabilityMask2 = bits(12, 0, 16),
     }
 }
@@ -193,25 +192,25 @@ crate::layout! {
 crate::layout! {
     /// Details of trap 256.
     pub struct MKeyDetails: 54 {
-        /// The LID that the SMP came from; 0xffff when it came by directed route alone.
+        /// The source LID of the SMP; 0xffff if it had only a directed route.
         pub lid: u16 = bits(2, 0, 16),
-        /// The `DrSLID` of a directed-route SMP, else zero.
+        /// The `DrSLID` of a directed-route SMP; zero for a LID-routed SMP.
         pub dr_slid: u16 = bits(4, 0, 16),
-        /// Its method.
+        /// The method of the SMP.
         pub method: crate::mad::Method = bits(6, 0, 8),
-        /// Its attribute.
+        /// The attribute ID of the SMP.
         pub attribute_id: crate::mad::AttributeId = bits(8, 0, 16),
-        /// Its attribute modifier.
+        /// The attribute modifier of the SMP.
         pub attribute_modifier: u32 = bits(10, 0, 32),
-        /// The key it had.
+        /// The M_Key of the SMP.
         pub m_key: u64 = bits(14, 0, 64),
-        /// It was a directed-route SMP.
+        /// True for a directed-route SMP.
         pub is_directed: bool = bits(23, 0, 1),
-        /// Its return path did not fit.
+        /// True if the return path is truncated.
         pub path_truncated: bool = bits(23, 1, 1),
-        /// The number of hops of its return path that are here.
+        /// The number of hops in `return_path`.
         pub hops: u8 = bits(23, 2, 6),
-        /// Its return path from the first hop on.
+        /// The return path of the SMP, from the first hop on.
         pub return_path: [u8; 30] = bits(24, 0, 240),
     }
 }
@@ -219,21 +218,21 @@ crate::layout! {
 crate::layout! {
     /// Details of traps 257 and 258.
     pub struct KeyDetails: 54 {
-        /// The LID that the packet came from.
+        /// The source LID of the packet.
         pub lid1: u16 = bits(2, 0, 16),
-        /// The LID that it went to.
+        /// The destination LID of the packet.
         pub lid2: u16 = bits(4, 0, 16),
-        /// The key: a P_Key in the lower half, or a Q_Key.
+        /// The wrong key: a P_Key in the lower half, or a Q_Key.
         pub key: QKey = bits(6, 0, 32),
-        /// The service level.
+        /// The SL of the packet.
         pub sl: u8 = bits(10, 0, 4),
-        /// The queue pair that it came from.
+        /// The source QP of the packet.
         pub qp1: Qpn = bits(11, 0, 24),
-        /// The queue pair that it went to.
+        /// The destination QP of the packet.
         pub qp2: Qpn = bits(15, 0, 24),
-        /// The GID that it came from.
+        /// The source GID of the packet.
         pub gid1: Gid = bits(18, 0, 128),
-        /// The GID that it went to.
+        /// The destination GID of the packet.
         pub gid2: Gid = bits(34, 0, 128),
     }
 }
@@ -241,23 +240,23 @@ crate::layout! {
 crate::layout! {
     /// Details of trap 259.
     pub struct SwitchKeyDetails: 54 {
-        /// Which of the following fields mean something.
+        /// Mask of the valid fields.
         pub valid: SwitchKeyFields = bits(0, 0, 16),
-        /// The LID that the packet came from.
+        /// The source LID of the packet.
         pub lid1: u16 = bits(2, 0, 16),
-        /// The LID that it went to.
+        /// The destination LID of the packet.
         pub lid2: u16 = bits(4, 0, 16),
-        /// The P_Key.
+        /// The P_Key of the packet.
         pub p_key: PKey = bits(6, 0, 16),
-        /// The service level.
+        /// The SL of the packet.
         pub sl: u8 = bits(8, 0, 4),
-        /// The queue pair that it came from.
+        /// The source QP of the packet.
         pub qp1: Qpn = bits(9, 0, 24),
-        /// The queue pair that it went to.
+        /// The destination QP of the packet.
         pub qp2: Qpn = bits(13, 0, 24),
-        /// The GID that it came from.
+        /// The source GID of the packet.
         pub gid1: Gid = bits(16, 0, 128),
-        /// The GID that it went to.
+        /// The destination GID of the packet.
         pub gid2: Gid = bits(32, 0, 128),
         /// The LID of the switch.
         pub switch_lid: u16 = bits(48, 0, 16),
@@ -266,7 +265,7 @@ crate::layout! {
     }
 }
 
-/// What a notice is about.
+/// The decoded details of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeDetails {
     /// Traps 64 to 67.
@@ -285,12 +284,12 @@ pub enum NoticeDetails {
     Key(KeyDetails),
     /// Trap 259.
     SwitchKey(SwitchKeyDetails),
-    /// Other traps, and those of vendors.
+    /// Undecoded details of other and of vendor-specific traps.
     Raw([u8; 54]),
 }
 
 impl Notice {
-    /// Returns the details as the trap number says.
+    /// Decodes the details according to the trap number.
     #[must_use]
     pub fn details(&self) -> NoticeDetails {
         let data = &self.data;
@@ -310,7 +309,7 @@ impl Notice {
         }
     }
 
-    /// Stores the details; bits that they do not have stay as they are.
+    /// Writes the details. Reserved bits are not changed.
     pub fn set_details(&mut self, details: &NoticeDetails) {
         let data = &mut self.data;
         match details {

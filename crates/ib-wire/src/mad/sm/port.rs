@@ -1,5 +1,4 @@
-//! The state and settings of a port: PortInfo, IBTA volume 1, chapter 14.2.5.6, and what stands
-//! beside it.
+//! PortInfo (IBTA volume 1, chapter 14.2.5.6), PortInfoExtended, and Mellanox's `MlnxExtPortInfo`.
 
 use super::{
     CapabilityMask, CapabilityMask2, LinkSpeedExt2Mask, LinkSpeedExtMask, LinkSpeedMask,
@@ -11,116 +10,119 @@ use crate::mad::sa::RateCode;
 mod display;
 
 crate::layout! {
-    /// A port; the attribute modifier is its number, 0 for the management port of a switch.
+    /// State and settings of a port.
+    ///
+    /// The attribute modifier is the port number; 0 for the management port of a switch.
     pub struct PortInfo: 64 {
-        /// The key that guards the port's attributes.
+        /// The M_Key.
         pub m_key: u64 = bits(0, 0, 64),
-        /// The upper half of the port's GIDs.
+        /// The GID prefix of the port.
         pub gid_prefix: u64 = bits(8, 0, 64),
-        /// The base LID; zero when none is assigned.
+        /// The base LID; zero if none is assigned.
         pub lid: u16 = bits(16, 0, 16),
-        /// The LID of the master subnet manager.
+        /// The LID of the master SM.
         pub master_sm_lid: u16 = bits(18, 0, 16),
-        /// What the port can do.
+        /// The capabilities of the port.
         pub capability_mask: CapabilityMask = bits(20, 0, 32),
-        /// A code of the vendor's diagnosis; zero when well.
+        /// A vendor-specific diagnostic code; zero if there is no problem.
         pub diag_code: u16 = bits(24, 0, 16),
-        /// Seconds until the M_Key's protection ends when nobody renews it; 0 for never.
+        /// The M_Key lease period in seconds, after which the M_Key protection ends; 0 for
+        /// unlimited.
         pub m_key_lease_period: u16 = bits(26, 0, 16),
-        /// The port that the request arrived on.
+        /// The port that has received the request.
         pub local_port: u8 = bits(28, 0, 8),
-        /// The widths that the link may take.
+        /// The enabled link widths.
         pub link_width_enabled: LinkWidthMask = bits(29, 0, 8),
-        /// The widths that the port can take.
+        /// The supported link widths.
         pub link_width_supported: LinkWidthMask = bits(30, 0, 8),
-        /// The width that the link has.
+        /// The active link width.
         pub link_width_active: LinkWidthMask = bits(31, 0, 8),
-        /// The speeds up to QDR that the port can take.
+        /// The supported link speeds up to QDR.
         pub link_speed_supported: LinkSpeedMask = bits(32, 0, 4),
         /// The state of the port.
         pub port_state: PortState = bits(32, 4, 4),
-        /// The state of its physical layer.
+        /// The state of the physical port.
         pub phys_state: PhysState = bits(33, 0, 4),
-        /// What the physical layer does when the link is down: sleep or poll.
+        /// The default state of the physical port if the link is down: sleep or polling.
         pub link_down_default_state: PhysState = bits(33, 4, 4),
-        /// How much the M_Key protects, 0 to 3.
+        /// The M_Key protection level, 0 to 3.
         pub m_key_protect: u8 = bits(34, 0, 2),
-        /// The LID mask control, 0 to 7.
+        /// The LMC, 0 to 7.
         pub lmc: u8 = bits(34, 5, 3),
-        /// The speed up to QDR that the link has; 0 when only another field tells.
+        /// The active link speed up to QDR; 0 if only an extended speed field is used.
         pub link_speed_active: LinkSpeedMask = bits(35, 0, 4),
-        /// The speeds up to QDR that the link may take.
+        /// The enabled link speeds up to QDR.
         pub link_speed_enabled: LinkSpeedMask = bits(35, 4, 4),
         /// The MTU of the link.
         pub neighbor_mtu: MtuCode = bits(36, 0, 4),
-        /// The service level to the master subnet manager.
+        /// The SL to the master SM.
         pub master_sm_sl: u8 = bits(36, 4, 4),
-        /// The data lanes that the port has.
+        /// The data VLs that the port supports.
         pub vl_cap: VlCap = bits(37, 0, 4),
-        /// The initialisation that the port asks for.
+        /// The requested type of initialization.
         pub init_type: u8 = bits(37, 4, 4),
-        /// How much high-priority traffic may pass before low-priority traffic: 4 KiB units, 255 no
-        /// limit.
+        /// The limit of high-priority data before a low-priority packet is sent, in units of 4 KiB;
+        /// 255 unlimited.
         pub vl_high_limit: u8 = bits(38, 0, 8),
-        /// The number of entries of the high-priority arbitration table.
+        /// The size of the high-priority VL arbitration table in entries.
         pub vl_arbitration_high_cap: u8 = bits(39, 0, 8),
-        /// The number of entries of the low-priority arbitration table.
+        /// The size of the low-priority VL arbitration table in entries.
         pub vl_arbitration_low_cap: u8 = bits(40, 0, 8),
-        /// The initialisation that was done.
+        /// The type of initialization that was performed.
         pub init_type_reply: u8 = bits(41, 0, 4),
-        /// The MTU that the port can take.
+        /// The maximum MTU that the port supports.
         pub mtu_cap: MtuCode = bits(41, 4, 4),
-        /// After how many packets dropped in sequence a lane stalls.
+        /// The number of packets dropped in sequence after which a VL is stalled.
         pub vl_stall_count: u8 = bits(42, 0, 3),
-        /// How long a packet may stand at the head of a queue: 4.096 µs × 2^value; above 19 for ever.
+        /// The head-of-queue (HOQ) life time of packets: 4.096 µs × 2^value; above 19 unlimited.
         pub hoq_life: u8 = bits(42, 3, 5),
-        /// The data lanes in use.
+        /// The data VLs in use.
         pub operational_vls: VlCap = bits(43, 0, 4),
-        /// P_Keys of packets that come in are enforced.
+        /// True if the P_Keys of received packets are enforced.
         pub partition_enforcement_inbound: bool = bits(43, 4, 1),
-        /// P_Keys of packets that go out are enforced.
+        /// True if the P_Keys of transmitted packets are enforced.
         pub partition_enforcement_outbound: bool = bits(43, 5, 1),
-        /// Raw packets that come in are dropped.
+        /// True if received raw packets are dropped.
         pub filter_raw_inbound: bool = bits(43, 6, 1),
-        /// Raw packets that go out are dropped.
+        /// True if raw packets are not transmitted.
         pub filter_raw_outbound: bool = bits(43, 7, 1),
-        /// SMPs with a wrong M_Key.
+        /// The number of SMPs with a wrong M_Key.
         pub m_key_violations: u16 = bits(44, 0, 16),
-        /// Packets with a wrong P_Key.
+        /// The number of packets with a wrong P_Key.
         pub p_key_violations: u16 = bits(46, 0, 16),
-        /// Packets with a wrong Q_Key.
+        /// The number of packets with a wrong Q_Key.
         pub q_key_violations: u16 = bits(48, 0, 16),
-        /// The number of GUIDs that the port can hold.
+        /// The number of GUID entries of the port.
         pub guid_cap: u8 = bits(50, 0, 8),
-        /// The clients of subnet administration shall register again.
+        /// True to request SA clients to reregister.
         pub client_reregister: bool = bits(51, 0, 1),
-        /// Traps about P_Keys of multicast are suppressed.
+        /// The suppression of P_Key traps for multicast.
         pub multicast_p_key_trap_suppression: u8 = bits(51, 1, 2),
-        /// The longest trip through the subnet: 4.096 µs × 2^value.
+        /// The maximum propagation delay of the subnet: 4.096 µs × 2^value.
         pub subnet_timeout: u8 = bits(51, 3, 5),
-        /// The longest time until the port responds: 4.096 µs × 2^value.
+        /// The maximum response time of the port: 4.096 µs × 2^value.
         pub resp_time_value: u8 = bits(52, 3, 5),
-        /// How many local physical errors make a trap.
+        /// The threshold of local physical errors for a trap.
         pub local_phy_errors: u8 = bits(53, 0, 4),
-        /// How many overruns make a trap.
+        /// The threshold of buffer overruns for a trap.
         pub overrun_errors: u8 = bits(53, 4, 4),
-        /// A hint about credits for round trips.
+        /// The hint about the maximum credits of the link.
         pub max_credit_hint: u16 = bits(54, 0, 16),
-        /// The XDR speed that the link has.
+        /// The active link speed, XDR.
         pub link_speed_ext2_active: LinkSpeedExt2Mask = bits(56, 1, 2),
-        /// The XDR speeds that the port can take.
+        /// The supported link speeds, XDR.
         pub link_speed_ext2_supported: LinkSpeedExt2Mask = bits(56, 3, 2),
-        /// The XDR speeds that the link may take.
+        /// The enabled link speeds, XDR.
         pub link_speed_ext2_enabled: LinkSpeedExt2Mask = bits(56, 5, 3),
-        /// The round trip of the link in units of 4 ns; all ones when unknown.
+        /// The round-trip latency of the link in units of 4 ns; all ones if unknown.
         pub link_round_trip_latency: u32 = bits(57, 0, 24),
-        /// What else the port can do.
+        /// Further capabilities of the port.
         pub capability_mask2: CapabilityMask2 = bits(60, 0, 16),
-        /// The speed of FDR to NDR that the link has.
+        /// The active link speed, FDR to NDR.
         pub link_speed_ext_active: LinkSpeedExtMask = bits(62, 0, 4),
-        /// The speeds of FDR to NDR that the port can take.
+        /// The supported link speeds, FDR to NDR.
         pub link_speed_ext_supported: LinkSpeedExtMask = bits(62, 4, 4),
-        /// The speeds of FDR to NDR that the link may take.
+        /// The enabled link speeds, FDR to NDR.
         pub link_speed_ext_enabled: LinkSpeedExtMask = bits(63, 3, 5),
     }
 }
@@ -128,10 +130,10 @@ crate::layout! {
 attribute!(PortInfo = PORT_INFO in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 impl PortInfo {
-    /// The bit of the attribute modifier by which a requester says that it knows extended speeds.
+    /// The bit of the attribute modifier that announces a requester's support of extended speeds.
     pub const EXTENDED_SPEEDS: u32 = 1 << 31;
 
-    /// Returns the rate of the link, which FDR10 does not show in; the lowest where the link has none.
+    /// Returns the rate of the link; 2.5 Gbit/s if width or speed are unknown. FDR10 counts as QDR.
     #[must_use]
     pub fn rate(&self) -> RateCode {
         let (width, speed) = (self.link_width_active.active(), self.active_speeds(None).active());
@@ -139,7 +141,7 @@ impl PortInfo {
         code.unwrap_or(RateCode::GBPS_2_5)
     }
 
-    /// Returns the speed of the link; FDR10 shows only when the Mellanox attribute is given.
+    /// Returns the active speed of the link. FDR10 is recognized only with the Mellanox attribute.
     #[must_use]
     pub fn active_speeds(&self, mellanox: Option<&MlnxExtPortInfo>) -> SpeedSet {
         SpeedSet {
@@ -150,7 +152,7 @@ impl PortInfo {
         }
     }
 
-    /// Returns the speeds that the port can take.
+    /// Returns the supported speeds of the port.
     #[must_use]
     pub fn supported_speeds(&self, mellanox: Option<&MlnxExtPortInfo>) -> SpeedSet {
         SpeedSet {
@@ -161,7 +163,7 @@ impl PortInfo {
         }
     }
 
-    /// Returns the speeds that the link may take.
+    /// Returns the enabled speeds of the link.
     #[must_use]
     pub fn enabled_speeds(&self, mellanox: Option<&MlnxExtPortInfo>) -> SpeedSet {
         SpeedSet {
@@ -172,21 +174,21 @@ impl PortInfo {
         }
     }
 
-    /// Stores the speed of the link; FDR10 goes into the Mellanox attribute.
+    /// Sets the active speed of the link, except for FDR10, which belongs to [`MlnxExtPortInfo`].
     pub const fn set_active_speeds(&mut self, set: SpeedSet) {
         self.link_speed_active = set.speed;
         self.link_speed_ext_active = set.extended;
         self.link_speed_ext2_active = set.extended2;
     }
 
-    /// Stores the speeds that the port can take; FDR10 goes into the Mellanox attribute.
+    /// Sets the supported speeds, except for FDR10, which belongs to [`MlnxExtPortInfo`].
     pub const fn set_supported_speeds(&mut self, set: SpeedSet) {
         self.link_speed_supported = set.speed;
         self.link_speed_ext_supported = set.extended;
         self.link_speed_ext2_supported = set.extended2;
     }
 
-    /// Stores the speeds that the link may take; FDR10 goes into the Mellanox attribute.
+    /// Sets the enabled speeds, except for FDR10, which belongs to [`MlnxExtPortInfo`].
     pub const fn set_enabled_speeds(&mut self, set: SpeedSet) {
         self.link_speed_enabled = set.speed;
         self.link_speed_ext_enabled = set.extended;
@@ -195,15 +197,16 @@ impl PortInfo {
 }
 
 crate::layout! {
-    /// Mellanox' extension of PortInfo, which knows FDR10; the attribute modifier is the port.
+    /// Mellanox's extension of PortInfo, with the speed FDR10. The attribute modifier is the port
+    /// number.
     pub struct MlnxExtPortInfo: 64 {
-        /// Which of the speeds a Set changes.
+        /// Mask of the fields that a Set changes.
         pub state_change_enable: u8 = bits(3, 0, 8),
-        /// The speeds that the port can take.
+        /// The supported link speeds.
         pub link_speed_supported: MlnxSpeedMask = bits(7, 0, 8),
-        /// The speeds that the link may take.
+        /// The enabled link speeds.
         pub link_speed_enabled: MlnxSpeedMask = bits(11, 0, 8),
-        /// The speed that the link has.
+        /// The active link speed.
         pub link_speed_active: MlnxSpeedMask = bits(15, 0, 8),
     }
 }
@@ -211,29 +214,30 @@ crate::layout! {
 attribute!(MlnxExtPortInfo = MLNX_EXT_PORT_INFO in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 crate::layout! {
-    /// The forward error correction of a port; the attribute modifier is the port.
+    /// The forward error correction (FEC) modes of a port. The attribute modifier is the port
+    /// number.
     ///
-    /// Each mask has bit 0 for none, further bits for codes by speed.
+    /// In each mask, bit 0 means no FEC. The meaning of further bits depends on the speed.
     pub struct PortInfoExtended: 64 {
-        /// Which of the fields mean something.
+        /// Mask of the valid fields.
         pub capability_mask: u32 = bits(0, 0, 32),
-        /// The code that the link uses.
+        /// The active FEC mode.
         pub fec_mode_active: u16 = bits(4, 0, 16),
-        /// The codes that the port can use at FDR.
+        /// The supported FEC modes at FDR.
         pub fdr_fec_mode_supported: u16 = bits(6, 0, 16),
-        /// The codes that the link may use at FDR.
+        /// The enabled FEC modes at FDR.
         pub fdr_fec_mode_enabled: u16 = bits(8, 0, 16),
-        /// The codes that the port can use at EDR.
+        /// The supported FEC modes at EDR.
         pub edr_fec_mode_supported: u16 = bits(10, 0, 16),
-        /// The codes that the link may use at EDR.
+        /// The enabled FEC modes at EDR.
         pub edr_fec_mode_enabled: u16 = bits(12, 0, 16),
-        /// The codes that the port can use at HDR.
+        /// The supported FEC modes at HDR.
         pub hdr_fec_mode_supported: u16 = bits(14, 0, 16),
-        /// The codes that the link may use at HDR.
+        /// The enabled FEC modes at HDR.
         pub hdr_fec_mode_enabled: u16 = bits(16, 0, 16),
-        /// The codes that the port can use at NDR.
+        /// The supported FEC modes at NDR.
         pub ndr_fec_mode_supported: u16 = bits(18, 0, 16),
-        /// The codes that the link may use at NDR.
+        /// The enabled FEC modes at NDR.
         pub ndr_fec_mode_enabled: u16 = bits(20, 0, 16),
     }
 }

@@ -1,5 +1,5 @@
-//! What switches have: SwitchInfo, IBTA volume 1, chapter 14.2.5.4, and the forwarding tables,
-//! chapters 14.2.5.10 to 14.2.5.12.
+//! SwitchInfo (IBTA volume 1, chapter 14.2.5.4), and blocks of the forwarding tables (chapters
+//! 14.2.5.10 to 14.2.5.12).
 
 use std::fmt;
 
@@ -7,43 +7,44 @@ use crate::mad::attribute;
 use crate::mad::dump::{Hex, line};
 
 crate::layout! {
-    /// A switch's abilities and settings.
+    /// Capabilities and settings of a switch.
     pub struct SwitchInfo: 20 {
-        /// The number of entries of the linear forwarding table.
+        /// The size of the LFT in entries.
         pub linear_fdb_cap: u16 = bits(0, 0, 16),
-        /// The number of entries of the random forwarding table.
+        /// The size of the random forwarding table in entries.
         pub random_fdb_cap: u16 = bits(2, 0, 16),
-        /// The number of entries of the multicast forwarding table.
+        /// The size of the MFT in entries.
         pub multicast_fdb_cap: u16 = bits(4, 0, 16),
-        /// The highest LID of the linear forwarding table in use.
+        /// The highest LID in use in the LFT.
         pub linear_fdb_top: u16 = bits(6, 0, 16),
-        /// The port of LIDs without entry in the random forwarding table.
+        /// The egress port of LIDs without an entry in the random forwarding table.
         pub default_port: u8 = bits(8, 0, 8),
-        /// The port of multicast from all others but itself.
+        /// The egress port of multicast packets without an MFT entry, except for those that arrive
+        /// there.
         pub default_multicast_primary_port: u8 = bits(9, 0, 8),
-        /// The port of multicast from the primary port.
+        /// The egress port of multicast packets that arrive at the primary port.
         pub default_multicast_not_primary_port: u8 = bits(10, 0, 8),
-        /// How long a packet may stay: 4.096 µs × 2^value; above 19 for ever.
+        /// The maximum life time of a packet in the switch: 4.096 µs × 2^value; above 19 unlimited.
         pub life_time: u8 = bits(11, 0, 5),
-        /// A port has changed its state since this was cleared; writing true clears it.
+        /// True if a port has changed its state since the bit was cleared. Writing true clears it.
         pub port_state_change: bool = bits(11, 5, 1),
-        /// How SL-to-VL tables may be written at once: 0 singly.
+        /// Optimized SL-to-VL mapping programming: 0 if not supported.
         pub optimized_sl_to_vl: u8 = bits(11, 6, 2),
-        /// The number of LIDs per port of a switch with a random forwarding table.
+        /// The number of LIDs per port, for a random forwarding table.
         pub lids_per_port: u16 = bits(12, 0, 16),
-        /// The number of entries of an external port's P_Key table.
+        /// The size of the P_Key table of an external port in entries.
         pub partition_enforcement_cap: u16 = bits(14, 0, 16),
-        /// P_Keys can be enforced on packets that come in.
+        /// True if the switch can enforce P_Keys of received packets.
         pub inbound_enforcement_cap: bool = bits(16, 0, 1),
-        /// P_Keys can be enforced on packets that go out.
+        /// True if the switch can enforce P_Keys of transmitted packets.
         pub outbound_enforcement_cap: bool = bits(16, 1, 1),
-        /// Raw packets that come in can be filtered.
+        /// True if the switch can filter received raw packets.
         pub filter_raw_inbound_cap: bool = bits(16, 2, 1),
-        /// Raw packets that go out can be filtered.
+        /// True if the switch can filter transmitted raw packets.
         pub filter_raw_outbound_cap: bool = bits(16, 3, 1),
-        /// Port 0 is a full end port.
+        /// True if port 0 is an enhanced port 0.
         pub enhanced_port0: bool = bits(16, 4, 1),
-        /// The highest LID of the multicast forwarding table in use; zero when not supported.
+        /// The highest LID in use in the MFT; zero if not supported.
         pub multicast_fdb_top: u16 = bits(18, 0, 16),
     }
 }
@@ -51,7 +52,7 @@ crate::layout! {
 attribute!(SwitchInfo = SWITCH_INFO in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 impl fmt::Display for SwitchInfo {
-    /// Writes the lines of `smpquery switchinfo`, each with its end.
+    /// Writes the lines that `smpquery switchinfo` prints, each with a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "LinearFdbCap", self.linear_fdb_cap)?;
         line(f, "RandomFdbCap", self.random_fdb_cap)?;
@@ -75,9 +76,10 @@ impl fmt::Display for SwitchInfo {
 }
 
 crate::layout! {
-    /// 64 entries of the linear forwarding table; the attribute modifier counts blocks from LID 0.
+    /// A block of 64 entries of the linear forwarding table (LFT). The attribute modifier is the
+    /// index of the block.
     pub struct LinearForwardingBlock: 64 {
-        /// The port that each LID leaves by; [`LinearForwardingBlock::NO_ROUTE`] for none.
+        /// The egress port of each LID; [`LinearForwardingBlock::NO_ROUTE`] if none.
         pub ports: [u8; 64] = bits(0, 0, 512),
     }
 }
@@ -85,20 +87,20 @@ crate::layout! {
 attribute!(LinearForwardingBlock = LINEAR_FORWARDING in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 impl LinearForwardingBlock {
-    /// The port of a LID that packets are dropped for.
+    /// The entry of LIDs without a route, whose packets are dropped.
     pub const NO_ROUTE: u8 = 0xff;
 
-    /// The number of LIDs of a block.
+    /// The number of LIDs in a block.
     pub const LIDS: u16 = 64;
 }
 
 crate::layout! {
-    /// 32 entries of the multicast forwarding table for 16 ports.
+    /// A block of the multicast forwarding table (MFT): 32 LIDs and 16 ports.
     ///
-    /// Bits 0 to 8 of the attribute modifier count blocks of LIDs from 0xc000, bits 28 to 31
-    /// positions: blocks of 16 ports.
+    /// Attribute modifier: bits 0 to 8 are the index of the block of LIDs from 0xc000. Bits 28 to 31 are
+    /// the position, which is the index of the block of 16 ports.
     pub struct MulticastForwardingBlock: 64 {
-        /// The ports of each LID: bit k stands for port 16 × position + k.
+        /// The egress ports of each LID: bit k is port 16 × position + k.
         pub masks: [u16; 32] = bits(0, 0, 512),
     }
 }
@@ -109,16 +111,16 @@ impl MulticastForwardingBlock {
     /// The first multicast LID.
     pub const FIRST_LID: u16 = 0xc000;
 
-    /// The number of LIDs of a block.
+    /// The number of LIDs in a block.
     pub const LIDS: u16 = 32;
 
-    /// Returns the modifier for a block of LIDs and a block of ports.
+    /// Returns the attribute modifier of a block of LIDs and a position.
     #[must_use]
     pub const fn modifier(block: u16, position: u8) -> u32 {
         block as u32 & 0x1ff | (position as u32 & 0xf) << 28
     }
 
-    /// Returns the block of LIDs and the block of ports that a modifier names.
+    /// Returns the block of LIDs and the position of an attribute modifier.
     #[must_use]
     pub const fn from_modifier(modifier: u32) -> (u16, u8) {
         ((modifier & 0x1ff) as u16, (modifier >> 28) as u8)

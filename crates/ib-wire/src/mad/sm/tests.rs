@@ -4,7 +4,7 @@ use super::*;
 use crate::mad::{AttributeId, Method};
 
 #[test]
-fn widths_and_speeds_of_masks_and_back() {
+fn widths_and_speeds_convert_to_masks_and_back() {
     for width in LinkWidth::ALL {
         assert_eq!(LinkWidthMask::from(width).active(), Some(width));
     }
@@ -22,7 +22,7 @@ fn widths_and_speeds_of_masks_and_back() {
 }
 
 #[test]
-fn xdr_stands_in_byte_56() {
+fn xdr_is_encoded_in_byte_56() {
     let mut bytes = [0; 64];
     bytes[56] = 0b0010_1001;
     let info = PortInfo::parse(&bytes);
@@ -33,7 +33,7 @@ fn xdr_stands_in_byte_56() {
 }
 
 #[test]
-fn fdr10_shows_with_the_mellanox_attribute_only() {
+fn fdr10_needs_the_mellanox_attribute() {
     let set = SpeedSet::from_active(LinkSpeed::Fdr10);
     let mut info = PortInfo::zeroed();
     info.set_active_speeds(set);
@@ -43,11 +43,11 @@ fn fdr10_shows_with_the_mellanox_attribute_only() {
 }
 
 #[test]
-fn a_manager_with_higher_priority_or_lower_guid_wins() {
+fn higher_priority_or_lower_guid_outranks() {
     let one = SmInfo { priority: 5, guid: Guid(9), ..SmInfo::zeroed() };
-    assert!(SmInfo { priority: 6, guid: Guid(10), ..one }.beats(&one));
-    assert!(SmInfo { guid: Guid(8), ..one }.beats(&one));
-    assert!(!one.beats(&one));
+    assert!(SmInfo { priority: 6, guid: Guid(10), ..one }.outranks(&one));
+    assert!(SmInfo { guid: Guid(8), ..one }.outranks(&one));
+    assert!(!one.outranks(&one));
     assert_eq!(
         SmInfo { state: SmState::MASTER, act_count: 3, ..one }.to_string(),
         "sm guid 0x9, activity count 3 priority 5 state 3 SMINFO_MASTER"
@@ -55,7 +55,7 @@ fn a_manager_with_higher_priority_or_lower_guid_wins() {
 }
 
 #[test]
-fn notices_have_details_by_trap() {
+fn notice_details_depend_on_the_trap_number() {
     let mut notice = Notice::zeroed();
     notice.is_generic = true;
     notice.trap = TrapNumber::LOCAL_CHANGES;
@@ -75,9 +75,9 @@ fn notices_have_details_by_trap() {
     assert_eq!(notice.details(), NoticeDetails::Raw(notice.data));
 }
 
-/// The bytes of trap 256, as OpenSM's and Wireshark's readers take them apart.
+/// The bytes of trap 256, at the offsets that OpenSM and Wireshark use.
 #[test]
-fn a_violation_of_an_m_key_stands_where_managers_look_for_it() {
+fn details_of_bad_m_key_trap_are_parsed() {
     let mut notice = Notice::zeroed();
     (notice.is_generic, notice.trap) = (true, TrapNumber::BAD_M_KEY);
     notice.data[2..14].copy_from_slice(&[0, 7, 0, 9, 2, 0, 0, 0x15, 0, 0, 0, 3]);
@@ -95,14 +95,14 @@ fn a_violation_of_an_m_key_stands_where_managers_look_for_it() {
 }
 
 #[test]
-fn service_levels_stand_in_nibbles() {
+fn sl_to_vl_entries_have_four_bits() {
     let table = SlToVl::parse(&[0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
     assert!(table.lanes.iter().map(|lane| lane.get()).eq(0..16));
     assert_eq!(SlToVl::modifier(3, 7), 0x307);
 }
 
 #[test]
-fn a_description_is_cut_at_a_character() {
+fn long_description_is_truncated_at_a_character() {
     let text = "ä".repeat(40);
     assert_eq!(NodeDescription::new(&text).to_string(), "ä".repeat(32));
     assert_eq!(NodeDescription::new(&format!("x{text}")).to_string().len(), 63);

@@ -1,20 +1,21 @@
-//! How a directed-route SMP hops; IBTA volume 1, chapter 14.2.2.
+//! Forwarding of directed-route SMPs; IBTA volume 1, chapter 14.2.2.
 //!
-//! With hp for the hop pointer and hc for the hop count, a node that an SMP arrives at does:
+//! Actions of a node that receives an SMP, with hop pointer hp and hop count hc:
 //!
 //! | direction | condition | action |
 //! |---|---|---|
-//! | out | hp = 0 < hc, switch, `DrSLID` ≠ 0xffff | a LID-routed leg ended here: hp ← 1, leave by `InitialPath`\[1\] |
-//! | out | 1 ≤ hp < hc, switch | `ReturnPath`\[hp\] ← arrival port, hp + 1, leave by `InitialPath`\[hp\] |
-//! | out | hp = hc | `ReturnPath`\[hc\] ← arrival port (hc > 0), hp + 1; deliver, or LID-route on to `DrDLID` |
+//! | out | hp = 0 < hc, switch, `DrSLID` ≠ 0xffff | start of the directed route: hp ← 1, forward to `InitialPath`\[1\] |
+//! | out | 1 ≤ hp < hc, switch | `ReturnPath`\[hp\] ← ingress port, hp + 1, forward to `InitialPath`\[hp\] |
+//! | out | hp = hc | `ReturnPath`\[hc\] ← ingress port (if hc > 0), hp + 1; deliver, or route by LID to `DrDLID` |
 //! | out | hp = hc + 1 | deliver |
-//! | back | hp = hc + 1, hc > 0, switch | a LID-routed leg ended here: hp ← hc, leave by `ReturnPath`\[hc\] |
-//! | back | 2 ≤ hp ≤ hc, switch | hp − 1, leave by `ReturnPath`\[hp\] |
-//! | back | hp = 1 | hp ← 0; deliver, or LID-route on to `DrSLID` |
+//! | back | hp = hc + 1, hc > 0, switch | start of the directed route: hp ← hc, forward to `ReturnPath`\[hc\] |
+//! | back | 2 ≤ hp ≤ hc, switch | hp − 1, forward to `ReturnPath`\[hp\] |
+//! | back | hp = 1 | hp ← 0; deliver, or route by LID to `DrSLID` |
 //! | back | hp = 0 | deliver |
 //! | any | anything else | drop |
 //!
-//! Only a switch forwards and LID-routes; a port number of zero or beyond the node's ports drops.
+//! Only switches forward SMPs and route them by LID. An SMP is dropped if its path names port 0, or
+//! a port that the node does not have.
 
 use ib_types::NodeKind;
 
@@ -24,56 +25,57 @@ use crate::mad::Mad;
 /// The node that handles an SMP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HopNode {
-    /// What it is; only a switch passes SMPs on.
+    /// The type of the node. Only switches forward SMPs.
     pub kind: NodeKind,
-    /// The number of its external ports.
+    /// The number of external ports.
     pub ports: u8,
 }
 
-/// What becomes of an SMP at a node.
+/// The action of a node on an SMP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HopAction {
-    /// It is for this node: for its agent when it goes out, for its manager when it returns.
+    /// Delivers the SMP at this node: a request to the SMA, a response to the SM.
     Deliver,
-    /// It leaves by this external port.
+    /// Sends the SMP out of this external port.
     Forward(u8),
-    /// The directed part is over; it goes on to this LID by the forwarding table.
+    /// Ends the directed route: sends the SMP to this LID by the forwarding table.
     RouteByLid(u16),
-    /// It is dropped.
+    /// Drops the SMP.
     Drop(DropReason),
 }
 
-/// Why an SMP is dropped.
+/// The reason for dropping an SMP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DropReason {
-    /// The hop count is too high.
-    #[error("hop count {0} is above 63")]
+    /// The hop count is above 63.
+    #[error("the hop count is {0}: expected at most 63")]
     HopCount(u8),
     /// The hop pointer contradicts the hop count or the direction.
-    #[error("hop pointer {pointer} does not fit hop count {count}")]
+    #[error("the hop pointer {pointer} contradicts the hop count {count}")]
     HopPointer {
         /// The hop pointer.
         pointer: u8,
         /// The hop count.
         count: u8,
     },
-    /// The path goes on, but the node is no switch.
-    #[error("the path goes on behind a node that is no switch")]
+    /// The path continues behind this node, but it is not a switch.
+    #[error("the path continues behind a node that is not a switch")]
     NotASwitch,
     /// The path names a port that the node does not have.
-    #[error("the path leaves by port {port}: expected 1 to {ports}")]
+    #[error("the path names egress port {port}: expected 1 to {ports}")]
     NoSuchPort {
-        /// The port of the path.
+        /// The port in the path.
         port: u8,
-        /// The node's number of ports.
+        /// The number of ports of the node.
         ports: u8,
     },
 }
 
-/// Decides about a directed-route SMP that arrived by a port, and steps its hop pointer.
+/// Determines the action on a directed-route SMP that was received at a port, and updates its hop
+/// pointer and return path.
 ///
-/// A dropped SMP is left as it was. The rules are in the [module's table](self).
+/// A dropped SMP is not changed. See the [table of the module](self).
 pub fn receive(mad: &mut Mad, node: HopNode, arrival_port: u8) -> HopAction {
     let (pointer, count) = (mad.hop_pointer(), mad.hop_count());
     let switch = node.kind.is_switch();
@@ -113,11 +115,11 @@ pub fn receive(mad: &mut Mad, node: HopNode, arrival_port: u8) -> HopAction {
     action
 }
 
-/// Decides about a directed-route SMP that the node itself sends, and steps its hop pointer.
+/// Determines the action on a directed-route SMP that this node sends, and updates its hop pointer.
 ///
-/// A request starts with hop pointer 0 and leaves by the first port of its path, a response (see
-/// [`answer`](super::answer)) starts behind the end of the path and leaves by the last port of the
-/// return path. [`HopAction::Deliver`] means that the SMP stays in the node.
+/// A request has hop pointer 0 and is sent out of the first port of its path. A response (see
+/// [`answer`](super::answer)) has the hop pointer behind the path and is sent out of the last port
+/// of the return path. [`HopAction::Deliver`] means that the destination is this node.
 pub fn send(mad: &mut Mad, node: HopNode) -> HopAction {
     let (pointer, count) = (mad.hop_pointer(), mad.hop_count());
     if count > MAX_HOPS {
@@ -135,7 +137,7 @@ pub fn send(mad: &mut Mad, node: HopNode) -> HopAction {
     }
 }
 
-/// Lets the SMP leave by the port that a path names for a hop.
+/// Forwards the SMP out of the port that a path names for a hop.
 fn forward(mad: &mut Mad, node: HopNode, path: usize, pointer: u8) -> HopAction {
     let port = mad.0[path + usize::from(pointer)];
     if port == 0 || port > node.ports {
@@ -145,7 +147,7 @@ fn forward(mad: &mut Mad, node: HopNode, path: usize, pointer: u8) -> HopAction 
     HopAction::Forward(port)
 }
 
-/// Ends the directed part.
+/// Ends the directed route: delivers the SMP, or routes it by LID.
 fn end(mad: &mut Mad, switch: bool, pointer: u8, lid: u16) -> HopAction {
     if lid != PERMISSIVE_LID && !switch {
         return HopAction::Drop(DropReason::NotASwitch);

@@ -6,7 +6,7 @@ const CA: HopNode = HopNode { kind: NodeKind::ChannelAdapter, ports: 2 };
 const SWITCH: HopNode = HopNode { kind: NodeKind::Switch, ports: 8 };
 const ROUTER: HopNode = HopNode { kind: NodeKind::Router, ports: 8 };
 
-/// The port by which hop `n` leaves in the tables below; it arrives by `n + 3`.
+/// Returns an SMP whose initial path is 1, 2, 3 … and whose return path is 4, 5, 6 …, modulo 8.
 fn smp(returning: bool, pointer: u8, count: u8, slid: u16, dlid: u16) -> Mad {
     let path: Vec<u8> = (1..=count).map(|hop| (hop - 1) % 8 + 1).collect();
     let id = (AttributeId::NODE_INFO, 0);
@@ -20,7 +20,7 @@ fn smp(returning: bool, pointer: u8, count: u8, slid: u16, dlid: u16) -> Mad {
     mad
 }
 
-/// What the table of [`hop`](super::hop) says, written the way the table reads.
+/// Returns the action and the hop pointer according to the table in [`hop`](super::hop).
 fn expected(mad: &Mad, node: HopNode) -> (HopAction, u8) {
     let (hp, hc) = (mad.hop_pointer(), mad.hop_count());
     let switch = node.kind == NodeKind::Switch;
@@ -51,7 +51,7 @@ fn expected(mad: &Mad, node: HopNode) -> (HopAction, u8) {
 }
 
 #[test]
-fn every_pointer_count_direction_and_leg_has_its_action() {
+fn every_hop_pointer_and_direction_has_its_action() {
     for node in [CA, SWITCH, ROUTER] {
         for count in 0..=MAX_HOPS {
             for pointer in 0..=count + 3 {
@@ -76,7 +76,7 @@ fn every_pointer_count_direction_and_leg_has_its_action() {
     }
 }
 
-/// The return path changes only at the hop of a request that goes on.
+/// Checks that only the entry of the current hop of a forwarded request changes.
 fn check_paths(before: &Mad, after: &Mad, action: HopAction) {
     let pointer = usize::from(before.hop_pointer());
     let mut path = *before.return_path();
@@ -90,7 +90,7 @@ fn check_paths(before: &Mad, after: &Mad, action: HopAction) {
 }
 
 #[test]
-fn a_port_that_the_switch_does_not_have_drops() {
+fn smp_to_a_missing_port_is_dropped() {
     for port in [0, 9, 255] {
         let mut mad = smp(false, 1, 2, PERMISSIVE_LID, PERMISSIVE_LID);
         mad.0[INITIAL_PATH + 2] = port;
@@ -102,7 +102,7 @@ fn a_port_that_the_switch_does_not_have_drops() {
 }
 
 #[test]
-fn too_many_hops_drop() {
+fn smp_with_too_many_hops_is_dropped() {
     let mut mad = smp(false, 1, 2, PERMISSIVE_LID, PERMISSIVE_LID);
     mad.0[7] = 64;
     assert_eq!(receive(&mut mad, SWITCH, 3), HopAction::Drop(DropReason::HopCount(64)));
@@ -110,8 +110,8 @@ fn too_many_hops_drop() {
 }
 
 #[test]
-fn a_request_walks_to_the_end_and_its_response_back() {
-    // Adapter port 1 - switch (in 4, out 6) - switch (in 2, out 7) - adapter port 2.
+fn request_follows_its_path_and_response_returns() {
+    // CA port 1 - switch (in 4, out 6) - switch (in 2, out 7) - CA port 2.
     let id = (AttributeId::NODE_INFO, 0);
     let mut mad = directed_request(Method::GET, TransactionId(1), id, &[1, 6, 7]);
     assert_eq!(send(&mut mad, CA), HopAction::Forward(1));
@@ -131,11 +131,11 @@ fn a_request_walks_to_the_end_and_its_response_back() {
 }
 
 #[test]
-fn lid_routed_legs_stand_at_both_ends() {
+fn lid_routed_parts_at_both_ends_are_followed() {
     let id = (AttributeId::NODE_INFO, 0);
     let mut mad = directed_request(Method::GET, TransactionId(1), id, &[6, 7]);
     mad.set_dr_lids(11, 22);
-    // The first leg brought it to a switch; the last one starts behind the second switch.
+    // The SMP was routed by LID to the first switch, and is routed by LID behind the second one.
     assert_eq!(receive(&mut mad, SWITCH, 4), HopAction::Forward(6));
     assert_eq!(receive(&mut mad, SWITCH, 2), HopAction::Forward(7));
     assert_eq!(receive(&mut mad, SWITCH, 3), HopAction::RouteByLid(22));
@@ -149,7 +149,7 @@ fn lid_routed_legs_stand_at_both_ends() {
 }
 
 #[test]
-fn no_hops_stay_in_the_node() {
+fn smp_without_hops_is_delivered_locally() {
     for node in [CA, SWITCH] {
         let id = (AttributeId::NODE_INFO, 0);
         let mut mad = directed_request(Method::GET, TransactionId(1), id, &[]);

@@ -1,4 +1,4 @@
-//! Every format: what is parsed is emitted again, and fields neither overlap nor leave the layout.
+//! All layouts: parsed bytes are emitted again, and fields neither overlap nor exceed the layout.
 
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ use crate::mad::sm::*;
 use crate::mad::vendor::SourceRoute;
 use crate::mad::{ClassPortInfo, Mad, MadHeader, MgmtClass};
 
-/// Returns a mask of the bits that fields have.
+/// Returns a mask of the bits that belong to fields.
 fn covered(fields: &[FieldInfo], length: usize) -> Vec<u8> {
     let mut mask = vec![0; length];
     for FieldInfo { name, at } in fields {
@@ -37,12 +37,13 @@ macro_rules! formats {
         let mask = covered($format::FIELDS, $format::LENGTH);
         let bytes = $bytes.first_chunk().unwrap();
         let parsed = $format::parse(bytes);
-        // A nested layout has reserved bits too: those that zeros and ones come out of differently.
+        // Reserved bits, also those of nested layouts, are zero after parsing and emitting all
+        // ones.
         let nested = $format::parse($ones.first_chunk().unwrap()).to_bytes();
         prop_assert!(nested.iter().zip(&mask).all(|(bit, mask)| bit & !mask == 0), "{}", name);
         let expected: Vec<u8> = bytes.iter().zip(&nested).map(|(byte, mask)| byte & mask).collect();
         prop_assert_eq!(&parsed.to_bytes()[..], &expected[..], "{}", name);
-        // Emitting over other bytes leaves reserved bits alone.
+        // `emit` does not change reserved bits of the buffer.
         let mut over = *$ones.first_chunk().unwrap();
         parsed.emit(&mut over);
         let kept = over.iter().zip(&nested).all(|(byte, mask)| byte & !mask == !mask);
@@ -53,7 +54,7 @@ macro_rules! formats {
 
 proptest! {
     #[test]
-    fn every_format_goes_round(bytes in prop::collection::vec(any::<u8>(), 256)) {
+    fn every_layout_survives_a_round_trip(bytes in prop::collection::vec(any::<u8>(), 256)) {
         let ones = [0xff; 256];
         formats!(bytes, ones:
             MadHeader RmppHeader SaHeader ClassPortInfo AcmMessage SourceRoute
@@ -74,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_of_any_class_can_be_asked_everything(
+    fn any_bytes_of_any_class_can_be_displayed_and_parsed(
         bytes in prop::collection::vec(any::<u8>(), 256),
         class in any::<u8>(),
     ) {

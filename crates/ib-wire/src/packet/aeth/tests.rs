@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_syndrome_survives_but_for_its_reserved_bit() {
+fn decoded_syndromes_encode_to_the_same_byte() {
     for byte in 0..=255 {
         assert_eq!(Syndrome::new(Syndrome(byte).decode()), Syndrome(byte & 0x7f));
     }
@@ -10,7 +10,7 @@ fn every_syndrome_survives_but_for_its_reserved_bit() {
 }
 
 #[test]
-fn credits_are_those_of_the_specification() {
+fn credit_counts_match_the_specification() {
     let counts = [
         0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
         2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
@@ -23,7 +23,7 @@ fn credits_are_those_of_the_specification() {
 }
 
 #[test]
-fn times_are_those_of_the_specification() {
+fn rnr_timers_match_the_specification() {
     let hundredths = [
         65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
         1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
@@ -34,13 +34,13 @@ fn times_are_those_of_the_specification() {
 }
 
 #[test]
-fn a_syndrome_is_told_in_words() {
-    let told = |byte| Syndrome(byte).decode().to_string();
-    assert_eq!(told(0x1f), "ACK");
-    assert_eq!(told(0x05), "ACK with 6 credits");
-    assert_eq!(told(0x20), "RNR NAK, 655.36 ms");
-    assert_eq!(told(0x21), "RNR NAK, 0.01 ms");
-    assert_eq!(told(0x41), "reserved syndrome 0x41");
-    assert_eq!(told(0x60), "NAK, PSN sequence error");
-    assert_eq!(told(0x7f), "NAK, code 31");
+fn syndromes_are_displayed_in_words() {
+    let text = |byte| Syndrome(byte).decode().to_string();
+    assert_eq!(text(0x1f), "ACK");
+    assert_eq!(text(0x05), "ACK with 6 credits");
+    assert_eq!(text(0x20), "RNR NAK, 655.36 ms");
+    assert_eq!(text(0x21), "RNR NAK, 0.01 ms");
+    assert_eq!(text(0x41), "reserved syndrome 0x41");
+    assert_eq!(text(0x60), "NAK, PSN sequence error");
+    assert_eq!(text(0x7f), "NAK, code 31");
 }

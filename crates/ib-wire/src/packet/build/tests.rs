@@ -15,7 +15,7 @@ const NETWORK: RoceNetwork = RoceNetwork {
     destination_port: RoceNetwork::PORT,
 };
 
-/// Adds the headers that the code needs.
+/// Adds the headers that the opcode needs.
 fn complete(mut builder: Builder<'_>, opcode: Opcode) -> Builder<'_> {
     for header in opcode.headers().unwrap_or_default().iter() {
         builder = match header {
@@ -42,7 +42,7 @@ fn complete(mut builder: Builder<'_>, opcode: Opcode) -> Builder<'_> {
     builder
 }
 
-/// A packet without a GRH and one with; tshark 4.0.17 decodes them as they were meant.
+/// A packet without and one with a GRH. tshark 4.0.17 decodes both to the fields set here.
 #[test]
 fn packets_have_the_bytes_of_the_layouts() {
     let bth = Bth {
@@ -62,7 +62,7 @@ fn packets_have_the_bytes_of_the_layouts() {
         0x1f, 0x00, 0x00, 0x02, 0x6d, 0xfa, 0x54, 0x87, 0xc8, 0xb4,
         0xee, 0xee,
     ];
-    assert_eq!(bytes, expected, "and nothing is written after the packet");
+    assert_eq!(bytes, expected, "bytes behind the packet are unchanged");
 
     let bth = Bth { opcode: Opcode::RC_SEND_ONLY, becn: true, ack_request: true, ..bth };
     let grh = Grh {
@@ -88,8 +88,8 @@ fn packets_have_the_bytes_of_the_layouts() {
 }
 
 #[test]
-fn headers_must_be_those_of_the_code() {
-    let said = |builder: Builder<'_>| {
+fn builder_rejects_wrong_headers_and_lengths() {
+    let error_of = |builder: Builder<'_>| {
         let mut buffer = [0xee; 100];
         let error = builder.emit(&mut buffer).unwrap_err().to_string();
         assert_eq!(buffer, [0xee; 100], "{error}");
@@ -97,24 +97,24 @@ fn headers_must_be_those_of_the_code() {
     };
     let native = |opcode| Builder::new(Bth { opcode, ..Bth::default() }).lrh(Lrh::default());
     assert_eq!(
-        said(native(Opcode::RC_WRITE_ONLY)),
+        error_of(native(Opcode::RC_WRITE_ONLY)),
         "RC RDMA WRITE only needs the header RETH, which was not given"
     );
     assert_eq!(
-        said(native(Opcode::RC_SEND_ONLY).immdt(ImmDt { data: 0 })),
+        error_of(native(Opcode::RC_SEND_ONLY).immdt(ImmDt { data: 0 })),
         "RC SEND only has no header ImmDt, but one was given"
     );
     assert_eq!(
-        said(Builder::new(Bth::default())),
+        error_of(Builder::new(Bth::default())),
         "no LRH was given: expected one for a native packet"
     );
     assert_eq!(
-        said(native(Opcode::RC_SEND_ONLY).payload(&[0; 75])),
+        error_of(native(Opcode::RC_SEND_ONLY).payload(&[0; 75])),
         "the buffer has 100 bytes: expected at least 102"
     );
     let long = vec![0; 9000];
     assert_eq!(
-        said(native(Opcode::RC_SEND_ONLY).payload(&long)),
+        error_of(native(Opcode::RC_SEND_ONLY).payload(&long)),
         "the packet has 9026 bytes: expected at most 8190"
     );
     let roce = native(Opcode::RC_SEND_ONLY).emit_roce(&NETWORK, &mut [0; 100]);
@@ -126,7 +126,7 @@ fn headers_must_be_those_of_the_code() {
 
 proptest! {
     #[test]
-    fn what_is_built_is_found_again(
+    fn built_packets_parse_to_the_same_fields(
         code in any::<u8>(),
         psn in any::<u32>(),
         flags in any::<[bool; 6]>(),

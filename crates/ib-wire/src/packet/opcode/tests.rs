@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_code_says_what_it_is_or_stays_a_number() {
+fn every_opcode_is_decoded_or_preserved() {
     let mut known = 0;
     for code in 0..=255 {
         let opcode = Opcode(code);
@@ -12,14 +12,14 @@ fn every_code_says_what_it_is_or_stays_a_number() {
         assert_eq!(opcode.is_known(), !opcode.to_string().starts_with("opcode"));
         known += usize::from(opcode.is_known());
     }
-    // RC and XRC 23 each, UC 12, RD 22, UD 2 and the congestion notification.
+    // RC and XRC 23 each, UC 12, RD 22, UD 2, and the CNP.
     assert_eq!(known, 2 * 23 + 12 + 22 + 2 + 1);
     assert_eq!(Opcode(0xc4).to_string(), "opcode 0xc4");
     assert_eq!(Opcode(0x15).headers(), None);
 }
 
 #[test]
-fn the_headers_are_those_of_the_specification() {
+fn headers_of_opcodes_match_the_specification() {
     use Header::{Aeth, AtomicAckEth, AtomicEth, Deth, Ieth, ImmDt, Rdeth, Reth, XrcEth};
     let cases: &[(u8, &str, &[Header])] = &[
         (0x00, "RC SEND first", &[]),
@@ -58,7 +58,7 @@ fn the_headers_are_those_of_the_specification() {
 }
 
 #[test]
-fn messages_have_first_middle_last_and_only_packets() {
+fn operations_have_positions_and_directions() {
     let counted = |position| {
         Operation::ALL.iter().filter(|operation| operation.position() == position).count()
     };

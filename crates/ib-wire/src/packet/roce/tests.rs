@@ -22,8 +22,8 @@ const V6: RoceNetwork = RoceNetwork {
     ..V4
 };
 
-/// Builds a whole IP packet.
-fn whole(network: &RoceNetwork, hop: RoceHop, payload: &[u8]) -> Vec<u8> {
+/// Builds an IP packet with the payload in a SEND.
+fn ip_packet(network: &RoceNetwork, hop: RoceHop, payload: &[u8]) -> Vec<u8> {
     let mut udp = [0; 256];
     let builder = Builder::new(Bth::default()).payload(payload);
     let length = builder.emit_roce(network, &mut udp).unwrap();
@@ -34,11 +34,11 @@ fn whole(network: &RoceNetwork, hop: RoceHop, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read_whatever_a_router_changes() {
+fn built_packet_parses_and_its_icrc_is_right() {
     for network in [V4, V6] {
         let hop = RoceHop { traffic_class: 0x68, hop_limit: 3, flow_label: 0xabcde };
-        let mut bytes = whole(&network, hop, b"seven b");
-        bytes.extend([0xee; 9]); // as a short Ethernet frame is filled up
+        let mut bytes = ip_packet(&network, hop, b"seven b");
+        bytes.extend([0xee; 9]); // padding of a short Ethernet frame
         let (read, udp) = RoceNetwork::parse(&bytes).unwrap();
         assert_eq!(read, network);
         let packet = Packet::parse_roce(udp).unwrap();
@@ -49,9 +49,9 @@ fn what_is_written_is_read_whatever_a_router_changes() {
     }
 }
 
-/// Whole IP packets that the Linux kernel's driver rxe of version 6.1 has sent.
+/// IP packets sent by rxe, the soft RoCE driver, of Linux 6.1.
 #[test]
-fn the_icrc_is_the_one_of_another_implementation() {
+fn icrc_matches_packets_of_linux_rxe() {
     let packets: [&[u8]; 2] = [
         b"\x45\x00\x00\x30\xfa\x2c\x40\x00\x40\x11\x25\x3c\xc0\xa8\x4d\x01\xc0\xa8\x4d\x02\
           \xf5\x41\x12\xb7\x00\x1c\x00\x00\x11\x00\xff\xff\x00\x00\x00\x11\x00\x64\xdd\x15\
@@ -68,23 +68,23 @@ fn the_icrc_is_the_one_of_another_implementation() {
         assert_eq!(packet.check_roce_icrc(&network), Ok(()));
         let mut again = [0; RoceNetwork::MAX_LENGTH];
         let length = network.emit(RoceHop::default(), udp.len(), &mut again);
-        assert_eq!(&again[..length], &bytes[..length], "checksum included");
+        assert_eq!(&again[..length], &bytes[..length], "headers with checksum");
     }
 }
 
 #[test]
-fn an_error_says_where_and_what() {
-    let said = |bytes: &[u8]| RoceNetwork::parse(bytes).unwrap_err().to_string();
-    let good = whole(&V4, RoceHop::default(), b"");
+fn errors_name_field_offset_and_value() {
+    let error_of = |bytes: &[u8]| RoceNetwork::parse(bytes).unwrap_err().to_string();
+    let good = ip_packet(&V4, RoceHop::default(), b"");
     let changed = |at: usize, byte: u8| {
         let mut bytes = good.clone();
         bytes[at] = byte;
-        said(&bytes)
+        error_of(&bytes)
     };
-    assert_eq!(said(b""), "the packet ends at byte 0, within the IP header (bytes 0 to 20)");
+    assert_eq!(error_of(b""), "the packet ends at byte 0, within the IP header (bytes 0 to 20)");
     assert_eq!(changed(0, 0x55), "IP version at byte 0 is 5: expected 4 or 6");
     assert_eq!(changed(0, 0x46), "IHL of the IPv4 header at byte 0 is 6: expected 5");
-    assert_eq!(changed(6, 0x20), "fragment field at byte 6 is 8192: expected no fragment");
+    assert_eq!(changed(6, 0x20), "the fragment field at byte 6 is 8192: expected no fragment");
     assert_eq!(changed(9, 6), "protocol of the IP header at byte 9 is 6: expected 17 (UDP)");
     assert_eq!(changed(25, 23), "length of the UDP header at byte 24 is 23: expected 24");
     assert_eq!(
@@ -92,12 +92,12 @@ fn an_error_says_where_and_what() {
         "the packet ends at byte 27, within the UDP header (bytes 20 to 28)"
     );
     assert_eq!(
-        said(&good[..30]),
+        error_of(&good[..30]),
         "the packet ends at byte 30, within the IP packet (bytes 0 to 44)"
     );
-    let v6 = whole(&V6, RoceHop::default(), b"");
+    let v6 = ip_packet(&V6, RoceHop::default(), b"");
     assert_eq!(
-        said(&v6[..39]),
+        error_of(&v6[..39]),
         "the packet ends at byte 39, within the IPv6 header (bytes 0 to 40)"
     );
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::packet::{Builder, Opcode};
 
-/// A UD SEND only with a GRH, 5 bytes of payload and 3 of pad.
+/// A UD SEND only packet with a GRH, 5 bytes of payload and 3 of pad.
 fn global() -> Vec<u8> {
     let bth = Bth {
         opcode: Opcode::UD_SEND_ONLY,
@@ -35,7 +35,7 @@ fn global() -> Vec<u8> {
 }
 
 #[test]
-fn all_parts_are_found() {
+fn parse_finds_all_headers_and_the_payload() {
     let bytes = global();
     let packet = Packet::parse(&bytes).unwrap();
     assert!(packet.is_native());
@@ -56,15 +56,15 @@ fn all_parts_are_found() {
 }
 
 #[test]
-fn an_error_says_where_and_what() {
+fn errors_name_field_offset_and_value() {
     let good = global();
-    let said = |bytes: &[u8]| Packet::parse(bytes).unwrap_err().to_string();
+    let error_of = |bytes: &[u8]| Packet::parse(bytes).unwrap_err().to_string();
     let changed = |at: usize, byte: u8| {
         let mut bytes = good.clone();
         bytes[at] = byte;
-        said(&bytes)
+        error_of(&bytes)
     };
-    assert_eq!(said(&[0; 7]), "the packet ends at byte 7, within the LRH (bytes 0 to 8)");
+    assert_eq!(error_of(&[0; 7]), "the packet ends at byte 7, within the LRH (bytes 0 to 8)");
     assert_eq!(changed(0, 0x31), "LVer of the LRH at byte 0 is 1: expected 0");
     let raw = "LNH of the LRH at byte 1 is 1: expected 2 (BTH) or 3 (GRH)";
     assert_eq!(changed(1, 0x51), raw);
@@ -74,7 +74,7 @@ fn an_error_says_where_and_what() {
     );
     assert_eq!(
         changed(5, 21),
-        "the packet ends at byte 82, within what the LRH's packet length announces (bytes 0 to 86)"
+        "the packet ends at byte 82, within the packet length of the LRH (bytes 0 to 86)"
     );
     assert_eq!(changed(8, 0x40), "IPVer of the GRH at byte 8 is 4: expected 6");
     assert_eq!(changed(13, 31), "PayLen of the GRH at byte 12 is 31: expected 32");
@@ -83,21 +83,24 @@ fn an_error_says_where_and_what() {
     assert_eq!(changed(48, 0x4a), "the packet ends at byte 80, within RETH (bytes 72 to 88)");
     assert_eq!(changed(48, 0x53), "the packet ends at byte 80, within AtomicETH (bytes 72 to 100)");
     let short = Bth { pad_count: 1, ..Bth::default() }.to_bytes();
-    let said = |bytes: &[u8]| Packet::parse_roce(bytes).unwrap_err().to_string();
+    let error_of = |bytes: &[u8]| Packet::parse_roce(bytes).unwrap_err().to_string();
     assert_eq!(
-        said(&[&short[..], &[0; 4]].concat()),
+        error_of(&[&short[..], &[0; 4]].concat()),
         "the packet ends at byte 16, within the pad that the BTH announces (bytes 12 to 17)"
     );
     assert_eq!(
-        said(&[&short[..], &[0; 9]].concat()),
+        error_of(&[&short[..], &[0; 9]].concat()),
         "21 bytes from byte 0 to the end: expected a multiple of 4"
     );
-    assert_eq!(said(&short[..11]), "the packet ends at byte 11, within the BTH (bytes 0 to 12)");
-    assert_eq!(said(&short), "the packet ends at byte 12, within the ICRC (bytes 12 to 16)");
+    assert_eq!(
+        error_of(&short[..11]),
+        "the packet ends at byte 11, within the BTH (bytes 0 to 12)"
+    );
+    assert_eq!(error_of(&short), "the packet ends at byte 12, within the ICRC (bytes 12 to 16)");
 }
 
 #[test]
-fn a_changed_bit_is_a_wrong_checksum() {
+fn changed_bit_makes_both_checksums_wrong() {
     let mut bytes = global();
     bytes[68] ^= 1;
     let packet = Packet::parse(&bytes).unwrap();
@@ -108,7 +111,7 @@ fn a_changed_bit_is_a_wrong_checksum() {
 }
 
 #[test]
-fn everything_after_an_unknown_code_is_payload() {
+fn bytes_after_an_unknown_opcode_are_payload() {
     let bth = Bth { opcode: Opcode(0xc7), ..Bth::default() };
     let mut bytes = [0; 64];
     let builder = Builder::new(bth).lrh(Lrh::default()).payload(b"a vendor's own");
@@ -121,12 +124,12 @@ fn everything_after_an_unknown_code_is_payload() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(
+    fn parse_does_not_panic_on_any_bytes(
         mut bytes in prop::collection::vec(any::<u8>(), 0..160),
         fit in any::<bool>(),
     ) {
         if fit && bytes.len() >= 8 {
-            // Most bytes would stop at the LRH.
+            // Makes the LRH valid, because the parser rejects most random bytes at the LRH.
             bytes.truncate((bytes.len() - 2) / 4 * 4 + 2);
             bytes[0] &= 0xf0;
             bytes[1] &= 0xf1;

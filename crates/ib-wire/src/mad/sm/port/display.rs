@@ -1,4 +1,4 @@
-//! The lines that smpquery prints of a port.
+//! `Display` of port attributes: the output of smpquery.
 
 use std::fmt;
 
@@ -14,13 +14,13 @@ const SPEEDS: [&str; 3] = ["2.5 Gbps", "5.0 Gbps", "10.0 Gbps"];
 const EXTENDED_SPEEDS: [&str; 4] = ["14.0625 Gbps", "25.78125 Gbps", "53.125 Gbps", "106.25 Gbps"];
 
 impl fmt::Display for PortInfo {
-    /// Writes the lines of `smpquery portinfo`, each with its end. The `M_Key` stays hidden.
+    /// Writes the lines that `smpquery portinfo` prints, each with a newline. The M_Key is hidden.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "Mkey", "<not displayed>")?;
         line(f, "GidPrefix", Hex(self.gid_prefix, 16))?;
         line(f, "Lid", self.lid)?;
         line(f, "SMLid", self.master_sm_lid)?;
-        // libibmad has no name for cable information.
+        // libibmad has no name for the bit of CableInfo.
         let known =
             CapabilityMask::NAMES.iter().filter(|(bit, _)| *bit != CapabilityMask::CABLE_INFO);
         let names = known.map(|&(bit, name)| (bit.0, name));
@@ -52,8 +52,8 @@ impl fmt::Display for PortInfo {
 impl PortInfo {
     fn link(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "LinkWidthEnabled", widths(self.link_width_enabled))?;
-        let strange = width_is_strange(self.link_width_supported);
-        line(f, "LinkWidthSupported", Extension(widths(self.link_width_supported), strange))?;
+        let is_unlisted = is_unlisted_width(self.link_width_supported);
+        line(f, "LinkWidthSupported", Extension(widths(self.link_width_supported), is_unlisted))?;
         line(f, "LinkWidthActive", width(self.link_width_active))?;
         line(f, "LinkSpeedSupported", speeds(self.link_speed_supported))?;
         line(f, "LinkState", state(self.port_state))?;
@@ -93,7 +93,7 @@ impl PortInfo {
 }
 
 impl fmt::Display for MlnxExtPortInfo {
-    /// Writes the lines of `smpquery mlnxextportinfo`, each with its end.
+    /// Writes the lines that `smpquery mlnxextportinfo` prints, each with a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "StateChangeEnable", Hex(self.state_change_enable.into(), 2))?;
         line(f, "LinkSpeedSupported", Hex(self.link_speed_supported.0.into(), 2))?;
@@ -103,7 +103,7 @@ impl fmt::Display for MlnxExtPortInfo {
 }
 
 impl fmt::Display for PortInfoExtended {
-    /// Writes the lines of `smpquery portinfoextended`, each with its end.
+    /// Writes the lines that `smpquery portinfoextended` prints, each with a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "CapMask", Hex(self.capability_mask.into(), 8))?;
         for (name, mode) in [
@@ -123,7 +123,7 @@ impl fmt::Display for PortInfoExtended {
     }
 }
 
-/// A text that notes when a mask has bits in a combination that the specification does not list.
+/// Displays a mask, and marks combinations of bits that are not in the specification.
 struct Extension<T>(T, bool);
 
 impl<T: fmt::Display> fmt::Display for Extension<T> {
@@ -132,7 +132,7 @@ impl<T: fmt::Display> fmt::Display for Extension<T> {
     }
 }
 
-/// A name, or a number that has none between marks.
+/// Displays a name; if there is none, a prefix and the number in parentheses.
 struct Named(Option<&'static str>, &'static str, u8);
 
 impl fmt::Display for Named {
@@ -148,8 +148,8 @@ fn widths(mask: LinkWidthMask) -> OneOf<'static> {
     OneOf { value: mask.0, names: &WIDTHS, zero: "undefined (0)" }
 }
 
-/// Returns true for combinations of widths that the specification does not list.
-fn width_is_strange(mask: LinkWidthMask) -> bool {
+/// Returns true for combinations of widths that are not in the specification.
+fn is_unlisted_width(mask: LinkWidthMask) -> bool {
     mask.0 < 32 && !matches!(mask.0, 1 | 3 | 7 | 11 | 15 | 17 | 19 | 23 | 27 | 31)
 }
 
@@ -160,8 +160,8 @@ fn width(mask: LinkWidthMask) -> Named {
 }
 
 fn speeds(mask: LinkSpeedMask) -> impl fmt::Display {
-    let strange = matches!(mask.0, 0 | 2 | 4 | 6);
-    Extension(OneOf { value: mask.0, names: &SPEEDS, zero: "undefined (0)" }, strange)
+    let is_unlisted = matches!(mask.0, 0 | 2 | 4 | 6);
+    Extension(OneOf { value: mask.0, names: &SPEEDS, zero: "undefined (0)" }, is_unlisted)
 }
 
 fn speed(mask: LinkSpeedMask) -> Named {

@@ -1,11 +1,11 @@
-//! Packets that Linux kernels have sent, read and written again.
+//! Packets sent by Linux kernels are parsed, rebuilt, and compared.
 
 use std::collections::BTreeSet;
 
 use super::*;
 use crate::packet::header::ICRC;
 
-/// What is in a file of goldens: what each packet is, and its bytes from the IP header on.
+/// Reads the golden packets of `kernel.txt`: the description and the bytes of each IP packet.
 fn goldens() -> Vec<(&'static str, Vec<u8>)> {
     let mut packets: Vec<(&str, Vec<u8>)> = Vec::new();
     for line in include_str!("kernel.txt").lines().skip(3).filter(|line| !line.is_empty()) {
@@ -28,8 +28,8 @@ fn goldens() -> Vec<(&'static str, Vec<u8>)> {
     packets
 }
 
-/// Builds a whole IP packet from nothing but the fields that were read of another.
-fn again(ip: &[u8]) -> Vec<u8> {
+/// Parses an IP packet and rebuilds it from the parsed fields.
+fn rebuild(ip: &[u8]) -> Vec<u8> {
     let (network, udp) = RoceNetwork::parse(ip).expect("an IP packet");
     let packet = Packet::parse_roce(udp).expect("a RoCEv2 packet");
     assert_eq!(packet.check_roce_icrc(&network), Ok(()));
@@ -53,12 +53,12 @@ fn again(ip: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn packets_of_a_kernel_are_read_and_written_again() {
+fn rebuilt_kernel_packets_are_identical() {
     let goldens = goldens();
     assert_eq!(goldens.len(), 38);
     let mut kinds = BTreeSet::new();
     for (name, ip) in &goldens {
-        assert_eq!(&again(ip), ip, "{name}");
+        assert_eq!(&rebuild(ip), ip, "{name}");
         let (network, udp) = RoceNetwork::parse(ip).expect("an IP packet");
         let packet = Packet::parse_roce(udp).expect("a RoCEv2 packet");
         let version = if network.length() == 28 { "IPv4" } else { "IPv6" };
@@ -69,13 +69,13 @@ fn packets_of_a_kernel_are_read_and_written_again() {
         assert_eq!(written, operation.to_lowercase().replace("rdma ", ""), "{name}");
         kinds.insert((version, opcode));
     }
-    // All of the connected operations but READs of one packet and atomics, and datagrams.
+    // All RC operations except for atomics and READ responses of one packet; and UD.
     assert_eq!(kinds.iter().filter(|(version, _)| *version == "IPv4").count(), 18);
     assert_eq!(kinds.iter().filter(|(version, _)| *version == "IPv6").count(), 10);
 }
 
 #[test]
-fn a_change_of_a_kernels_packet_is_noticed() {
+fn icrc_detects_changes_of_kernel_packets() {
     for (name, ip) in goldens() {
         let header = if ip[0] >> 4 == 4 { 28 } else { 48 };
         for at in [header, header + 3, header + 7, header + 11, ip.len() - ICRC - 1, ip.len() - 1] {

@@ -1,8 +1,8 @@
-//! Refusing a message, and asking for patience: REJ and MRA.
+//! REJ (reject) and MRA (message receipt acknowledgement).
 
 use ib_types::{Guid, Instant};
 use ib_wire::mad::Mad;
-use ib_wire::mad::cm::{Mra, Refused, Rej, RejectReason};
+use ib_wire::mad::cm::{Mra, ReferencedMessage, Rej, RejectReason};
 use ib_wire::mad::sm::MtuCode;
 
 use super::Cm;
@@ -15,14 +15,14 @@ use crate::id::ConnectionId;
 use crate::timers::{Key, Timer};
 
 impl Cm {
-    /// Refuses a [`CmEvent::Requested`] or a [`CmEvent::Connected`].
+    /// Rejects a [`CmEvent::Requested`] or a [`CmEvent::Connected`]: sends a REJ.
     ///
-    /// No event follows but [`CmEvent::TimeWaitExited`]. Consumers that say why in private data give
-    /// [`RejectReason::CONSUMER`].
+    /// Only [`CmEvent::TimeWaitExited`] follows. Use [`RejectReason::CONSUMER`] for a reason in
+    /// private data.
     ///
     /// # Errors
-    /// Fails in any state but [`State::ReqReceived`] and [`State::RepReceived`], and on more than 148
-    /// bytes of private data.
+    /// Fails if the state is neither [`State::ReqReceived`] nor [`State::RepReceived`], or if
+    /// private data is longer than 148 bytes.
     pub fn reject(
         &mut self,
         now: Instant,
@@ -32,16 +32,18 @@ impl Cm {
     ) -> Result<(), CmError> {
         let connection = self.waiting_for_consumer("reject", id)?;
         let mad = connection.rej(reason, &[], cma::compose("REJ", None, private_data)?);
-        self.send_remembered(id, mad);
+        self.send_cached(id, mad);
         self.enter_time_wait(now, id);
         Ok(())
     }
 
-    /// Refuses a [`CmEvent::Requested`] because of its path MTU: additional information has the largest one that is
-    /// accepted, in the bits in which a REQ has it.
+    /// Rejects a [`CmEvent::Requested`] because of its path MTU.
+    ///
+    /// The REJ contains the largest acceptable MTU as additional information, in the same bits as a
+    /// REQ.
     ///
     /// # Errors
-    /// Fails as [`Cm::reject`] does.
+    /// Fails as [`Cm::reject`].
     pub fn reject_mtu(
         &mut self,
         now: Instant,
@@ -50,21 +52,22 @@ impl Cm {
     ) -> Result<(), CmError> {
         let connection = self.waiting_for_consumer("reject_mtu", id)?;
         let mad = connection.rej(RejectReason::INVALID_MTU, &[most.0 << 4], [0; 148]);
-        self.send_remembered(id, mad);
+        self.send_cached(id, mad);
         self.enter_time_wait(now, id);
         Ok(())
     }
 
-    /// Asks the peer of a [`CmEvent::Requested`] or a [`CmEvent::Connected`] for patience: it shall
-    /// wait 4.096 µs × 2^`service_timeout` for the answer, 0 to 31. The own limit
-    /// ([`CmConfig::consumer_timeout`](crate::CmConfig::consumer_timeout)) grows to the same, as far
-    /// as [`CmConfig::longest_timeout`](crate::CmConfig::longest_timeout) allows.
+    /// Requests the peer of a [`CmEvent::Requested`] or a [`CmEvent::Connected`] to wait longer:
+    /// sends an MRA with the timeout 4.096 µs × 2^`service_timeout`.
     ///
-    /// Without this call one is sent when the message comes again before there is an answer.
+    /// It also extends the consumer timeout
+    /// ([`CmConfig::consumer_timeout`](crate::CmConfig::consumer_timeout)) to the same time, at
+    /// most to [`CmConfig::longest_timeout`](crate::CmConfig::longest_timeout). Without this call,
+    /// the CM sends an MRA if the peer repeats its message before the consumer has responded.
     ///
     /// # Errors
-    /// Fails in any state but [`State::ReqReceived`] and [`State::RepReceived`], on a time above 31
-    /// and on more than 222 bytes of private data.
+    /// Fails if the state is neither [`State::ReqReceived`] nor [`State::RepReceived`], if
+    /// `service_timeout` is above 31, or if private data is longer than 222 bytes.
     pub fn mra(
         &mut self,
         now: Instant,
@@ -78,12 +81,12 @@ impl Cm {
             return Err(CmError::OutOfRange { field, value, least: 0, most: 31 });
         }
         let mad = connection.mra(service_timeout, cma::compose("MRA", None, private_data)?);
-        let patience = self.config.granted(service_timeout);
+        let mra_timeout = self.config.limited_timeout(service_timeout);
         let connection = self.get_mut(id);
-        connection.is_announced = true;
-        connection.patience = patience;
-        self.send_remembered(id, mad);
-        let (key, at) = (Key::Connection(id), now + patience);
+        connection.peer_knows_id = true;
+        connection.mra_timeout = mra_timeout;
+        self.send_cached(id, mad);
+        let (key, at) = (Key::Connection(id), now + mra_timeout);
         if self.deadlines.get(key).is_none_or(|before| before < at) {
             self.deadlines.set(key, Timer::Consumer, at);
         }
@@ -102,29 +105,29 @@ impl Cm {
         }
     }
 
-    /// Tells a peer whose message came again that the consumer still thinks.
-    pub(super) fn acknowledge_again(&mut self, id: ConnectionId) {
+    /// Sends an MRA to a peer that has repeated its message while the consumer has not responded.
+    pub(super) fn send_mra_again(&mut self, id: ConnectionId) {
         let service_timeout = self.config.service_timeout.min(31);
-        let patience = self.config.granted(service_timeout);
+        let mra_timeout = self.config.limited_timeout(service_timeout);
         let connection = self.get_mut(id);
-        connection.is_announced = true;
+        connection.peer_knows_id = true;
         if connection.last.is_none() {
-            connection.patience = patience;
+            connection.mra_timeout = mra_timeout;
             connection.last = Some(connection.mra(service_timeout, [0; 222]));
         }
         self.repeat(id);
     }
 
-    /// Refuses in the name of a consumer that says nothing.
-    pub(super) fn handle_silent_consumer(&mut self, now: Instant, id: ConnectionId) {
+    /// Rejects a request after the timeout of the consumer.
+    pub(super) fn handle_consumer_timeout(&mut self, now: Instant, id: ConnectionId) {
         let mad = self.get_mut(id).rej(RejectReason::CONSUMER, &[], [0; 148]);
-        self.send_remembered(id, mad);
+        self.send_cached(id, mad);
         self.end(now, id, CmEvent::Failed { id, why: Failure::Silent });
     }
 
     pub(super) fn handle_rej(&mut self, now: Instant, mad: &Mad) {
         let Some(rej) = mad.attribute::<Rej>() else { return };
-        let Some(connection) = self.refused(&rej) else {
+        let Some(connection) = self.rejected_connection(&rej) else {
             self.counters.unknown += 1;
             return;
         };
@@ -146,20 +149,21 @@ impl Cm {
         }
     }
 
-    /// Returns the connection that a REJ means.
-    fn refused(&self, rej: &Rej) -> Option<&Connection> {
-        // A peer that gave up before it knew the own number names its HCA instead.
+    /// Returns the connection to which a REJ belongs.
+    fn rejected_connection(&self, rej: &Rej) -> Option<&Connection> {
+        // A REJ with reason timeout may lack the own communication ID. It then contains the peer's
+        // HCA.
         if rej.remote_comm_id == 0 && rej.reason == RejectReason::TIMEOUT && rej.info_length >= 8 {
             let guid = Guid(u64::from_be_bytes(*rej.info.first_chunk()?));
             return self.connections.by_comm_id(guid, rej.local_comm_id);
         }
         let connection = self.connections.get(ConnectionId(rej.remote_comm_id))?;
-        // The number of the peer is not known before its REP, and 0 when it refuses the REQ.
-        let is_meant = match connection.remote {
-            None => rej.message != Refused::REP,
+        // The peer's communication ID is unknown before its REP, and 0 in a REJ of the REQ.
+        let matches = match connection.remote {
+            None => rej.message != ReferencedMessage::REP,
             Some(remote) => remote.comm_id == rej.local_comm_id,
         };
-        is_meant.then_some(connection)
+        matches.then_some(connection)
     }
 
     pub(super) fn handle_mra(&mut self, now: Instant, mad: &Mad) {
@@ -174,8 +178,8 @@ impl Cm {
         };
         let id = connection.id;
         let awaited = match (connection.role, connection.state) {
-            (Role::Active, State::ReqSent) => Refused::REQ,
-            (Role::Passive, State::RepSent) => Refused::REP,
+            (Role::Active, State::ReqSent) => ReferencedMessage::REQ,
+            (Role::Passive, State::RepSent) => ReferencedMessage::REP,
             _ => {
                 self.counters.unexpected += 1;
                 return;
@@ -184,10 +188,10 @@ impl Cm {
         if mra.message != awaited {
             self.counters.unexpected += 1;
         } else if connection.is_extended {
-            // One for each time that the message was sent: so the wait ends some day.
+            // Accepts one MRA per transmission of the message, so that the wait is finite.
             self.counters.duplicates += 1;
         } else {
-            let more = self.config.granted(mra.service_timeout);
+            let more = self.config.limited_timeout(mra.service_timeout);
             let at = now + more + 2 * timeout(self.config.packet_life_time);
             self.get_mut(id).is_extended = true;
             let key = Key::Connection(id);

@@ -1,25 +1,25 @@
-//! Layouts of whole bytes whose numbers have their least significant byte first, described once.
+//! The `le_layout!` macro: structs of little-endian fields at byte offsets, for RTRS and RNBD.
 
-/// A value that is some whole bytes of a layout.
-pub(crate) trait Little: Copy {
-    /// Reads the value from the bytes at its place on.
+/// A field of a little-endian layout.
+pub(crate) trait LittleEndian: Copy {
+    /// Reads the value from the start of `bytes`.
     fn read(bytes: &[u8]) -> Self;
 
-    /// Writes the value to the bytes at its place on.
+    /// Writes the value to the start of `bytes`.
     fn write(self, bytes: &mut [u8]);
 }
 
 macro_rules! numbers {
     ($($number:ty),+) => {$(
-        impl Little for $number {
+        impl LittleEndian for $number {
             #[inline]
             fn read(bytes: &[u8]) -> Self {
-                Self::from_le_bytes(*bytes.first_chunk().expect("the layout has room"))
+                Self::from_le_bytes(*bytes.first_chunk().expect("the field is inside of the layout"))
             }
 
             #[inline]
             fn write(self, bytes: &mut [u8]) {
-                *bytes.first_chunk_mut().expect("the layout has room") = self.to_le_bytes();
+                *bytes.first_chunk_mut().expect("the field is inside of the layout") = self.to_le_bytes();
             }
         }
     )+};
@@ -27,40 +27,40 @@ macro_rules! numbers {
 
 numbers!(u8, u16, i16, u32, u64);
 
-impl<const N: usize> Little for [u8; N] {
+impl<const N: usize> LittleEndian for [u8; N] {
     #[inline]
     fn read(bytes: &[u8]) -> Self {
-        *bytes.first_chunk().expect("the layout has room")
+        *bytes.first_chunk().expect("the field is inside of the layout")
     }
 
     #[inline]
     fn write(self, bytes: &mut [u8]) {
-        *bytes.first_chunk_mut().expect("the layout has room") = self;
+        *bytes.first_chunk_mut().expect("the field is inside of the layout") = self;
     }
 }
 
-/// Makes a newtype of a number a [`Little`].
-macro_rules! little_field {
+/// Implements [`LittleEndian`] for newtypes of numbers.
+macro_rules! le_field {
     ($($name:ident),+ $(,)?) => {$(
-        impl $crate::little::Little for $name {
+        impl $crate::le_layout::LittleEndian for $name {
             #[inline]
             fn read(bytes: &[u8]) -> Self {
-                Self($crate::little::Little::read(bytes))
+                Self($crate::le_layout::LittleEndian::read(bytes))
             }
 
             #[inline]
             fn write(self, bytes: &mut [u8]) {
-                $crate::little::Little::write(self.0, bytes);
+                $crate::le_layout::LittleEndian::write(self.0, bytes);
             }
         }
     )+};
 }
 
-/// Defines a struct by its layout: its length in bytes and at which byte each field starts.
+/// Defines a struct and its little-endian layout: the length in bytes, and the byte offset of each
+/// field.
 ///
-/// It gets `LENGTH`, `parse`, which reads any bytes, `emit`, which leaves all other bytes as they are,
-/// and `to_bytes`.
-macro_rules! little {
+/// The struct gets `LENGTH`, `zeroed`, `parse`, `emit` and `to_bytes`.
+macro_rules! le_layout {
     (
         $(#[$attribute:meta])*
         pub struct $name:ident: $length:literal {
@@ -77,26 +77,26 @@ macro_rules! little {
             /// The length on the wire in bytes.
             pub const LENGTH: usize = $length;
 
-            /// Returns the layout with all fields zero.
+            /// Returns a value with all fields zero.
             #[must_use]
             pub fn zeroed() -> Self {
                 Self::parse(&[0; $length])
             }
 
-            /// Reads the fields. Any bytes are legal.
+            /// Parses the fields. All byte values are valid.
             #[inline]
             #[must_use]
             pub fn parse(bytes: &[u8; $length]) -> Self {
-                Self { $( $field: $crate::little::Little::read(&bytes[$at..]), )+ }
+                Self { $( $field: $crate::le_layout::LittleEndian::read(&bytes[$at..]), )+ }
             }
 
-            /// Writes the fields and leaves all other bytes alone.
+            /// Writes the fields. Bytes outside of fields are not changed.
             #[inline]
             pub fn emit(&self, bytes: &mut [u8; $length]) {
-                $( $crate::little::Little::write(self.$field, &mut bytes[$at..]); )+
+                $( $crate::le_layout::LittleEndian::write(self.$field, &mut bytes[$at..]); )+
             }
 
-            /// Returns the fields as bytes, with zeros where the layout has none.
+            /// Returns the encoded fields. Bytes outside of fields are zero.
             #[must_use]
             pub fn to_bytes(self) -> [u8; $length] {
                 let mut bytes = [0; $length];
@@ -107,5 +107,5 @@ macro_rules! little {
     };
 }
 
-pub(crate) use little;
-pub(crate) use little_field;
+pub(crate) use le_field;
+pub(crate) use le_layout;
