@@ -16,6 +16,6 @@ fuzz_target!(|data: &[u8]| {
         Err(error) => assert!(error.to_string().starts_with("file:"), "{error}"),
     }
     if let Ok(text) = std::str::from_utf8(data) {
-        let _ = (PortQos::turns(text), PortQos::lanes(text));
+        let _ = (PortQos::parse_arbitration(text), PortQos::parse_sl_to_vl(text));
     }
 });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ib_link::{Arrival, Datagram, Incoming, LinkPort, NodeAgent, Remote};
 use ib_mad::Timing;
-use ib_tracer::{Target, Tracer, TracerAgent, TracerConfig, Via};
+use ib_tracer::{Target, Tracer, TracerAgent, TracerConfig, FactSource};
 use ib_types::{Guid, Instant};
 use ib_wire::mad::{Mad, Method};
 use libfuzzer_sys::fuzz_target;
@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = Bytes(data);
     let settings = bytes.byte();
     let config = TracerConfig {
-        via: if settings & 1 == 0 { Via::DirectedRoutes } else { Via::Administration },
+        via: if settings & 1 == 0 { FactSource::DirectedRoutes } else { FactSource::SaRecords },
         agents: settings & 2 == 0,
         grh: settings & 4 != 0,
         timing: Timing { timeout: Duration::from_millis(1), retries: 0, ..Timing::default() },

@@ -65,7 +65,9 @@ pub(crate) fn run(args: &Args) -> Chored {
         }
         Campaign::Rdma => return crate::campaign_rdma::run(first, runs),
         Campaign::Discovery => ("ib-sim", "campaign", "a_discovery_among_faults", "SIM"),
-        Campaign::Managed => ("ib-sm", "subnet", "a_managed_fabric_among_faults", "SM"),
+        Campaign::Managed => {
+            ("ib-sm", "subnet", "managed_fabric_recovers_from_random_faults", "SM")
+        }
         Campaign::Tracer => ("ib-tracer", "traces", "no_path_over_a_fault_is_good", "TRACER"),
         Campaign::Acm => {
             let test = "paths_are_right_once_a_fabric_among_faults_has_come_to_rest";

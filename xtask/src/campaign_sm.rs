@@ -15,7 +15,7 @@ const ONE_IN: u64 = 10;
 
 pub(crate) fn run(first: u64, runs: u64) -> Chored {
     let on_ibsim = runs / ONE_IN;
-    let name = "hosts_that_cables_connect_stay_reachable";
+    let name = "cabled_hosts_stay_reachable";
     seeds("ib-sm", "subnet", name, ("SM_REACH", first, runs - on_ibsim))?;
     let name = "credit_loops_are_reported_on_the_vls_in_use";
     seeds("ib-sm", "subnet", name, ("SM_LANES", first, (runs * 2).div_ceil(5)))?;

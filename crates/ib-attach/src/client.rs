@@ -18,69 +18,68 @@ use ib_os::poll;
 use ib_os::seqpacket::{self, Received};
 use ib_os::unix;
 
-/// How long a simulator may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout for responses of a simulator.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Which port of which simulator.
+/// The simulator and the port to attach to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttachOptions {
-    /// The name of the simulator, as `ibfabric sim --socket` has it.
+    /// Name of the simulator, as given to `ibfabric sim --socket`.
     pub name: String,
-    /// The node, with `:port` behind it where that is not its first one; the fabric's first host without
-    /// one.
+    /// The node, with `:port` for ports other than its first one; `None` for the first host of the fabric.
     pub node: Option<String>,
 }
 
-/// Why there is no port.
+/// The reason why an HCA cannot be attached.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// Nobody listens.
+    /// No simulator listens.
     #[error(
         "no simulator listens on @{socket}: {source}; expected a running `ibfabric sim --socket {name}`"
     )]
     NoSimulator {
-        /// The socket's name.
+        /// Name of the socket.
         socket: String,
-        /// The simulator's name.
+        /// Name of the simulator.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The simulator does not give it.
+    /// The simulator refused the request.
     #[error("the simulator {name} refuses: {why}")]
     Refused {
-        /// The simulator's name.
+        /// Name of the simulator.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The simulator says what is not understood.
+    /// The simulator sent an invalid message.
     #[error("the simulator {name} says what is not understood: {what}")]
     Malformed {
-        /// The simulator's name.
+        /// Name of the simulator.
         name: String,
-        /// What.
+        /// Description of the message.
         what: String,
     },
-    /// The simulator does not answer.
+    /// The simulator did not respond in time.
     #[error("the simulator {name} does not answer")]
     Silent {
-        /// The simulator's name.
+        /// Name of the simulator.
         name: String,
     },
-    /// The simulator has gone.
+    /// The simulator has disconnected.
     #[error("the simulator {name} has gone")]
     Gone {
-        /// The simulator's name.
+        /// Name of the simulator.
         name: String,
     },
-    /// The system failed.
+    /// A system call failed.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -89,7 +88,7 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> AttachError {
     move |source| AttachError::Io { doing, source }
 }
 
-/// Calls a simulator.
+/// Connects to a simulator.
 fn call(base: &str) -> Result<OwnedFd, AttachError> {
     let no_simulator = |source| AttachError::NoSimulator {
         socket: socket_name(base),
@@ -101,15 +100,13 @@ fn call(base: &str) -> Result<OwnedFd, AttachError> {
     Ok(socket)
 }
 
-/// Waits for an answer of a simulator.
+/// Waits for a message of a simulator.
 fn answer(socket: &OwnedFd, base: &str) -> Result<(ServerMessage, Vec<OwnedFd>), AttachError> {
     let name = base.to_owned();
     let mut files = [poll::watched(socket.as_fd(), false)];
-    poll::wait_any(&mut files, PATIENCE.as_millis() as i32).map_err(failed("waiting"))?;
-    match seqpacket::receive(socket).map_err(failed("being answered"))? {
-        Received::Message(ServerMessage::Refused { why }, _) => {
-            Err(AttachError::Refused { name, why })
-        }
+    poll::wait_any(&mut files, RESPONSE_TIMEOUT.as_millis() as i32).map_err(failed("waiting"))?;
+    match seqpacket::receive(socket).map_err(failed("receiving a response"))? {
+        Received::Message(ServerMessage::Refused { why }, _) => Err(AttachError::Refused { name, why }),
         Received::Message(message, files) => Ok((message, files)),
         Received::Malformed(what) => Err(AttachError::Malformed { name, what }),
         Received::Empty => Err(AttachError::Silent { name }),
@@ -117,20 +114,20 @@ fn answer(socket: &OwnedFd, base: &str) -> Result<(ServerMessage, Vec<OwnedFd>),
     }
 }
 
-/// Asks a simulator which port a process would get, whoever has it; `None` when there is none.
+/// Returns the port that an HCA would get, even if it is in use; `None` if it does not exist.
 ///
 /// # Errors
-/// Fails when no simulator has the name or it does not answer.
+/// Fails if no simulator has the name, or if it does not respond.
 pub fn locate(options: &AttachOptions) -> Result<Option<ResolvedPort>, AttachError> {
     let base = &options.name;
     let socket = call(base)?;
     let name = options.node.clone().unwrap_or_default();
     let question = ClientMessage::Resolve { number: 0, name };
-    seqpacket::request(&socket, &question, &[]).map_err(failed("asking the simulator"))?;
+    seqpacket::request(&socket, &question, &[]).map_err(failed("sending a request"))?;
     match answer(&socket, base)? {
         (ServerMessage::Resolved { place, .. }, _) => Ok(place.map(Into::into)),
         _ => {
-            let what = "no answer to a question".to_owned();
+            let what = "expected a response to the lookup".to_owned();
             Err(AttachError::Malformed { name: base.clone(), what })
         }
     }
@@ -142,17 +139,17 @@ pub struct AttachedPort {
     socket: OwnedFd,
     rings: Rings,
     details: PortDetails,
-    /// How often the port has changed.
+    /// Number of changes of the port.
     changes: u64,
     questions: u32,
     answer: Option<(u32, Option<ResolvedPort>)>,
 }
 
 impl AttachedPort {
-    /// Attaches to a port, and serves a class of management datagrams there; none if `class` is `None`.
+    /// Attaches to a port. If `class` is not `None`, the client serves this management class there.
     ///
     /// # Errors
-    /// Fails when no simulator has the name, it does not give the port, or the system fails.
+    /// Fails if no simulator has the name, if it refuses the port, or if a system call fails.
     pub fn attach(
         options: &AttachOptions,
         class: impl Into<Option<MgmtClass>>,
@@ -161,18 +158,20 @@ impl AttachedPort {
         let socket = call(base)?;
         let classes = class.into().iter().map(|class| class.0).collect();
         let hello = ClientMessage::Hello { version: VERSION, node: node.clone(), classes };
-        seqpacket::request(&socket, &hello, &[]).map_err(failed("saying hello"))?;
+        seqpacket::request(&socket, &hello, &[]).map_err(failed("sending the hello"))?;
         let malformed = |what| AttachError::Malformed { name: base.clone(), what };
         let (port, files) = match answer(&socket, base)? {
             (ServerMessage::Welcome { version: VERSION, port }, files) => (port, files),
             (ServerMessage::Welcome { version, .. }, _) => {
-                return Err(malformed(format!("version {version}: expected {VERSION}")));
+                return Err(malformed(format!(
+                    "found protocol version {version}, expected {VERSION}"
+                )));
             }
-            _ => return Err(malformed("no answer to hello".to_owned())),
+            _ => return Err(malformed("expected a response to the hello".to_owned())),
         };
         let count = files.len();
         let Ok([memory, simulator, client]) = <[OwnedFd; 3]>::try_from(files) else {
-            return Err(malformed(format!("{count} files: expected 3")));
+            return Err(malformed(format!("found {count} descriptors, expected 3")));
         };
         let files = Files { memory, bells: [simulator, client] };
         let rings = Rings::open(files, Side::Client).map_err(failed("mapping the rings"))?;
@@ -188,13 +187,13 @@ impl AttachedPort {
         })
     }
 
-    /// Returns what the simulator has said of the port last.
+    /// Returns the last reported state of the port.
     #[must_use]
     pub const fn details(&self) -> &PortDetails {
         &self.details
     }
 
-    /// Returns how often the port has changed.
+    /// Returns the number of changes of the port.
     #[must_use]
     pub const fn changes(&self) -> u64 {
         self.changes
@@ -206,17 +205,15 @@ impl AttachedPort {
         &self.name
     }
 
-    /// Takes what the simulator has said since.
+    /// Processes waiting messages of the simulator.
     ///
     /// # Errors
-    /// Fails when it has gone or says what is not understood.
-    pub fn listen(&mut self) -> Result<(), AttachError> {
+    /// Fails if the simulator has disconnected, or sent an invalid message.
+    pub fn receive_messages(&mut self) -> Result<(), AttachError> {
         loop {
-            match seqpacket::receive(&self.socket).map_err(failed("listening to the simulator"))? {
+            match seqpacket::receive(&self.socket).map_err(failed("receiving a message"))? {
                 Received::Empty => return Ok(()),
-                Received::Disconnected => {
-                    return Err(AttachError::Gone { name: self.name.clone() });
-                }
+                Received::Disconnected => return Err(AttachError::Gone { name: self.name.clone() }),
                 Received::Malformed(what) => {
                     return Err(AttachError::Malformed { name: self.name.clone(), what });
                 }
@@ -237,19 +234,18 @@ impl AttachedPort {
         }
     }
 
-    /// Asks the simulator for the port that has an address, a GID or a LID, or of the node that has a name;
-    /// `None` when there is none.
+    /// Looks up a port by address, GID, LID or node name; `None` if there is none.
     ///
     /// # Errors
-    /// Fails when the simulator has gone or does not answer.
+    /// Fails if the simulator has disconnected, or does not respond.
     pub fn resolve(&mut self, name: &str) -> Result<Option<ResolvedPort>, AttachError> {
         self.questions += 1;
         let number = self.questions;
         let question = ClientMessage::Resolve { number, name: name.to_owned() };
-        seqpacket::request(&self.socket, &question, &[]).map_err(failed("asking the simulator"))?;
-        let end = clock::now() + PATIENCE;
+        seqpacket::request(&self.socket, &question, &[]).map_err(failed("sending a request"))?;
+        let end = clock::now() + RESPONSE_TIMEOUT;
         loop {
-            self.listen()?;
+            self.receive_messages()?;
             if let Some((answered, place)) = self.answer.take()
                 && answered == number
             {
@@ -264,58 +260,58 @@ impl AttachedPort {
         }
     }
 
-    /// Has a packet written straight into the ring; returns whether there was one, and false where there
-    /// is no room.
+    /// Lets the caller write a packet directly into the ring. Returns true if it wrote one; false
+    /// if it wrote none or the ring is full.
     pub fn send_with(&mut self, write: impl FnOnce(&mut [u8]) -> Option<(Frame, usize)>) -> bool {
         self.rings.put_with(write)
     }
 
-    /// Sends a management datagram; false when there is no room.
+    /// Sends a MAD. Returns false if the ring is full.
     pub fn send(&mut self, datagram: &Datagram) -> bool {
-        self.rings.put(Frame::of(datagram), &datagram.mad.0)
+        self.rings.put(Frame::from_datagram(datagram), &datagram.mad.0)
     }
 
-    /// Hands over what has come next; returns whether there was anything.
+    /// Passes the next received frame to `read`. Returns true if there was one.
     pub fn receive(&mut self, read: impl FnOnce(Frame, &[u8])) -> bool {
         self.rings.take_with(read)
     }
 
-    /// Wakes the simulator when it sleeps and has something to do.
+    /// Wakes the simulator if it sleeps and frames or free slots are available for it.
     pub fn flush(&mut self) {
         self.rings.flush();
     }
 
-    /// Returns the files that can be read when something has come: over the rings, and from the simulator.
+    /// Returns the descriptors to poll: the event counter of the rings, and the socket.
     #[must_use]
     pub fn files(&self) -> [BorrowedFd<'_>; 2] {
         [self.rings.bell(), self.socket.as_fd()]
     }
 
-    /// Has the simulator ring when something comes, or there is room again for one who `wants_room`; false when that is
-    /// so already.
+    /// Requests a wake-up when a frame arrives, or, with `wants_room`, when a slot is free. Returns
+    /// false if that is already so.
     pub fn begin_wait(&mut self, wants_room: bool) -> bool {
         self.rings.may_sleep(true, wants_room)
     }
 
-    /// Takes note of which files can be read: what they say is heard.
+    /// Processes the descriptors that became readable.
     ///
     /// # Errors
-    /// Fails when the simulator has gone or says what is not understood.
+    /// Fails if the simulator has disconnected, or sent an invalid message.
     pub fn end_wait(&mut self, [bell, socket]: [bool; 2]) -> Result<(), AttachError> {
         if bell {
             self.rings.silence();
         }
         if socket {
-            self.listen()?;
+            self.receive_messages()?;
         }
         Ok(())
     }
 
-    /// Waits until something comes, there is room again for one who `wants_room`, a moment comes or an alarm
-    /// rings; then listens to the simulator.
+    /// Waits until a frame arrives, a slot is free (with `wants_room`), `until`, or an alarm. Then
+    /// processes messages of the simulator.
     ///
     /// # Errors
-    /// Fails when the simulator has gone or the system fails.
+    /// Fails if the simulator has disconnected, or if a system call fails.
     pub fn wait(
         &mut self,
         until: Instant,

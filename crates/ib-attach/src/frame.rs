@@ -1,75 +1,75 @@
-//! What stands in a slot: a header of 128 bytes, and the bytes behind it.
+//! Contents of a slot: a header of 128 bytes, followed by a packet or a MAD.
 
 use ib_link::{Datagram, Remote};
 use ib_types::{PKey, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::{MAD_LENGTH, Mad};
 use ib_wire::packet::Grh;
 
-/// The length of a header.
+/// Length of a header.
 pub(super) const HEADER: usize = 128;
 
-/// The longest bytes behind a header: a packet from its BTH on.
-pub(super) const MOST: usize = ib_hca::MAX_PACKET;
+/// Maximum length behind a header: a packet from its BTH on.
+pub(super) const MAX_PAYLOAD: usize = ib_hca::MAX_PACKET;
 
-/// The length of a slot.
+/// Length of a slot.
 pub(super) const SLOT: usize = 4352;
 
-const _: () = assert!(HEADER + MOST <= SLOT && HEADER + MAD_LENGTH <= SLOT);
+const _: () = assert!(HEADER + MAX_PAYLOAD <= SLOT && HEADER + MAD_LENGTH <= SLOT);
 
-/// The addresses of what a slot holds.
+/// The kind of a slot's contents, and its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A packet of the transport, from its BTH to before its ICRC.
+    /// A packet, from the BTH to the end of the payload, without ICRC.
     Packet {
-        /// The LID that it comes from.
+        /// Source LID.
         slid: u16,
-        /// The LID that it goes to.
+        /// Destination LID.
         dlid: u16,
         /// The service level.
         sl: ServiceLevel,
-        /// The global route header, when there is one.
+        /// GRH, if the packet has one.
         grh: Option<Grh>,
     },
-    /// The news that a packet which the HCA has sent is lost: [`Frame::news`] stand behind it.
+    /// Report that a packet of the HCA was lost. [`Frame::loss_report`] describes the data behind it.
     Lost {
-        /// The LID that it came from.
+        /// Source LID of the lost packet.
         slid: u16,
-        /// The LID that it was to go to.
+        /// Destination LID of the lost packet.
         dlid: u16,
-        /// The service level.
+        /// Service level of the lost packet.
         sl: ServiceLevel,
-        /// The global route header, when there is one.
+        /// GRH of the lost packet, if it had one.
         grh: Option<Grh>,
     },
-    /// A management datagram.
+    /// A MAD.
     Datagram {
-        /// The other end.
+        /// Address of the peer.
         remote: Remote,
-        /// The own queue pair.
+        /// The own queue pair: 0 or 1.
         local_qpn: Qpn,
-        /// How many bytes of it count.
+        /// Number of valid bytes of the MAD.
         length: u16,
     },
 }
 
-/// The kinds of frames.
+/// Codes of the kinds.
 const PACKET: u8 = 1;
 const DATAGRAM: u8 = 2;
 const LOST: u8 = 3;
 
-/// How long the reason of a loss may be, and how much of the packet is told.
-const MOST_REASON: usize = 512;
-const MOST_TOLD: usize = 512;
+/// Maximum length of the reason of a loss, and of the reported start of the packet.
+const MAX_REASON: usize = 512;
+const MAX_HEADERS: usize = 512;
 
 impl Frame {
-    /// Returns the frame of a datagram, whose 256 bytes stand behind it.
+    /// Returns the frame of a MAD. The 256 bytes of the MAD follow it.
     #[must_use]
-    pub const fn of(datagram: &Datagram) -> Self {
+    pub const fn from_datagram(datagram: &Datagram) -> Self {
         let Datagram { remote, local_qpn, length, .. } = *datagram;
         Self::Datagram { remote, local_qpn, length }
     }
 
-    /// Returns the datagram that a frame and the bytes behind it are.
+    /// Returns the MAD of a frame and the bytes behind it; `None` for other frames.
     #[must_use]
     pub fn datagram(&self, bytes: &[u8]) -> Option<Datagram> {
         let &Self::Datagram { remote, local_qpn, length } = self else { return None };
@@ -77,26 +77,26 @@ impl Frame {
         Some(Datagram { remote, local_qpn, length, mad })
     }
 
-    /// Returns what stands behind the news of a loss: where and why, the packet's headers from its BTH on, and how long
-    /// it was with its payload.
+    /// Returns the data of a loss report: place and reason, the first bytes of the packet from its
+    /// BTH on, and its length including the payload.
     #[must_use]
-    pub fn news(why: &str, packet: &[u8], length: usize) -> Vec<u8> {
-        let why = &why[..why.floor_char_boundary(MOST_REASON)];
-        let packet = &packet[..packet.len().min(MOST_TOLD)];
+    pub fn loss_report(why: &str, packet: &[u8], length: usize) -> Vec<u8> {
+        let why = &why[..why.floor_char_boundary(MAX_REASON)];
+        let packet = &packet[..packet.len().min(MAX_HEADERS)];
         let lengths = [why.len() as u16, length as u16].map(u16::to_ne_bytes);
         [lengths.as_flattened(), why.as_bytes(), packet].concat()
     }
 
-    /// Returns where and why a packet was lost, its headers, and how long it was, from what stands behind the news.
+    /// Parses the data of a loss report into reason, first bytes and length of the packet.
     #[must_use]
-    pub fn news_in(bytes: &[u8]) -> Option<(&str, &[u8], usize)> {
+    pub fn parse_loss_report(bytes: &[u8]) -> Option<(&str, &[u8], usize)> {
         let (why, rest) = bytes.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
         let (why, packet) = rest.split_at_checked(u16::from_ne_bytes(*why).into())?;
         Some((std::str::from_utf8(why).ok()?, packet, u16::from_ne_bytes(*length).into()))
     }
 
-    /// Returns the header of a frame with so many bytes behind it.
+    /// Returns the header for a frame with `length` bytes behind it.
     pub(super) fn to_bytes(self, length: usize) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
@@ -127,7 +127,8 @@ impl Frame {
         bytes
     }
 
-    /// Returns the frame of a header, and how many bytes are behind it; `None` for what is no header.
+    /// Parses a header. Returns the frame and the number of bytes behind it; `None` if the header
+    /// is invalid.
     pub(super) fn parse(bytes: &[u8; HEADER]) -> Option<(Self, usize)> {
         let two = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         let four = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().expect("4 bytes"));
@@ -139,8 +140,10 @@ impl Frame {
             _ => return None,
         };
         let frame = match bytes[4] {
-            PACKET if length <= MOST => Self::Packet { slid: two(8), dlid: two(10), sl, grh },
-            LOST if length <= MOST => Self::Lost { slid: two(8), dlid: two(10), sl, grh },
+            PACKET if length <= MAX_PAYLOAD => {
+                Self::Packet { slid: two(8), dlid: two(10), sl, grh }
+            }
+            LOST if length <= MAX_PAYLOAD => Self::Lost { slid: two(8), dlid: two(10), sl, grh },
             DATAGRAM if length == MAD_LENGTH && usize::from(two(26)) <= MAD_LENGTH => {
                 let remote = Remote {
                     lid: two(10),

@@ -1,12 +1,15 @@
 //! Ports of a simulated fabric for HCAs in other processes.
 //!
-//! | module | holds |
+//! A simulator serves ports with [`AttachServer`]; an HCA's process attaches to one with [`AttachedPort`].
+//!
+//! | module | contents |
 //! |---|---|
-//! | `frame` | contents of a slot: a packet or a MAD, with its addresses |
-//! | `ring` | slots in shared memory, one ring per direction |
+//! | [`server`] | [`AttachServer`]: the simulator's side |
+//! | [`client`] | [`AttachedPort`]: the HCA's side |
 //! | `message` | messages over the socket |
-//! | [`server`] | the simulator's side |
-//! | [`client`] | the HCA's side |
+//! | `ring` | slots in shared memory, one ring per direction |
+//! | `frame` | [`Frame`]: contents of a slot, a packet or a MAD with its addresses |
+//! | `protocol` | protocol version and limits |
 //!
 //! A simulator called NAME listens on the abstract Unix socket `NAME:data` (`SOCK_SEQPACKET`), of its own user
 //! only. A client sends a hello with its protocol version and the requested port. The response
@@ -21,6 +24,62 @@
 //!
 //! The simulator does not trust a client's memory: it reads every number once and checks it, and copies packets before
 //! it reads them. A client trusts the simulator.
+//!
+//! # Example
+//! A client attaches to a port and sends a packet to the simulator:
+//!
+//! ```
+//! use std::net::IpAddr;
+//!
+//! use ib_attach::{AttachOptions, AttachServer, AttachedPort, ClientEvent, Frame, PortDetails};
+//! use ib_types::{Mtu, ServiceLevel};
+//! use ib_wire::mad::MgmtClass;
+//! use ib_wire::mad::sa::RateCode;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let name = format!("attach-example-{}", std::process::id());
+//! let mut server = AttachServer::bind(&name)?;
+//! let options = AttachOptions { name, node: None };
+//! let client = std::thread::spawn(move || {
+//!     let mut port = AttachedPort::attach(&options, MgmtClass::COMMUNICATION)?;
+//!     let frame = Frame::Packet { slid: 3, dlid: 4, sl: ServiceLevel::default(), grh: None };
+//!     assert!(port.send_with(|slot| {
+//!         slot[..4].copy_from_slice(b"data");
+//!         Some((frame, 4))
+//!     }));
+//!     port.flush();
+//!     Ok::<AttachedPort, ib_attach::AttachError>(port)
+//! });
+//!
+//! let key = loop {
+//!     if let [key] = server.accept()[..] {
+//!         break key;
+//!     }
+//! };
+//! while !matches!(server.next(key), Some(ClientEvent::Hello { .. })) {}
+//! let port = ib_link::LinkPort { lid: 3, ..ib_link::LinkPort::default() };
+//! let details = PortDetails {
+//!     port,
+//!     is_active: true,
+//!     mtu: Mtu::B4096,
+//!     rate: RateCode::GBPS_100,
+//!     registrations: 0,
+//!     port_count: 1,
+//!     p_keys: vec![0xffff],
+//!     node: "host-1".to_owned(),
+//!     addresses: vec![IpAddr::from([10, 0, 0, 1])],
+//!     qpn_block: 0,
+//! };
+//! server.admit(key, &details)?;
+//! let _port = client.join().expect("the client does not panic")?;
+//!
+//! let mut bytes = Vec::new();
+//! let frame = server.take(key, &mut bytes).flatten();
+//! assert!(matches!(frame, Some(Frame::Packet { slid: 3, dlid: 4, .. })));
+//! assert_eq!(bytes, b"data");
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod client;
 mod frame;

@@ -1,4 +1,4 @@
-//! What the two sides tell each other over the socket: a JSON object in each message.
+//! Messages over the socket: one JSON object each.
 
 use std::net::IpAddr;
 
@@ -7,96 +7,97 @@ use ib_types::{Gid, Guid, Mtu, ServiceLevel};
 use ib_wire::mad::sa::RateCode;
 use serde::{Deserialize, Serialize};
 
-/// What a client is told of the port that it has.
+/// The state of a client's port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortDetails {
-    /// What every link knows of its port.
+    /// Addresses and SM of the port.
     pub port: LinkPort,
-    /// Whether packets can leave by it: a subnet manager has brought it into service.
+    /// True if the port is Active: an SM has configured it, and packets can leave.
     pub is_active: bool,
-    /// The largest payload of packets that it carries.
+    /// MTU of the port.
     pub mtu: Mtu,
-    /// The rate of its link.
+    /// Rate of the link.
     pub rate: RateCode,
-    /// How often a subnet manager has wanted everybody at the port to register again.
+    /// Number of client reregistrations that SMs have requested.
     pub registrations: u32,
-    /// How many ports the node has, beside port 0 of a switch.
+    /// Number of external ports of the node.
     pub port_count: u8,
-    /// The partitions, as the port's table has them.
+    /// P_Key table of the port.
     pub p_keys: Vec<u16>,
-    /// The name of the node.
+    /// Name of the node.
     pub node: String,
-    /// The IP addresses by which others may call the port.
+    /// IP addresses of the port.
     pub addresses: Vec<IpAddr>,
-    /// The HCA's block of queue pair numbers at the port, below [`super::protocol::BLOCKS`].
+    /// QPN block of the client's HCA, below [`super::protocol::BLOCKS`].
     pub qpn_block: u8,
 }
 
-/// A port of the fabric that a client has resolved.
+/// A port of the fabric that a client has looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedPort {
-    /// The name of its node.
+    /// Name of the node.
     pub node: String,
-    /// Its number on the node.
+    /// Port number on the node.
     pub number: u8,
-    /// Its first GID.
+    /// First GID of the port.
     pub gid: Gid,
-    /// Its LID; 0 when it has none.
+    /// LID of the port; 0 if it has none.
     pub lid: u16,
 }
 
-/// A message of a client.
+/// A message from a client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum ClientMessage {
-    /// The first one.
+    /// The first message of a client: requests a port.
     Hello {
-        /// The version of the protocol.
+        /// Protocol version.
         version: u32,
-        /// What the port is found by, as with `Resolve`; the fabric's first host without it.
+        /// The port, named as in `Resolve`; `None` for the first host of the fabric.
         node: Option<String>,
-        /// The classes of management datagrams that it serves.
+        /// Management classes that the client serves.
         classes: Vec<u8>,
     },
-    /// Asks for a port by the name of its node, with `:port` behind it or without, an address, a GID or a LID.
+    /// Looks up a port by node name (with optional `:port`), IP address, GID or LID.
     Resolve {
-        /// What the answer is known by.
+        /// Identifies the response.
         number: u32,
-        /// The name.
+        /// The name or address.
         name: String,
     },
-    /// It goes of its own will: its port stays as it is.
+    /// The client closes the connection deliberately: its port keeps its state.
     Bye,
 }
 
-/// A message of a simulator.
+/// A message from a simulator.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ServerMessage {
-    /// The client has its port; with it come the memory and the event counters.
+    /// The client gets its port. The shared memory and both event counters are passed as
+    /// descriptors.
     Welcome {
-        /// The version of the protocol.
+        /// Protocol version.
         version: u32,
-        /// The port.
+        /// The state of the port.
         port: WirePort,
     },
-    /// It has not.
+    /// The client gets no port.
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The port has changed.
+    /// The state of the port has changed.
     Port(WirePort),
-    /// An answer.
+    /// Response to `Resolve`.
     Resolved {
-        /// The question.
+        /// Identifies the request.
         number: u32,
-        /// The port; none for a name that nobody has.
+        /// The port; `None` if there is none.
         place: Option<WireResolvedPort>,
     },
 }
 
-/// [`PortDetails`] as it is sent.
+/// [`PortDetails`] in wire format.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WirePort {
     node_guid: u64,
@@ -118,7 +119,7 @@ pub(super) struct WirePort {
     qpn_block: u8,
 }
 
-/// [`ResolvedPort`] as it is sent.
+/// [`ResolvedPort`] in wire format.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WireResolvedPort {
     node: String,
@@ -161,7 +162,11 @@ impl TryFrom<WirePort> for PortDetails {
     fn try_from(wire: WirePort) -> Result<Self, String> {
         let mtu = Mtu::within(wire.mtu.into()).filter(|mtu| mtu.bytes() == usize::from(wire.mtu));
         if wire.qpn_block >= super::protocol::BLOCKS {
-            return Err(format!("block {} of queue pair numbers", wire.qpn_block));
+            return Err(format!(
+                "QPN block {}: expected less than {BLOCKS}",
+                wire.qpn_block,
+                BLOCKS = super::protocol::BLOCKS
+            ));
         }
         let port = LinkPort {
             node_guid: Guid(wire.node_guid),
@@ -172,12 +177,12 @@ impl TryFrom<WirePort> for PortDetails {
             lmc: wire.lmc,
             sm_lid: wire.sm_lid,
             sm_sl: ServiceLevel::new(wire.sm_sl)
-                .ok_or_else(|| format!("a service level of {}", wire.sm_sl))?,
+                .ok_or_else(|| format!("service level {}: expected 0 to 15", wire.sm_sl))?,
         };
         Ok(Self {
             port,
             is_active: wire.active,
-            mtu: mtu.ok_or_else(|| format!("an MTU of {}", wire.mtu))?,
+            mtu: mtu.ok_or_else(|| format!("MTU {}: expected 256 to 4096", wire.mtu))?,
             rate: RateCode(wire.rate),
             registrations: wire.registrations,
             port_count: wire.port_count,

@@ -1,9 +1,9 @@
-//! Slots in memory that two processes share: a ring in each direction.
+//! Two rings of slots in shared memory, one per direction.
 //!
-//! A ring has one producer and one consumer. Two numbers count what was ever put in and taken out; both wrap.
-//! Each side writes one of them and reads the other, so no lock is needed. Before a side sleeps it
-//! says so in a flag and looks once more; the other one looks at the flag after every step that may
-//! wake it, and rings the sleeper's event counter.
+//! A ring has one producer and one consumer. Two counters hold the numbers of slots put in and
+//! taken out since the start; both wrap. Each side writes one counter and reads the other, so that
+//! no lock is needed. Before a side sleeps, it sets a flag and checks the ring once more. The other
+//! side checks the flag after each step that may wake the first one, and signals its event counter.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,44 +19,45 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::frame::{Frame, HEADER, SLOT};
 
-/// How many packets and datagrams may be on their way between a simulator and a client, each way.
+/// Number of slots of each ring: maximum number of packets and MADs in flight per direction.
 pub const SLOTS: u32 = 512;
 
-/// Where the slots of the first ring start; before it are the numbers of both.
+/// Offset of the first slot, behind the counters of both rings.
 const START: usize = 4096;
 
-/// The length of the memory.
+/// Size of the shared memory in bytes.
 const LENGTH: usize = START + 2 * SLOTS as usize * SLOT;
 
-/// Where the numbers of a ring are, a cache line for each.
+/// Offsets of the counters and flags of a ring, one per cache line.
 const PUT: usize = 0;
 const TAKEN: usize = 64;
-/// Whether the consumer sleeps until something is put in.
-const HUNGRY: usize = 128;
-/// Whether the producer sleeps until something is taken out.
-const FULL: usize = 192;
-/// What a ring has of them.
+/// Flag: the consumer sleeps until a slot is put in.
+const CONSUMER_SLEEPS: usize = 128;
+/// Flag: the producer sleeps until a slot is taken out.
+const PRODUCER_SLEEPS: usize = 192;
+/// Size of the counters and flags of a ring.
 const NUMBERS: usize = 256;
 
-/// Memory that is shared.
+/// A mapping of the shared memory.
 struct Mapping(NonNull<u8>);
 
-// SAFETY: the memory is reached by atomics, and by copies of slots that the numbers give to one side only.
+// SAFETY: the memory is accessed by atomics, and by copies of slots that the counters assign to one
+// side only.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the memory was mapped with this length and nobody refers to it any more. There is
-        // nothing to be done where that fails.
+        // SAFETY: the memory was mapped with this length, and no references to it exist. A failure
+        // has no consequence.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), LENGTH) };
     }
 }
 
 impl Mapping {
     fn new(file: BorrowedFd<'_>) -> io::Result<Arc<Self>> {
-        // SAFETY: a new mapping is made where the system wants it, of a file that cannot shrink.
+        // SAFETY: the kernel chooses the address, and the file cannot shrink.
         let address = unsafe {
             mmap(
                 ptr::null_mut(),
@@ -67,12 +68,12 @@ impl Mapping {
                 0,
             )
         }?;
-        Ok(Arc::new(Self(NonNull::new(address.cast()).expect("a mapping is not at 0"))))
+        Ok(Arc::new(Self(NonNull::new(address.cast()).expect("a mapping is not at address 0"))))
     }
 
     fn number(&self, ring: usize, which: usize) -> &AtomicU32 {
-        // SAFETY: the offset is within the mapping and aligned, and nobody reaches these bytes otherwise
-        // than by atomics.
+        // SAFETY: the offset is within the mapping and aligned, and these bytes are accessed by
+        // atomics only.
         unsafe { AtomicU32::from_ptr(self.0.as_ptr().add(ring * NUMBERS + which).cast()) }
     }
 
@@ -83,25 +84,25 @@ impl Mapping {
     }
 }
 
-/// An event counter that wakes a process.
+/// An event counter (eventfd) that wakes a process.
 struct Bell(OwnedFd);
 
 impl Bell {
     fn ring(&self) {
-        // It is full when it has rung very often and nobody has listened: that wakes as well.
+        // The counter may be at its maximum; it then wakes the process as well.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }
 
-/// The files that two processes share.
+/// The descriptors that two processes share.
 pub(super) struct Files {
     pub(super) memory: OwnedFd,
-    /// What wakes the simulator, and what wakes the client.
+    /// Event counters that wake the simulator, and the client.
     pub(super) bells: [OwnedFd; 2],
 }
 
 impl Files {
-    /// Makes new ones. The memory cannot shrink under whoever looks at it.
+    /// Creates the descriptors. The memory cannot shrink while a process accesses it.
     pub(super) fn new() -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let memory = memfd_create("ibfabric-port", flags)?;
@@ -112,7 +113,7 @@ impl Files {
     }
 }
 
-/// Which side a process is on.
+/// The side of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Simulator,
@@ -123,14 +124,15 @@ pub(super) enum Side {
 pub(super) struct Rings {
     memory: Arc<Mapping>,
     side: Side,
-    /// What was ever put into the outgoing ring, and taken out of the incoming one.
+    /// Number of slots put into the outgoing ring, and taken out of the incoming one, since the
+    /// start.
     put: u32,
     taken: u32,
-    /// What wakes this side, and the other one.
+    /// Event counters that wake this side, and the other side.
     own: OwnedFd,
     other: Bell,
-    /// Whether something was put in or taken out since the other side was last woken.
-    news: bool,
+    /// True if slots were put in or taken out since the last wake-up of the other side.
+    has_unannounced: bool,
 }
 
 impl Rings {
@@ -148,7 +150,7 @@ impl Rings {
             Side::Simulator => (simulator, client),
             Side::Client => (client, simulator),
         };
-        Ok(Self { memory, side, put: 0, taken: 0, own, other: Bell(other), news: false })
+        Ok(Self { memory, side, put: 0, taken: 0, own, other: Bell(other), has_unannounced: false })
     }
 
     const fn outgoing(&self) -> usize {
@@ -159,46 +161,45 @@ impl Rings {
         1 - self.outgoing()
     }
 
-    /// Returns what this side waits with.
+    /// Returns the event counter that wakes this side.
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
         self.own.as_fd()
     }
 
-    /// Has the own event counter be silent again.
+    /// Resets the own event counter.
     pub(super) fn silence(&self) {
         let _ = rustix::io::read(&self.own, &mut [0; 8]);
     }
 
-    /// Returns how many slots are free for outgoing frames. A number that cannot be leaves none.
+    /// Returns the number of free slots for outgoing frames; 0 if the counter is invalid.
     pub(super) fn room(&self) -> u32 {
         let taken = self.memory.number(self.outgoing(), TAKEN).load(Ordering::Acquire);
         SLOTS.saturating_sub(self.put.wrapping_sub(taken))
     }
 
-    /// Puts a frame into the outgoing ring; false when it has no room.
+    /// Puts a frame into the outgoing ring. Returns false if the ring is full.
     pub(super) fn put(&mut self, frame: Frame, bytes: &[u8]) -> bool {
         if self.room() == 0 {
             return false;
         }
         let header = frame.to_bytes(bytes.len());
         let slot = self.memory.slot(self.outgoing(), self.put);
-        assert!(HEADER + bytes.len() <= SLOT, "a frame fits into a slot");
-        // SAFETY: the slot is within the mapping and has room for both, and the numbers have given it to this
-        // side: the other one reads it after the next line.
+        assert!(HEADER + bytes.len() <= SLOT, "the caller checked the length");
+        // SAFETY: the slot is within the mapping and large enough. The counters assign it to this
+        // side: the other side reads it after the next counter update.
         unsafe {
             slot.copy_from_nonoverlapping(NonNull::from(&header).cast(), HEADER);
             let bytes = NonNull::from(bytes);
             slot.add(HEADER).copy_from_nonoverlapping(bytes.cast(), bytes.len());
         }
-        self.committed();
+        self.record_put();
         true
     }
 
-    /// Has somebody write a frame straight into the outgoing ring; returns whether there was one, and false
-    /// where there is no room.
+    /// Lets the caller write a frame directly into the outgoing ring. Returns true if it wrote one;
+    /// false if it wrote none or the ring is full.
     ///
-    /// This is for the client's side: the simulator, which it believes, does not touch a slot that
-    /// is not its own.
+    /// For the client's side only, which trusts the simulator not to access slots of the client.
     pub(super) fn put_with(
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Option<(Frame, usize)>,
@@ -208,29 +209,29 @@ impl Rings {
             return false;
         }
         let slot = self.memory.slot(self.outgoing(), self.put);
-        // SAFETY: the bytes are within the mapping and initialized, and until the number is written
-        // nobody else reaches them.
+        // SAFETY: the bytes are within the mapping and initialized, and the other side does not
+        // access them until the counter is written.
         let slot = unsafe { std::slice::from_raw_parts_mut(slot.as_ptr(), SLOT) };
         let (header, bytes) = slot.split_at_mut(HEADER);
         let Some((frame, length)) = write(bytes) else { return false };
         header.copy_from_slice(&frame.to_bytes(length));
-        self.committed();
+        self.record_put();
         true
     }
 
-    fn committed(&mut self) {
+    fn record_put(&mut self) {
         self.put = self.put.wrapping_add(1);
         self.memory.number(self.outgoing(), PUT).store(self.put, Ordering::Release);
-        self.news = true;
+        self.has_unannounced = true;
     }
 
-    /// Returns whether something has come in.
+    /// Returns true if frames are waiting.
     pub(super) fn has_incoming(&self) -> bool {
         self.memory.number(self.incoming(), PUT).load(Ordering::Acquire) != self.taken
     }
 
-    /// Takes the next frame; its bytes are copied to the end of `bytes`. `Err` tells of what is no
-    /// frame, or of numbers that cannot be.
+    /// Takes the next frame and appends its bytes to `bytes`. `Err` reports an invalid frame or
+    /// counter.
     pub(super) fn take(&mut self, bytes: &mut Vec<u8>) -> Option<Result<Frame, Malformed>> {
         let there = self.memory.number(self.incoming(), PUT).load(Ordering::Acquire);
         match there.wrapping_sub(self.taken) {
@@ -243,8 +244,8 @@ impl Rings {
         }
         let slot = self.memory.slot(self.incoming(), self.taken);
         let mut header = [0; HEADER];
-        // SAFETY: the header is within the mapping. The other side may write to it meanwhile: then the copy is
-        // of some bytes or other, and those are checked.
+        // SAFETY: the header is within the mapping. The other side may write to it during the copy,
+        // so the copy is checked below.
         unsafe {
             slot.cast::<[u8; HEADER]>().copy_to_nonoverlapping(NonNull::from(&mut header), 1)
         };
@@ -252,50 +253,52 @@ impl Rings {
         if let Some((_, length)) = frame {
             bytes.reserve(length);
             let end = bytes.len();
-            // SAFETY: a frame fits into its slot, the vector has room for as much, and all that is copied is
-            // initialized.
+            // SAFETY: the length is within the slot, the vector has room for it, and all copied
+            // bytes are initialized.
             unsafe {
                 let to = bytes.as_mut_ptr().add(end);
                 slot.add(HEADER).as_ptr().copy_to_nonoverlapping(to, length);
                 bytes.set_len(end + length);
             }
         }
-        self.was_taken();
+        self.record_taken();
         Some(frame.map(|(frame, _)| frame).ok_or(Malformed))
     }
 
-    /// Hands somebody the next frame where it stands; returns whether there was one.
+    /// Passes the next frame to `read` without a copy. Returns true if there was one.
     ///
-    /// This is for the client's side, as [`Rings::put_with`].
+    /// For the client's side only, as [`Rings::put_with`].
     pub(super) fn take_with(&mut self, read: impl FnOnce(Frame, &[u8])) -> bool {
         debug_assert_eq!(self.side, Side::Client);
         if !self.has_incoming() {
             return false;
         }
         let slot = self.memory.slot(self.incoming(), self.taken);
-        // SAFETY: the bytes are within the mapping and initialized, and the simulator does not write to
-        // them until the number below is written.
+        // SAFETY: the bytes are within the mapping and initialized, and the simulator does not
+        // write to them until the counter below is written.
         let slot = unsafe { std::slice::from_raw_parts(slot.as_ptr(), SLOT) };
-        if let Some((frame, length)) = Frame::parse(slot.first_chunk().expect("a header")) {
+        if let Some((frame, length)) =
+            Frame::parse(slot.first_chunk().expect("a slot is longer than a header"))
+        {
             read(frame, &slot[HEADER..HEADER + length]);
         }
-        self.was_taken();
+        self.record_taken();
         true
     }
 
-    fn was_taken(&mut self) {
+    fn record_taken(&mut self) {
         self.taken = self.taken.wrapping_add(1);
         self.memory.number(self.incoming(), TAKEN).store(self.taken, Ordering::Release);
-        self.news = true;
+        self.has_unannounced = true;
     }
 
-    /// Wakes the other side when it sleeps and something has come for it, or room.
+    /// Wakes the other side if it sleeps and frames or free slots are available for it.
     pub(super) fn flush(&mut self) {
-        if !std::mem::take(&mut self.news) {
+        if !std::mem::take(&mut self.has_unannounced) {
             return;
         }
         fence(Ordering::SeqCst);
-        let flags = [(self.outgoing(), HUNGRY), (self.incoming(), FULL)];
+        let flags = [(self.outgoing(), CONSUMER_SLEEPS), (self.incoming(), PRODUCER_SLEEPS)];
         let mut wakes = false;
         for (ring, flag) in flags {
             let flag = self.memory.number(ring, flag);
@@ -306,22 +309,22 @@ impl Rings {
         }
     }
 
-    /// Says that this side will sleep until something comes in, if it `wants_frames`, or until there is room,
-    /// if it `wants_room`; returns false when it need not sleep at all.
+    /// Announces that this side will sleep until a frame arrives (`wants_frames`) or a slot is free
+    /// (`wants_room`). Returns false if that is already so.
     pub(super) fn may_sleep(&mut self, wants_frames: bool, wants_room: bool) -> bool {
         self.flush();
         if wants_frames {
-            self.memory.number(self.incoming(), HUNGRY).store(1, Ordering::Relaxed);
+            self.memory.number(self.incoming(), CONSUMER_SLEEPS).store(1, Ordering::Relaxed);
         }
         if wants_room {
-            self.memory.number(self.outgoing(), FULL).store(1, Ordering::Relaxed);
+            self.memory.number(self.outgoing(), PRODUCER_SLEEPS).store(1, Ordering::Relaxed);
         }
         fence(Ordering::SeqCst);
         !(wants_frames && self.has_incoming() || wants_room && self.room() > 0)
     }
 }
 
-/// What is no frame.
+/// An invalid frame or counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 

@@ -1,8 +1,8 @@
 //! The simulator's side: the socket, and the rings of each client.
 //!
-//! The owner watches the server's file, and [`AttachServer::socket`] and [`AttachServer::bell`] of each client, takes what clients say
-//! ([`AttachServer::next`]) and what they send ([`AttachServer::take`]), and hands them what comes for
-//! them ([`AttachServer::put`]). Nothing here waits.
+//! The owner polls the server's descriptor, and [`AttachServer::socket`] and [`AttachServer::bell`]
+//! of each client. It processes the clients' messages ([`AttachServer::next`]) and frames
+//! ([`AttachServer::take`]), and sends frames to them ([`AttachServer::put`]). No call blocks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,19 +11,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use ib_wire::mad::MgmtClass;
 use rustix::net::{SocketFlags, accept_with};
 
-use super::frame::{Frame, MOST};
+use super::frame::{Frame, MAX_PAYLOAD};
 use super::message::{ClientMessage, PortDetails, ResolvedPort, ServerMessage};
 use super::protocol::{VERSION, socket_name};
 use super::ring::{Files, Rings, Side};
 use ib_os::seqpacket::{self, Received};
 
-/// How many clients there can be.
-const MOST_CLIENTS: usize = 4096;
+/// Maximum number of clients.
+const MAX_CLIENTS: usize = 4096;
 
-/// How many messages are kept for a client that takes none.
-const MOST_UNSENT: usize = 64;
+/// Maximum number of queued messages for a client that does not read.
+const MAX_UNSENT: usize = 64;
 
-/// The sockets of a simulator for HCAs.
+/// The socket of a simulator for HCAs.
 pub struct AttachServer {
     listener: OwnedFd,
     clients: BTreeMap<usize, Client>,
@@ -33,64 +33,65 @@ pub struct AttachServer {
 
 struct Client {
     socket: OwnedFd,
-    /// There once it is welcome.
+    /// The rings; `None` until the client is admitted.
     rings: Option<Rings>,
-    /// What was not taken for want of room, to be sent with the next chance.
+    /// Messages that did not fit into the socket's buffer yet.
     unsent: Vec<ServerMessage>,
 }
 
 /// An event of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// It wants a port; to be answered with [`AttachServer::admit`] or [`AttachServer::refuse`].
+    /// The client requests a port. The owner calls [`AttachServer::admit`] or
+    /// [`AttachServer::refuse`].
     Hello {
-        /// What the port is found by; the first host of the fabric without it.
+        /// Name of the port; `None` for the first host of the fabric.
         node: Option<String>,
-        /// The classes of management datagrams that it serves.
+        /// Management classes that the client serves.
         classes: Vec<MgmtClass>,
     },
-    /// It asks for a port; to be answered with [`AttachServer::answer`].
+    /// The client looks up a port. The owner calls [`AttachServer::answer`].
     Resolve {
-        /// What the answer is known by.
+        /// Identifies the response.
         number: u32,
-        /// The name.
+        /// The name or address.
         name: String,
     },
-    /// It disconnects.
+    /// The client closes the connection deliberately.
     Bye,
-    /// It has disconnected without a goodbye, or has sent a malformed message.
+    /// The client has disconnected without `Bye`, or has sent an invalid message.
     Disconnected,
 }
 
 impl AttachServer {
-    /// Opens the socket of a simulator's name.
+    /// Opens the socket of a simulator.
     ///
     /// # Errors
-    /// Fails when the name is in use or too long.
+    /// Fails if the name is in use or too long.
     pub fn bind(base: &str) -> io::Result<Self> {
         let listener = seqpacket::listen_at(&socket_name(base), SocketFlags::NONBLOCK)?;
         Ok(Self { listener, clients: BTreeMap::new(), next: 0, malformed: 0 })
     }
 
-    /// Returns how many messages and frames were none.
+    /// Returns the number of invalid messages and frames.
     #[must_use]
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Takes those who call; returns the keys of new ones, whose socket is to be watched.
+    /// Accepts new clients. Returns their keys; the owner polls their sockets.
     pub fn accept(&mut self) -> Vec<usize> {
         let mut new = Vec::new();
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         while let Ok(socket) = accept_with(&self.listener, flags) {
-            let is_full = self.clients.len() >= MOST_CLIENTS;
+            let is_full = self.clients.len() >= MAX_CLIENTS;
             let why = if ib_os::unix::is_own_user(&socket) {
-                is_full.then(|| format!("{MOST_CLIENTS} adapters are attached, expected fewer"))
+                is_full.then(|| format!("{MAX_CLIENTS} HCAs are attached, the maximum"))
             } else {
-                Some("the simulator serves its own user only".to_owned())
+                Some("only the user of the simulator can attach HCAs".to_owned())
             };
             if let Some(why) = why {
-                // Whoever does not take even this learns it from the closed connection.
+                // A client that does not read the refusal sees the closed connection.
                 let _ = seqpacket::send(&socket, &ServerMessage::Refused { why }, &[]);
                 continue;
             }
@@ -107,16 +108,17 @@ impl AttachServer {
         self.clients.get(&client).map(|client| client.socket.as_fd())
     }
 
-    /// Returns the event counter by which a client wakes the simulator, once it was admitted.
+    /// Returns the event counter by which a client wakes the simulator; `None` until the client is
+    /// admitted.
     #[must_use]
     pub fn bell(&self, client: usize) -> Option<BorrowedFd<'_>> {
         self.clients.get(&client)?.rings.as_ref().map(Rings::bell)
     }
 
-    /// Returns what a client says next; `None` when it says nothing for now.
+    /// Returns the next event of a client; `None` if there is none at present.
     pub fn next(&mut self, client: usize) -> Option<ClientEvent> {
         let it = self.clients.get_mut(&client)?;
-        it.send_rest();
+        it.flush_unsent();
         Some(match seqpacket::receive(&it.socket) {
             Ok(Received::Empty) => return None,
             Ok(Received::Message(ClientMessage::Hello { version, node, classes }, _)) => {
@@ -146,10 +148,10 @@ impl AttachServer {
         })
     }
 
-    /// Gives a client its port. Its event counter is to be watched then.
+    /// Gives a client its port. From now on the owner also polls its event counter.
     ///
     /// # Errors
-    /// Fails when the system has no more memory or files, or the client has gone.
+    /// Fails if the system has no more memory or descriptors, or if the client has disconnected.
     pub fn admit(&mut self, client: usize, port: &PortDetails) -> io::Result<()> {
         let it = self.clients.get_mut(&client).ok_or(io::ErrorKind::NotFound)?;
         let files = Files::new()?;
@@ -160,34 +162,34 @@ impl AttachServer {
         Ok(())
     }
 
-    /// Turns a client away.
+    /// Refuses a client.
     pub fn refuse(&mut self, client: usize, why: String) {
         if let Some(it) = self.clients.remove(&client) {
             let _ = seqpacket::send(&it.socket, &ServerMessage::Refused { why }, &[]);
         }
     }
 
-    /// Tells a client that its port has changed.
-    pub fn tell(&mut self, client: usize, port: &PortDetails) {
+    /// Notifies a client that its port has changed.
+    pub fn notify_port(&mut self, client: usize, port: &PortDetails) {
         if let Some(it) = self.clients.get_mut(&client) {
-            it.say(ServerMessage::Port(port.into()));
+            it.send(ServerMessage::Port(port.into()));
         }
     }
 
-    /// Answers a client that has asked for a port.
+    /// Responds to the lookup of a port.
     pub fn answer(&mut self, client: usize, number: u32, place: Option<&ResolvedPort>) {
         if let Some(it) = self.clients.get_mut(&client) {
-            it.say(ServerMessage::Resolved { number, place: place.map(Into::into) });
+            it.send(ServerMessage::Resolved { number, place: place.map(Into::into) });
         }
     }
 
-    /// Closes everything of a client.
+    /// Closes the connection of a client.
     pub fn close(&mut self, client: usize) {
         self.clients.remove(&client);
     }
 
-    /// Takes the next frame of a client; its bytes are appended to `bytes`. What is no frame is counted, and
-    /// returned as `Some(None)`.
+    /// Takes the next frame of a client and appends its bytes to `bytes`. An invalid frame is
+    /// counted and returned as `Some(None)`.
     pub fn take(&mut self, client: usize, bytes: &mut Vec<u8>) -> Option<Option<Frame>> {
         let rings = self.clients.get_mut(&client)?.rings.as_mut()?;
         let frame = rings.take(bytes)?.ok();
@@ -195,20 +197,21 @@ impl AttachServer {
         Some(frame)
     }
 
-    /// Returns whether a client has room for a frame.
+    /// Returns true if a client's ring has a free slot.
     #[must_use]
     pub fn has_room(&self, client: usize) -> bool {
         let rings = self.clients.get(&client).and_then(|client| client.rings.as_ref());
         rings.is_some_and(|rings| rings.room() > 0)
     }
 
-    /// Hands a client a frame; false when it has no room, or the bytes are longer than any packet.
+    /// Puts a frame into a client's ring. Returns false if the ring is full, or if the bytes exceed
+    /// the maximum packet size.
     pub fn put(&mut self, client: usize, frame: Frame, bytes: &[u8]) -> bool {
         let rings = self.clients.get_mut(&client).and_then(|client| client.rings.as_mut());
-        rings.is_some_and(|rings| bytes.len() <= MOST && rings.put(frame, bytes))
+        rings.is_some_and(|rings| bytes.len() <= MAX_PAYLOAD && rings.put(frame, bytes))
     }
 
-    /// Wakes a client for which something was put in or taken out.
+    /// Wakes a client if frames or free slots are available for it.
     pub fn flush(&mut self, client: usize) {
         if let Some(rings) = self.clients.get_mut(&client).and_then(|client| client.rings.as_mut())
         {
@@ -216,14 +219,14 @@ impl AttachServer {
         }
     }
 
-    /// Says that the simulator will sleep until a client has something, if it `wants_frames`, or has room, if
-    /// it `wants_room`; returns false when it need not.
+    /// Announces that the simulator will sleep until a client sends a frame (`wants_frames`) or has
+    /// a free slot (`wants_room`). Returns false if that is already so.
     pub fn may_sleep(&mut self, client: usize, wants_frames: bool, wants_room: bool) -> bool {
         let rings = self.clients.get_mut(&client).and_then(|client| client.rings.as_mut());
         rings.is_none_or(|rings| rings.may_sleep(wants_frames, wants_room))
     }
 
-    /// Has the event counter of a client be silent again.
+    /// Resets the event counter of a client.
     pub fn silence(&self, client: usize) {
         if let Some(rings) = self.clients.get(&client).and_then(|client| client.rings.as_ref()) {
             rings.silence();
@@ -238,24 +241,24 @@ impl AsFd for AttachServer {
 }
 
 impl Client {
-    /// Sends a message, or keeps it until the client has taken others.
-    fn say(&mut self, message: ServerMessage) {
-        // Of two states of the port only the newer one matters.
+    /// Sends a message, or queues it until the client has read others.
+    fn send(&mut self, message: ServerMessage) {
+        // A newer state of the port replaces an older one.
         if matches!(message, ServerMessage::Port(_)) {
             self.unsent.retain(|kept| !matches!(kept, ServerMessage::Port(_)));
         }
-        // Whoever asks and takes no answers goes without.
-        if self.unsent.len() < MOST_UNSENT {
+        // Responses to a client that does not read are dropped.
+        if self.unsent.len() < MAX_UNSENT {
             self.unsent.push(message);
         }
-        self.send_rest();
+        self.flush_unsent();
     }
 
-    fn send_rest(&mut self) {
+    fn flush_unsent(&mut self) {
         while let Some(first) = self.unsent.first() {
             match seqpacket::send(&self.socket, first, &[]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Whoever has gone is heard of by its socket.
+                // A disconnect is reported by the socket.
                 _ => drop(self.unsent.remove(0)),
             }
         }

@@ -18,33 +18,33 @@ mod merge;
 
 use merge::{Merge, MergedPacket, Source};
 
-/// What a collector has counted of a queue pair. What was captured, overwritten, not written and skipped is what was
-/// noted.
+/// The packet counts of a queue pair. Noted packets are captured, overwritten, not written or
+/// skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// The name of the queue pair in the capture.
+    /// Name of the queue pair in the capture.
     pub name: String,
-    /// Its number.
+    /// Queue pair number.
     pub qpn: Qpn,
     /// Packets that were written.
     pub captured: PacketCounts,
-    /// Packets that were written over before they could be read.
+    /// Packets that were overwritten before they could be read.
     pub overwritten: PacketCounts,
-    /// Packets that were read, and which the stream has not taken.
+    /// Packets that were read, but not accepted by the stream.
     pub unwritten: PacketCounts,
-    /// Packets that were kept for something that has not happened, or happened later.
+    /// Packets that were withheld for a trigger and not released.
     pub skipped: PacketCounts,
-    /// Packets that the HCA has noted.
+    /// Packets that the HCA has traced.
     pub noted: PacketCounts,
-    /// Whether no more will come.
+    /// True if no further packets will come.
     pub has_ended: bool,
 }
 
-/// A packet in the output.
-struct Mark {
+/// The end of a packet in the output.
+struct OutputPacket {
     end: usize,
     source: u32,
-    /// Which of the interfaces of its queue pair it is on.
+    /// Index of the interface of the queue pair.
     place: u32,
 }
 
@@ -55,39 +55,40 @@ struct Mark {
 /// a section.
 pub struct Collector {
     writer: Option<Writer<Vec<u8>>>,
-    /// What was written of sections that are over.
+    /// Output of completed sections.
     out: Vec<u8>,
     link: Link,
-    /// What is added to the times of packets to get nanoseconds since 1970.
+    /// Time in nanoseconds since 1970 at which the HCAs' clock was zero.
     epoch: u64,
     merge: Merge,
-    /// The packets in all output since it was told what became of it: where their blocks end there.
-    marks: Vec<Mark>,
-    /// How much of that output was handed on.
+    /// Ends of packets in the output that is not settled yet.
+    output_packets: Vec<OutputPacket>,
+    /// Number of bytes of this output that were handed over.
     handed: usize,
     frame: Vec<u8>,
-    remarks: Vec<String>,
-    /// Size of the section in bytes, including bytes that were handed on.
+    comments: Vec<String>,
+    /// Size of the section in bytes, including bytes that were handed over.
     length: u64,
     /// Maximum size of the section in bytes.
     limit: u64,
     /// True if a packet did not fit into the section.
     is_full: bool,
-    /// Packets of the section.
+    /// Number of packets in the section.
     packets: u64,
 }
 
-/// The longest block of statistics in bytes, and the longest of an interface without its name.
+/// Maximum length of a statistics block, and of an interface block without its name, in bytes.
 const STATISTICS: u64 = 200;
 const INTERFACE: u64 = 48;
 
-/// The longest block of a packet in bytes, without its data and comments; a comment without its text.
+/// Maximum length of a packet block without data and comments, and of a comment without its text,
+/// in bytes.
 const PACKET: u64 = 88;
 const COMMENT: u64 = 8;
 
 impl Collector {
-    /// Makes a collector whose stream has not begun; `epoch` is the time in nanoseconds since 1970 at which the
-    /// HCAs' clock was zero.
+    /// Creates a collector without a section. `epoch` is the time in nanoseconds since 1970 at
+    /// which the HCAs' clock was zero.
     #[must_use]
     pub const fn new(link: Link, epoch: u64) -> Self {
         Self {
@@ -96,10 +97,10 @@ impl Collector {
             link,
             epoch,
             merge: Merge::new(),
-            marks: Vec::new(),
+            output_packets: Vec::new(),
             handed: 0,
             frame: Vec::new(),
-            remarks: Vec::new(),
+            comments: Vec::new(),
             length: 0,
             limit: u64::MAX,
             is_full: false,
@@ -113,13 +114,14 @@ impl Collector {
         self.limit = bytes;
     }
 
-    /// Returns true if a packet or an interface has found no room in the section ([`Collector::set_limit`]).
+    /// Returns true if a packet or an interface did not fit into the section
+    /// ([`Collector::set_limit`]).
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Begins a section: with it a file can begin.
+    /// Begins a section. A file can begin with it.
     pub fn begin(&mut self, now: Instant) {
         self.end(now);
         let section = Section {
@@ -134,7 +136,7 @@ impl Collector {
         for at in 0..self.merge.sources.len() {
             let source = &mut self.merge.sources[at];
             source.before = [source.captured.plus(source.pending), source.settled];
-            if !source.is_over() {
+            if !source.has_ended_and_is_written() {
                 self.describe(at);
             }
         }
@@ -184,7 +186,7 @@ impl Collector {
         }
     }
 
-    /// Adds a queue pair by a name, from which and the direction the names of its interfaces are made.
+    /// Adds a queue pair. Its interfaces are named by `name` and the direction.
     pub fn add(&mut self, name: &str, packets: Box<dyn PacketSource + Send>) {
         self.merge.sources.push(Source::new(name, packets));
         if self.writer.is_some() {
@@ -195,7 +197,7 @@ impl Collector {
     /// Writes the interfaces that every queue pair has.
     fn describe(&mut self, source: usize) {
         for place in [Direction::Send, Direction::Receive].map(|it| it as usize) {
-            // A section has its head, however short it is to be.
+            // The section header is written even if it exceeds the limit.
             if self.packets > 0 && !self.has_room(self.interface_length(source, place)) {
                 self.is_full = true;
                 return;
@@ -204,18 +206,19 @@ impl Collector {
         }
     }
 
-    /// Returns how many bytes the blocks of an interface take at most.
+    /// Returns the maximum length of an interface block in bytes.
     fn interface_length(&self, source: usize, place: usize) -> u64 {
-        let name = self.merge.sources[source].name.len() + 1 + PLACES[place].len();
+        let name = self.merge.sources[source].name.len() + 1 + INTERFACE_SUFFIXES[place].len();
         INTERFACE + STATISTICS + name.next_multiple_of(4) as u64
     }
 
-    /// Returns the number of an interface of a queue pair, which is written if the section does not have it yet.
+    /// Returns the number of a queue pair's interface. Writes the interface if the section does not
+    /// have it yet.
     fn interface(&mut self, source: usize, place: usize) -> Option<u32> {
         let writer = self.writer.as_mut()?;
         let Source { name, interfaces, .. } = &mut self.merge.sources[source];
         if interfaces[place].is_none() {
-            let name = format!("{name} {}", PLACES[place]);
+            let name = format!("{name} {}", INTERFACE_SUFFIXES[place]);
             let interface = Interface::new(self.link.link_type()).named(&name);
             let before = writer.get_ref().len();
             interfaces[place] = Some(writer.interface(&interface).expect(IN_MEMORY));
@@ -239,7 +242,7 @@ impl Collector {
     /// a packet with an earlier time than packets added before. Packets that a source withholds are written when the
     /// source releases them.
     pub fn collect(&mut self, until: Instant, most_bytes: usize, most_packets: u64) -> u64 {
-        self.merge.look();
+        self.merge.poll_sources();
         let mut written = 0;
         while written < most_packets
             && self.output_length() < most_bytes
@@ -255,26 +258,26 @@ impl Collector {
         written
     }
 
-    /// Returns whether a section has begun.
+    /// Returns true if a section has begun.
     #[must_use]
     pub const fn has_begun(&self) -> bool {
         self.writer.is_some()
     }
 
-    /// Returns true if no packet comes any more that is not read yet: all queue pairs have ended, and all is read.
+    /// Returns true if all queue pairs have ended and all their packets are read.
     #[must_use]
     pub fn have_all_ended(&self) -> bool {
         self.merge.sources.iter().all(|source| source.packets.has_ended())
     }
 
-    /// Returns how many bytes the rings have that may still be written.
+    /// Returns the size of the unread packets in all rings, in bytes.
     #[must_use]
     pub fn ring_bytes(&self) -> u64 {
-        let live = self.merge.sources.iter().filter(|source| !source.is_over());
+        let live = self.merge.sources.iter().filter(|source| !source.has_ended_and_is_written());
         live.map(|source| source.packets.waiting().1).sum()
     }
 
-    /// Returns how full the fullest of the rings is, from 0 to 1.
+    /// Returns the fill level of the fullest ring, from 0 to 1.
     #[must_use]
     pub fn fullness(&self) -> f64 {
         let part = |source: &Source| {
@@ -299,11 +302,11 @@ impl Collector {
         let remark = &source.bytes[bytes.end..bytes.end + taken.remark];
         let bytes = &source.bytes[bytes.clone()];
         let length = self.link.frame(record, bytes, &mut self.frame);
-        let count = remarks(record, bytes, (*missed, remark), &mut self.remarks);
+        let count = comments(record, bytes, (*missed, remark), &mut self.comments);
         let texts =
-            self.remarks[..count].iter().map(|text| COMMENT + text.len() as u64).sum::<u64>();
+            self.comments[..count].iter().map(|text| COMMENT + text.len() as u64).sum::<u64>();
         let interface = if is_known { 0 } else { self.interface_length(number, place) };
-        // Losses are news, and what has ended may have something left for the next section.
+        // The limit includes the comments and, if it is new, the interface of the packet.
         if self.packets > 0 && !self.has_room(PACKET + self.frame.len() as u64 + texts + interface)
         {
             return false;
@@ -316,7 +319,7 @@ impl Collector {
         let packet = Packet {
             original_length: length as u32,
             dropped: (*missed > 0).then_some(*missed),
-            comments: self.remarks[..count].iter().map(String::as_str).collect(),
+            comments: self.comments[..count].iter().map(String::as_str).collect(),
             ..Packet::new(interface, self.epoch + record.at.as_nanos(), &self.frame).flags(flags)
         };
         let writer = self.writer.as_mut().expect("a section has begun");
@@ -332,12 +335,12 @@ impl Collector {
         *source.settled.of(record) += missed;
         *source.pending.of(record) += 1;
         let end = self.handed + writer.get_ref().len();
-        self.marks.push(Mark { end, source: number as u32, place: place as u32 });
+        self.output_packets.push(OutputPacket { end, source: number as u32, place: place as u32 });
         true
     }
 
-    /// Returns what was counted of each queue pair. What is in [`Collector::output`] counts as captured only when
-    /// [`Collector::settle`] says so.
+    /// Returns the packet counts of each queue pair. Packets in [`Collector::output`] count as
+    /// captured after [`Collector::settle`].
     pub fn counted(&self) -> impl Iterator<Item = Counted> {
         self.merge.sources.iter().map(|source| Counted {
             name: source.name.clone(),
@@ -351,13 +354,13 @@ impl Collector {
         })
     }
 
-    /// Returns how many bytes of output there are.
+    /// Returns the size of the output in bytes.
     #[must_use]
     pub fn output_length(&self) -> usize {
         self.writer.as_ref().map_or(self.out.len(), |writer| writer.get_ref().len())
     }
 
-    /// Puts what was written, whole blocks, behind what is in `to`.
+    /// Appends the output, which consists of whole blocks, to `to`.
     pub fn output(&mut self, to: &mut Vec<u8>) {
         let out = match &mut self.writer {
             Some(writer) => writer.get_mut(),
@@ -372,10 +375,9 @@ impl Collector {
         out.clear();
     }
 
-    /// Tells what became of the packets in all output since it was told last: they are in the stream, or it has not
-    /// taken them.
+    /// Settles the output since the last call: `is_written` is true if the stream has accepted it.
     pub fn settle(&mut self, is_written: bool) {
-        self.marks.clear();
+        self.output_packets.clear();
         self.handed = 0;
         for source in &mut self.merge.sources {
             let pending = mem::take(&mut source.pending);
@@ -384,9 +386,11 @@ impl Collector {
         }
     }
 
-    /// Tells that of all output since it was told last so many bytes are in the stream, and nothing behind them.
+    /// Settles the output since the last call: the stream has accepted the first `bytes` bytes.
     pub fn settle_first(&mut self, bytes: usize) {
-        for Mark { source, place, .. } in self.marks.iter().take_while(|mark| mark.end <= bytes) {
+        for OutputPacket { source, place, .. } in
+            self.output_packets.iter().take_while(|mark| mark.end <= bytes)
+        {
             let source = &mut self.merge.sources[*source as usize];
             let one = match place {
                 0 => PacketCounts { sent: 1, ..PacketCounts::default() },
@@ -399,7 +403,7 @@ impl Collector {
         self.settle(false);
     }
 
-    /// Ends the stream where it is: what comes from now on is counted as not written.
+    /// Ends the stream. Packets that are collected later count as not written.
     pub fn abandon(&mut self) {
         self.settle(false);
         self.writer = None;
@@ -407,61 +411,61 @@ impl Collector {
     }
 }
 
-/// Why nothing can go wrong with blocks that are written into memory: interfaces are known, and packets short.
+/// Reason why writing blocks to memory cannot fail.
 const IN_MEMORY: &str = "memory takes every block that a packet makes";
 
 /// Suffixes of interface names, by index.
-const PLACES: [&str; 3] = ["send", "receive", "lost"];
+const INTERFACE_SUFFIXES: [&str; 3] = ["send", "receive", "lost"];
 
-/// Writes what is to be said of a packet into the first of some texts; returns how many those are.
-fn remarks(
+/// Writes the comments of a packet into the first texts. Returns their number.
+fn comments(
     record: &PacketRecord,
     bytes: &[u8],
     (missed, remark): (u64, &[u8]),
     texts: &mut Vec<String>,
 ) -> usize {
     let mut count = 0;
-    let mut say = |text: std::fmt::Arguments<'_>| {
+    let mut write_comment = |text: std::fmt::Arguments<'_>| {
         if texts.len() == count {
             texts.push(String::new());
         }
         texts[count].clear();
-        texts[count].write_fmt(text).expect("a text takes everything");
+        texts[count].write_fmt(text).expect("writing to a string does not fail");
         count += 1;
     };
     if missed > 0 {
         let what = match record.direction {
-            _ if record.is_lost => "losses told",
+            _ if record.is_lost => "losses reported",
             Direction::Send => "packets sent",
             Direction::Receive => "packets received",
         };
-        say(format_args!("{missed} {what} before this one were overwritten"));
+        write_comment(format_args!("{missed} {what} before this one were overwritten"));
     }
     if let Some(posted) = record.posted {
-        say(format_args!("posted {} ns before", record.at.since(posted).as_nanos()));
+        write_comment(format_args!("posted {} ns before", record.at.since(posted).as_nanos()));
     }
     if record.is_repeated {
-        say(format_args!("sent again"));
+        write_comment(format_args!("sent again"));
     }
     if let Some(why) = record.dropped {
-        say(format_args!("dropped: {why}"));
+        write_comment(format_args!("dropped: {why}"));
     }
     if record.is_lost {
-        say(format_args!("lost: {}", String::from_utf8_lossy(remark)));
+        write_comment(format_args!("lost: {}", String::from_utf8_lossy(remark)));
         return count;
     }
     match acknowledgement(bytes) {
         Some(Acknowledgement::RnrNak(timer)) => {
             let micros = timer.nanoseconds() / 1000;
-            say(format_args!("receiver not ready: again in {micros} us"));
+            write_comment(format_args!("receiver not ready: again in {micros} us"));
         }
-        Some(Acknowledgement::Nak(code)) => say(format_args!("NAK: {code}")),
+        Some(Acknowledgement::Nak(code)) => write_comment(format_args!("NAK: {code}")),
         _ => {}
     }
     count
 }
 
-/// Returns what a packet acknowledges, if it does.
+/// Returns the acknowledgement in a packet, if any.
 fn acknowledgement(bytes: &[u8]) -> Option<Acknowledgement> {
     let bth = Bth::parse(bytes.first_chunk()?);
     let at = Bth::LENGTH + bth.opcode.headers()?.offset(Header::Aeth)?;

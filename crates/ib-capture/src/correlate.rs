@@ -1,17 +1,17 @@
-//! Correlation of two captures, or of both ends in one: lost packets, the difference of the clocks, and the parts of the
-//! times of messages.
+//! Correlation of two captures, or of both ends in one: lost packets, clock offset, and the parts
+//! of the latency of messages.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | `extract` | packets of frames |
-//! | `stream` | what is kept of packets, 16 bytes each |
-//! | `gap` | when packets are missing in a file |
-//! | `ends` | both views of the same packets, and both directions of a connection |
-//! | `matching` | packets of both views side by side, by their sequence numbers |
-//! | `clock` | [`Clocks`]: the difference of the clocks, from the fastest packets of both directions |
-//! | `message` | [`Message`]: messages and the [`Part`]s of their times |
+//! | `stream` | the captured packets, 16 bytes each |
+//! | `gap` | times at which packets are missing in a file |
+//! | `ends` | captures of the same packets at both ends, and both directions of a connection |
+//! | `matching` | packets of both captures, matched by PSN |
+//! | `clock` | [`Clocks`]: offset and drift, from the fastest packets of both directions |
+//! | `message` | [`Message`]: messages and the [`Part`]s of their latency |
 //! | `event` | [`EventKind`]: events on queue pairs, to measure the time between them |
-//! | `spread` | [`Spread`]: percentiles |
+//! | `percentiles` | [`Percentiles`]: percentiles |
 //!
 //! ```
 //! use ib_capture::CaptureFile;
@@ -44,15 +44,15 @@ mod extract;
 mod gap;
 mod matching;
 mod message;
-mod spread;
+mod percentiles;
 mod stream;
 
 pub use clock::{ClockPoints, Clocks, Estimate};
 pub use counts::FileCounts;
 pub use event::{EventError, EventFilter, EventKind};
-pub use matching::Matched;
-pub use message::{Kind, Message, Part, Unknown};
-pub use spread::{FRACTIONS, Spread};
+pub use matching::MatchCounts;
+pub use message::{Kind, Message, Part, UnmeasuredCounts};
+pub use percentiles::{PERCENTILES, Percentiles};
 pub use stream::{Address, Side};
 
 use crate::file::{CaptureFile, Item};
@@ -72,14 +72,14 @@ pub struct Correlator {
 }
 
 impl Correlator {
-    /// Reads a file to its end: 16 bytes of memory for every packet, and 12 for every request of which the file says
-    /// when it was posted.
+    /// Reads a file to its end. Each packet takes 16 bytes of memory, and each request with a known
+    /// post time 12 more.
     ///
     /// # Errors
-    /// Fails where the file cannot be read on.
+    /// Fails if the file cannot be read further.
     ///
     /// # Panics
-    /// Panics when it is the third one.
+    /// Panics for a third file.
     pub fn read<R: Read>(&mut self, file: &mut CaptureFile<R>) -> Result<(), ReadError> {
         assert!(self.files.len() < 2, "packets are matched between two files at most");
         let number = self.files.len() as u8;
@@ -95,7 +95,7 @@ impl Correlator {
                 Item::Frame(frame) => frame,
             };
             if frame.comments.iter().any(|comment| comment.starts_with("lost: ")) {
-                // News of a packet that was sent before.
+                // A report of a loss in the network, not a packet.
                 counts.lost += 1;
                 continue;
             }
@@ -122,7 +122,7 @@ impl Correlator {
         }
         counts.has_directions = !has_unknown;
         if reported > counts.overwritten.unwrap_or(0) {
-            // The file has ended before it was counted.
+            // The file ends without statistics.
             counts.overwritten = Some(reported);
         }
         self.files.push(counts);
@@ -139,14 +139,15 @@ impl Correlator {
         streams[number].push(&packet.packet);
     }
 
-    /// Finds out what belongs together; with numbers only connections of these queue pairs are reported.
+    /// Matches the packets. If `qpns` is not empty, only connections of these queue pairs are
+    /// reported.
     #[must_use]
     pub fn finish(self, qpns: &[Qpn]) -> Correlation {
         let Self { files, mut streams, gaps, .. } = self;
         for stream in &mut streams {
             stream.sort();
         }
-        let is_twice_the_same = ends::are_same(&streams, &files);
+        let are_duplicates = ends::are_same(&streams, &files);
         let (oriented, unknown_sides) = ends::orient(&mut streams, files.len());
         let mut flows = ends::flows(&streams);
         let ambiguous = ends::connect(&mut flows, &streams);
@@ -172,7 +173,7 @@ impl Correlator {
             unknown_sides,
             ambiguous,
             is_passing,
-            is_twice_the_same,
+            are_duplicates,
             gaps,
             pairs: Vec::new(),
         };
@@ -193,7 +194,7 @@ impl Correlator {
     }
 }
 
-/// Gives equal places to equal sequence numbers in all streams that share them.
+/// Assigns the same position to the same PSN in all streams that share PSNs.
 fn align(flows: &[Flow], streams: &mut [Stream]) {
     for flow in flows {
         let back = flow.back.map_or([None; 2], |back| flows[back].views);
@@ -208,7 +209,7 @@ fn align(flows: &[Flow], streams: &mut [Stream]) {
             streams[view].align(lane, first);
         }
     }
-    // Responses to what nobody was seen to ask.
+    // Responses without captured requests.
     for flow in flows.iter().filter(|flow| flow.back.is_none()) {
         if let [Some(sent), Some(received)] = flow.views
             && let Some(first) = streams[sent].first[RESPONSES]
@@ -218,88 +219,89 @@ fn align(flows: &[Flow], streams: &mut [Stream]) {
     }
 }
 
-/// The matched streams of captures.
+/// The matched packets of the captures.
 #[derive(Debug)]
 pub struct Correlation {
     files: Vec<FileCounts>,
     streams: Vec<Stream>,
     flows: Vec<Flow>,
     /// By flow: requests and responses.
-    matched: Vec<[Matched; 2]>,
+    matched: Vec<[MatchCounts; 2]>,
     clocks: Clocks,
     oriented: BTreeSet<u8>,
     unknown_sides: BTreeSet<u8>,
     ambiguous: u64,
     is_passing: bool,
-    is_twice_the_same: bool,
+    are_duplicates: bool,
     /// By file.
     gaps: Vec<Gaps>,
     pairs: Vec<Pair>,
 }
 
-/// A queue pair that sends requests to another one, within a [`Correlation`].
+/// A queue pair that sends requests, and its peer: an index into a [`Correlation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair(usize);
 
-/// A queue pair at an end.
+/// A queue pair at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QpEndpoint {
-    /// Where it is.
+    /// Address of the queue pair.
     pub address: Address,
-    /// Its number, unless nothing tells it.
+    /// Queue pair number; `None` if it is unknown.
     pub qpn: Option<Qpn>,
 }
 
-/// The times from events to the next events of another kind.
+/// The times from events of one kind to the next event of another kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How many events of the first kind there are.
+    /// Number of events of the first kind.
     pub from: u64,
-    /// How many of the second kind.
+    /// Number of events of the second kind.
     pub to: u64,
-    /// From each of the first kind to the next of the second, in nanoseconds; those after which none comes have none.
+    /// Time from each event of the first kind to the next one of the second, in nanoseconds. Events
+    /// without a following one are left out.
     pub times: Vec<i64>,
 }
 
 impl Correlation {
-    /// Returns what was found in each file.
+    /// Returns the counters of each file.
     #[must_use]
     pub fn files(&self) -> &[FileCounts] {
         &self.files
     }
 
-    /// Returns how the clocks of both files differ.
+    /// Returns the relation of the clocks of both files.
     #[must_use]
     pub const fn clocks(&self) -> &Clocks {
         &self.clocks
     }
 
-    /// Returns the files, from 0 on, that do not say which packets were sent and which were received, which follows
-    /// from the times of answers.
+    /// Returns the indices of files without direction, whose end follows from the times of
+    /// responses.
     #[must_use]
     pub const fn oriented(&self) -> &BTreeSet<u8> {
         &self.oriented
     }
 
-    /// Returns the files of which it cannot be known which of some packets were sent and which were received.
+    /// Returns the indices of files in which the direction of some packets remains unknown.
     #[must_use]
     pub const fn unknown_sides(&self) -> &BTreeSet<u8> {
         &self.unknown_sides
     }
 
-    /// Returns of how many flows it cannot be told which other one answers them.
+    /// Returns the number of flows with several candidates for the other direction.
     #[must_use]
     pub const fn ambiguous(&self) -> u64 {
         self.ambiguous
     }
 
-    /// Returns the queue pairs that have sent requests, each with the one that they went to.
+    /// Returns the pairs of a requesting queue pair and its peer.
     #[must_use]
     pub fn pairs(&self) -> &[Pair] {
         &self.pairs
     }
 
-    /// Returns both ends of a pair, first the one that sends requests.
+    /// Returns both ends of a pair, first the requester.
     #[must_use]
     pub fn ends(&self, pair: Pair) -> [QpEndpoint; 2] {
         let Flow { source, destination, to, sender, .. } = self.flows[pair.0];
@@ -309,43 +311,44 @@ impl Correlation {
         ]
     }
 
-    /// Returns what was counted of a pair's requests, and of the responses to them.
+    /// Returns the counters of a pair's requests, and of the responses.
     #[must_use]
-    pub fn matched(&self, pair: Pair) -> [Matched; 2] {
+    pub fn matched(&self, pair: Pair) -> [MatchCounts; 2] {
         let responses = self.flows[pair.0].back.map(|back| self.matched[back][RESPONSES]);
         [self.matched[pair.0][REQUESTS], responses.unwrap_or_default()]
     }
 
-    /// Returns what was counted of all packets, whatever pairs were asked for.
+    /// Returns the counters of all packets, including those of pairs that are not reported.
     #[must_use]
-    pub fn all_matched(&self) -> Matched {
-        let mut all = Matched::default();
+    pub fn all_matched(&self) -> MatchCounts {
+        let mut all = MatchCounts::default();
         for lane in self.matched.iter().flatten() {
             all += *lane;
         }
         all
     }
 
-    /// Returns whether both files hold the same packets, captured at the same place.
+    /// Returns true if both files are captures of the same packets at the same place.
     #[must_use]
-    pub const fn is_twice_the_same(&self) -> bool {
-        self.is_twice_the_same
+    pub const fn are_duplicates(&self) -> bool {
+        self.are_duplicates
     }
 
-    /// Returns how many flows, packets of one direction between two queue pairs, were captured at both ends, whether the
-    /// same of their packets were or others.
+    /// Returns the number of flows that were captured at both ends, even if they have no packet in
+    /// common.
     #[must_use]
     pub fn common(&self) -> usize {
         self.flows.iter().filter(|flow| flow.views.iter().all(Option::is_some)).count()
     }
 
-    /// Hands out the messages of a pair in the order of their sequence numbers; returns what is not known of them.
-    pub fn messages(&self, pair: Pair, found: impl FnMut(&Message)) -> Unknown {
+    /// Calls `found` for each message of a pair, in the order of PSNs. Returns the numbers of
+    /// messages that could not be measured.
+    pub fn messages(&self, pair: Pair, found: impl FnMut(&Message)) -> UnmeasuredCounts {
         let flow = &self.flows[pair.0];
         let back = flow.back.map(|back| &self.flows[back]);
         let stream = |number: Option<usize>| number.map(|number| &self.streams[number]);
         let responses = back.and_then(|back| {
-            // Seen from a point on the way, what passes is all that there is.
+            // A capture on the path has one view of both directions.
             let view = if self.is_passing { SENT } else { RECEIVED };
             back.views[view]
         });
@@ -361,8 +364,8 @@ impl Correlation {
         Exchange { requests, responses, gaps, mtu, clocks: &self.clocks }.messages(found)
     }
 
-    /// Measures the times from each event of a kind to the next one of another kind; `None` where the clocks of the
-    /// files that they are in cannot be compared.
+    /// Measures the times from each event of a kind to the next one of another kind; `None` if the
+    /// clocks of their files cannot be compared.
     #[must_use]
     pub fn timing(&self, from: &EventKind, to: &EventKind) -> Option<Timing> {
         let (from, to) = (self.events(from)?, self.events(to)?);
@@ -391,7 +394,11 @@ impl Correlation {
             }
             for seen in stream.lanes.iter().flatten().filter(|seen| kind.is(seen)) {
                 let is_first = stream.key.file == 0;
-                times.push(if is_first { seen.time } else { self.clocks.by_first(seen.time)? });
+                times.push(if is_first {
+                    seen.time
+                } else {
+                    self.clocks.to_first_clock(seen.time)?
+                });
             }
         }
         times.sort_unstable();

@@ -1,16 +1,17 @@
-//! What is in an RDMA packet: addresses, headers, checksums, and the protocols above.
+//! Dissection of RDMA packets: addresses, headers, checksums, and the protocols above.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`fields`] | [`Fields`], [`Value`]: names and values, for whoever shows or writes them |
+//! | [`fields`] | [`Fields`], [`Value`]: names and values for output |
 //! | [`headers`] | the headers of a packet as fields |
 //! | [`layer`] | [`Layer`]: a protocol above the transport |
-//! | `mad` | management datagrams of all classes |
-//! | `cm` | the messages of connection management |
-//! | `connections` | what those tell of queue pairs: who is whose peer, and what they speak |
+//! | `mad` | MADs of all classes |
+//! | `cm` | messages of connection management |
+//! | `connections` | queue pairs and their peers, learnt from these messages |
 //! | `rtrs` | RTRS and RNBD on such connections |
 //!
-//! Nothing is ever refused: what is not known has its number, and what was not captured is missing.
+//! Dissection never fails. Unknown codes are shown as numbers, and data that was not captured is
+//! left out.
 
 use ib_types::Qpn;
 use ib_wire::mad::acm::AcmMessage;
@@ -34,47 +35,47 @@ pub use fields::{Fields, Value};
 pub use layer::Layer;
 pub use mad::Datagram;
 
-/// What is in a packet.
+/// A dissected packet.
 #[derive(Clone, Debug)]
 pub struct Dissection<'a> {
-    /// Its headers, read where they lie.
+    /// The packet, whose headers are parsed on access.
     pub packet: Packet<'a>,
-    /// IP and UDP, for RoCEv2.
+    /// IP and UDP headers, for RoCEv2.
     pub network: Option<RoceNetwork>,
-    /// Where it comes from.
+    /// Source address.
     pub source: Address,
-    /// Where it goes to.
+    /// Destination address.
     pub destination: Address,
-    /// The queue pair that it comes from, as far as the packet or the messages that made its connection say so.
+    /// Source queue pair, if the packet or the messages of its connection contain it.
     pub source_qpn: Option<Qpn>,
-    /// How many bytes of the payload were captured.
+    /// Number of captured payload bytes.
     pub kept: usize,
-    /// Whether the ICRC is right; `None` when not everything was captured.
+    /// True if the ICRC is correct; `None` if the packet was truncated.
     pub icrc_ok: Option<bool>,
-    /// Whether the VCRC is right; `None` when not everything was captured, and for RoCEv2.
+    /// True if the VCRC is correct; `None` if the packet was truncated, and for RoCEv2.
     pub vcrc_ok: Option<bool>,
-    /// The management datagram.
+    /// The MAD.
     pub mad: Option<Datagram>,
-    /// The protocol above.
+    /// The protocol above the transport.
     pub upper: Option<Layer>,
 }
 
-/// Looks into packets, one after the other, and remembers what it needs to understand later ones.
+/// Dissects packets in sequence, and keeps the state of connections for later packets.
 ///
-/// What is remembered is bounded: when there are too many connections, the oldest is forgotten.
+/// The state is bounded: beyond the limit, the oldest connection is dropped.
 #[derive(Debug, Default)]
 pub struct Dissector {
     connections: Connections,
 }
 
 impl Dissector {
-    /// Returns one that has seen nothing.
+    /// Creates a dissector without state.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Looks into a packet.
+    /// Dissects a packet.
     pub fn dissect<'a>(&mut self, content: &Content<'a>) -> Dissection<'a> {
         let (packet, network) = (content.packet, content.network);
         let [source, destination] = addresses(&packet, network.as_ref());
@@ -100,7 +101,7 @@ impl Dissector {
             mad: None,
             upper: None,
         };
-        // What was changed on its way says nothing about later packets.
+        // Corrupted packets do not change the state.
         if icrc_ok == Some(false) {
             return dissection;
         }
@@ -113,7 +114,7 @@ impl Dissector {
                     .filter(|mad| mad.class() == MgmtClass::COMMUNICATION)
                     .and_then(cm::Message::read);
                 if let Some(message) = message {
-                    self.connections.learn(&message, source, to);
+                    self.connections.process(&message, source, to);
                     dissection.upper = Some(message.layer());
                 }
             } else {
@@ -126,7 +127,7 @@ impl Dissector {
     }
 }
 
-/// Returns where a packet comes from and where it goes to.
+/// Returns source and destination address of a packet.
 fn addresses(packet: &Packet<'_>, network: Option<&RoceNetwork>) -> [Address; 2] {
     match (network, packet.lrh()) {
         (Some(network), _) => match network.addresses {
@@ -138,12 +139,12 @@ fn addresses(packet: &Packet<'_>, network: Option<&RoceNetwork>) -> [Address; 2]
             }
         },
         (None, Some(lrh)) => [lrh.slid, lrh.dlid].map(Address::Lid),
-        // Nobody makes such contents.
+        // Parsed packets have an IP header or an LRH.
         (None, None) => [Address::Lid(0); 2],
     }
 }
 
-/// Finds a message of IB ACM in a datagram to some queue pair.
+/// Parses an ACM message in a UD packet.
 fn acm(payload: &[u8]) -> Option<Layer> {
     let bytes: &[u8; MAD_LENGTH] = payload.try_into().ok()?;
     let message = AcmMessage::parse(bytes);

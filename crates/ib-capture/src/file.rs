@@ -1,4 +1,4 @@
-//! Capture files as RDMA packets: those of RoCEv2 and of InfiniBand, whoever wrote them.
+//! RDMA packets of capture files: RoCEv2 and InfiniBand, written by any program.
 
 use std::io::Read;
 
@@ -9,7 +9,8 @@ use ib_wire::packet::header::{ICRC, VCRC};
 use ib_wire::packet::roce::RoceNetwork;
 use ib_wire::packet::{Packet, PacketError};
 
-/// The longest packet that is looked into, in bytes on its link: what an IP packet can have, and Ethernet.
+/// Maximum length of a packet on its link in bytes: the largest IP packet, plus its Ethernet header
+/// and VLAN tags.
 const LONGEST: usize = 65_535 + 32;
 
 const ETHERNET: usize = 14;
@@ -17,37 +18,37 @@ const VLAN_TAGS: [u16; 2] = [0x8100, 0x88a8];
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// Why there is no RDMA packet in a frame.
+/// The reason why a frame has no RDMA packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Foreign {
-    /// Nothing is known of links of this type.
+pub enum FrameError {
+    /// Unknown link type. Holds the type.
     #[error("link type {0}: expected Ethernet (1), IP (101), ERF (197) or InfiniBand (247)")]
     LinkType(u16),
-    /// Something else than IP.
+    /// Not IP. Holds the EtherType.
     #[error("an Ethernet frame of type {0:#06x}")]
     EtherType(u16),
-    /// Another protocol of IP, or another port of UDP.
+    /// Not UDP, or invalid IP or UDP headers.
     #[error("no RoCEv2: {0}")]
     Network(PacketError),
-    /// Another port of UDP.
+    /// UDP to and from ports other than those of RoCEv2. Holds the destination port.
     #[error("UDP port {0}")]
     Port(u16),
-    /// The record is none of InfiniBand.
+    /// Not an InfiniBand record.
     #[error("{0}")]
     Erf(ErfError),
-    /// It is no packet.
+    /// Invalid RDMA packet.
     #[error("no packet: {0}")]
     Packet(PacketError),
-    /// So much was not captured that its headers are not there.
+    /// The captured part ends within the headers.
     #[error("{kept} bytes were captured: its headers have {headers}")]
     Cut {
-        /// What was captured.
+        /// Number of captured bytes.
         kept: usize,
-        /// What would be needed.
+        /// Number of bytes of the headers.
         headers: usize,
     },
-    /// It is longer than packets can be.
+    /// The frame is longer than any packet. Holds its length.
     #[error("{0} bytes: no packet is so long")]
     Long(usize),
 }
@@ -55,61 +56,62 @@ pub enum Foreign {
 /// A frame of a capture file.
 #[derive(Clone, Debug)]
 pub struct Frame<'a> {
-    /// Which frame it is, from 1 on, as Wireshark counts them.
+    /// Number of the frame, from 1 on, as in Wireshark.
     pub number: u64,
-    /// Where in the file its block ends, in bytes.
+    /// Offset in the file at which its block ends, in bytes.
     pub offset: u64,
-    /// When it was captured, in nanoseconds since 1970.
+    /// Time of the capture, in nanoseconds since 1970.
     pub time: Option<u64>,
-    /// The interface within its section; its description is [`CaptureFile::interface`].
+    /// Interface number within the section; [`CaptureFile::interface`] describes it.
     pub interface: u32,
-    /// The name of the interface, if it has one.
+    /// Name of the interface, if it has one.
     pub interface_name: Option<&'a str>,
-    /// Which way it went, where the file says so.
+    /// Direction of the frame, if the file has it.
     pub direction: Option<Direction>,
-    /// How many frames of the interface were lost just before it, as far as the file says.
+    /// Number of frames of the interface that were lost just before this one, as reported by the
+    /// file.
     pub lost: u64,
-    /// Remarks.
+    /// Comments on the frame.
     pub comments: Vec<String>,
-    /// How many bytes it had on the link.
+    /// Length on the link, in bytes.
     pub length: usize,
-    /// How many of them were captured.
+    /// Number of captured bytes.
     pub captured: usize,
-    /// What is in it.
-    pub content: Result<Content<'a>, Foreign>,
+    /// The RDMA packet, or the reason why there is none.
+    pub content: Result<Content<'a>, FrameError>,
 }
 
 /// An RDMA packet in a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Content<'a> {
-    /// IP and UDP, for RoCEv2; InfiniBand has an LRH instead.
+    /// IP and UDP headers of RoCEv2; `None` for InfiniBand, which has an LRH.
     pub network: Option<RoceNetwork>,
-    /// The packet. Where not all of it was captured, zeros stand in the place of what is missing.
+    /// The packet. Bytes that were not captured are zero.
     pub packet: Packet<'a>,
-    /// How many bytes of the payload were captured.
+    /// Number of captured payload bytes.
     pub kept: usize,
-    /// Whether everything was captured, up to the checksums.
+    /// True if the whole packet was captured, including checksums.
     pub is_whole: bool,
 }
 
 impl<'a> Content<'a> {
-    /// Returns the part of the payload that was captured.
+    /// Returns the captured part of the payload.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         &self.packet.payload()[..self.kept]
     }
 }
 
-/// Something in a capture file.
+/// A block of a capture file.
 #[derive(Debug)]
 pub enum Item<'a> {
     /// A frame.
     Frame(Box<Frame<'a>>),
-    /// What an interface counted.
+    /// The counters of an interface.
     Statistics(Statistics),
 }
 
-/// Reads the RDMA packets of a pcapng or pcap file.
+/// Reader of the RDMA packets in a pcapng or pcap file.
 pub struct CaptureFile<R: Read> {
     reader: Reader<R>,
     ports: Vec<u16>,
@@ -119,29 +121,30 @@ pub struct CaptureFile<R: Read> {
 }
 
 impl<R: Read> CaptureFile<R> {
-    /// Starts to read; RoCEv2 is what goes to UDP port 4791 or from or to one of those given.
+    /// Creates a reader. RoCEv2 packets have UDP destination port 4791, or one of `ports` as source
+    /// or destination.
     ///
     /// # Errors
-    /// Fails when the stream does, or is no capture file.
+    /// Fails if the stream fails, or is not a capture file.
     pub fn new(stream: R, ports: &[u16]) -> Result<Self, ReadError> {
         let ports = ports.iter().copied().chain([RoceNetwork::PORT]).collect();
         let reader = Reader::new(stream)?;
         Ok(Self { reader, ports, number: 0, sections: 0, bytes: Vec::new() })
     }
 
-    /// Returns what the file says of an interface of the section that is read.
+    /// Returns the description of an interface of the current section.
     #[must_use]
     pub fn interface(&self, number: u32) -> Option<&Interface> {
         self.reader.interfaces().get(number as usize)
     }
 
-    /// Returns how many sections have begun; each has interfaces of its own.
+    /// Returns the number of sections so far. Interfaces are numbered by section.
     #[must_use]
     pub const fn sections(&self) -> u32 {
         self.sections
     }
 
-    /// Returns how many bytes were read.
+    /// Returns the number of bytes read.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.reader.offset()
@@ -150,8 +153,8 @@ impl<R: Read> CaptureFile<R> {
     /// Returns the next item; `None` at the end.
     ///
     /// # Errors
-    /// Fails when the stream does, and where the file contradicts itself or is cut off; the error tells the
-    /// byte. Nothing can be read after that.
+    /// Fails if the stream fails, or if the file is inconsistent or truncated. The error has the
+    /// offset in bytes. Nothing can be read after an error.
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>, ReadError> {
         let (kept, mut frame) = loop {
             match self.reader.next_event()? {
@@ -181,7 +184,7 @@ impl<R: Read> CaptureFile<R> {
                         comments: packet.comments.iter().map(ToString::to_string).collect(),
                         length: packet.original_length as usize,
                         captured: packet.data.len(),
-                        content: Err(Foreign::LinkType(0)),
+                        content: Err(FrameError::LinkType(0)),
                     };
                     break (packet.data.len(), frame);
                 }
@@ -190,20 +193,20 @@ impl<R: Read> CaptureFile<R> {
         frame.offset = self.reader.offset();
         let link = self.interface(frame.interface).map(|interface| interface.link_type);
         if frame.length <= LONGEST {
-            // Zeros for what is missing, so that all lengths fit.
+            // Missing bytes are zero, so that all lengths fit.
             self.bytes.resize(frame.length.max(kept), 0);
         }
         frame.interface_name =
             self.interface(frame.interface).and_then(|interface| interface.name.as_deref());
         if link == Some(LinkType::ERF) {
-            // The record's header was not on the link.
+            // The record header is not part of the frame on the link.
             let header =
                 ErfHeader::parse(&self.bytes).map_or(0, |(_, packet)| start(&self.bytes, packet));
             frame.length = frame.length.saturating_sub(header);
             frame.captured = kept.saturating_sub(header);
         }
         frame.content = if frame.length > LONGEST {
-            Err(Foreign::Long(frame.length))
+            Err(FrameError::Long(frame.length))
         } else {
             content(link.unwrap_or(LinkType(0)), &self.bytes, kept, &self.ports)
         };
@@ -211,77 +214,77 @@ impl<R: Read> CaptureFile<R> {
     }
 }
 
-/// Finds the packet in a frame of which so many bytes were captured.
+/// Returns the packet in a frame of which `kept` bytes were captured.
 fn content<'a>(
     link: LinkType,
     bytes: &'a [u8],
     kept: usize,
     ports: &[u16],
-) -> Result<Content<'a>, Foreign> {
+) -> Result<Content<'a>, FrameError> {
     match link {
         LinkType::ETHERNET => {
             let mut at = ETHERNET - 2;
             let two =
                 |at: usize| bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
-            let mut kind = two(at).ok_or(Foreign::Cut { kept, headers: ETHERNET })?;
+            let mut kind = two(at).ok_or(FrameError::Cut { kept, headers: ETHERNET })?;
             while VLAN_TAGS.contains(&kind) {
                 at += 4;
-                kind = two(at).ok_or(Foreign::Cut { kept, headers: at + 2 })?;
+                kind = two(at).ok_or(FrameError::Cut { kept, headers: at + 2 })?;
             }
             if kind != IPV4 && kind != IPV6 {
-                return Err(Foreign::EtherType(kind));
+                return Err(FrameError::EtherType(kind));
             }
             roce(bytes, at + 2, kept, ports)
         }
         LinkType::RAW_IP => roce(bytes, 0, kept, ports),
         LinkType::ERF => {
-            let (header, packet) = ErfHeader::parse(bytes).map_err(Foreign::Erf)?;
+            let (header, packet) = ErfHeader::parse(bytes).map_err(FrameError::Erf)?;
             let start = start(bytes, packet);
-            // Some writers count the record's header into the length on the wire.
+            // Some writers include the record header in the wire length.
             let wire = usize::from(header.wire_length).min(packet.len());
             native(&packet[..wire], kept.saturating_sub(start))
         }
         LinkType::INFINIBAND => native(bytes, kept),
-        LinkType(other) => Err(Foreign::LinkType(other)),
+        LinkType(other) => Err(FrameError::LinkType(other)),
     }
 }
 
-/// Returns where in a record its packet starts.
+/// Returns the offset of a packet in its record.
 fn start(record: &[u8], packet: &[u8]) -> usize {
     packet.as_ptr().addr() - record.as_ptr().addr()
 }
 
-/// Finds the packet behind IP and UDP.
+/// Returns the packet behind IP and UDP headers.
 fn roce<'a>(
     bytes: &'a [u8],
     ip: usize,
     kept: usize,
     ports: &[u16],
-) -> Result<Content<'a>, Foreign> {
-    let (network, datagram) = RoceNetwork::parse(&bytes[ip..]).map_err(Foreign::Network)?;
+) -> Result<Content<'a>, FrameError> {
+    let (network, datagram) = RoceNetwork::parse(&bytes[ip..]).map_err(FrameError::Network)?;
     if !ports.contains(&network.destination_port) {
-        return Err(Foreign::Port(network.destination_port));
+        return Err(FrameError::Port(network.destination_port));
     }
-    let packet = Packet::parse_roce(datagram).map_err(Foreign::Packet)?;
+    let packet = Packet::parse_roce(datagram).map_err(FrameError::Packet)?;
     with(packet, Some(network), kept.saturating_sub(ip + network.length()), ICRC)
 }
 
-/// Finds the packet of InfiniBand.
-fn native(bytes: &[u8], kept: usize) -> Result<Content<'_>, Foreign> {
-    let packet = Packet::parse(bytes).map_err(Foreign::Packet)?;
+/// Returns the InfiniBand packet in a frame.
+fn native(bytes: &[u8], kept: usize) -> Result<Content<'_>, FrameError> {
+    let packet = Packet::parse(bytes).map_err(FrameError::Packet)?;
     with(packet, None, kept, ICRC + VCRC)
 }
 
-/// Returns what is known of a packet of which so many bytes were captured.
+/// Returns the content of a packet of which `kept` bytes were captured.
 fn with(
     packet: Packet<'_>,
     network: Option<RoceNetwork>,
     kept: usize,
     checksums: usize,
-) -> Result<Content<'_>, Foreign> {
+) -> Result<Content<'_>, FrameError> {
     let headers = packet.payload_offset();
     if kept < headers {
-        return Err(Foreign::Cut { kept, headers });
+        return Err(FrameError::Cut { kept, headers });
     }
     let payload = packet.payload().len();
     let is_whole = kept >= headers + payload + packet.pad_count() + checksums;

@@ -1,8 +1,8 @@
 //! The headers of the link around a packet.
 //!
-//! An adapter notes packets from the BTH on. What was before on the wire follows from the route; where an
-//! ordinary socket does not tell it, such as Ethernet addresses and the identification of IPv4, something is put
-//! in its place that every packet of that kind has.
+//! HCAs trace packets from the BTH on. The headers before it are derived from the route. Fields
+//! that sockets do not provide, such as Ethernet addresses and the IPv4 identification, have
+//! constant or derived values.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,21 +13,21 @@ use ib_wire::crc;
 use ib_wire::packet::roce::{RoceAddresses, RoceHop, RoceNetwork};
 use ib_wire::packet::{Grh, LinkNextHeader, Lrh};
 
-/// The length of the ICRC, and of the VCRC behind it on InfiniBand.
+/// Lengths of the ICRC, and of the VCRC behind it on InfiniBand.
 const ICRC: usize = 4;
 const VCRC: usize = 2;
 
-/// The length of an Ethernet header.
+/// Length of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// What the packets of an adapter go over.
+/// The link type of an HCA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// RoCEv2 on Ethernet.
     Ethernet {
-        /// The UDP port that the adapter's packets leave from.
+        /// Source UDP port of the HCA's packets.
         own_port: u16,
-        /// The UDP port that they go to.
+        /// Destination UDP port of the HCA's packets.
         peer_port: u16,
     },
     /// InfiniBand.
@@ -35,7 +35,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// Returns the type of the link in capture files.
+    /// Returns the link type in capture files.
     #[must_use]
     pub const fn link_type(self) -> LinkType {
         match self {
@@ -44,13 +44,13 @@ impl Link {
         }
     }
 
-    /// Puts a frame into `out` in place of what was there: the packet with everything before it, and its
-    /// checksums when all of it is kept. Returns the length that the frame had on the wire.
+    /// Writes a frame into `out`, replacing its contents: headers and packet, and the checksums if
+    /// the whole packet is kept. Returns the length of the frame on the wire.
     pub fn frame(self, record: &PacketRecord, bytes: &[u8], out: &mut Vec<u8>) -> usize {
         out.clear();
         let whole = record.length as usize;
         let is_whole = bytes.len() == whole;
-        // The route is seen from the own side.
+        // The route is that of sent packets.
         let Route { source, destination, slid, dlid, .. } = record.route;
         let is_sent = record.direction == Direction::Send;
         let (from, to) = if is_sent { (source, destination) } else { (destination, source) };
@@ -118,7 +118,7 @@ impl Link {
     }
 }
 
-/// Returns the IP and UDP headers between two GIDs.
+/// Returns IP and UDP headers for two GIDs.
 fn network(from: Gid, to: Gid, (source_port, destination_port): (u16, u16)) -> RoceNetwork {
     let v4 = |gid: Gid| Ipv6Addr::from(gid.0).to_ipv4_mapped();
     let addresses = match (v4(from), v4(to)) {
@@ -130,12 +130,14 @@ fn network(from: Gid, to: Gid, (source_port, destination_port): (u16, u16)) -> R
     RoceNetwork { addresses, source_port, destination_port }
 }
 
-/// Writes an Ethernet header: addresses that are made of those of IP, and marked as such.
+/// Writes an Ethernet header. Its addresses are locally administered, and derived from the IP
+/// addresses.
 fn ethernet(network: &RoceNetwork, out: &mut Vec<u8>) {
     let local = |last: [u8; 4]| [2, 0, last[0], last[1], last[2], last[3]];
     let v4 = |address: Ipv4Addr| local(address.octets());
-    let v6 =
-        |address: Ipv6Addr| local(*address.octets().last_chunk().expect("an address has 16 bytes"));
+    let v6 = |address: Ipv6Addr| {
+        local(*address.octets().last_chunk().expect("an IPv6 address has 16 bytes"))
+    };
     let (source, destination, kind) = match network.addresses {
         RoceAddresses::V4 { source, destination, .. } => (v4(source), v4(destination), 0x0800_u16),
         RoceAddresses::V6 { source, destination } => (v6(source), v6(destination), 0x86dd),

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `captured` | [`Captured`]: the HCAs of a program |
+//! | `hca_owner` | [`HcaOwner`]: the HCAs of a program |
 //! | `captures` | [`Captures`]: the captures of a program's HCAs |
 //! | `server` | [`CaptureServer`]: lets other processes start and stop captures |
 //! | `client` | [`CaptureClient`]: client of that server |
@@ -14,21 +14,21 @@
 //! | `clock` | [`Clock`]: the clock of packet timestamps |
 
 mod background;
-mod captured;
 mod captures;
 mod client;
 mod clock;
+mod hca_owner;
 pub mod message;
 mod recorder;
 mod server;
 mod target;
 mod triggered;
 
-pub use captured::{Captured, Taker};
-pub use captured::{describe, link_of};
 pub use captures::{CaptureError, CaptureOptions, Captures};
 pub use client::{CaptureClient, ClientError, pid_of, programs};
 pub use clock::Clock;
+pub use hca_owner::{HcaOwner, OnReader};
+pub use hca_owner::{describe, link_of};
 pub use recorder::{Autostop, Recorded, Recorder, RecorderHandle};
 pub use server::CaptureServer;
 pub use target::{Rotation, Target, TargetError, create_alone};

@@ -62,10 +62,10 @@ pub enum Received {
 }
 
 impl LineServer {
-    /// Opens the socket of a name.
+    /// Opens the abstract socket of a name.
     ///
     /// # Errors
-    /// Fails when the name is in use.
+    /// Fails if the name is in use.
     pub fn bind(base: &str) -> io::Result<Self> {
         let listener = UnixListener::bind_addr(&name(base)?)?;
         listener.set_nonblocking(true)?;
@@ -81,8 +81,8 @@ impl LineServer {
         Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0 })
     }
 
-    /// Accepts new connections; returns their keys, with which the caller watches [`LineServer::file`]. Clients beyond
-    /// the maximum get a refusal and are disconnected.
+    /// Accepts new connections. Returns their keys; the caller polls the sockets
+    /// ([`LineServer::file`]). Clients beyond the maximum get a refusal and are disconnected.
     pub fn accept(&mut self) -> Vec<usize> {
         let mut new = Vec::new();
         while let Ok((mut stream, _)) = self.listener.accept() {

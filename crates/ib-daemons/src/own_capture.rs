@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ib_capture::Counted;
 use ib_control::capture::{
-    Autostop, CaptureOptions, CaptureServer, Captured, Captures, Recorded, Target,
+    Autostop, CaptureOptions, CaptureServer, Captures, HcaOwner, Recorded, Target,
 };
 use ib_hca::trace::{PacketTrace, Selection};
 
@@ -44,7 +44,7 @@ pub struct Tracing<T: 'static> {
     _server: Option<CaptureServer>,
 }
 
-impl<T: Captured> Tracing<T> {
+impl<T: HcaOwner> Tracing<T> {
     /// Serves capture requests of other processes, and starts the process's own capture if configured.
     pub fn start(
         own: Option<&OwnCapture>,
@@ -75,7 +75,7 @@ impl<T: Captured> Tracing<T> {
     }
 }
 
-fn start<T: Captured>(
+fn start<T: HcaOwner>(
     captures: &Captures<T>,
     own: &OwnCapture,
     all: &mut T,

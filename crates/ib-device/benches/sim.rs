@@ -1,7 +1,7 @@
-//! How fast one thread moves data between two HCAs of a simulated fabric: in process over the
-//! simulator, one switch; WRITEs of 1 MiB, packets of 4096 bytes.
+//! Throughput of one thread that drives two HCAs and a simulated fabric with one switch: WRITEs of
+//! 1 MiB in packets of 4096 bytes.
 //!
-//! The optional argument is how many seconds it takes.
+//! The optional argument is the duration in seconds.
 
 #[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/fabric/lab.rs"]
@@ -16,10 +16,10 @@ use ib_types::Mtu;
 
 use lab::Lab;
 
-/// The length of a WRITE.
+/// Length of a WRITE in bytes.
 const LENGTH: usize = 1 << 20;
 
-/// How many are in flight.
+/// Number of WRITEs in flight.
 const DEPTH: usize = 4;
 
 fn main() {
@@ -46,7 +46,7 @@ fn main() {
         }
     }
     let took = start.elapsed().as_secs_f64();
-    assert!(to.bytes() == data, "what arrives is what was sent");
+    assert!(to.bytes() == data, "the received data is corrupted");
     let bits = (done * LENGTH * 8) as f64;
     let simulated = (lab.sim.now() - began).as_secs_f64();
     let packets = (done * LENGTH / 4096) as f64;
@@ -60,5 +60,5 @@ fn main() {
         bits / simulated / 1e9,
         lab.retransmitted(0, qps[0]),
     )
-    .expect("standard output is open");
+    .expect("standard output is writable");
 }

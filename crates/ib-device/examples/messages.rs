@@ -1,7 +1,9 @@
-//! Sends N messages of a size between two HCAs on loopback that one thread drives.
+//! Sends messages between two HCAs on loopback that one thread drives. Arguments: size of a message
+//! in bytes, and number of messages.
 //!
-//! It counts instructions: `valgrind --tool=callgrind target/release/examples/messages 4096 20000`.
-//! A third argument traces the packets of the sender, with that number of payload bytes of each message.
+//! Meant for counting instructions: `valgrind --tool=callgrind target/release/examples/messages
+//! 4096 20000`. A third argument traces the packets of the sender, with that number of payload
+//! bytes of each message.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -29,7 +31,7 @@ fn end(length: usize) -> Host {
     let mut options = DeviceOptions::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
     options.socket.port = 0;
     options.seed = Some([7; 32]);
-    let mut device = Device::open(options).expect("loopback is there");
+    let mut device = Device::open(options).expect("the loopback device exists");
     let hca = device.hca();
     let pd = hca.alloc_pd().expect("room");
     let cq = hca.create_cq(1 << 10).expect("room");
@@ -38,39 +40,42 @@ fn end(length: usize) -> Host {
     let qp = hca.create_qp(pd, &init).expect("room");
     let memory = Memory::zeroed(length).expect("memory");
     let mr = hca.reg_mr(pd, (&memory, 0, length), 0, AccessFlags::ALL).expect("a region");
-    let key = hca.key(mr).expect("it is there");
-    device.prepare(qp, AccessFlags::ALL).expect("it is new");
+    let key = hca.key(mr).expect("the memory region exists");
+    device.prepare(qp, AccessFlags::ALL).expect("the queue pair is in state Reset");
     Host { device, qp, cq, key, _memory: memory }
 }
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
     let (Some(size), Some(count)) = (numbers.next(), numbers.next()) else {
-        panic!("expected the size of a message in bytes, and how many");
+        panic!("expected the size of a message in bytes, and the number of messages");
     };
     let [mut one, mut other] = [end(size as usize), end(size as usize)];
     one.device.set_peer_port(other.device.port());
     other.device.set_peer_port(one.device.port());
-    other.device.listen(PORT).expect("it is free");
+    other.device.listen(PORT).expect("the port is not in use");
     let server = std::thread::spawn(move || {
         loop {
-            other.device.progress().expect("it works");
+            other.device.progress().expect("no system call fails");
             while let Some(event) = other.device.poll_event() {
                 if let Ok(request) = Device::request(event) {
                     let options = EndpointOptions::default();
-                    other.device.accept(other.qp, &request, &options).expect("it is new");
+                    other
+                        .device
+                        .accept(other.qp, &request, &options)
+                        .expect("the queue pair is in state Init");
                     return other;
                 }
             }
         }
     });
     let peer = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT);
-    one.device.connect(one.qp, peer, &EndpointOptions::default()).expect("it listens");
-    let mut other = server.join().expect("it accepts");
+    one.device.connect(one.qp, peer, &EndpointOptions::default()).expect("the server accepts");
+    let mut other = server.join().expect("the server accepts");
     let _kept = numbers.next().map(|payload| {
         let payload = payload.try_into().expect("up to 4096 bytes are kept");
         let options = PacketTrace { payload, ..PacketTrace::default() };
-        one.device.hca().trace_packets(one.qp, options).expect("it is not traced yet")
+        one.device.hca().trace_packets(one.qp, options).expect("the queue pair has no trace yet")
     });
     let to = RemoteAddress { addr: 0, rkey: other.key };
     let flags = SendFlags { signaled: true, ..SendFlags::default() };
@@ -82,8 +87,8 @@ fn main() {
             one.device.hca().post_send(clock::now(), one.qp, wr).expect("room");
             posted += 1;
         }
-        one.device.progress().expect("it works");
-        other.device.progress().expect("it works");
+        one.device.progress().expect("no system call fails");
+        other.device.progress().expect("no system call fails");
         while let Some(wc) = one.device.hca().poll_cq(one.cq) {
             assert_eq!(wc.status, WcStatus::Success);
             done += 1;

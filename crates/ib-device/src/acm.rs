@@ -55,7 +55,7 @@ pub(crate) fn query_path(
     let found = client.resolve_path(&wanted, options).map_err(failed)?.path;
     if found.sgid != own || found.dgid != destination {
         return Err(format!(
-            "{service}: it has told the path from {} to {}, expected {own} and {destination}",
+            "{service}: found a path from {} to {}, expected one from {own} to {destination}",
             found.sgid, found.dgid
         ));
     }
@@ -65,9 +65,12 @@ pub(crate) fn query_path(
 /// Returns the path of a path record.
 pub(crate) fn path_of(record: &PathRecord) -> Result<Path, String> {
     if record.dlid == 0 || record.slid == 0 {
-        return Err(format!("it has told LIDs {} and {}", record.slid, record.dlid));
+        return Err(format!(
+            "found LIDs {} and {}, expected unicast LIDs",
+            record.slid, record.dlid
+        ));
     }
     let mtu = Mtu::from_code(record.mtu.0)
-        .ok_or_else(|| format!("it has told the code {} of an MTU", record.mtu.0))?;
+        .ok_or_else(|| format!("found MTU code {}, expected 1 to 5", record.mtu.0))?;
     Ok(Path { route: route_of(record), mtu, p_key: record.p_key })
 }

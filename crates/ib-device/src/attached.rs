@@ -23,24 +23,25 @@ use crate::route::{grh_of, is_group, route_from, route_of, route_to};
 const ROUND: usize = 64;
 
 /// Response timeout of each attempt of an SA query.
-const ANSWER_WITHIN: Duration = Duration::from_millis(500);
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// After how many looks in vain the simulator's socket is looked at, too.
-const LOOKS: u32 = 256;
+/// Number of empty polls of the rings between two polls of the simulator's socket.
+const POLLS_PER_SOCKET_POLL: u32 = 256;
 
-/// A port of a simulator, and the paths that lead from it.
+/// A port of a simulator, and the known paths from it.
 pub(crate) struct Attached {
     pub(crate) port: AttachedPort,
     requester: Requester,
     paths: BTreeMap<Gid, Path>,
-    /// How often the port had changed when the paths were learned.
+    /// Number of port changes when the paths were stored.
     changes: u64,
-    /// The packets that came in; nothing in the fabric changes their bytes, so they carry no ICRC.
+    /// Number of received packets. They have no ICRC, because the fabric drops corrupted packets
+    /// itself.
     pub(crate) received: u64,
-    /// Whether something could not be sent for want of room.
+    /// True if a packet could not be sent because the ring is full.
     waits: bool,
     looks: u32,
-    /// Datagrams that found no room yet.
+    /// MADs that are not sent yet because the ring is full.
     pub(crate) unsent: VecDeque<Datagram>,
 }
 
@@ -59,12 +60,12 @@ impl Attached {
         }
     }
 
-    /// Returns the port's first GID.
+    /// Returns the first GID of the port.
     pub(crate) const fn gid(&self) -> Gid {
         self.port.details().port.gid()
     }
 
-    /// Sends what there is to send and room for; returns whether there was anything.
+    /// Sends queued packets and MADs, as far as the ring has room. Returns true if any were sent.
     pub(crate) fn transmit(&mut self, now: Instant, hca: &mut Hca) -> bool {
         let mut moved = false;
         while let Some(datagram) =
@@ -82,7 +83,8 @@ impl Attached {
             moved = true;
         }
         loop {
-            // Without room nobody is asked, so whether there was a packet is known only with it.
+            // If the ring is full, the closure is not called, and it is unknown whether the HCA has
+            // a packet.
             let mut is_asked = false;
             let sent = self.port.send_with(|slot| {
                 is_asked = true;
@@ -101,7 +103,7 @@ impl Attached {
         moved
     }
 
-    /// Takes what has come in; returns whether there was anything.
+    /// Processes received frames. Returns true if there were any.
     pub(crate) fn receive(&mut self, engines: &mut Engines) -> io::Result<bool> {
         let mut moved = false;
         let (gid, own) = (self.gid(), self.port.details().port);
@@ -112,12 +114,13 @@ impl Attached {
                     let to = if is_group(dlid) { own.lid } else { dlid };
                     let route = Route { slid: to, dlid: slid, sl, ..Route::default() };
                     self.received += 1;
-                    // Not before it was there: no trace may say that something was received before it was sent.
+                    // The time is read after the packet arrived, so that traces do not show it as
+                    // received before it was sent.
                     engines.hca.handle(clock::now(), &route_from(gid, grh.as_ref(), route), bytes);
                 }
                 Frame::Lost { slid, dlid, sl, grh } => {
                     let route = Route { source: gid, slid, dlid, sl, ..Route::default() };
-                    if let Some((why, packet, length)) = Frame::news_in(bytes) {
+                    if let Some((why, packet, length)) = Frame::parse_loss_report(bytes) {
                         let route = route_to(grh.as_ref(), route);
                         engines.hca.note_lost(clock::now(), &route, packet, length, why);
                     }
@@ -152,14 +155,14 @@ impl Attached {
         self.looks += 1;
         if moved {
             self.port.flush();
-        } else if self.looks >= LOOKS {
+        } else if self.looks >= POLLS_PER_SOCKET_POLL {
             self.looks = 0;
-            self.port.listen().map_err(io::Error::other)?;
+            self.port.receive_messages().map_err(io::Error::other)?;
         }
         Ok(moved)
     }
 
-    /// Waits until something comes.
+    /// Waits until a frame arrives or a slot is free, until `until`, or for an alarm.
     pub(crate) fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
         let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
         let wants_room = self.waits || !self.unsent.is_empty();
@@ -173,7 +176,7 @@ impl Attached {
         self.port.begin_wait(wants_room).then_some(until)
     }
 
-    /// Returns the path to a port, when it is known.
+    /// Returns the path to a port, if it is cached.
     pub(crate) fn path(&mut self, to: Gid) -> Option<Path> {
         if self.port.changes() != self.changes {
             self.paths.clear();
@@ -192,9 +195,9 @@ impl Attached {
         mad.set_sa(&SaHeader { component_mask, ..mad.sa() });
         let own = self.port.details().port;
         let remote = Remote { sl: own.sm_sl, ..Remote::gsi(own.sm_lid) };
-        let timing = Timing { timeout: ANSWER_WITHIN, ..Timing::default() };
+        let timing = Timing { timeout: RESPONSE_TIMEOUT, ..Timing::default() };
         let request = Request::new(remote, mad).with_timing(timing);
-        self.requester.start(request).expect("Get is answered");
+        self.requester.start(request).expect("Get has a response");
     }
 
     /// Returns the result of the path query: the path, which is now cached, or the reason for the failure.
@@ -211,13 +214,13 @@ impl Attached {
                 self.paths.insert(to, path);
                 Ok(path)
             }
-            Ok(message) => Err(format!("subnet administration says {}", message.status())),
+            Ok(message) => Err(format!("the SA returned {}", message.status())),
             Err(failure) => Err(failure.to_string()),
         };
         Some(answer)
     }
 
-    /// Returns the GID of the port that has an address.
+    /// Returns the GID of the port with an address.
     pub(crate) fn gid_of(&mut self, address: IpAddr) -> io::Result<Option<Gid>> {
         if let IpAddr::V6(address) = address
             && (u128::from(address) >> 64) as u64 == self.port.details().port.gid_prefix

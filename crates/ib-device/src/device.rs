@@ -96,7 +96,7 @@ impl Device {
         let address = options.address;
         let failed = |doing| move |source| DeviceError::Io { doing, source };
         let interfaces = RoceInterface::all().map_err(failed("listing interfaces"))?;
-        // All of 127.0.0.0/8 is this machine's, of which the interface has one.
+        // All of 127.0.0.0/8 belongs to the machine, but interfaces list one address of it.
         let fits = |own: &IpAddr| *own == address || own.is_loopback() && address.is_loopback();
         let interface = interfaces.into_iter().find(|it| it.addresses.iter().any(fits));
         let interface = interface.ok_or(DeviceError::NoInterface(address))?;
@@ -109,7 +109,7 @@ impl Device {
         let connection_mtu = connection.unwrap_or(Mtu::B256).min(active);
         let socket = RoceSocket::bind(&RoceOptions { address, ..options.socket.clone() })?;
         let [seed, cm_seed] = seeds(options.seed)?;
-        // Two HCAs on one machine must not be taken for one.
+        // Two HCAs on one machine need different GUIDs.
         let other =
             if interface.addresses.contains(&address) { 0 } else { gid_of(address).0 as u64 };
         let guid = Guid(interface.guid().0 ^ other ^ u64::from(socket.port() ^ 4791) << 24);
@@ -206,15 +206,15 @@ impl Device {
         &self.name
     }
 
-    /// Returns the number of its port: 1, but in a simulated fabric.
+    /// Returns the port number: 1 on Ethernet.
     #[must_use]
     pub fn port_number(&self) -> u8 {
         self.attached().map_or(1, |port| port.details().port.number)
     }
 
-    /// Returns the own address of the family of another one; `None` when the HCA has none.
+    /// Returns the own address of the family of `other`; `None` if the HCA has none.
     #[must_use]
-    pub fn address_beside(&self, other: IpAddr) -> Option<IpAddr> {
+    pub fn own_address_for(&self, other: IpAddr) -> Option<IpAddr> {
         let is_alike = |own: &IpAddr| own.is_ipv4() == other.is_ipv4();
         match &self.link {
             Link::Roce(_) => Some(self.address).filter(is_alike),
@@ -224,13 +224,13 @@ impl Device {
         }
     }
 
-    /// Returns the UDP port that it listens on; 0 in a simulated fabric.
+    /// Returns the UDP port of the HCA; 0 in a simulated fabric.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.socket().map_or(0, RoceSocket::port)
     }
 
-    /// Returns the socket, unless the HCA is in a simulated fabric.
+    /// Returns the socket; `None` in a simulated fabric.
     #[must_use]
     pub fn socket(&self) -> Option<&RoceSocket> {
         match &self.link {
@@ -239,7 +239,8 @@ impl Device {
         }
     }
 
-    /// Returns whether the port belongs to a partition; on Ethernet there is the default one only.
+    /// Returns true if the port is in a partition. Ports on Ethernet are in the default partition
+    /// only.
     #[must_use]
     pub fn is_in_partition(&self, p_key: PKey) -> bool {
         match &self.link {
@@ -250,7 +251,7 @@ impl Device {
         }
     }
 
-    /// Returns the port of a simulated fabric, if the HCA is at one.
+    /// Returns the port of a simulated fabric; `None` on Ethernet.
     #[must_use]
     pub fn attached(&self) -> Option<&AttachedPort> {
         match &self.link {
@@ -287,7 +288,7 @@ impl Device {
 
     /// Returns the counters of ICRC checks.
     #[must_use]
-    pub fn checked(&self) -> LinkCounters {
+    pub fn link_counters(&self) -> LinkCounters {
         match &self.link {
             Link::Roce(socket) => {
                 let icrc_errors = socket.counters().received.bad_icrc;
@@ -299,14 +300,15 @@ impl Device {
         }
     }
 
-    /// Moves what can be moved now, and does what is due; returns whether there was anything.
+    /// Sends and receives packets that are ready, and processes timeouts. Returns true if there was
+    /// any work.
     ///
-    /// It sends first and takes what has come then. What that calls for, such as an acknowledgement, leaves
-    /// with the next call, together with what the caller may post meanwhile; so a caller that stops calling
-    /// has to [`wait`](Self::wait) or to get `false`.
+    /// It sends first and receives then. Responses to received packets, such as acknowledgements,
+    /// are sent by the next call, together with requests that the caller posts in between. A caller
+    /// that stops calling has to [`wait`](Self::wait), or to call until the result is `false`.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails if a system call fails.
     pub fn progress(&mut self) -> io::Result<bool> {
         if self.inbox.as_ref().is_some_and(|inbox| inbox.is_pending()) {
             self.run_inbox();
@@ -320,7 +322,8 @@ impl Device {
                     let is_asked = !socket.receiver.has_more();
                     let Some(packet) = socket.receiver.receive()? else { break };
                     if is_asked {
-                        // No trace may say that something was received before it was sent.
+                        // The time is read after the packets arrived, so that traces do not show
+                        // them as received before they were sent.
                         now = clock::now();
                     }
                     match packet.icrc {
@@ -359,7 +362,7 @@ impl Device {
         }
     }
 
-    /// Sends what is to be sent, and takes nothing.
+    /// Sends queued packets, but receives none.
     pub fn flush(&mut self) {
         let now = clock::now();
         self.collect(now);
@@ -381,7 +384,7 @@ impl Device {
         self.hand_over_traces();
     }
 
-    /// Hands over the packet readers of queue pairs that were chosen for a trace.
+    /// Passes the packet readers of selected queue pairs to the callback.
     pub fn hand_over_traces(&mut self) {
         while let Some(on_traced) = &mut self.callbacks.traced
             && let Some((selection, reader)) = self.engines.hca.poll_selected()
@@ -390,16 +393,16 @@ impl Device {
         }
     }
 
-    /// Returns the handle by which other threads run work at the HCA, in [`Device::progress`] and
-    /// [`Device::wait`].
+    /// Returns the handle by which other threads run closures at the HCA, in [`Device::progress`]
+    /// and [`Device::wait`].
     ///
     /// # Errors
-    /// Fails when the system has no more files.
+    /// Fails if the system has no more descriptors.
     pub fn handle(&mut self) -> io::Result<Handle<Self>> {
         if self.inbox.is_none() {
             self.inbox = Some(Box::new(Inbox::new()?));
         }
-        Ok(self.inbox.as_ref().expect("just made").handle())
+        Ok(self.inbox.as_ref().expect("the inbox was created above").handle())
     }
 
     /// Sets a callback for the packet readers of queue pairs that a selection of the HCA includes ([`Hca::select`]).
@@ -416,7 +419,8 @@ impl Device {
         self.callbacks.refused = Some(Box::new(take));
     }
 
-    /// Ends what a selection of the engine traces. What it has chosen until now is handed over before.
+    /// Ends a selection of the engine. Queue pairs that it has included are passed to the callback
+    /// before.
     pub fn deselect(&mut self, selection: SelectionId) {
         self.hand_over_traces();
         self.engines.hca.deselect(selection);
@@ -453,11 +457,11 @@ impl Device {
         moved
     }
 
-    /// Waits until something comes in, the engine or the manager has something to do, a moment comes or an
-    /// alarm rings.
+    /// Waits until packets arrive, the engine or connection manager has a timeout, until `until`,
+    /// or for an alarm.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails if a system call fails.
     pub fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
         let spin_until = clock::now() + self.spin;
         while clock::now() < spin_until {
@@ -485,9 +489,8 @@ impl Device {
         }
     }
 
-    /// Prepares for a wait of the caller for the files of its port of a simulated fabric
-    /// ([`AttachedPort::files`]), until the moment that is returned at most; `None` when there is something to do
-    /// already. What other threads want done is not waited for.
+    /// Prepares for a wait of the caller on [`AttachedPort::files`]. Returns the time until which
+    /// it may wait; `None` if there is work already. Closures of other threads do not end the wait.
     pub fn begin_wait(&mut self) -> Option<Instant> {
         self.transmit(clock::now());
         let until = self.engines.poll_timeout().unwrap_or(Instant::NEVER);
@@ -497,10 +500,10 @@ impl Device {
         }
     }
 
-    /// Takes note of which files of its port can be read.
+    /// Processes the descriptors of its port that became readable.
     ///
     /// # Errors
-    /// Fails when the simulator has gone.
+    /// Fails if the simulator has disconnected.
     pub fn end_wait(&mut self, rang: [bool; 2]) -> io::Result<()> {
         match &mut self.link {
             Link::Roce(_) => Ok(()),
@@ -519,4 +522,7 @@ impl Device {
     }
 }
 
-const _: () = assert!(MAX_PACKET <= ib_roce::MAX_PACKET, "what is written fits");
+const _: () = assert!(
+    MAX_PACKET <= ib_roce::MAX_PACKET,
+    "packets of the engine fit into the socket's buffers"
+);

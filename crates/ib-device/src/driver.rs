@@ -27,19 +27,19 @@ use crate::device::Device;
 use crate::event::DeviceEvent;
 
 /// Maximum number of queued events.
-const MOST_EVENTS: usize = 4096;
+const MAX_EVENTS: usize = 4096;
 
 /// Command to the driver thread.
 enum Command {
     Send(Arc<QpSlots>, SendWr),
     Receive(Arc<QpSlots>, RecvWr),
-    /// Any other work at the HCA.
+    /// Runs a closure with the device.
     Do(Box<dyn FnOnce(&mut Device) + Send>),
     /// Registers a completion queue, which the thread has to drain.
     Drain(Arc<CompletionBuffer>),
 }
 
-/// Number of slots in a queue pair's queues that are taken by requests not yet passed to the engine.
+/// A queue pair, with the numbers of posted requests that are not passed to the engine yet.
 struct QpSlots {
     qp: QpId,
     number: Qpn,
@@ -56,7 +56,7 @@ struct CompletionBuffer {
     /// True if a thread sleeps until a completion arrives.
     awaited: AtomicBool,
     sleep: Mutex<()>,
-    rang: Condvar,
+    condvar: Condvar,
 }
 
 struct Shared {
@@ -64,8 +64,8 @@ struct Shared {
     /// Events of the HCA.
     events: ArrayQueue<DeviceEvent>,
     /// True if the driver thread sleeps, or is about to.
-    sleeps: AtomicBool,
-    ends: AtomicBool,
+    is_sleeping: AtomicBool,
+    is_ending: AtomicBool,
     bell: Bell,
 }
 
@@ -90,7 +90,7 @@ pub struct DrivenQp {
 #[derive(Clone)]
 pub struct DrivenCq(Arc<CompletionBuffer>);
 
-/// The driver's thread has ended.
+/// The driver thread has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the adapter is driven no more")]
 pub struct Stopped;
@@ -106,9 +106,9 @@ impl Driver {
         let alarm = Alarm::new()?;
         let shared = Shared {
             commands: SegQueue::new(),
-            events: ArrayQueue::new(MOST_EVENTS),
-            sleeps: AtomicBool::new(false),
-            ends: AtomicBool::new(false),
+            events: ArrayQueue::new(MAX_EVENTS),
+            is_sleeping: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
             bell: alarm.bell(),
         };
         let handle = DriverHandle(Arc::new(shared));
@@ -147,10 +147,10 @@ impl Driver {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        self.handle.0.ends.store(true, Ordering::Release);
+        self.handle.0.is_ending.store(true, Ordering::Release);
         self.handle.0.bell.ring();
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the driver's thread has panicked")))
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the driver thread has panicked")))
     }
 }
 
@@ -216,26 +216,28 @@ impl DriverHandle {
             queue: ArrayQueue::new(most.max(1)),
             awaited: AtomicBool::new(false),
             sleep: Mutex::new(()),
-            rang: Condvar::new(),
+            condvar: Condvar::new(),
         });
         self.submit(Command::Drain(Arc::clone(&buffer)))?;
         Ok(DrivenCq(buffer))
     }
 
     fn submit(&self, command: Command) -> Result<(), Stopped> {
-        if self.0.ends.load(Ordering::Acquire) {
+        if self.0.is_ending.load(Ordering::Acquire) {
             return Err(Stopped);
         }
         self.0.commands.push(command);
         fence(Ordering::SeqCst);
-        if self.0.ends.load(Ordering::Acquire) {
+        if self.0.is_ending.load(Ordering::Acquire) {
             // The thread may have ended meanwhile; then the command is not executed.
             while self.0.commands.pop().is_some() {}
             return Err(Stopped);
         }
         // The thread polls commands once more after it has set the sleep flag.
         fence(Ordering::SeqCst);
-        if self.0.sleeps.load(Ordering::Relaxed) && self.0.sleeps.swap(false, Ordering::AcqRel) {
+        if self.0.is_sleeping.load(Ordering::Relaxed)
+            && self.0.is_sleeping.swap(false, Ordering::AcqRel)
+        {
             self.0.bell.ring();
         }
         Ok(())
@@ -315,7 +317,7 @@ impl DrivenCq {
             if left.is_zero() {
                 return None;
             }
-            let waited = self.0.rang.wait_timeout(guard, left);
+            let waited = self.0.condvar.wait_timeout(guard, left);
             guard = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -326,7 +328,7 @@ struct StopGuard(Arc<Shared>);
 
 impl Drop for StopGuard {
     fn drop(&mut self) {
-        self.0.ends.store(true, Ordering::SeqCst);
+        self.0.is_ending.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         while self.0.commands.pop().is_some() {}
     }
@@ -348,7 +350,7 @@ struct DriverThread {
 impl DriverThread {
     fn run(&mut self, alarm: &Alarm) -> io::Result<()> {
         let mut idle_since = None;
-        while !self.shared.ends.load(Ordering::Acquire) {
+        while !self.shared.is_ending.load(Ordering::Acquire) {
             let moved = self.run_commands() | self.device.progress()? | self.drain();
             while let Some(event) = self.device.poll_event() {
                 // If the event queue is full, the event is dropped.
@@ -366,13 +368,13 @@ impl DriverThread {
             }
             // Wake-ups from here on are noticed.
             alarm.silence();
-            self.shared.sleeps.store(true, Ordering::SeqCst);
+            self.shared.is_sleeping.store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
-            if self.shared.commands.is_empty() && !self.shared.ends.load(Ordering::Acquire) {
+            if self.shared.commands.is_empty() && !self.shared.is_ending.load(Ordering::Acquire) {
                 let until = if self.is_blocked() { next_check() } else { Instant::NEVER };
                 self.device.wait(until, Some(alarm))?;
             }
-            self.shared.sleeps.store(false, Ordering::SeqCst);
+            self.shared.is_sleeping.store(false, Ordering::SeqCst);
         }
         Ok(())
     }
@@ -392,7 +394,7 @@ impl DriverThread {
         while let Some(command) = self.shared.commands.pop() {
             moved = true;
             // Requests of a queue pair are kept in order.
-            if self.is_held_up(&command) {
+            if self.has_to_wait(&command) {
                 self.waiting.push_back(command);
             } else {
                 self.run_command(command);
@@ -401,7 +403,7 @@ impl DriverThread {
         moved
     }
 
-    fn is_held_up(&self, command: &Command) -> bool {
+    fn has_to_wait(&self, command: &Command) -> bool {
         let queue_of = |command: &Command| match command {
             Command::Send(slots, _) => Some((slots.qp, true)),
             Command::Receive(slots, _) => Some((slots.qp, false)),
@@ -480,7 +482,7 @@ impl DriverThread {
             fence(Ordering::SeqCst);
             if some && buffer.awaited.swap(false, Ordering::SeqCst) {
                 drop(buffer.sleep.lock().unwrap_or_else(PoisonError::into_inner));
-                buffer.rang.notify_all();
+                buffer.condvar.notify_all();
             }
         }
         moved

@@ -42,8 +42,8 @@ pub struct EndpointOptions {
 }
 
 impl Default for EndpointOptions {
-    /// 16 READs each way, all that a remote side may do, an ACK timeout of 67 ms, of 2.1 s for the
-    /// other end, and 10 s to connect.
+    /// Returns 16 READs in each direction, all remote access flags, ACK timeouts of 67 ms and of
+    /// 2.1 s at the peer, and a time limit of 10 s.
     fn default() -> Self {
         Self {
             responder_resources: 16,
@@ -101,7 +101,7 @@ impl Request {
     }
 }
 
-/// Why a connection fails.
+/// The reason why a connection fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -110,9 +110,9 @@ pub enum ConnectError {
     Rejected {
         /// The peer.
         peer: SocketAddr,
-        /// Why.
+        /// The reason of the rejection.
         reason: RejectReason,
-        /// The largest path MTU that it accepts, if it has refused the proposed one and names another.
+        /// Maximum path MTU of the peer, if it has rejected the proposed one and reports another.
         mtu: Option<Mtu>,
     },
     /// The peer does not respond.
@@ -129,12 +129,12 @@ pub enum ConnectError {
         /// The partition's key.
         p_key: PKey,
     },
-    /// The client requests packets to another address than its own.
+    /// The client requests packets to an address other than its own.
     #[error("{peer} asks for packets to {named}, from where it does not ask")]
-    Elsewhere {
+    OtherAddress {
         /// The peer.
         peer: SocketAddr,
-        /// The address that it names.
+        /// The requested address.
         named: IpAddr,
     },
     /// There is no path to the peer.
@@ -149,7 +149,7 @@ pub enum ConnectError {
     /// The queue pair does not exist.
     #[error("there is no such queue pair")]
     NoSuchQp,
-    /// The system failed.
+    /// A system call failed.
     #[error("driving the adapter: {0}")]
     Io(#[from] io::Error),
 }
@@ -161,11 +161,12 @@ const MIN_RNR_TIMER: u8 = 12;
 const RETRIES: u8 = 7;
 
 impl Device {
-    /// Connects a queue pair that is in state `Reset` to a port of an address, as a client of `rdma_cm` does. If the
-    /// other end refuses the path MTU and names a smaller one, that is proposed.
+    /// Connects a queue pair in state `Reset` to a port of an address, as an `rdma_cm` client does.
+    /// If the peer rejects the path MTU and reports a smaller one, the connection is retried with
+    /// that.
     ///
     /// # Errors
-    /// Fails when the other end refuses or does not answer, or the queue pair is in another state.
+    /// Fails if the peer rejects or does not respond, or if the queue pair is in another state.
     pub fn connect(
         &mut self,
         qp: QpId,
@@ -287,7 +288,7 @@ impl Device {
     /// Returns the connection request of an event.
     ///
     /// # Errors
-    /// Returns the event if it is no connection request.
+    /// Returns the event if it is not a connection request.
     pub fn request(event: DeviceEvent) -> Result<Request, DeviceEvent> {
         match event {
             DeviceEvent::Cm(CmEvent::Requested(requested)) => {
@@ -303,7 +304,7 @@ impl Device {
     /// Brings a new queue pair into state `Init`, in which receives can be posted.
     ///
     /// # Errors
-    /// Fails when it is in another state than `Reset`.
+    /// Fails if the queue pair is not in state `Reset`.
     pub fn prepare(&mut self, qp: QpId, access: AccessFlags) -> Result<(), ModifyError> {
         let init = QpAttr {
             qp_state: Some(QpState::Init),
@@ -314,10 +315,11 @@ impl Device {
         self.engines.hca.modify_qp(clock::now(), qp, &init)
     }
 
-    /// Accepts a request with a queue pair that is in state `Reset` or `Init`. Receives may be posted before.
+    /// Accepts a request with a queue pair in state `Reset` or `Init`. Receives may be posted
+    /// before.
     ///
     /// # Errors
-    /// Fails when the request is gone, or the queue pair is in another state.
+    /// Fails if the request has expired, or if the queue pair is in another state.
     pub fn accept(
         &mut self,
         qp: QpId,
@@ -342,7 +344,7 @@ impl Device {
         if path.is_global && came.is_global && path.destination != came.destination {
             self.engines.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;
             let (peer, named) = (request.peer, address_of(path.destination));
-            return Err(ConnectError::Elsewhere { peer, named });
+            return Err(ConnectError::OtherAddress { peer, named });
         }
         let responder_resources = options.responder_resources.min(req.initiator_depth);
         let initiator_depth = options.initiator_depth.min(req.responder_resources);
@@ -384,19 +386,19 @@ impl Device {
         }
     }
 
-    /// Refuses a request.
+    /// Rejects a request.
     ///
     /// # Errors
-    /// Fails when it is gone.
+    /// Fails if the request has expired.
     pub fn reject(&mut self, request: &Request, private_data: &[u8]) -> Result<(), CmError> {
         let reason = RejectReason::CONSUMER;
         self.engines.cm.reject(clock::now(), request.requested.id, reason, private_data)
     }
 
-    /// Disconnects, and waits until the peer confirms it or the time limit expires.
+    /// Disconnects. Waits until the peer confirms it or the time limit expires.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails if a system call fails.
     pub fn disconnect(&mut self, endpoint: &Endpoint, patience: Duration) -> io::Result<()> {
         let id = endpoint.connection;
         if self.engines.cm.disconnect(clock::now(), id, b"").is_err() {

@@ -1,4 +1,4 @@
-//! How HCAs are opened, why they are not, and what their keys are drawn from.
+//! Options and errors of opening HCAs.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,25 +10,25 @@ use ib_wire::mad::MgmtClass;
 use ib_attach::{AttachError, AttachOptions};
 use ib_roce::{RoceError, RoceOptions};
 
-/// How an HCA is opened.
+/// Options of an HCA on Ethernet.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
-    /// Its address.
+    /// IP address of the HCA.
     pub address: IpAddr,
-    /// How its socket is opened; the address is taken from above.
+    /// Options of its socket. The address is that of the HCA.
     pub socket: RoceOptions,
-    /// The largest packets, when they are to be smaller than what the network carries.
+    /// Maximum path MTU, if smaller than that of the network.
     pub mtu: Option<Mtu>,
-    /// How many packets of a connection may be in flight.
+    /// Maximum number of packets in flight per connection.
     pub window: u32,
-    /// How long [`Device::wait`](crate::Device::wait) looks for something to do before it sleeps.
+    /// Time that [`Device::wait`](crate::Device::wait) polls before it sleeps.
     pub spin: Duration,
-    /// What keys, numbers and sequence numbers are drawn from; `None` for the system's randomness.
+    /// Seed of keys, queue pair numbers and PSNs; `None` for random ones.
     pub seed: Option<[u8; 32]>,
 }
 
 impl DeviceOptions {
-    /// Returns the usual options of an address.
+    /// Returns the default options for an address.
     #[must_use]
     pub const fn new(address: IpAddr) -> Self {
         Self {
@@ -42,27 +42,28 @@ impl DeviceOptions {
     }
 }
 
-/// How an HCA is opened at a port of a fabric that another process simulates.
+/// Options of an HCA at a port of a fabric that another process simulates.
 #[derive(Clone, Debug)]
 pub struct AttachedOptions {
-    /// Which port of which simulator.
+    /// The simulator and the port.
     pub port: AttachOptions,
-    /// The class of management datagrams that it serves, if any.
+    /// Management class that the HCA serves, if any.
     pub class: Option<MgmtClass>,
-    /// The largest packets, when they are to be smaller than what the port carries.
+    /// Maximum path MTU, if smaller than that of the port.
     pub mtu: Option<Mtu>,
-    /// How many packets of a connection may be in flight.
+    /// Maximum number of packets in flight per connection.
     pub window: u32,
-    /// How long [`Device::wait`](crate::Device::wait) looks for something to do before it sleeps.
+    /// Time that [`Device::wait`](crate::Device::wait) polls before it sleeps.
     pub spin: Duration,
-    /// How long a subnet manager may take to bring the port into service.
+    /// Time limit for an SM to activate the port.
     pub patience: Duration,
-    /// What keys, numbers and sequence numbers are drawn from; `None` for the system's randomness.
+    /// Seed of keys, queue pair numbers and PSNs; `None` for random ones.
     pub seed: Option<[u8; 32]>,
 }
 
 impl AttachedOptions {
-    /// Returns the usual options of a port: communication management is served, and it may take ten seconds to be in service.
+    /// Returns the default options for a port: the HCA serves communication management, and the
+    /// port has ten seconds to become Active.
     #[must_use]
     pub const fn new(port: AttachOptions) -> Self {
         let patience = Duration::from_secs(10);
@@ -71,48 +72,48 @@ impl AttachedOptions {
     }
 }
 
-/// Why there is no HCA.
+/// The reason why an HCA cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The socket cannot be had.
+    /// The socket cannot be opened.
     #[error(transparent)]
     Socket(#[from] RoceError),
-    /// The machine does not have the address.
+    /// No interface of the machine has the address.
     #[error("no network interface has the address {0}")]
     NoInterface(IpAddr),
-    /// The network carries no packet of any MTU.
+    /// The MTU of the interface is too small for every path MTU.
     #[error("the MTU of {name} is {mtu}: RoCEv2 needs 336 or more")]
     SmallMtu {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// Its MTU.
+        /// MTU of the interface.
         mtu: u32,
     },
-    /// The simulator does not give the port.
+    /// The simulator refused the port.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// No subnet manager has brought the port into service.
+    /// The port did not become Active in time.
     #[error(
         "port {number} of {node} is not active: expected a subnet manager, such as that of `ibfabric sim --sm`"
     )]
     NotActive {
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// The number of its port.
+        /// Port number.
         number: u8,
     },
-    /// The system failed.
+    /// A system call failed.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Returns what keys are drawn from, and what the connection manager's numbers are.
+/// Returns the seeds of the HCA and of the connection manager.
 pub(crate) fn seeds(given: Option<[u8; 32]>) -> Result<[[u8; 32]; 2], DeviceError> {
     if let Some(seed) = given {
         return Ok([seed, seed.map(|byte| !byte)]);

@@ -11,13 +11,13 @@ use ib_types::{Mtu, PKey};
 pub struct Path {
     /// Route of its packets.
     pub route: Route,
-    /// The largest payload that they carry.
+    /// Path MTU.
     pub mtu: Mtu,
-    /// The partition.
+    /// P_Key of the path.
     pub p_key: PKey,
 }
 
-/// Why there is no path to an address.
+/// The reason why there is no path to an address.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -26,13 +26,13 @@ pub enum PathError {
     Unknown(IpAddr),
     /// The SA returns no path.
     #[error("no path to {to}: {why}")]
-    None {
+    NoPath {
         /// The address.
         to: IpAddr,
         /// The response of the SA.
         why: String,
     },
-    /// The system failed, or the simulator has gone.
+    /// A system call failed, or the simulator has disconnected.
     #[error("asking for a path: {0}")]
     Io(#[from] io::Error),
 }

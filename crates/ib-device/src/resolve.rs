@@ -52,18 +52,18 @@ impl Device {
             if let Link::Attached(attached) = &mut self.link
                 && let Some(answer) = attached.take_path(gid)
             {
-                let path = answer.map_err(|why| PathError::None { to: address, why })?;
+                let path = answer.map_err(|why| PathError::NoPath { to: address, why })?;
                 return Ok(Path { mtu: path.mtu.min(most), ..path });
             }
         }
     }
 
-    /// Returns the address of a name. An address is its own name. In a simulated fabric a LID or the name of a node is
-    /// a name, too, with `:port` behind it for other ports than the first one. Other names are resolved by the ACM
-    /// service ([`Device::resolve_through`]).
+    /// Returns the address of a name. An address is its own name. In a simulated fabric, a LID or
+    /// node name is also a name, with optional `:port`. Other names are resolved by the ACM service
+    /// ([`Device::resolve_through`]).
     ///
     /// # Errors
-    /// Fails if the simulator does. Returns `Ok(None)` for an unknown name.
+    /// Fails if the simulator has disconnected. Returns `Ok(None)` for an unknown name.
     pub fn find(&mut self, name: &str) -> io::Result<Option<IpAddr>> {
         match &mut self.link {
             Link::Roce(_) => Ok(name.parse().ok()),

@@ -1,12 +1,12 @@
-//! HCAs at ports of a simulated fabric, in its process and its time.
+//! HCAs at ports of a simulated fabric, in the same process and in virtual time.
 //!
-//! Packets for queue pairs above 1 leave and arrive by [`Sim::send_packet`] and [`Sim::receive_packet`],
-//! with the LIDs and the service level of their route, and with a GRH where the route is global.
-//! Datagrams of communication management arrive by a client that has registered for their class. There is
-//! no ICRC: what the fabric damages it drops itself.
+//! Packets of queue pairs above 1 are passed by [`Sim::send_packet`] and [`Sim::receive_packet`].
+//! They have the LIDs and service level of their route, and a GRH if the route is global. MADs of
+//! communication management are received by a client that serves their class. Packets have no ICRC,
+//! because the fabric drops corrupted packets itself.
 //!
-//! An HCA hands over no more than its port can send soon, as a real one does, whatever its window.
-//! It does not hear itself in multicast groups.
+//! An HCA passes on only packets that its port can send soon, like a hardware HCA, even if its
+//! window is larger. It does not receive its own multicast packets.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,57 +24,55 @@ use crate::engines::Engines;
 use crate::event::DeviceEvent;
 use crate::route::{grh_of, route_from, route_to};
 
-/// How many packets may wait to leave by a port before the HCA keeps further ones to itself.
-const MOST_WAITING: usize = 32;
+/// Maximum number of packets that wait at a port; the HCA keeps further ones.
+const MAX_WAITING_PACKETS: usize = 32;
 
-/// Up to which length packets are copied into memory of their own length.
+/// Maximum length of packets that are copied into a buffer of their own length.
 const SHORT: usize = 256;
 
-/// How an HCA at a port of a simulated fabric is made.
+/// Options of an HCA at a port of a simulated fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct SimDeviceOptions {
-    /// How many packets of a connection may be in flight, 8 to 4,194,304.
+    /// Maximum number of packets in flight per connection, 8 to 4,194,304.
     pub window: u32,
-    /// What keys, numbers and sequence numbers are drawn from, beside the port's GUID.
+    /// Seed of keys, queue pair numbers and PSNs, combined with the port GUID.
     pub seed: [u8; 32],
 }
 
 impl Default for SimDeviceOptions {
-    /// 128 packets, and a seed of zeros.
+    /// Returns a window of 128 packets, and a seed of zeros.
     fn default() -> Self {
         Self { window: 128, seed: [0; 32] }
     }
 }
 
-/// Why there is no HCA at a port.
+/// The reason why an HCA cannot be attached to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimDeviceError {
-    /// The port takes no client.
+    /// The port accepts no client.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// The port has an HCA.
+    /// The port already has an HCA.
     #[error("port number {} of the fabric has an adapter already", .0.0)]
     Taken(PortId),
-    /// No subnet manager has given the port a LID yet.
+    /// The port has no LID: no SM has configured it yet.
     #[error("port number {} of the fabric has no LID: expected one, from a subnet manager", .0.0)]
     NoLid(PortId),
 }
 
-/// An HCA at a port of a simulated fabric: engine and connection manager.
-///
-/// It is one of [`SimDevices`], which drive it.
+/// An HCA at a port of a simulated fabric, with its connection manager. [`SimDevices`] drives it.
 #[derive(Debug)]
 pub struct SimDevice {
     engines: Engines,
     port: PortId,
     client: ClientId,
     gid: Gid,
-    /// What the next packet is written into, [`MAX_PACKET`] bytes.
+    /// Buffer of [`MAX_PACKET`] bytes for the next packet.
     next: Vec<u8>,
-    /// When it has something to do.
+    /// Time of the next timeout.
     due: Option<Instant>,
-    /// Whether it is among those that have moved something.
+    /// True if the HCA is in the queue of [`SimDevices::poll_moved`].
     has_moved: bool,
 }
 
@@ -125,25 +123,25 @@ impl SimDevice {
         &mut self.engines
     }
 
-    /// Returns the client by which it receives datagrams; by it the owner may ask for paths and
-    /// groups ([`Sim::submit`]), and gets the answers as [`HcaEvent::Mad`](ib_hca::HcaEvent::Mad).
+    /// Returns the client that receives the MADs of the port. The owner can send SA queries through
+    /// it ([`Sim::submit`]); responses arrive as [`HcaEvent::Mad`](ib_hca::HcaEvent::Mad).
     #[must_use]
     pub const fn client(&self) -> ClientId {
         self.client
     }
 
-    /// Returns the port's GID.
+    /// Returns the port GID.
     #[must_use]
     pub const fn gid(&self) -> Gid {
         self.gid
     }
 
-    /// Returns the next thing to be told.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<DeviceEvent> {
         self.engines.events.pop_front()
     }
 
-    /// Moves what can be moved now; returns whether there was anything.
+    /// Sends and receives packets that are ready. Returns true if there were any.
     fn progress(&mut self, sim: &mut Sim) -> bool {
         let now = sim.now();
         let mut moved = false;
@@ -179,7 +177,7 @@ impl SimDevice {
         moved
     }
 
-    /// Returns the way back to where a packet came from.
+    /// Returns the route back to the sender of a packet.
     fn route_back(&self, sim: &Sim, packet: &Packet) -> Route {
         let own_lid =
             if packet.is_multicast() { sim.link_port(self.port).lid } else { packet.dlid };
@@ -207,11 +205,11 @@ impl SimDevice {
         self.engines.handle_mad(now, route, remote.qpn, mad);
     }
 
-    /// Sends what there is to send and room for; returns whether there was anything.
+    /// Sends queued packets, as far as the port has room. Returns true if any were sent.
     fn transmit(&mut self, sim: &mut Sim) -> bool {
         let now = sim.now();
         let mut moved = false;
-        for _ in sim.waiting(self.port)..MOST_WAITING {
+        for _ in sim.waiting(self.port)..MAX_WAITING_PACKETS {
             let Some(sent) = self.engines.hca.poll_transmit(now, &mut self.next) else { break };
             moved = true;
             let bytes = if sent.length <= SHORT {
@@ -228,26 +226,26 @@ impl SimDevice {
         moved
     }
 
-    /// Hands over queue pairs that selections have chosen.
+    /// Moves the packet readers of selected queue pairs to `selected`.
     fn hand_over(&mut self, selected: &mut VecDeque<(PortId, SelectionId, PacketReader)>) {
         while let Some((selection, reader)) = self.engines.hca.poll_selected() {
             selected.push_back((self.port, selection, reader));
         }
     }
 
-    /// Returns when it has something to do.
+    /// Returns the time of the next timeout.
     fn poll_timeout(&self) -> Option<Instant> {
         self.engines.poll_timeout()
     }
 }
 
-/// Returns the packet that takes a route.
+/// Returns a packet for a route.
 fn packet(route: &Route, bytes: Vec<u8>) -> Packet {
     let payload = Payload::Transport(bytes);
     Packet { slid: route.slid, dlid: route.dlid, sl: route.sl, grh: grh_of(route), payload }
 }
 
-/// Returns the way that a packet has taken, as far as it tells.
+/// Returns the route of a sent packet, as far as its headers contain it.
 fn route_of_sent(own: Gid, packet: &Packet) -> Route {
     let Packet { slid, dlid, sl, grh, .. } = *packet;
     route_to(grh.as_ref(), Route { source: own, slid, dlid, sl, ..Route::default() })
@@ -255,28 +253,29 @@ fn route_of_sent(own: Gid, packet: &Packet) -> Route {
 
 /// The HCAs of a simulated fabric.
 ///
-/// Their owner lets the fabric's time run, a step at a time ([`Sim::run_step`]) and no further than
-/// [`SimDevices::poll_timeout`], and calls [`SimDevices::progress`] after each; or has
-/// [`SimDevices::run_step`] do both.
+/// The owner runs the fabric event by event ([`Sim::run_step`]), but not beyond
+/// [`SimDevices::poll_timeout`], and calls [`SimDevices::progress`] after each event.
+/// [`SimDevices::run_step`] does both.
 #[derive(Debug, Default)]
 pub struct SimDevices {
     devices: BTreeMap<PortId, SimDevice>,
-    /// When which HCA has something to do.
+    /// Timeouts of the HCAs.
     timers: BTreeSet<(Instant, PortId)>,
-    /// Those whose owner may have given them something to do.
+    /// HCAs that the owner has accessed, and may have posted work to.
     touched: Vec<PortId>,
-    /// Those that have moved something since the owner has asked.
+    /// HCAs for [`SimDevices::poll_moved`].
     moved: VecDeque<PortId>,
-    /// Queue pairs that selections have chosen.
+    /// Packet readers of selected queue pairs.
     selected: VecDeque<(PortId, SelectionId, PacketReader)>,
 }
 
 impl SimDevices {
-    /// Attaches an HCA to an end port that a subnet manager has configured: its GID, LID and
-    /// MTU are those that the port has now.
+    /// Attaches an HCA to an end port that an SM has configured. The HCA keeps the present GID, LID
+    /// and MTU of the port.
     ///
     /// # Errors
-    /// Fails when there is no such port, it has no LID, or it has an HCA or too many clients.
+    /// Fails if there is no such port, if it has no LID, or if it already has an HCA or too many
+    /// clients.
     pub fn attach(
         &mut self,
         sim: &mut Sim,
@@ -290,7 +289,7 @@ impl SimDevices {
         Ok(())
     }
 
-    /// Takes an HCA away with all that it has; returns whether there was one.
+    /// Removes an HCA with all its objects. Returns true if there was one.
     pub fn detach(&mut self, sim: &mut Sim, port: PortId) -> bool {
         let Some(device) = self.devices.remove(&port) else { return false };
         if let Some(due) = device.due {
@@ -301,7 +300,7 @@ impl SimDevices {
         true
     }
 
-    /// Returns the HCA of a port. The HCA processes work that the caller posts in the next call of
+    /// Returns the HCA of a port. Work posted by the caller is processed in the next call of
     /// [`SimDevices::progress`].
     pub fn get_mut(&mut self, port: PortId) -> Option<&mut SimDevice> {
         let device = self.devices.get_mut(&port)?;
@@ -311,18 +310,18 @@ impl SimDevices {
         Some(device)
     }
 
-    /// Returns the next queue pair that a selection has chosen ([`Hca::select`]), as its port and what reads its
-    /// packets.
+    /// Returns the packet reader of the next queue pair that a selection includes
+    /// ([`Hca::select`]), with its port.
     pub fn poll_selected(&mut self) -> Option<(PortId, SelectionId, PacketReader)> {
         let Self { devices, touched, selected, .. } = self;
-        // The owner may have made selections, or queue pairs.
+        // The owner may have added selections or queue pairs.
         for &port in &*touched {
             devices.get_mut(&port).into_iter().for_each(|it| it.hand_over(selected));
         }
         selected.pop_front()
     }
 
-    /// Moves what can be moved at this moment; returns whether there was anything.
+    /// Sends and receives packets that are ready. Returns true if there were any.
     pub fn progress(&mut self, sim: &mut Sim) -> bool {
         let mut moved = false;
         loop {
@@ -335,7 +334,7 @@ impl SimDevices {
             let has_moved = device.progress(sim);
             device.hand_over(&mut self.selected);
             moved |= has_moved;
-            // Whoever was only looked at has nothing new.
+            // HCAs that were only accessed have no events.
             if (has_moved || touched.is_none()) && !std::mem::replace(&mut device.has_moved, true) {
                 self.moved.push_back(port);
             }
@@ -349,7 +348,8 @@ impl SimDevices {
         }
     }
 
-    /// Returns the next HCA that may have done something or whose port may have changed since it was returned last.
+    /// Returns the next HCA that has processed packets or timeouts, or whose port may have changed,
+    /// since the last call for it.
     pub fn poll_moved(&mut self) -> Option<PortId> {
         loop {
             let port = self.moved.pop_front()?;
@@ -360,14 +360,14 @@ impl SimDevices {
         }
     }
 
-    /// Returns when [`SimDevices::progress`] has something to do although nothing comes in.
+    /// Returns the time of the next timeout at which [`SimDevices::progress`] has to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Processes the next event of the fabric or of an HCA that is due by `until`. Returns false if there is
-    /// none. The time of the fabric is unchanged then.
+    /// Processes the next event of the fabric or of an HCA that is due by `until`. Returns false
+    /// without changing the time of the fabric if there is no such event.
     pub fn run_step(&mut self, sim: &mut Sim, until: Instant) -> bool {
         let mut moved = !self.touched.is_empty() && self.progress(sim);
         let due = self.poll_timeout().filter(|&at| at <= until);

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use ib_capture::correlate::{Clocks, FRACTIONS, Part, Spread};
+use ib_capture::correlate::{Clocks, PERCENTILES, Part, Percentiles};
 
 use crate::charts::{Bar, Chart};
 use crate::findings::{BINS_PER_DECADE, Findings, Histogram, PairFindings};
@@ -241,7 +241,7 @@ fn tables(findings: &Findings) -> String {
     all
 }
 
-fn table(id: &str, heading: &str, counts: &str, spreads: &[Option<Spread>; 6]) -> String {
+fn table(id: &str, heading: &str, counts: &str, spreads: &[Option<Percentiles>; 6]) -> String {
     let parts = Part::ALL.iter().zip(spreads);
     let rows: String =
         parts.map(|(part, spread)| row(&part.name().replace('_', " "), spread.as_ref())).collect();
@@ -249,7 +249,7 @@ fn table(id: &str, heading: &str, counts: &str, spreads: &[Option<Spread>; 6]) -
 }
 
 fn section(id: &str, heading: &str, counts: &str, rows: &str) -> String {
-    let names = FRACTIONS.map(|(name, _)| name.replace('_', "."));
+    let names = PERCENTILES.map(|(name, _)| name.replace('_', "."));
     let names =
         ["number", "min"].into_iter().chain(names.iter().map(String::as_str)).chain(["max"]);
     let names: String = names.map(|name| format!("<th class=\"number\">{name}</th>")).collect();
@@ -260,7 +260,7 @@ fn section(id: &str, heading: &str, counts: &str, rows: &str) -> String {
     )
 }
 
-fn row(name: &str, spread: Option<&Spread>) -> String {
+fn row(name: &str, spread: Option<&Percentiles>) -> String {
     let Some(spread) = spread else {
         return format!(
             "<tr><td>{name}</td><td class=\"number unknown\" colspan=\"7\">unknown</td></tr>\n"

@@ -2,7 +2,7 @@
 
 use ib_capture::Correlation;
 use ib_capture::correlate::{
-    Clocks, Estimate, EventKind, FileCounts, Matched, Message, Part, QpEndpoint, Spread,
+    Clocks, Estimate, EventKind, FileCounts, MatchCounts, Message, Part, Percentiles, QpEndpoint,
 };
 
 /// Number of messages that a page draws.
@@ -65,17 +65,17 @@ pub struct Findings {
     /// Offset and drift between the clocks of the files.
     pub clocks: Clocks,
     /// Packets of all queue pairs, by the files in which they were captured.
-    pub matched: Matched,
+    pub matched: MatchCounts,
     /// The pairs of queue pairs, one for each direction of a connection.
     pub pairs: Vec<PairFindings>,
     /// Distribution of each [`Part`] of the messages' times, over all pairs.
-    pub spreads: [Option<Spread>; 6],
+    pub spreads: [Option<Percentiles>; 6],
     /// Histogram of each [`Part`] of the messages' times, over all pairs.
     pub histograms: [Histogram; 6],
     /// Times between the two requested events.
     pub timing: Option<TimingFindings>,
     /// True if both files are the same capture.
-    is_twice_the_same: bool,
+    are_duplicates: bool,
     /// Unknown results with their reasons, one sentence each.
     pub notes: Vec<String>,
 }
@@ -85,9 +85,9 @@ pub struct PairFindings {
     /// The queue pair that sends the messages, and the one that receives them.
     pub ends: [QpEndpoint; 2],
     /// Request packets, by the files in which they were captured.
-    pub requests: Matched,
+    pub requests: MatchCounts,
     /// Response packets, by the files in which they were captured.
-    pub responses: Matched,
+    pub responses: MatchCounts,
     /// Number of messages of which all packets were captured.
     pub messages: u64,
     /// Number of messages of which packets are missing.
@@ -97,7 +97,7 @@ pub struct PairFindings {
     /// Payload of the messages in bytes.
     pub bytes: u64,
     /// Distribution of each [`Part`] of the messages' times.
-    pub spreads: [Option<Spread>; 6],
+    pub spreads: [Option<Percentiles>; 6],
     /// The listed messages: evenly chosen, at most [`FindingsOptions::listed`].
     pub listed: Vec<Message>,
 }
@@ -111,7 +111,7 @@ pub struct TimingFindings {
     /// Number of events of each kind; `None` if the clocks cannot be compared.
     pub events: Option<[u64; 2]>,
     /// Distribution of the times in nanoseconds; `None` if there are none.
-    pub spread: Option<Spread>,
+    pub spread: Option<Percentiles>,
 }
 
 impl Findings {
@@ -138,7 +138,7 @@ impl Findings {
             spreads: [None; 6],
             histograms: [Histogram::EMPTY; 6],
             timing: None,
-            is_twice_the_same: correlation.is_twice_the_same(),
+            are_duplicates: correlation.are_duplicates(),
             notes: Vec::new(),
         };
         let mut all: [Vec<i64>; 6] = Default::default();
@@ -155,7 +155,7 @@ impl Findings {
                 }
                 listed.push(message);
             });
-            let spreads = Part::ALL.map(|part| Spread::of(&mut times[part as usize]));
+            let spreads = Part::ALL.map(|part| Percentiles::of(&mut times[part as usize]));
             for (all, times) in all.iter_mut().zip(&mut times) {
                 if all.is_empty() {
                     std::mem::swap(all, times);
@@ -176,7 +176,7 @@ impl Findings {
                 listed,
             });
         }
-        findings.spreads = Part::ALL.map(|part| Spread::of(&mut all[part as usize]));
+        findings.spreads = Part::ALL.map(|part| Percentiles::of(&mut all[part as usize]));
         for (histogram, times) in findings.histograms.iter_mut().zip(&all) {
             for &time in times {
                 histogram.add(time);
@@ -189,7 +189,7 @@ impl Findings {
                 from: from.to_string(),
                 to: to.to_string(),
                 events: timing.as_ref().map(|timing| [timing.from, timing.to]),
-                spread: timing.and_then(|mut timing| Spread::of(&mut timing.times)),
+                spread: timing.and_then(|mut timing| Percentiles::of(&mut timing.times)),
             });
         }
         findings.notes = notes(correlation, &findings);
@@ -199,7 +199,7 @@ impl Findings {
     /// Returns true if packets were captured at both ends, and the requested times between events are known.
     pub fn is_good(&self) -> bool {
         let timed = self.timing.as_ref().is_none_or(|timing| timing.spread.is_some());
-        self.matched.matched > 0 && !self.is_twice_the_same && !self.pairs.is_empty() && timed
+        self.matched.matched > 0 && !self.are_duplicates && !self.pairs.is_empty() && timed
     }
 
     /// Returns the sum of a number over all pairs.
@@ -290,7 +290,7 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     if findings.pairs.is_empty() {
         notes.push("the requested queue pairs have no connection in the files".to_owned());
     }
-    if findings.is_twice_the_same {
+    if findings.are_duplicates {
         notes.push(
             "both files are the same capture: expected the capture of the other end as the second file"
                 .to_owned(),

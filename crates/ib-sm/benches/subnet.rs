@@ -1,5 +1,5 @@
-//! How long a tree with 3,456 hosts waits for new routes when a link fails, and how many paths
-//! administration tells in a second.
+//! Time from a link failure until new routes are programmed in a tree with 3,456 hosts, and the
+//! rate of PathRecord responses.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use ib_types::{Gid, Guid};
 use ib_wire::mad::sa::{ComponentMask, PathRecord, SaHeader};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
-/// A simulated fabric and its manager.
+/// A simulated fabric and its SM.
 struct Managed<'s> {
     link: SimLink<'s>,
     manager: SubnetManager,
-    /// Whether what administration sends goes nowhere.
+    /// True if MADs of the SA are dropped.
     deaf: bool,
 }
 
@@ -26,18 +26,18 @@ impl Managed<'_> {
         self.run_to(ib_types::Instant::NEVER).expect("the subnet comes up")
     }
 
-    /// Runs for two seconds of the fabric's time, in which all that is known is followed up.
+    /// Runs for two seconds of virtual time, in which the SM follows up all changes.
     fn settle(&mut self) {
         let end = self.link.now() + Duration::from_secs(2);
         while self.run_to(end).is_some() {}
     }
 
-    /// Runs until the subnet is up, or to a moment.
+    /// Runs until the subnet is up, or until `end`.
     fn run_to(&mut self, end: ib_types::Instant) -> Option<Box<SweepReport>> {
         while self.link.now() < end {
             while let Some(datagram) = self.manager.poll_transmit(self.link.now()) {
                 if !(self.deaf && datagram.mad.class() == MgmtClass::SUBN_ADM) {
-                    self.link.send(&datagram).expect("the link lives");
+                    self.link.send(&datagram).expect("the simulated link does not fail");
                 }
             }
             if let Some(job) = self.manager.poll_job() {
@@ -49,9 +49,11 @@ impl Managed<'_> {
                     return Some(report);
                 }
             }
-            let until = self.manager.poll_timeout().expect("it looks again");
-            self.link.wait(until.min(end)).expect("the link lives");
-            while let Some(incoming) = self.link.receive().expect("the link lives") {
+            let until = self.manager.poll_timeout().expect("light sweeps are enabled");
+            self.link.wait(until.min(end)).expect("the simulated link does not fail");
+            while let Some(incoming) =
+                self.link.receive().expect("the simulated link does not fail")
+            {
                 self.manager.handle(self.link.now(), &incoming);
             }
             self.manager.handle_timeout(self.link.now());
@@ -68,11 +70,11 @@ impl Managed<'_> {
     }
 
     fn command(&mut self, text: &str) {
-        self.link.sim().run(&text.parse().expect("a command")).expect("it can be done");
+        self.link.sim().run(&text.parse().expect("a command")).expect("the simulator accepts it");
     }
 }
 
-/// Has a manager on a tree of three levels of 24-port switches.
+/// Runs an SM on a three-level tree of 24-port switches.
 fn with_tree(run: impl FnOnce(&mut Managed<'_>)) {
     let kind = Kind::parse("xgft", &["12,12,24", "1,12,12"]).expect("a kind of fabric");
     let fabric = generate(&kind, &ib_topology::generate::Options::default()).expect("a fabric");
@@ -91,7 +93,7 @@ fn with_tree(run: impl FnOnce(&mut Managed<'_>)) {
 fn failure(c: &mut Criterion) {
     with_tree(|managed| {
         let mut number = 0;
-        c.bench_function("3,456 hosts: a link fails", |b| {
+        c.bench_function("link failure, 3,456 hosts", |b| {
             b.iter_custom(|count| {
                 let mut spent = Duration::ZERO;
                 for _ in 0..count {
@@ -112,16 +114,15 @@ fn failure(c: &mut Criterion) {
     });
 }
 
-/// A sweep with nothing to do, and one while a thousand hosts ask for the paths to all others. What
-/// administration sends is not carried anywhere: the manager's own time is what counts.
+/// A sweep without changes, alone and while a thousand hosts query the paths to all others. MADs of
+/// the SA are dropped, so that only the time of the SM itself is measured.
 fn sweeps(c: &mut Criterion) {
     with_tree(|managed| {
         managed.deaf = true;
         let guids = managed.guids();
         let mut group = c.benchmark_group("3,456 hosts");
         group.sample_size(10);
-        for (name, hosts) in [("a sweep", 0), ("a sweep while 1,000 hosts ask for all paths", 1000)]
-        {
+        for (name, hosts) in [("sweep", 0), ("sweep while 1,000 hosts query all paths", 1000)] {
             group.bench_function(name, |b| {
                 b.iter_custom(|count| {
                     let mut spent = Duration::ZERO;

@@ -1,9 +1,10 @@
-//! A subnet manager and a simulated fabric in virtual time: the subnet comes up, a cable is pulled, and it comes up anew.
+//! Brings up a simulated subnet in virtual time, pulls a cable, and waits until the new routes are
+//! programmed.
 //!
 //! ```text
 //! $ cargo run -p ib-sm --example bring_up
-//! at … us: 32 nodes, … SMPs, … entries of tables written
-//! at … us: 32 nodes, … SMPs, … entries of tables written
+//! at … us: 32 nodes, … SMPs, … LFT entries written
+//! at … us: 32 nodes, … SMPs, … LFT entries written
 //! ```
 
 use std::io::Write;
@@ -13,7 +14,7 @@ use ib_sm::{SmConfig, SmEvent, SubnetManager, SweepReport};
 use ib_topology::generate::{self, Kind, generate};
 use ib_types::Instant;
 
-/// Lets time pass until the subnet is up; returns what that took.
+/// Runs until the subnet is up. Returns the report of the sweep.
 fn bring_up(sim: &mut Sim, client: ClientId, manager: &mut SubnetManager) -> SweepReport {
     loop {
         let now = sim.now();
@@ -25,7 +26,7 @@ fn bring_up(sim: &mut Sim, client: ClientId, manager: &mut SubnetManager) -> Swe
             while let Some(datagram) = manager.poll_transmit(now) {
                 sim.submit(client, &datagram);
             }
-            // Routes are computed by whoever has the time for it: here at once.
+            // The job may run in another thread. Here it runs at once.
             let Some(job) = manager.poll_job() else { break };
             manager.handle_plan(now, job.run());
         }
@@ -56,10 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let report = bring_up(&mut sim, client, &mut manager);
         let (us, written) = (sim.now().as_nanos() / 1000, report.written.lft_entries);
         let (nodes, smps) = (report.nodes, report.smps);
-        writeln!(
-            out,
-            "at {us} us: {nodes} nodes, {smps} SMPs, {written} entries of tables written"
-        )?;
+        writeln!(out, "at {us} us: {nodes} nodes, {smps} SMPs, {written} LFT entries written")?;
     }
     Ok(())
 }

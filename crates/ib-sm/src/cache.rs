@@ -1,9 +1,8 @@
-//! The unicast cache: routes that are kept while hosts and leaf switches come and go.
+//! The unicast cache: keeps routes while hosts and leaf switches leave and return.
 //!
-//! Routes serve another state of the subnet as well when nothing is there that was not there when
-//! they were made, and nothing that is missing lies on a way to a port that is left: then every
-//! remaining way is what it was. So a host that reboots and a leaf switch that bounces cost no
-//! computation, neither when they go nor when they come back.
+//! Cached routes are valid if the subnet has no node or link that it did not have when they were
+//! computed, and if no missing node or link is on a route to a remaining port. Then a host or leaf
+//! switch that restarts causes no route computation, neither when it leaves nor when it returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,13 +10,13 @@ use std::sync::Arc;
 use ib_routing::SwitchId;
 use ib_types::{Guid, NodeKind};
 
-use crate::found::Found;
+use crate::discovered_subnet::DiscoveredSubnet;
 use crate::plan::Plan;
 
-/// A port: the GUID of its node and its number.
+/// A port: node GUID and port number.
 type End = (Guid, u8);
 
-/// A plan, and the subnet that it was made for.
+/// A plan, and the nodes and links of the subnet that it was computed for.
 #[derive(Clone, Debug)]
 pub(crate) struct UnicastCache {
     nodes: BTreeMap<Guid, (NodeKind, u8)>,
@@ -27,7 +26,7 @@ pub(crate) struct UnicastCache {
 }
 
 impl UnicastCache {
-    pub(crate) fn new(found: &Found, plan: &Arc<Plan>) -> Self {
+    pub(crate) fn new(found: &DiscoveredSubnet, plan: &Arc<Plan>) -> Self {
         let nodes =
             found.nodes().map(|(_, node)| (node.info.node_guid, (node.kind, node.info.num_ports)));
         let rows = plan.switches.iter().enumerate();
@@ -44,16 +43,17 @@ impl UnicastCache {
         Arc::clone(&self.plan)
     }
 
-    /// Returns true when the plan serves what was found now.
-    pub(crate) fn serves(&self, found: &Found) -> bool {
+    /// Returns true if the plan is valid for the discovered subnet.
+    pub(crate) fn serves(&self, found: &DiscoveredSubnet) -> bool {
         let known = |guid: Guid| self.nodes.get(&guid);
         let same_nodes = found.nodes().all(|(_, node)| {
             known(node.info.node_guid) == Some(&(node.kind, node.info.num_ports))
                 && (!node.kind.is_switch() || self.rows.contains_key(&node.info.node_guid))
         });
         let mut lids: Vec<u16> = Vec::new();
-        for place in found.end_ports() {
-            let Some(&(first, count)) = self.plan.end_ports.get(&found.port(place).guid) else {
+        for port_index in found.end_ports() {
+            let Some(&(first, count)) = self.plan.end_ports.get(&found.port(port_index).guid)
+            else {
                 return false;
             };
             lids.extend(first.get()..first.get() + count);
@@ -68,10 +68,10 @@ impl UnicastCache {
             })
     }
 
-    /// Returns the ports of switches that are there, whose links are not.
+    /// Returns the ports of present switches whose links are missing.
     fn missing<'a>(
         &'a self,
-        found: &'a Found,
+        found: &'a DiscoveredSubnet,
         links_now: &'a BTreeSet<End>,
     ) -> impl Iterator<Item = End> + 'a {
         let ends = self.links.keys().copied();
@@ -80,8 +80,8 @@ impl UnicastCache {
     }
 }
 
-/// Returns every link of a subnet from both of its ends.
-fn links(found: &Found) -> impl Iterator<Item = (End, End)> {
+/// Returns every link of a subnet twice, from either end.
+fn links(found: &DiscoveredSubnet) -> impl Iterator<Item = (End, End)> {
     found.nodes().flat_map(move |(_, node)| {
         let ports = (0..).zip(&node.ports);
         ports.filter_map(move |(number, port)| {

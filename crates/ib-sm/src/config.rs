@@ -80,8 +80,8 @@ pub struct SmConfig {
 pub struct RoutingConfig {
     /// The engines, in order of preference.
     pub engines: EngineList,
-    /// Makes the engines' options for each plan: options may name nodes that appear later. `None`
-    /// for the default options.
+    /// Creates the engines' options for each plan, because options may name nodes that appear
+    /// later. `None` for the default options.
     pub options: Option<Arc<OptionsFor>>,
     /// Options of LID assignment.
     pub lids: LidOptions,
@@ -93,8 +93,8 @@ pub type OptionsFor = dyn Fn(&Subnet<'_>) -> Result<RoutingOptions, String> + Se
 impl fmt::Debug for RoutingConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { engines, options: _, lids } = self;
-        let mut shown = f.debug_struct("RoutingConfig");
-        shown.field("engines", engines).field("lids", lids).finish_non_exhaustive()
+        let mut out = f.debug_struct("RoutingConfig");
+        out.field("engines", engines).field("lids", lids).finish_non_exhaustive()
     }
 }
 

@@ -1,14 +1,15 @@
-//! What has to be written so that a subnet becomes what its plan says.
+//! The writes that program a plan.
 //!
-//! Writing goes in passes: all of a pass is answered before the next one starts.
+//! Writes are done in passes. A pass starts when all requests of the one before have completed.
 //!
-//! 1. Ports get their LIDs and settings and leave the state Init; entries that could close a ring of
-//!    old and new ones are set to "no path".
-//! 2. The tables are written.
-//! 3. Switches learn how much of their table is in use.
-//! 4. The ports go into service.
+//! 1. Ports get LIDs and settings, and leave the state Init. LFT entries that could form a cycle of
+//! old and new entries are set to "no path".
+//! 2. The forwarding tables are written.
+//! 3. Switches get `LinearFDBTop` and the packet lifetime.
+//! 4. Ports become Active.
+//! 5. The LFT blocks of switches that have ignored a write are read back.
 //!
-//! Without entries that give way the first two passes are one.
+//! If no entry needs to be cleared, the first two passes are one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,21 +23,21 @@ use ib_wire::mad::sm::{
 use ib_wire::mad::smp;
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, TransactionId};
 
+use crate::discovered_subnet::{DiscoveredSubnet, NodeIndex, PortIndex};
 use crate::fault::{Fault, PortName, Reason};
-use crate::found::{Found, NodeIndex, Place};
 use crate::managed::Context;
 use crate::multicast::{self, Entries};
 use crate::plan::Plan;
 use crate::tables::{SwitchTable, Tables};
 
-mod detour;
+mod cleared_entries;
 mod enforce;
 mod settings;
 mod vls;
-mod work;
+mod write;
 
-pub(crate) use work::Work;
-pub use work::Written;
+pub(crate) use write::Write;
+pub use write::Written;
 
 const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
 
@@ -44,31 +45,31 @@ const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
 #[derive(Debug)]
 pub(crate) struct Configuration {
     plan: Arc<Plan>,
-    passes: std::collections::VecDeque<Vec<Work>>,
-    /// How many of the first pass were handed out.
+    passes: std::collections::VecDeque<Vec<Write>>,
+    /// Number of writes of the first pass that were started.
     next: usize,
     waiting: usize,
-    /// The row of each switch in the plan's tables.
+    /// Row of each switch in the plan's tables.
     rows: BTreeMap<NodeIndex, SwitchId>,
-    /// The entries that give way first, by switch: LIDs in rising order.
-    detours: BTreeMap<NodeIndex, Vec<u16>>,
-    /// What the multicast tables shall hold.
+    /// LIDs of the entries that are cleared first, by switch, ascending.
+    cleared_entries: BTreeMap<NodeIndex, Vec<u16>>,
+    /// Planned entries of the multicast tables.
     trees: BTreeMap<NodeIndex, Entries>,
     written: Written,
     faults: Vec<Fault>,
-    /// The switches that have ignored a write.
+    /// Switches that have ignored a write.
     ignored: BTreeSet<Guid>,
-    /// Whether something was not written.
+    /// True if a write failed.
     incomplete: bool,
 }
 
 impl Configuration {
-    /// Finds out what has to be written.
+    /// Collects the writes for a plan.
     pub(crate) fn new(plan: Arc<Plan>, context: &Context<'_>) -> Self {
         let found = &*context.found;
         let mut rows = BTreeMap::new();
         for (row, guid) in plan.switches.iter().enumerate() {
-            // Routes that were cached may be those of switches that have gone.
+            // A cached plan may have rows of switches that have left.
             rows.extend(found.find(*guid).map(|node| (node, SwitchId(row as u16))));
         }
         let mut this = Self {
@@ -77,7 +78,7 @@ impl Configuration {
             next: 0,
             waiting: 0,
             rows,
-            detours: BTreeMap::new(),
+            cleared_entries: BTreeMap::new(),
             trees: BTreeMap::new(),
             written: Written::default(),
             faults: Vec::new(),
@@ -85,20 +86,20 @@ impl Configuration {
             incomplete: false,
         };
         this.trees = trees(context);
-        this.detours = detour::find(&this.plan, &this.rows, found, context.tables);
+        this.cleared_entries = cleared_entries::find(&this.plan, &this.rows, found, context.tables);
         let mut first = this.port_work(context);
         first.extend(this.p_key_work(context));
         first.extend(enforce::work(context, &mut this.faults));
         first.extend(vls::work(context, this.is_layered()));
-        let detours = this.clear_work();
+        let cleared_entries = this.clear_work();
         let mut tables = this.table_work(context);
         let read_back = read_back(&tables, context);
         tables.extend(this.multicast_work(context));
-        if detours.is_empty() {
+        if cleared_entries.is_empty() {
             first.extend(tables);
             this.passes.push_back(first);
         } else {
-            first.extend(detours);
+            first.extend(cleared_entries);
             this.passes.push_back(first);
             this.passes.push_back(tables);
         }
@@ -108,7 +109,7 @@ impl Configuration {
         this
     }
 
-    /// Finds out what has to be written because members of groups have come or gone.
+    /// Collects the writes of multicast tables after group members have joined or left.
     pub(crate) fn for_groups(plan: Arc<Plan>, context: &Context<'_>) -> Self {
         let mut this = Self {
             plan,
@@ -116,7 +117,7 @@ impl Configuration {
             next: 0,
             waiting: 0,
             rows: BTreeMap::new(),
-            detours: BTreeMap::new(),
+            cleared_entries: BTreeMap::new(),
             trees: trees(context),
             written: Written::default(),
             faults: Vec::new(),
@@ -132,8 +133,8 @@ impl Configuration {
         !self.plan.routing.layers.is_uniform()
     }
 
-    /// Returns the next thing to write and the request that writes it.
-    pub(crate) fn next(&mut self, context: &Context<'_>) -> Option<(Work, Mad)> {
+    /// Returns the next write and its request.
+    pub(crate) fn next(&mut self, context: &Context<'_>) -> Option<(Write, Mad)> {
         loop {
             let pass = self.passes.front()?;
             if let Some(&work) = pass.get(self.next) {
@@ -151,7 +152,7 @@ impl Configuration {
         }
     }
 
-    /// Returns true when all is written that could be.
+    /// Returns true if all writes have completed or failed.
     pub(crate) fn is_done(&self) -> bool {
         self.waiting == 0
             && self
@@ -161,15 +162,15 @@ impl Configuration {
                 .all(|(index, pass)| pass.len() <= if index == 0 { self.next } else { 0 })
     }
 
-    /// Returns the plan, what was written, what is wrong, and whether anything is missing.
+    /// Returns the plan, the numbers of writes, the faults, and whether a write failed.
     pub(crate) fn finish(self) -> (Arc<Plan>, Written, Vec<Fault>, bool) {
         (self.plan, self.written, self.faults, self.incomplete)
     }
 
-    /// Takes the end of a request.
+    /// Processes the response to a write, or its timeout.
     pub(crate) fn handle(
         &mut self,
-        work: Work,
+        work: Write,
         result: Result<Message, Failure>,
         context: &mut Context<'_>,
     ) {
@@ -180,43 +181,47 @@ impl Configuration {
             Err(failure) => return self.failed(work, Reason::Failure(failure), context),
         };
         match work {
-            Work::Port(place) | Work::Activate(place) => {
+            Write::Port(port_index) | Write::Activate(port_index) => {
                 self.written.ports += 1;
-                if matches!(work, Work::Port(_)) && context.found.is_end_port(place) {
-                    context.registered.insert(context.found.port(place).guid);
+                if matches!(work, Write::Port(_)) && context.found.is_end_port(port_index) {
+                    context.registered.insert(context.found.port(port_index).guid);
                 }
-                let info = mad.attribute::<PortInfo>().expect("what was written");
-                context.found.port_mut(place).info = Some(Box::new(info));
+                let info = mad
+                    .attribute::<PortInfo>()
+                    .expect("the requester checked the attribute of the response");
+                context.found.port_mut(port_index).info = Some(Box::new(info));
             }
-            Work::Switch(node) => {
+            Write::Switch(node) => {
                 self.written.switches += 1;
                 context.found.node_mut(node).switch = mad.attribute();
                 let guid = context.found.node(node).info.node_guid;
                 context.tables.entry(guid).or_default().top = self.plan.max_lid;
             }
-            Work::Clear { node, block } => self.table_written(node, block, true, context),
-            Work::Lft { node, block } => self.table_written(node, block, false, context),
-            Work::ReadBack { node, block } => self.table_read(node, block, &mad, context),
-            Work::PKeys { place, block } => {
+            Write::Clear { node, block } => self.table_written(node, block, true, context),
+            Write::Lft { node, block } => self.table_written(node, block, false, context),
+            Write::ReadBack { node, block } => self.table_read(node, block, &mad, context),
+            Write::PKeys { port_index, block } => {
                 self.written.p_key_blocks += 1;
-                let read = mad.attribute::<PKeyTable>().expect("what was written");
-                let blocks = &mut context.found.port_mut(place).p_keys;
+                let read = mad
+                    .attribute::<PKeyTable>()
+                    .expect("the requester checked the attribute of the response");
+                let blocks = &mut context.found.port_mut(port_index).p_keys;
                 let room = blocks.len().max(usize::from(block) + 1);
                 blocks.resize(room, [PKey(0); 32]);
                 blocks[usize::from(block)] = read.keys;
             }
-            Work::SlToVl { place, input } => {
+            Write::SlToVl { port_index, input } => {
                 self.written.sl_to_vl_tables += 1;
-                vls::tables_of(place, context)
+                vls::tables_of(port_index, context)
                     .sl_to_vl
                     .extend(mad.attribute().map(|it| (input, it)));
             }
-            Work::Arbitration { place, block } => {
+            Write::Arbitration { port_index, block } => {
                 self.written.arbitration_blocks += 1;
                 let read = mad.attribute().map(|it| (block, it));
-                vls::tables_of(place, context).arbitration.extend(read);
+                vls::tables_of(port_index, context).arbitration.extend(read);
             }
-            Work::Mft { node, block, position } => {
+            Write::Mft { node, block, position } => {
                 self.written.mft_blocks += 1;
                 let guid = context.found.node(node).info.node_guid;
                 let at = (block, position);
@@ -241,7 +246,7 @@ impl Configuration {
         let changed = changed.count() as u64;
         self.written.lft_blocks += 1;
         if clear {
-            self.written.detoured += changed;
+            self.written.cleared += changed;
         } else {
             self.written.lft_entries += changed;
         }
@@ -250,7 +255,8 @@ impl Configuration {
 
     /// Compares an LFT block that was read from a switch with the block that was written to it.
     fn table_read(&mut self, node: NodeIndex, block: u16, mad: &Mad, context: &mut Context<'_>) {
-        let read: LinearForwardingBlock = mad.attribute().expect("what was read");
+        let read: LinearForwardingBlock =
+            mad.attribute().expect("the requester checked the attribute of the response");
         let found = &*context.found;
         let guid = found.node(node).info.node_guid;
         context.tables.entry(guid).or_default().set(block.into(), &read.ports);
@@ -265,96 +271,101 @@ impl Configuration {
         context.read_back.extend(&self.ignored);
     }
 
-    fn failed(&mut self, work: Work, reason: Reason, context: &mut Context<'_>) {
-        // What a switch refuses to hold it will refuse again.
-        let refused = matches!((work, reason), (Work::Mft { .. }, Reason::Status(_)));
+    fn failed(&mut self, work: Write, reason: Reason, context: &mut Context<'_>) {
+        // A switch that refuses a multicast block would refuse it again.
+        let refused = matches!((work, reason), (Write::Mft { .. }, Reason::Status(_)));
         self.incomplete |= !refused;
         let found = &*context.found;
         let node_name = |node: NodeIndex| PortName { port: None, ..found.name(node.at(0)) };
         let (at, attribute) = match work {
-            Work::Port(place) | Work::Activate(place) => {
-                (found.name(place), AttributeId::PORT_INFO)
+            Write::Port(port_index) | Write::Activate(port_index) => {
+                (found.name(port_index), AttributeId::PORT_INFO)
             }
-            Work::Switch(node) => (node_name(node), AttributeId::SWITCH_INFO),
-            Work::Clear { node, block }
-            | Work::Lft { node, block }
-            | Work::ReadBack { node, block } => {
+            Write::Switch(node) => (node_name(node), AttributeId::SWITCH_INFO),
+            Write::Clear { node, block }
+            | Write::Lft { node, block }
+            | Write::ReadBack { node, block } => {
                 let guid = found.node(node).info.node_guid;
                 context.tables.entry(guid).or_default().forget(block.into());
                 (node_name(node), AttributeId::LINEAR_FORWARDING)
             }
-            Work::PKeys { place, .. } => (found.name(place), AttributeId::P_KEY_TABLE),
-            Work::SlToVl { place, .. } => (found.name(place), AttributeId::SL_TO_VL),
-            Work::Arbitration { place, .. } => (found.name(place), AttributeId::VL_ARBITRATION),
-            Work::Mft { node, block, position } => {
+            Write::PKeys { port_index, .. } => (found.name(port_index), AttributeId::P_KEY_TABLE),
+            Write::SlToVl { port_index, .. } => (found.name(port_index), AttributeId::SL_TO_VL),
+            Write::Arbitration { port_index, .. } => {
+                (found.name(port_index), AttributeId::VL_ARBITRATION)
+            }
+            Write::Mft { node, block, position } => {
                 let guid = found.node(node).info.node_guid;
                 context.multicast.forget(guid, (block, position));
                 (node_name(node), AttributeId::MULTICAST_FORWARDING)
             }
         };
-        let set = !matches!(work, Work::ReadBack { .. });
+        let set = !matches!(work, Write::ReadBack { .. });
         self.faults.push(Fault::NoAnswer { at, attribute, set, reason });
-        if matches!(work, Work::Clear { .. }) {
-            // Nobody knows whether the entries have given way, so those that rely on it stay.
+        if matches!(work, Write::Clear { .. }) {
+            // The entries may still be set, so that the passes that depend on cleared entries are
+            // dropped.
             self.passes.truncate(1);
         }
     }
 
-    /// Returns the request that writes something; `None` when there is nothing to change any more.
-    fn request(&self, work: Work, context: &Context<'_>) -> Option<Mad> {
+    /// Returns the request of a write; `None` if the node has the wanted values already.
+    fn request(&self, work: Write, context: &Context<'_>) -> Option<Mad> {
         let found = &*context.found;
         match work {
-            Work::Port(place) => {
-                let wanted = settings::wanted(place, &self.plan, context)?;
-                Some(set(found.route(place), place.port.into(), &wanted))
+            Write::Port(port_index) => {
+                let wanted = settings::wanted(port_index, &self.plan, context)?;
+                Some(set(found.route(port_index), port_index.port.into(), &wanted))
             }
-            Work::Activate(place) => {
-                let mut info = **found.port(place).info.as_ref()?;
+            Write::Activate(port_index) => {
+                let mut info = **found.port(port_index).info.as_ref()?;
                 if info.port_state != PortState::ARMED {
                     return None;
                 }
                 settings::keep(&mut info);
                 info.port_state = PortState::ACTIVE;
-                Some(set(found.route(place), place.port.into(), &info))
+                Some(set(found.route(port_index), port_index.port.into(), &info))
             }
-            Work::Switch(node) => {
+            Write::Switch(node) => {
                 Some(set(&found.node(node).route, 0, &self.switch_info(node, context)?))
             }
-            Work::Clear { node, block } => {
+            Write::Clear { node, block } => {
                 let block_of = LinearForwardingBlock { ports: self.cleared(node, block, context) };
                 Some(set(&found.node(node).route, block.into(), &block_of))
             }
-            Work::Lft { node, block } => {
+            Write::Lft { node, block } => {
                 let wanted = LinearForwardingBlock { ports: self.wanted(node, block) };
                 Some(set(&found.node(node).route, block.into(), &wanted))
             }
-            Work::ReadBack { node, block } => {
+            Write::ReadBack { node, block } => {
                 let what = (AttributeId::LINEAR_FORWARDING, block.into());
                 let route = &found.node(node).route;
                 Some(smp::directed_request(Method::GET, TransactionId(0), what, route))
             }
-            Work::PKeys { place, block } => {
-                let tables = if found.is_end_port(place) {
-                    settings::p_keys(place, context)?.blocks
+            Write::PKeys { port_index, block } => {
+                let tables = if found.is_end_port(port_index) {
+                    settings::p_keys(port_index, context)?.blocks
                 } else {
-                    enforce::keys(place, context)?
+                    enforce::keys(port_index, context)?
                 };
                 let table = PKeyTable { keys: *tables.get(usize::from(block))? };
-                Some(set(found.route(place), found.p_key_modifier(place, block), &table))
+                Some(set(found.route(port_index), found.p_key_modifier(port_index, block), &table))
             }
-            Work::SlToVl { place, input } => {
-                let modifier = vls::modifier(place, input, found);
-                let wanted = crate::vls::sl_to_vl(place, context.config, found, self.is_layered())?;
-                Some(set(found.route(place), modifier, &wanted))
+            Write::SlToVl { port_index, input } => {
+                let modifier = vls::modifier(port_index, input, found);
+                let wanted =
+                    crate::vls::sl_to_vl(port_index, context.config, found, self.is_layered())?;
+                Some(set(found.route(port_index), modifier, &wanted))
             }
-            Work::Arbitration { place, block } => {
-                let mut blocks = vls::arbitration(place, context)?.into_iter();
+            Write::Arbitration { port_index, block } => {
+                let mut blocks = vls::arbitration(port_index, context)?.into_iter();
                 let (_, wanted) = blocks.find(|&(number, _)| number == block)?;
-                let port = if found.node(place.node).kind.is_switch() { place.port } else { 0 };
+                let port =
+                    if found.node(port_index.node).kind.is_switch() { port_index.port } else { 0 };
                 let modifier = u32::from(block) << 16 | u32::from(port);
-                Some(set(found.route(place), modifier, &wanted))
+                Some(set(found.route(port_index), modifier, &wanted))
             }
-            Work::Mft { node, block, position } => {
+            Write::Mft { node, block, position } => {
                 let masks = multicast::block(self.trees.get(&node), (block, position));
                 let modifier = MulticastForwardingBlock::modifier(block, position);
                 let wanted = MulticastForwardingBlock { masks };
@@ -363,45 +374,48 @@ impl Configuration {
         }
     }
 
-    fn port_work(&self, context: &Context<'_>) -> Vec<Work> {
-        let ports = places(context.found);
+    fn port_work(&self, context: &Context<'_>) -> Vec<Write> {
+        let ports = all_ports(context.found);
         let changes = ports.filter(|&at| settings::wanted(at, &self.plan, context).is_some());
-        changes.map(Work::Port).collect()
+        changes.map(Write::Port).collect()
     }
 
-    /// Returns the blocks of P_Keys that differ from what the ports hold.
-    fn p_key_work(&mut self, context: &Context<'_>) -> Vec<Work> {
+    /// Returns the P_Key blocks that differ from those of the ports.
+    fn p_key_work(&mut self, context: &Context<'_>) -> Vec<Write> {
         let mut work = Vec::new();
-        for place in context.found.end_ports() {
-            let Some(wanted) = settings::p_keys(place, context) else { continue };
-            let known = &context.found.port(place).p_keys;
+        for port_index in context.found.end_ports() {
+            let Some(wanted) = settings::p_keys(port_index, context) else { continue };
+            let known = &context.found.port(port_index).p_keys;
             if wanted.left_out > 0 {
                 let (room, left_out) = (known.len() * 32, wanted.left_out);
                 let what = format!(
-                    "has room for {room} P_Keys; {left_out} more are wanted, which it does not get"
+                    "has room for {room} P_Keys; {left_out} further P_Keys are configured but not written"
                 );
-                self.faults.push(Fault::Inconsistent { at: context.found.name(place), what });
+                self.faults.push(Fault::Inconsistent { at: context.found.name(port_index), what });
             }
             for (block, (wanted, known)) in (0..).zip(wanted.blocks.iter().zip(known)) {
                 if wanted != known {
-                    work.push(Work::PKeys { place, block });
+                    work.push(Write::PKeys { port_index, block });
                 }
             }
         }
         work
     }
 
-    fn activation_work(&self, context: &Context<'_>) -> Vec<Work> {
+    fn activation_work(&self, context: &Context<'_>) -> Vec<Write> {
         let found = &*context.found;
-        places(found).filter(|&at| settings::may_activate(at, found)).map(Work::Activate).collect()
+        all_ports(found)
+            .filter(|&at| settings::may_activate(at, found))
+            .map(Write::Activate)
+            .collect()
     }
 
-    fn switch_work(&self, context: &Context<'_>) -> Vec<Work> {
+    fn switch_work(&self, context: &Context<'_>) -> Vec<Write> {
         let nodes = self.rows.keys().copied();
-        nodes.filter(|&node| self.switch_info(node, context).is_some()).map(Work::Switch).collect()
+        nodes.filter(|&node| self.switch_info(node, context).is_some()).map(Write::Switch).collect()
     }
 
-    /// Returns the settings of a switch; `None` when they are right.
+    /// Returns the SwitchInfo to write; `None` if it is already set.
     fn switch_info(&self, node: NodeIndex, context: &Context<'_>) -> Option<SwitchInfo> {
         let info = context.found.node(node).switch?;
         let wanted = SwitchInfo {
@@ -409,22 +423,22 @@ impl Configuration {
             life_time: context.config.packet_life_time,
             ..info
         };
-        // Writing the bit back clears it.
+        // Writing 1 to `PortStateChange` clears the flag.
         (wanted != info || info.port_state_change).then_some(wanted)
     }
 
-    fn clear_work(&self) -> Vec<Work> {
+    fn clear_work(&self) -> Vec<Write> {
         let mut work = Vec::new();
-        for (&node, lids) in &self.detours {
+        for (&node, lids) in &self.cleared_entries {
             let mut blocks: Vec<u16> = lids.iter().map(|lid| lid / BLOCK as u16).collect();
             blocks.dedup();
-            work.extend(blocks.into_iter().map(|block| Work::Clear { node, block }));
+            work.extend(blocks.into_iter().map(|block| Write::Clear { node, block }));
         }
         work
     }
 
-    /// Returns the blocks that differ from what the switches hold.
-    fn table_work(&self, context: &Context<'_>) -> Vec<Work> {
+    /// Returns the LFT blocks that differ from those of the switches.
+    fn table_work(&self, context: &Context<'_>) -> Vec<Write> {
         let mut work = Vec::new();
         for &node in self.rows.keys() {
             let guid = context.found.node(node).info.node_guid;
@@ -434,31 +448,31 @@ impl Configuration {
             for block in 0..blocks {
                 let known = table.and_then(|table| table.block(block));
                 if known != Some(&self.wanted(node, block as u16)) {
-                    work.push(Work::Lft { node, block: block as u16 });
+                    work.push(Write::Lft { node, block: block as u16 });
                 }
             }
         }
         work
     }
 
-    /// Returns the blocks of multicast tables that differ from what the switches hold.
-    fn multicast_work(&self, context: &Context<'_>) -> Vec<Work> {
+    /// Returns the multicast table blocks that differ from those of the switches.
+    fn multicast_work(&self, context: &Context<'_>) -> Vec<Write> {
         let mut work = Vec::new();
         for (node, known) in context.found.nodes().filter(|(_, node)| node.kind.is_switch()) {
             let guid = known.info.node_guid;
             let entries = self.trees.get(&node);
             let mut blocks: BTreeSet<(u16, u8)> = context.multicast.blocks(guid).collect();
-            blocks.extend(entries.into_iter().flat_map(multicast::places));
+            blocks.extend(entries.into_iter().flat_map(multicast::positions));
             let differs = |&at: &(u16, u8)| {
                 context.multicast.block(guid, at) != Some(&multicast::block(entries, at))
             };
             let differing = blocks.into_iter().filter(differs);
-            work.extend(differing.map(|(block, position)| Work::Mft { node, block, position }));
+            work.extend(differing.map(|(block, position)| Write::Mft { node, block, position }));
         }
         work
     }
 
-    /// Returns what a block shall hold.
+    /// Returns the planned content of an LFT block.
     fn wanted(&self, node: NodeIndex, block: u16) -> [u8; BLOCK] {
         let table = self.plan.routing.lfts.table(self.rows[&node]);
         let first = usize::from(block) * BLOCK;
@@ -470,13 +484,13 @@ impl Configuration {
         ports
     }
 
-    /// Returns what a block holds while entries give way.
+    /// Returns the content of an LFT block after the first pass: entries to clear are "no path".
     fn cleared(&self, node: NodeIndex, block: u16, context: &Context<'_>) -> [u8; BLOCK] {
         let guid = context.found.node(node).info.node_guid;
         let known = context.tables.get(&guid).and_then(|table| table.block(block.into()));
         let mut ports = known.copied().unwrap_or([NO_PATH; BLOCK]);
         let first = u32::from(block) * BLOCK as u32;
-        for &lid in &self.detours[&node] {
+        for &lid in &self.cleared_entries[&node] {
             if (first..first + BLOCK as u32).contains(&u32::from(lid)) {
                 ports[usize::from(lid) % BLOCK] = NO_PATH;
             }
@@ -485,33 +499,34 @@ impl Configuration {
     }
 }
 
-/// Returns what the multicast tables of the switches shall hold.
+/// Returns the planned entries of the multicast tables.
 fn trees(context: &Context<'_>) -> BTreeMap<NodeIndex, Entries> {
     let found = &*context.found;
-    let mut places: BTreeMap<Guid, Place> = BTreeMap::new();
+    let mut places: BTreeMap<Guid, PortIndex> = BTreeMap::new();
     if !context.groups.is_empty() {
-        places.extend(found.end_ports().map(|place| (found.port(place).guid, place)));
+        places
+            .extend(found.end_ports().map(|port_index| (found.port(port_index).guid, port_index)));
     }
     let mut trees = multicast::Trees::new(found);
     for (&mlid, members) in context.groups {
-        let members: Vec<Place> =
+        let members: Vec<PortIndex> =
             members.iter().filter_map(|guid| places.get(guid)).copied().collect();
         trees.add(mlid, &members);
     }
     trees.finish()
 }
 
-/// Returns all ports that were found.
-fn places(found: &Found) -> impl Iterator<Item = Place> {
+/// Returns all discovered ports.
+fn all_ports(found: &DiscoveredSubnet) -> impl Iterator<Item = PortIndex> {
     found.nodes().flat_map(|(node, known)| (0..=known.info.num_ports).map(move |at| node.at(at)))
 }
 
-/// Returns the blocks to read back after they were written.
-fn read_back(tables: &[Work], context: &Context<'_>) -> Vec<Work> {
+/// Returns the reads of LFT blocks at switches that have ignored a write before.
+fn read_back(tables: &[Write], context: &Context<'_>) -> Vec<Write> {
     let guid = |node| context.found.node(node).info.node_guid;
     let blocks = tables.iter().filter_map(|work| match *work {
-        Work::Lft { node, block } if context.read_back.contains(&guid(node)) => {
-            Some(Work::ReadBack { node, block })
+        Write::Lft { node, block } if context.read_back.contains(&guid(node)) => {
+            Some(Write::ReadBack { node, block })
         }
         _ => None,
     });
@@ -525,7 +540,7 @@ fn set<A: Attribute>(route: &[u8], modifier: u32, attribute: &A) -> Mad {
     mad
 }
 
-/// Returns the tables by switch, for the next plan.
+/// Returns the known LFTs by switch, as input for the next plan.
 pub(crate) fn existing(tables: &Tables) -> BTreeMap<Guid, Vec<u8>> {
     tables.iter().map(|(&guid, table)| (guid, table.ports().to_vec())).collect()
 }

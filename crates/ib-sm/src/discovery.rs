@@ -18,8 +18,8 @@ use ib_wire::mad::sm::{
 use ib_wire::mad::smp::{self, MAX_HOPS};
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, TransactionId};
 
+use crate::discovered_subnet::{DiscoveredSubnet, NodeIndex, PortIndex, Route};
 use crate::fault::{Fault, PortName, Reason};
-use crate::found::{Found, NodeIndex, Place, Route};
 use crate::tables::{SwitchTable, Tables};
 
 /// Maximum number of discovered nodes: each has at least one of the 49,151 unicast LIDs.
@@ -32,17 +32,17 @@ const KEYS_PER_BLOCK: u16 = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
     /// NodeInfo of the node at the end of a route, whose last hop leaves by the given port.
-    Node { from: Option<Place>, route: Route },
+    Node { from: Option<PortIndex>, route: Route },
     /// NodeDescription.
     Description(NodeIndex),
     /// SwitchInfo.
     Switch(NodeIndex),
     /// PortInfo.
-    Port(Place),
+    Port(PortIndex),
     /// SMInfo of the port.
-    Manager(Place),
+    Manager(PortIndex),
     /// A block of the port's P_Key table.
-    PKeys { place: Place, block: u16 },
+    PKeys { port_index: PortIndex, block: u16 },
     /// A block of the linear forwarding table.
     Lft { node: NodeIndex, block: u16 },
 }
@@ -50,14 +50,14 @@ pub(crate) enum Probe {
 /// A running discovery.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
-    found: Found,
+    found: DiscoveredSubnet,
     queue: VecDeque<Probe>,
     /// Outstanding probes.
     waiting: usize,
     faults: Vec<Fault>,
     crowded: bool,
     /// Port states of changed nodes, until all have responded.
-    again: Option<Again>,
+    changed_ports: Option<ChangedPorts>,
     /// True for a partial discovery.
     partial: bool,
     /// True if nodes or links have appeared or disappeared, as far as a partial discovery can detect.
@@ -68,17 +68,17 @@ pub(crate) struct Discovery {
 
 /// Ports of changed nodes.
 #[derive(Debug, Default)]
-struct Again {
+struct ChangedPorts {
     /// The ports whose links went down.
-    lost: Vec<Place>,
+    lost: Vec<PortIndex>,
     /// The ports whose links came up.
-    risen: Vec<Place>,
+    risen: Vec<PortIndex>,
 }
 
 /// Result of a discovery.
 #[derive(Debug)]
-pub(crate) struct Explored {
-    pub(crate) found: Found,
+pub(crate) struct DiscoveryResult {
+    pub(crate) found: DiscoveredSubnet,
     pub(crate) faults: Vec<Fault>,
     /// True if only port settings have changed since the last discovery.
     pub(crate) same_shape: bool,
@@ -89,7 +89,7 @@ pub(crate) struct Explored {
 }
 
 /// Returns true if a switch port has a link that is up, but whose other end was not found.
-fn has_open_end(found: &Found) -> bool {
+fn has_open_end(found: &DiscoveredSubnet) -> bool {
     let switches = found.nodes().filter(|(_, node)| node.kind.is_switch());
     switches
         .into_iter()
@@ -104,7 +104,10 @@ impl Discovery {
     }
 
     /// Starts a partial discovery of the nodes that have changed since the last one.
-    pub(crate) fn again(found: Found, changed: impl IntoIterator<Item = NodeIndex>) -> Self {
+    pub(crate) fn partial(
+        found: DiscoveredSubnet,
+        changed: impl IntoIterator<Item = NodeIndex>,
+    ) -> Self {
         let mut queue = VecDeque::new();
         for node in changed {
             queue.push_back(Probe::Description(node));
@@ -114,19 +117,26 @@ impl Discovery {
             }
             let first = u8::from(!known.kind.is_switch());
             let ports = (first..=known.info.num_ports).map(|port| node.at(port));
-            let reached = |place: &Place| known.kind.is_switch() || found.is_end_port(*place);
+            let reached =
+                |port_index: &PortIndex| known.kind.is_switch() || found.is_end_port(*port_index);
             queue.extend(ports.filter(reached).map(Probe::Port));
         }
-        Self { found, queue, again: Some(Again::default()), partial: true, ..Self::default() }
+        Self {
+            found,
+            queue,
+            changed_ports: Some(ChangedPorts::default()),
+            partial: true,
+            ..Self::default()
+        }
     }
 
     /// Returns the next probe and its request.
     pub(crate) fn next(&mut self) -> Option<(Probe, Mad)> {
         if self.queue.is_empty()
             && self.waiting == 0
-            && let Some(again) = self.again.take()
+            && let Some(changed_ports) = self.changed_ports.take()
         {
-            self.follow(&again);
+            self.follow(&changed_ports);
         }
         let probe = self.queue.pop_front()?;
         self.waiting += 1;
@@ -136,13 +146,13 @@ impl Discovery {
                 (AttributeId::NODE_DESCRIPTION, 0, &*self.found.node(*node).route)
             }
             Probe::Switch(node) => (AttributeId::SWITCH_INFO, 0, &*self.found.node(*node).route),
-            Probe::Port(place) => {
-                (AttributeId::PORT_INFO, place.port.into(), self.found.route(*place))
+            Probe::Port(port_index) => {
+                (AttributeId::PORT_INFO, port_index.port.into(), self.found.route(*port_index))
             }
-            Probe::Manager(place) => (AttributeId::SM_INFO, 0, self.found.route(*place)),
-            Probe::PKeys { place, block } => {
-                let modifier = self.found.p_key_modifier(*place, *block);
-                (AttributeId::P_KEY_TABLE, modifier, self.found.route(*place))
+            Probe::Manager(port_index) => (AttributeId::SM_INFO, 0, self.found.route(*port_index)),
+            Probe::PKeys { port_index, block } => {
+                let modifier = self.found.p_key_modifier(*port_index, *block);
+                (AttributeId::P_KEY_TABLE, modifier, self.found.route(*port_index))
             }
             Probe::Lft { node, block } => {
                 let route = &*self.found.node(*node).route;
@@ -155,38 +165,40 @@ impl Discovery {
 
     /// Returns true if all probes have completed.
     pub(crate) fn is_done(&self) -> bool {
-        self.queue.is_empty() && self.waiting == 0 && self.again.is_none()
+        self.queue.is_empty() && self.waiting == 0 && self.changed_ports.is_none()
     }
 
     /// Returns the discovered subnet and its faults.
-    pub(crate) fn finish(self) -> Explored {
+    pub(crate) fn finish(self) -> DiscoveryResult {
         let Self { mut found, mut faults, partial, reshaped, reset, .. } = self;
-        for place in found.find_doubles() {
-            let why = "a port that was found before has it; this one is left out";
-            let (guid, at) = (found.port(place).guid, found.name(place));
+        for port_index in found.find_duplicates() {
+            let why = "an earlier port has it; this port gets no LID";
+            let (guid, at) = (found.port(port_index).guid, found.name(port_index));
             faults.push(Fault::DuplicateGuid { guid, at, why });
         }
         let failed = partial && (!faults.is_empty() || has_open_end(&found));
-        Explored { found, faults, same_shape: partial && !reshaped, failed, reset }
+        DiscoveryResult { found, faults, same_shape: partial && !reshaped, failed, reset }
     }
 
     /// Continues with the port states of changed nodes.
-    fn follow(&mut self, again: &Again) {
-        let ends = again.lost.iter().chain(&again.risen);
-        let pairs: Vec<(Place, Option<Place>)> =
+    fn follow(&mut self, changed_ports: &ChangedPorts) {
+        let ends = changed_ports.lost.iter().chain(&changed_ports.risen);
+        let pairs: Vec<(PortIndex, Option<PortIndex>)> =
             ends.map(|&end| (end, self.found.port(end).peer)).collect();
         if pairs.is_empty() {
             return;
         }
         self.reshaped = true;
-        let named =
-            |found: &Found, place: Place| (found.node(place.node).info.node_guid, place.port);
-        let lost: Vec<_> = again.lost.iter().filter_map(|&it| self.found.port(it).peer).collect();
+        let named = |found: &DiscoveredSubnet, port_index: PortIndex| {
+            (found.node(port_index.node).info.node_guid, port_index.port)
+        };
+        let lost: Vec<_> =
+            changed_ports.lost.iter().filter_map(|&it| self.found.port(it).peer).collect();
         let lost: Vec<_> = lost.into_iter().map(|it| named(&self.found, it)).collect();
-        let risen: Vec<_> = again.risen.iter().map(|&it| named(&self.found, it)).collect();
+        let risen: Vec<_> = changed_ports.risen.iter().map(|&it| named(&self.found, it)).collect();
         // Nodes behind a link that has come up again may have been reset or replaced.
         for (end, peer) in pairs {
-            self.found.part(end, peer);
+            self.found.disconnect(end, peer);
         }
         let known: Vec<Guid> = self.found.nodes().map(|(_, node)| node.info.node_guid).collect();
         self.found.prune();
@@ -224,13 +236,13 @@ impl Discovery {
                 self.found.node_mut(node).description = attribute(&mad);
             }
             Probe::Switch(node) => self.handle_switch(node, attribute(&mad), tables),
-            Probe::Port(place) => self.handle_port(place, attribute(&mad)),
-            Probe::Manager(place) => {
-                self.found.managers.insert(place, attribute::<SmInfo>(&mad));
+            Probe::Port(port_index) => self.handle_port(port_index, attribute(&mad)),
+            Probe::Manager(port_index) => {
+                self.found.managers.insert(port_index, attribute::<SmInfo>(&mad));
             }
-            Probe::PKeys { place, block } => {
+            Probe::PKeys { port_index, block } => {
                 let read: PKeyTable = attribute(&mad);
-                let blocks = &mut self.found.port_mut(place).p_keys;
+                let blocks = &mut self.found.port_mut(port_index).p_keys;
                 if let Some(known) = blocks.get_mut(usize::from(block)) {
                     *known = read.keys;
                 }
@@ -243,7 +255,7 @@ impl Discovery {
         }
     }
 
-    fn handle_node(&mut self, from: Option<Place>, route: Route, info: NodeInfo) {
+    fn handle_node(&mut self, from: Option<PortIndex>, route: Route, info: NodeInfo) {
         let reached = |kind: &dyn std::fmt::Display| PortName {
             description: kind.to_string(),
             node_guid: info.node_guid,
@@ -251,10 +263,10 @@ impl Discovery {
             route: route.to_vec(),
         };
         let Some(kind) = info.node_type.kind() else {
-            let what = format!("is of type {}, which means nothing", info.node_type.0);
+            let what = format!("is of type {}, expected CA, switch or router", info.node_type.0);
             return self.faults.push(Fault::Inconsistent { at: reached(&"unknown kind"), what });
         };
-        if let Some(what) = absurdity(kind, &info) {
+        if let Some(what) = inconsistency(kind, &info) {
             return self.faults.push(Fault::Inconsistent { at: reached(&kind), what });
         }
         let known = self.found.find(info.node_guid);
@@ -274,26 +286,26 @@ impl Discovery {
             }
             None if self.found.nodes().len() == MAX_NODES => {
                 if !std::mem::replace(&mut self.crowded, true) {
-                    let what = format!("more than {MAX_NODES} nodes: the rest is left out");
+                    let what = format!("more than {MAX_NODES} nodes; further nodes are ignored");
                     self.faults.push(Fault::TooLarge { what });
                 }
                 return;
             }
             None => self.add(kind, info, route.clone()),
         };
-        let place = Place { node, port: info.local_port };
+        let port_index = PortIndex { node, port: info.local_port };
         if from.is_none() {
-            self.found.own = Some(place);
+            self.found.own = Some(port_index);
         }
         if let Some(from) = from
-            && !self.found.join(from, place)
+            && !self.found.connect(from, port_index)
         {
             let why = "two links end at the same port";
             let at = reached(&kind);
             return self.faults.push(Fault::DuplicateGuid { guid: info.node_guid, at, why });
         }
         if !kind.is_switch() {
-            self.reach_port(place, &info, route);
+            self.reach_port(port_index, &info, route);
         } else if self.partial && known.is_some() {
             // The node may have been reset.
             self.queue.push_back(Probe::Switch(node));
@@ -308,17 +320,17 @@ impl Discovery {
         if kind.is_switch() {
             self.queue.push_back(Probe::Switch(node));
             let ports = 0..=info.num_ports;
-            self.queue.extend(ports.map(|port| Probe::Port(Place { node, port })));
+            self.queue.extend(ports.map(|port| Probe::Port(PortIndex { node, port })));
         }
         node
     }
 
     /// Adds the port of an HCA or router at which a route ends.
-    fn reach_port(&mut self, place: Place, info: &NodeInfo, route: Route) {
-        let port = self.found.port_mut(place);
+    fn reach_port(&mut self, port_index: PortIndex, info: &NodeInfo, route: Route) {
+        let port = self.found.port_mut(port_index);
         if port.route.is_some() {
             if port.guid != info.port_guid {
-                let at = self.name(place);
+                let at = self.name(port_index);
                 let why = "the port has another GUID than before";
                 self.faults.push(Fault::DuplicateGuid { guid: info.node_guid, at, why });
             }
@@ -326,7 +338,7 @@ impl Discovery {
         }
         port.guid = info.port_guid;
         port.route = Some(route);
-        self.queue.push_back(Probe::Port(place));
+        self.queue.push_back(Probe::Port(port_index));
     }
 
     /// Queries the table of a switch unless it is the written one: after a reset, or under another SM, a switch has
@@ -334,9 +346,9 @@ impl Discovery {
     fn handle_switch(&mut self, node: NodeIndex, info: SwitchInfo, tables: &mut Tables) {
         let first = self.found.node_mut(node).switch.replace(info).is_none();
         for port in 1..=self.found.node(node).info.num_ports {
-            // What its ports have told before it could not be followed up then.
+            // Port states that arrived before SwitchInfo could not be followed.
             if first && self.found.port(node.at(port)).is_up() {
-                self.ask_p_keys(node.at(port), info.partition_enforcement_cap);
+                self.query_p_keys(node.at(port), info.partition_enforcement_cap);
             }
         }
         let guid = self.found.node(node).info.node_guid;
@@ -356,63 +368,66 @@ impl Discovery {
         }
     }
 
-    fn handle_port(&mut self, place: Place, info: PortInfo) {
-        self.found.port_mut(place).info = Some(Box::new(info));
-        let own = self.found.own == Some(place);
-        let kind = self.found.node(place.node).kind;
-        let is_end_port = (place.port == 0) == kind.is_switch();
+    fn handle_port(&mut self, port_index: PortIndex, info: PortInfo) {
+        self.found.port_mut(port_index).info = Some(Box::new(info));
+        let own = self.found.own == Some(port_index);
+        let kind = self.found.node(port_index.node).kind;
+        let is_end_port = (port_index.port == 0) == kind.is_switch();
         if is_end_port {
-            self.ask_p_keys(place, self.found.node(place.node).info.partition_cap);
-        } else if let Some(switch) = self.found.node(place.node).switch
-            && self.found.port(place).is_up()
+            self.query_p_keys(port_index, self.found.node(port_index.node).info.partition_cap);
+        } else if let Some(switch) = self.found.node(port_index.node).switch
+            && self.found.port(port_index).is_up()
         {
-            self.ask_p_keys(place, switch.partition_enforcement_cap);
+            self.query_p_keys(port_index, switch.partition_enforcement_cap);
         }
-        self.found.managers.remove(&place);
+        self.found.managers.remove(&port_index);
         if is_end_port && !own && info.capability_mask.contains(CapabilityMask::SM) {
-            self.queue.push_back(Probe::Manager(place));
+            self.queue.push_back(Probe::Manager(port_index));
         }
-        if let Some(again) = &mut self.again {
-            return again.take(place, &self.found);
+        if let Some(changed_ports) = &mut self.changed_ports {
+            return changed_ports.take(port_index, &self.found);
         }
         // HCAs and routers forward no packets of others.
-        if place.port == 0 || !self.found.port(place).is_up() || !(kind.is_switch() || own) {
+        if port_index.port == 0
+            || !self.found.port(port_index).is_up()
+            || !(kind.is_switch() || own)
+        {
             return;
         }
         if self.partial
-            && let Some(peer) = self.found.port(place).peer
+            && let Some(peer) = self.found.port(port_index).peer
         {
-            let init = |place| {
-                let info = self.found.port(place).info.as_ref();
+            let init = |port_index| {
+                let info = self.found.port(port_index).info.as_ref();
                 info.is_none_or(|info| info.port_state == PortState::INIT)
             };
             // If a link has come up again, both ends are treated as new.
-            if !init(place) || init(peer) {
+            if !init(port_index) || init(peer) {
                 return;
             }
             self.queue.push_back(Probe::Port(peer));
         }
-        self.reach_over(place);
+        self.reach_over(port_index);
     }
 
     /// Queries the P_Key table of a port with a `PartitionCap`.
-    fn ask_p_keys(&mut self, place: Place, room: u16) {
+    fn query_p_keys(&mut self, port_index: PortIndex, room: u16) {
         let blocks = room.div_ceil(KEYS_PER_BLOCK);
         let empty = [PKey(0); KEYS_PER_BLOCK as usize];
-        self.found.port_mut(place).p_keys = vec![empty; blocks.into()];
-        self.queue.extend((0..blocks).map(|block| Probe::PKeys { place, block }));
+        self.found.port_mut(port_index).p_keys = vec![empty; blocks.into()];
+        self.queue.extend((0..blocks).map(|block| Probe::PKeys { port_index, block }));
     }
 
     /// Queries the node at the other end of a port's link.
-    fn reach_over(&mut self, place: Place) {
-        let route = self.found.route(place);
+    fn reach_over(&mut self, port_index: PortIndex) {
+        let route = self.found.route(port_index);
         if route.len() == usize::from(MAX_HOPS) {
-            let what = format!("leads further than {MAX_HOPS} hops; what is behind is left out");
-            let at = self.name(place);
+            let what = format!("leads further than {MAX_HOPS} hops; nodes beyond are ignored");
+            let at = self.name(port_index);
             return self.faults.push(Fault::Inconsistent { at, what });
         }
-        let route = route.iter().copied().chain([place.port]).collect();
-        self.queue.push_back(Probe::Node { from: Some(place), route });
+        let route = route.iter().copied().chain([port_index.port]).collect();
+        self.queue.push_back(Probe::Node { from: Some(port_index), route });
     }
 
     fn unanswered(&mut self, probe: &Probe, reason: Reason) {
@@ -424,41 +439,41 @@ impl Discovery {
             }
             Probe::Description(node) => (node_at(*node), AttributeId::NODE_DESCRIPTION),
             Probe::Switch(node) => (node_at(*node), AttributeId::SWITCH_INFO),
-            Probe::Port(place) => (self.name(*place), AttributeId::PORT_INFO),
-            Probe::Manager(place) => (self.name(*place), AttributeId::SM_INFO),
-            Probe::PKeys { place, .. } => (self.name(*place), AttributeId::P_KEY_TABLE),
+            Probe::Port(port_index) => (self.name(*port_index), AttributeId::PORT_INFO),
+            Probe::Manager(port_index) => (self.name(*port_index), AttributeId::SM_INFO),
+            Probe::PKeys { port_index, .. } => (self.name(*port_index), AttributeId::P_KEY_TABLE),
             Probe::Lft { node, .. } => (node_at(*node), AttributeId::LINEAR_FORWARDING),
         };
         self.faults.push(Fault::NoAnswer { at, attribute, set: false, reason });
     }
 
-    fn name(&self, place: Place) -> PortName {
-        self.found.name(place)
+    fn name(&self, port_index: PortIndex) -> PortName {
+        self.found.name(port_index)
     }
 }
 
-impl Again {
+impl ChangedPorts {
     /// Stores the state of a port, and whether its link has come up or gone down.
-    fn take(&mut self, place: Place, found: &Found) {
-        let (port, kind) = (found.port(place), found.node(place.node).kind);
-        if place.port == 0 {
+    fn take(&mut self, port_index: PortIndex, found: &DiscoveredSubnet) {
+        let (port, kind) = (found.port(port_index), found.node(port_index.node).kind);
+        if port_index.port == 0 {
             return;
         }
         let linked = port.peer.is_some();
         let reset = port.info.as_ref().is_some_and(|info| info.port_state == PortState::INIT);
         if linked && !port.is_up() {
-            self.lost.push(place);
+            self.lost.push(port_index);
         } else if port.is_up()
             && (!linked || reset)
-            && (kind.is_switch() || found.own == Some(place))
+            && (kind.is_switch() || found.own == Some(port_index))
         {
-            self.risen.push(place);
+            self.risen.push(port_index);
         }
     }
 }
 
 /// Returns the inconsistency in a NodeInfo; `None` if there is none.
-fn absurdity(kind: NodeKind, info: &NodeInfo) -> Option<String> {
+fn inconsistency(kind: NodeKind, info: &NodeInfo) -> Option<String> {
     if info.node_guid.is_zero() || info.port_guid.is_zero() {
         Some("has a GUID of zero".to_owned())
     } else if !(1..=254).contains(&info.num_ports) {
@@ -472,5 +487,5 @@ fn absurdity(kind: NodeKind, info: &NodeInfo) -> Option<String> {
 
 /// Returns the attribute of a response. The requester has matched it with the request.
 fn attribute<A: Attribute>(mad: &Mad) -> A {
-    mad.attribute().expect("an answer holds what was asked for")
+    mad.attribute().expect("the requester checked the attribute of the response")
 }

@@ -1,87 +1,89 @@
-//! Which of several subnet managers manages; IBTA volume 1, chapter 14.4.
+//! The election of the master among several subnet managers. Source: IBTA volume 1, section 14.4.
 //!
 //! ```text
-//!               nobody else, or nobody better
-//!  DISCOVERING ------------------------------> MASTER
-//!     |  ^                                     |  ^
-//!     |  | the master is silent, or is none    |  | HANDOVER
-//!     |  | any more; DISCOVER                  |  |
-//!     v  |                                     v  |
-//!    STANDBY <---------------------------------   |
-//!     |  ^      handed over to a better one       |
-//!     |  +----------------------------------------+
-//!     v  |
-//!  NOT ACTIVE   DISABLE from a master, back by STANDBY
+//!                  no other SM, or all others lose
+//!       DISCOVERING ------------------------------> MASTER
+//!        |  ^                                     |  ^
+//!        |  | the master fails or resigns;        |  | HANDOVER
+//!        |  | DISCOVER                            |  |
+//!        v  |                                     v  |
+//!       STANDBY <---------------------------------   |
+//!        |  ^      hands over to an SM that wins     |
+//!        |  +----------------------------------------+
+//!        v  |
+//!    NOT ACTIVE   by DISABLE from the master, back by STANDBY
 //! ```
 
 use ib_wire::mad::MadStatus;
 use ib_wire::mad::sm::{SmInfo, SmState};
 
-use crate::found::{Found, Place};
+use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 
-/// What a manager does after it has explored the subnet.
+/// The role of this SM after a discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is the master and goes on.
+    /// The SM is the master.
     Master,
-    /// It waits for the manager at a port, which is or becomes the master.
-    Standby(Place),
-    /// It is the master and gives the subnet to a better manager.
-    HandOver(Place),
+    /// The SM is a standby SM of the SM at this port, which is or becomes the master.
+    Standby(PortIndex),
+    /// The SM is the master and hands the subnet over to the SM at this port.
+    HandOver(PortIndex),
 }
 
-/// Decides what a manager does after it has explored the subnet.
-pub(crate) fn decide(own: &SmInfo, found: &Found) -> Outcome {
+/// Decides the role of an SM after a discovery.
+pub(crate) fn decide(own: &SmInfo, found: &DiscoveredSubnet) -> Outcome {
     let others = || found.managers.iter().filter(|(_, info)| info.state != SmState::NOT_ACTIVE);
     let best_master = best(others().filter(|(_, info)| info.state == SmState::MASTER));
     if own.state == SmState::MASTER {
-        // One that explores finds that there is a master, and waits then.
+        // An SM in the state DISCOVERING will find the master and become a standby SM.
         let waits = others().filter(|(_, info)| info.state != SmState::DISCOVERING);
-        // Of two masters the worse one gives way; the better one waits until it has.
+        // Of two masters the loser yields; the winner waits for that.
         return match (best_master, best(waits.filter(|(_, info)| info.outranks(own)))) {
-            (_, Some((&place, _))) => Outcome::HandOver(place),
-            (Some((&place, _)), None) => Outcome::Standby(place),
+            (_, Some((&port_index, _))) => Outcome::HandOver(port_index),
+            (Some((&port_index, _)), None) => Outcome::Standby(port_index),
             (None, None) => Outcome::Master,
         };
     }
     match (best_master, best(others().filter(|(_, info)| info.outranks(own)))) {
-        (Some((&place, _)), _) | (None, Some((&place, _))) => Outcome::Standby(place),
+        (Some((&port_index, _)), _) | (None, Some((&port_index, _))) => {
+            Outcome::Standby(port_index)
+        }
         (None, None) => Outcome::Master,
     }
 }
 
-/// Returns true when a better manager explores the subnet: once it has seen that there is a master it
-/// waits to be given the subnet.
-pub(crate) fn better_is_coming(own: &SmInfo, found: &Found) -> bool {
+/// Returns true if an SM that wins against this one is in a discovery: it will become a standby SM
+/// and wait for the handover.
+pub(crate) fn better_is_coming(own: &SmInfo, found: &DiscoveredSubnet) -> bool {
     found.managers.values().any(|info| info.state == SmState::DISCOVERING && info.outranks(own))
 }
 
-/// Returns the manager that beats the others.
+/// Returns the SM that wins against all others.
 fn best<'a>(
-    managers: impl Iterator<Item = (&'a Place, &'a SmInfo)>,
-) -> Option<(&'a Place, &'a SmInfo)> {
+    managers: impl Iterator<Item = (&'a PortIndex, &'a SmInfo)>,
+) -> Option<(&'a PortIndex, &'a SmInfo)> {
     managers.reduce(|one, other| if other.1.outranks(one.1) { other } else { one })
 }
 
-/// What an SM does because the master has sent it a Set(SMInfo).
+/// The action that a Set(SMInfo) of another SM causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Nothing.
+    /// No action (ACKNOWLEDGE).
     Nothing,
-    /// It becomes the master.
+    /// The SM becomes the master (HANDOVER).
     TakeOver,
-    /// It becomes inactive.
+    /// The SM becomes NOT-ACTIVE (DISABLE).
     Disable,
-    /// It waits.
+    /// The SM leaves NOT-ACTIVE (STANDBY).
     Standby,
-    /// It explores the subnet.
+    /// The SM starts a discovery (DISCOVER).
     Discover,
 }
 
-/// Decides what becomes of a Set(SMInfo): what the sender says of itself, and the attribute modifier.
+/// Returns the action for a Set(SMInfo) with the given attribute and attribute modifier.
 ///
 /// # Errors
-/// Fails with the status of the answer when the order cannot be followed in this state.
+/// Fails with the MAD status of the response if the request is not valid in this state.
 pub(crate) fn order(own: SmState, sender: &SmInfo, modifier: u32) -> Result<Order, MadStatus> {
     let from_master = sender.state == SmState::MASTER;
     let from_standby = sender.state == SmState::STANDBY;

@@ -1,4 +1,4 @@
-//! What is wrong with a subnet, as its manager sees it.
+//! Faults: inconsistencies and failures that the SM finds during a sweep.
 
 use std::fmt;
 
@@ -6,79 +6,80 @@ use ib_mad::Failure;
 use ib_types::Guid;
 use ib_wire::mad::{AttributeId, MadStatus, MgmtClass};
 
-/// Something wrong that a sweep met.
+/// A fault of the subnet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A port did not answer, or answered with an error.
+    /// A port did not respond, or responded with an error status.
     NoAnswer {
-        /// Which port.
+        /// The port.
         at: PortName,
-        /// What it was asked for.
+        /// The requested attribute.
         attribute: AttributeId,
-        /// Whether it was to be changed.
+        /// True for a Set, false for a Get.
         set: bool,
-        /// What came instead of an answer.
+        /// Timeout or error status.
         reason: Reason,
     },
     /// Two nodes or ports have the same GUID.
     DuplicateGuid {
         /// The GUID.
         guid: Guid,
-        /// How the second one was reached.
+        /// The node or port that was discovered second.
         at: PortName,
-        /// What does not fit together.
+        /// The conflict.
         why: &'static str,
     },
-    /// A switch does not hold what was written to it.
+    /// An LFT block in a switch differs from the block that the SM has written.
     TableChanged {
         /// The switch.
         at: PortName,
-        /// The block of its linear forwarding table.
+        /// Number of the LFT block.
         block: u16,
     },
-    /// A port or its tables contradict what is known of the subnet, or cannot hold what is configured.
+    /// A response of a port contradicts the discovered subnet, or the port cannot hold its
+    /// configuration.
     Inconsistent {
         /// The port.
         at: PortName,
-        /// What is wrong with it.
+        /// Description of the fault.
         what: String,
     },
-    /// A host port gets no LID: the LIDs that all switches can forward are assigned.
+    /// A host port gets no LID, because all LIDs that the switches can forward are assigned.
     NoLid {
         /// The port's GUID.
         port: Guid,
-        /// The description of its node.
+        /// Description of the node.
         description: String,
         /// The highest LID of the subnet.
         max_lid: u16,
     },
-    /// Something is beyond what a subnet can have.
+    /// The subnet exceeds a limit of InfiniBand.
     TooLarge {
-        /// What.
+        /// The limit and its consequence.
         what: String,
     },
 }
 
-/// What came instead of an answer.
+/// The reason why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Nothing.
+    /// No response.
     Failure(Failure),
-    /// An error.
+    /// A response with an error status.
     Status(MadStatus),
 }
 
-/// A port as it is named to people: what is known of it, and the way to it.
+/// Name of a port in messages: description, GUID, number and directed route.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortName {
-    /// The description of the node; empty while unknown.
+    /// Node description; empty if unknown.
     pub description: String,
-    /// The GUID of the node; zero while unknown.
+    /// Node GUID; zero if unknown.
     pub node_guid: Guid,
-    /// The number of the port; `None` for a node as a whole.
+    /// Port number; `None` for the whole node.
     pub port: Option<u8>,
-    /// The ports that the directed route to it leaves by.
+    /// Directed route: the egress port of each hop.
     pub route: Vec<u8>,
 }
 
@@ -115,10 +116,13 @@ impl fmt::Display for Fault {
                 write!(f, "{at}: {verb}({name}): {reason}")
             }
             Self::DuplicateGuid { guid, at, why } => {
-                write!(f, "GUID {guid} is there twice: {at}: {why}")
+                write!(f, "GUID {guid} exists twice: {at}: {why}")
             }
             Self::TableChanged { at, block } => {
-                write!(f, "{at}: block {block} of the forwarding table is not what was written")
+                write!(
+                    f,
+                    "{at}: block {block} of the forwarding table differs from the written one"
+                )
             }
             Self::Inconsistent { at, what } => write!(f, "{at}: {what}"),
             Self::NoLid { port, description, max_lid } => write!(

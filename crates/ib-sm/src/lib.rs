@@ -1,31 +1,78 @@
-//! The subnet manager (SM) and subnet administration (SA).
+//! The subnet manager (SM) and subnet administration (SA), as a state machine without I/O.
 //!
-//! | module | holds |
+//! The SM discovers a subnet, assigns LIDs, routes it with the engines of `ib-routing`, and programs switches and
+//! ports. The SA answers queries about paths, groups, services and records.
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`manager`] | [`SubnetManager`]: sweeps, plans, writes |
+//! | [`manager`] | [`SubnetManager`]: sweeps, plans, configures |
 //! | [`config`] | [`SmConfig`] |
-//! | `discovery`, `found` | discovery by directed routes, and the discovered subnet |
+//! | `discovery`, `discovered_subnet` | discovery by directed routes, and the discovered subnet |
 //! | [`partition`] | [`Partitions`]: partitions and their members |
 //! | [`plan`] | [`PlanJob`]: LIDs and routes of the discovered subnet |
-//! | `managed` | what the SM knows of the subnet, and what it has written to it |
+//! | `managed` | the SM's view of the subnet, and its writes |
 //! | `cache` | routes that are kept while hosts and leaf switches leave and return |
 //! | `election` | election of the master among several SMs |
 //! | `multicast` | the tree of each multicast group |
 //! | `configuration`, `tables` | attributes and tables to write, and their order |
 //! | [`qos`] | [`QosConfig`]: SL-to-VL tables and VL arbitration entries |
-//! | `sa` | the SA: queries about the subnet |
+//! | `sa` | the SA: queries, registrations and notices |
 //! | `vls` | the VLs of links: OperVLs and SL-to-VL tables |
 //! | [`alarm`] | [`Alarm`]: conditions that need the administrator's attention |
-//! | [`fault`] | faults of nodes and links |
+//! | [`fault`] | [`Fault`]: inconsistencies and failures that a sweep finds |
+//!
+//! # Example
+//! Brings up a simulated 3x3 torus in virtual time:
+//!
+//! ```
+//! use ib_sim::{ClientOptions, Options, Sim};
+//! use ib_sm::{SmConfig, SmEvent, SubnetManager};
+//! use ib_topology::generate::{self, Kind, generate};
+//! use ib_types::Instant;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let fabric = generate(&Kind::parse("torus", &["3x3"])?, &generate::Options::default())?;
+//! let mut sim = Sim::new(&fabric, Options::default());
+//! let port = sim.first_end_port().ok_or("the fabric has no host")?;
+//! let client = sim.attach(port, ClientOptions { is_sm: true, ..ClientOptions::default() })?;
+//! let mut sm = SubnetManager::new(SmConfig::default(), sim.link_port(port).port_guid, sim.now());
+//! let report = loop {
+//!     let now = sim.now();
+//!     while let Some(incoming) = sim.receive(client) {
+//!         sm.handle(now, &incoming);
+//!     }
+//!     sm.handle_timeout(now);
+//!     if let Some(job) = sm.poll_job() {
+//!         sm.handle_plan(now, job.run());
+//!     }
+//!     while let Some(mad) = sm.poll_transmit(now) {
+//!         sim.submit(client, &mad);
+//!     }
+//!     match sm.poll_event() {
+//!         Some(SmEvent::SubnetUp(report)) => break report,
+//!         Some(_) => {}
+//!         None => {
+//!             let due = sm.poll_timeout().unwrap_or(Instant::NEVER);
+//!             if !sim.run_step(due) {
+//!                 sim.run_until(due);
+//!             }
+//!         }
+//!     }
+//! };
+//! assert_eq!(report.nodes, 18);
+//! assert_eq!(report.plan.quality.unreachable_host_pairs, 0);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod alarm;
 mod cache;
 pub mod config;
 mod configuration;
+mod discovered_subnet;
 mod discovery;
 mod election;
 pub mod fault;
-mod found;
 mod managed;
 pub mod manager;
 mod multicast;
@@ -41,7 +88,7 @@ pub use config::{PartEnforce, RoutingConfig, SmConfig};
 pub use configuration::Written;
 pub use fault::Fault;
 pub use manager::{
-    Exploration, LinkChange, PortChange, PortStatus, SmCounters, SmEvent, SubnetManager,
+    DiscoveryStart, LinkChange, PortChange, PortStatus, SmCounters, SmEvent, SubnetManager,
     SweepReport,
 };
 pub use partition::Partitions;

@@ -1,4 +1,4 @@
-//! What the SM knows of the subnet, and what it has written to it.
+//! The SM's view of the subnet, and its writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,14 +6,14 @@ use ib_types::Guid;
 use ib_wire::mad::sm::PortState;
 
 use crate::config::SmConfig;
-use crate::found::{Found, NodeIndex, Place};
+use crate::discovered_subnet::{DiscoveredSubnet, NodeIndex, PortIndex};
 use crate::multicast::MulticastTables;
 use crate::tables::{Tables, WrittenTables};
 
-/// The subnet as it was discovered, and the tables of its switches and ports as far as they are known.
+/// The discovered subnet, and the last known tables of its switches and ports.
 #[derive(Debug)]
 pub(crate) struct ManagedSubnet {
-    pub(crate) found: Found,
+    pub(crate) found: DiscoveredSubnet,
     pub(crate) tables: Tables,
     pub(crate) multicast: MulticastTables,
     written: WrittenTables,
@@ -29,26 +29,26 @@ pub(crate) struct ManagedSubnet {
     pub(crate) is_fresh: bool,
 }
 
-/// What writing goes by.
+/// The inputs of a configuration, and the state that it updates.
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a SmConfig,
-    pub(crate) found: &'a mut Found,
+    pub(crate) found: &'a mut DiscoveredSubnet,
     pub(crate) tables: &'a mut Tables,
     pub(crate) multicast: &'a mut MulticastTables,
     pub(crate) written: &'a mut WrittenTables,
     /// The members of each group, by multicast LID.
     pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
-    /// The end ports whose clients have been told to register again.
+    /// End ports that were requested to reregister since they joined or this SM started.
     pub(crate) registered: &'a mut BTreeSet<Guid>,
     /// The switches whose LFT differed from the blocks written. The SM reads back each block that it writes to them.
     pub(crate) read_back: &'a mut BTreeSet<Guid>,
 }
 
 impl Context<'_> {
-    /// Returns whether clients at an end port shall register again: where no subnet of this manager was
-    /// before, everything that was registered is forgotten. That lasts until the port has heard of it.
-    pub(crate) fn reregisters(&self, place: Place) -> bool {
-        let guid = self.found.port(place).guid;
+    /// Returns true if clients at an end port have to reregister. This applies to a subnet without
+    /// an SM before, until the port has received the request.
+    pub(crate) fn must_reregister(&self, port_index: PortIndex) -> bool {
+        let guid = self.found.port(port_index).guid;
         !self.registered.contains(&guid) && !self.config.no_clients_rereg
     }
 }
@@ -56,7 +56,7 @@ impl Context<'_> {
 impl ManagedSubnet {
     pub(crate) fn new() -> Self {
         Self {
-            found: Found::default(),
+            found: DiscoveredSubnet::default(),
             tables: Tables::new(),
             multicast: MulticastTables::default(),
             written: WrittenTables::new(),
@@ -68,19 +68,19 @@ impl ManagedSubnet {
         }
     }
 
-    /// Returns what a configuration goes by.
+    /// Borrows the inputs of a configuration.
     pub(crate) fn context<'a>(&'a mut self, config: &'a SmConfig) -> Context<'a> {
         let Self { found, tables, multicast, written, groups, registered, read_back, .. } = self;
         Context { config, found, tables, multicast, written, groups, registered, read_back }
     }
 
-    /// Returns what was written to ports and is not read.
+    /// Returns the tables that were written to ports and are never read back.
     pub(crate) const fn written(&self) -> &WrittenTables {
         &self.written
     }
 
-    /// Replaces the discovered subnet. What is known of nodes that are gone, or that were reset, is forgotten.
-    pub(crate) fn adopt(&mut self, found: Found, reset: &BTreeSet<Guid>) {
+    /// Replaces the discovered subnet. Drops the tables of nodes that have left or were reset.
+    pub(crate) fn adopt(&mut self, found: DiscoveredSubnet, reset: &BTreeSet<Guid>) {
         self.found = found;
         let found = &self.found;
         // Another SM may write to the part that was not discovered.
@@ -88,26 +88,26 @@ impl ManagedSubnet {
         self.multicast.retain(|guid| found.find(guid).is_some() && !reset.contains(&guid));
         // A port whose link has just come up may have been reset and lost its configuration.
         self.written.retain(|&(guid, port), _| {
-            let place = found.find(guid).map(|node| node.at(port));
-            let info = place.and_then(|place| found.port(place).info.as_ref());
+            let port_index = found.find(guid).map(|node| node.at(port));
+            let info = port_index.and_then(|port_index| found.port(port_index).info.as_ref());
             info.is_some_and(|info| info.port_state != PortState::INIT)
         });
     }
 
-    /// Takes note that a block of a switch's LFT may hold anything.
+    /// Marks a block of a switch's LFT as unknown.
     pub(crate) fn forget_block(&mut self, node: NodeIndex, block: u16) {
         let guid = self.found.node(node).info.node_guid;
         self.tables.entry(guid).or_default().forget(block.into());
     }
 
-    /// Forgets the tables: another SM may have written anything.
+    /// Marks all tables as unknown, since another SM may have written them.
     pub(crate) fn forget_tables(&mut self) {
         self.tables = Tables::new();
         self.written = WrittenTables::new();
         self.is_fresh = true;
     }
 
-    /// Replaces the members of multicast groups, which the tables follow from now on.
+    /// Replaces the members of multicast groups. The next write of multicast tables uses them.
     pub(crate) fn set_groups(&mut self, groups: BTreeMap<u16, Vec<Guid>>) {
         (self.groups, self.regroup) = (groups, true);
     }
@@ -117,7 +117,7 @@ impl ManagedSubnet {
         self.regroup
     }
 
-    /// Takes note that the tables are being written for the current members.
+    /// Clears the flag of [`Self::has_new_groups`], because multicast tables are being written.
     pub(crate) const fn start_grouping(&mut self) {
         self.regroup = false;
     }

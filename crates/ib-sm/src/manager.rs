@@ -1,23 +1,23 @@
-//! The subnet manager: sweeps, plans, writes, and starts again when something changes.
+//! The subnet manager: sweeps, plans, configures, and sweeps again after changes.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `manager` | what goes in and comes out |
+//! | `manager` | public interface: input with the time, polled output |
 //! | `stages` | the stages of a sweep, and the transitions between them |
-//! | `requests` | the requests of each stage, and what their results change |
+//! | `requests` | the requests of each stage, and the effects of their results |
 //! | `peers` | requests of other SMs, traps, and the election |
 //! | `status` | queries, and changes of the configuration |
 //!
-//! Its parts:
+//! The parts of its state:
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `smp` | requests in flight, and responses |
-//! | `triggers` | why and when the subnet is swept again |
-//! | `light_sweep` | what light sweeps look at |
+//! | `smp` | SMPs in flight, and responses |
+//! | `triggers` | reasons and time of the next sweep |
+//! | `light_sweep` | nodes, ports and table blocks that light sweeps query |
 //! | `sweep` | times and counts of a sweep |
-//! | `reporter`, `event`, `changes` | events, and what keeps them from being repeated |
-//! | `pace` | the share of the time that the SA has |
+//! | `reporter`, `event`, `changes` | events, and the reports that must not be repeated |
+//! | `sa_budget` | the SA's share of the time |
 
 use std::sync::{Arc, Mutex};
 
@@ -30,21 +30,21 @@ use crate::alarm::Alarm;
 use crate::cache::UnicastCache;
 use crate::config::SmConfig;
 use crate::configuration::Configuration;
+use crate::discovered_subnet::PortIndex;
 use crate::discovery::Discovery;
 use crate::fault::Fault;
-use crate::found::Place;
 use crate::managed::ManagedSubnet;
 use crate::plan::{Plan, PlanError, PlanJob};
 use crate::sa::subnet::Subnet;
-use crate::sa::{Administration, SubnetView};
+use crate::sa::{Sa, SubnetView};
 
 mod changes;
 mod event;
 mod light_sweep;
-mod pace;
 mod peers;
 mod reporter;
 mod requests;
+mod sa_budget;
 mod smp;
 mod stages;
 mod status;
@@ -52,11 +52,11 @@ mod sweep;
 mod triggers;
 
 pub use event::{
-    Exploration, LinkChange, PortChange, PortStatus, SmCounters, SmEvent, SweepReport,
+    DiscoveryStart, LinkChange, PortChange, PortStatus, SmCounters, SmEvent, SweepReport,
 };
 use light_sweep::LightSweeps;
-use pace::Pace;
 use reporter::Reporter;
+use sa_budget::SaBudget;
 use smp::{Purpose, Smps};
 use sweep::Sweep;
 use triggers::Triggers;
@@ -64,7 +64,7 @@ use triggers::Triggers;
 /// A subnet manager (SM), including subnet administration (SA).
 ///
 /// The SM owns no socket, thread or clock. The owner passes received MADs to [`SubnetManager::handle`], and
-/// calls [`SubnetManager::handle_timeout`] at the time that [`SubnetManager::poll_timeout`] returns. After
+/// calls [`SubnetManager::handle_timeout`] at the time that [`SubnetManager::poll_timeout`] returns. Cursor
 /// either call it polls [`SubnetManager::poll_job`], [`SubnetManager::poll_transmit`] and
 /// [`SubnetManager::poll_event`] until they return `None`. The owner runs a job in any thread and
 /// passes its result to [`SubnetManager::handle_plan`].
@@ -85,38 +85,38 @@ pub struct SubnetManager {
     cache: Option<UnicastCache>,
     /// The subnet as of the last time it was up, which the SA serves.
     served: Option<Arc<Subnet>>,
-    administration: Administration,
+    sa: Sa,
     /// Share of the time for SA requests during a sweep.
-    pace: Pace,
+    sa_budget: SaBudget,
     counters: SmCounters,
     reporter: Reporter,
 }
 
-/// What the manager is doing.
+/// The stage of a sweep.
 #[derive(Debug)]
 enum Stage {
-    /// It waits for something to happen, or for the next look at the subnet.
+    /// No SMPs are in flight. `next` is the time of the next light sweep.
     Idle { next: Option<Instant> },
-    /// It explores the subnet.
+    /// A discovery is running.
     Discovering(Box<Discovery>),
-    /// A job waits to be taken, or for its result.
+    /// A plan is needed: the job until the owner takes it, then `None` until its result arrives.
     Planning(Option<Box<PlanJob>>),
-    /// It writes.
+    /// A plan is being written.
     Configuring(Box<Configuration>),
-    /// It writes multicast tables.
-    Grouping(Box<Configuration>),
-    /// It looks whether ports or tables have changed.
-    Looking { left: Vec<Purpose>, waiting: usize },
-    /// It gives the subnet to another manager.
-    HandingOver { to: Place, is_requested: bool },
-    /// It waits for the master to fail.
-    Standby { master: Place, next: Instant, failures: u32, waiting: bool },
-    /// It does nothing until it is told to.
+    /// Multicast tables are being written after group members have joined or left.
+    WritingGroups(Box<Configuration>),
+    /// A light sweep: queries in `left` are not sent yet, and `waiting` are in flight.
+    LightSweep { left: Vec<Purpose>, waiting: usize },
+    /// The SM hands the subnet over to an SM of higher priority.
+    HandingOver { to: PortIndex, is_requested: bool },
+    /// The SM polls the master, and takes over if the master fails.
+    Standby { master: PortIndex, next: Instant, failures: u32, waiting: bool },
+    /// The master has disabled this SM.
     NotActive,
 }
 
 impl SubnetManager {
-    /// Returns a manager at the port with a GUID, which starts to explore at once.
+    /// Creates an SM at the port with the given GUID. Its first discovery starts at once.
     #[must_use]
     pub fn new(config: SmConfig, guid: Guid, now: Instant) -> Self {
         let mut this = Self {
@@ -125,14 +125,14 @@ impl SubnetManager {
             stage: Stage::Idle { next: None },
             smps: Smps::new(config.max_smps, config.timing),
             subnet: ManagedSubnet::new(),
-            triggers: Triggers::new("the manager starts"),
+            triggers: Triggers::new("the SM starts"),
             light_sweeps: LightSweeps::default(),
             sweep: Sweep::default(),
             checker: Arc::default(),
             cache: None,
             served: None,
-            administration: Administration::new(&config),
-            pace: Pace::default(),
+            sa: Sa::new(&config),
+            sa_budget: SaBudget::default(),
             counters: SmCounters::default(),
             reporter: Reporter::default(),
             config,
@@ -141,7 +141,7 @@ impl SubnetManager {
         this
     }
 
-    /// Returns what the manager says of itself.
+    /// Returns the SMInfo attribute of this SM.
     #[must_use]
     pub fn info(&self) -> SmInfo {
         SmInfo {
@@ -153,7 +153,7 @@ impl SubnetManager {
         }
     }
 
-    /// Returns what the manager is doing, in a word.
+    /// Returns the name of the current stage.
     #[must_use]
     pub const fn activity(&self) -> &'static str {
         match self.stage {
@@ -161,15 +161,15 @@ impl SubnetManager {
             Stage::Discovering(_) => "discovering",
             Stage::Planning(_) => "planning",
             Stage::Configuring(_) => "configuring",
-            Stage::Grouping(_) => "writing multicast tables",
-            Stage::Looking { .. } => "looking for changes",
+            Stage::WritingGroups(_) => "writing multicast tables",
+            Stage::LightSweep { .. } => "looking for changes",
             Stage::HandingOver { .. } => "handing over",
             Stage::Standby { .. } => "standing by",
             Stage::NotActive => "not active",
         }
     }
 
-    /// Returns how often the manager has done what.
+    /// Returns the counters since the start of the SM.
     #[must_use]
     pub const fn counters(&self) -> &SmCounters {
         &self.counters
@@ -177,70 +177,70 @@ impl SubnetManager {
 
     /// Requests a heavy sweep. The sweep starts as soon as the SMPs in flight have completed.
     pub fn sweep(&mut self, now: Instant) {
-        self.triggers.spoil("it was asked for");
+        self.triggers.require_full_discovery("requested by the user");
         self.advance(now);
     }
 
-    /// Takes what came out of the link. Returns true when it was for the manager.
+    /// Processes a received MAD or the loss of a request. Returns true if it belonged to the SM or
+    /// SA.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         if self.smps.handle(now, incoming) {
-            self.collect(now);
+            self.handle_completions(now);
             return true;
         }
-        if self.administration.handle(now, incoming) {
+        if self.sa.handle(now, incoming) {
             self.serve_requests(now);
             return true;
         }
         match incoming {
-            Incoming::Received(datagram) => self.handle_unasked(now, datagram),
+            Incoming::Received(datagram) => self.handle_request(now, datagram),
             Incoming::Lost(_) => false,
         }
     }
 
-    /// Does what is due by now.
+    /// Processes timeouts that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.smps.handle_timeout(now);
-        self.administration.handle_timeout(now);
-        self.collect(now);
-        self.pace.handle_timeout(now);
+        self.sa.handle_timeout(now);
+        self.handle_completions(now);
+        self.sa_budget.handle_timeout(now);
         self.serve_requests(now);
         if let Stage::Idle { next: Some(at) } = self.stage
             && at <= now
         {
-            self.look();
+            self.start_light_sweep();
             self.advance(now);
         }
     }
 
-    /// Returns the next datagram to be sent.
+    /// Returns the next MAD to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         if let Some(response) = self.smps.poll_response() {
             return Some(response);
         }
-        self.fill(now);
+        self.start_requests(now);
         while self.advance(now) {
-            self.fill(now);
+            self.start_requests(now);
         }
         let request = self.smps.poll_request(now);
-        if request.is_some() || self.is_busy() && !self.pace.may_send() {
+        if request.is_some() || self.is_busy() && !self.sa_budget.can_send() {
             return request;
         }
-        let datagram = self.administration.poll_transmit(now);
+        let datagram = self.sa.poll_transmit(now);
         if datagram.is_some() && self.is_busy() {
-            self.pace.sent();
+            self.sa_budget.charge_mad();
         }
         datagram
     }
 
-    /// Returns true while the subnet is explored or written: requests to administration have to wait
-    /// for a part of their time then.
+    /// Returns true while SMPs are in flight. SA requests then get a share of the time only.
     fn is_busy(&self) -> bool {
         self.smps.outstanding() > 0
     }
 
-    /// Answers requests to administration, as far as it is their turn.
+    /// Serves SA requests within their share of the time.
     fn serve_requests(&mut self, now: Instant) {
-        if !self.administration.has_work() {
+        if !self.sa.has_work() {
             return;
         }
         let busy = self.is_busy();
@@ -252,18 +252,19 @@ impl SubnetManager {
             manager: self.info(),
             sa_key: self.config.sa_key,
         };
-        let credit = self.pace.credit(busy);
-        self.administration.work(now, view, credit);
+        let credit = self.sa_budget.credit(busy);
+        self.sa.work(now, view, credit);
         if busy {
-            self.pace.ask(now);
+            self.sa_budget.start_timer(now);
         }
-        if let Some(groups) = self.administration.take_group_changes() {
+        if let Some(groups) = self.sa.take_group_changes() {
             self.subnet.set_groups(groups);
             self.advance(now);
         }
     }
 
-    /// Returns the next job, to be run anywhere; [`SubnetManager::handle_plan`] takes its result.
+    /// Returns the next job. The owner runs it in any thread and passes the result to
+    /// [`SubnetManager::handle_plan`].
     pub fn poll_job(&mut self) -> Option<Box<PlanJob>> {
         match &mut self.stage {
             Stage::Planning(job) => job.take(),
@@ -271,7 +272,7 @@ impl SubnetManager {
         }
     }
 
-    /// Takes the result of the job that was handed out last.
+    /// Processes the result of the job that was returned last.
     pub fn handle_plan(&mut self, now: Instant, plan: Result<Plan, PlanError>) {
         if !matches!(self.stage, Stage::Planning(None)) {
             return;
@@ -284,7 +285,7 @@ impl SubnetManager {
             Err(error) => {
                 self.sweep.planned = now;
                 let text = error.to_string();
-                // The switches keep the tables that they have.
+                // The switches keep their tables.
                 let assessed = self.assess_tables_in_use();
                 self.reporter.quality = assessed.as_ref().map(|(quality, _)| *quality);
                 let mut alarms = vec![Alarm::NoPlan { reason: text.clone() }];
@@ -293,17 +294,18 @@ impl SubnetManager {
                 }));
                 self.reporter.raise(now, alarms);
                 self.reporter.refuse(text);
-                self.rest(now);
+                self.become_idle(now);
             }
         }
     }
 
-    /// Returns the next thing to say.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<SmEvent> {
         self.reporter.poll()
     }
 
-    /// Returns when [`SubnetManager::handle_timeout`] has something to do.
+    /// Returns the time at which [`SubnetManager::handle_timeout`] is due; `None` if there is no
+    /// timer.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let own = match self.stage {
@@ -311,19 +313,23 @@ impl SubnetManager {
             Stage::Standby { next, waiting: false, .. } => Some(next),
             _ => None,
         };
-        let administration = self.administration.poll_timeout();
-        let waiting = self.administration.has_work().then(|| {
-            if self.is_busy() { self.pace.poll_timeout() } else { Some(Instant::from_nanos(0)) }
+        let sa = self.sa.poll_timeout();
+        let waiting = self.sa.has_work().then(|| {
+            if self.is_busy() {
+                self.sa_budget.poll_timeout()
+            } else {
+                Some(Instant::from_nanos(0))
+            }
         });
-        let administration = [administration, waiting.flatten()].into_iter().flatten().min();
-        [self.smps.poll_timeout(), administration, own].into_iter().flatten().min()
+        let sa = [sa, waiting.flatten()].into_iter().flatten().min();
+        [self.smps.poll_timeout(), sa, own].into_iter().flatten().min()
     }
 
     fn become_state(&mut self, state: SmState) {
         if self.state != state {
             self.state = state;
             self.reporter.forget_tables();
-            // An SM that has just become the master has no other SMs in its list.
+            // A port that registered with the former master has not registered with this SM.
             self.subnet.registered.clear();
             self.reporter.push(SmEvent::State(state));
         }

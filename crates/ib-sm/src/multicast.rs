@@ -1,32 +1,32 @@
-//! Which ports multicast packets leave by: a tree of least hops for each group.
+//! Multicast trees: a spanning tree with the fewest hops for each group.
 //!
-//! The tree grows from the switch that has the fewest hops to all members together. Every switch on
-//! it sends a packet out of all ports of the tree but the one it came by, so each member gets it
-//! once.
+//! The root is the switch with the fewest hops to all members in total. Every switch of the tree
+//! sends a packet to all its tree ports except the ingress port, so that each member gets it once.
 
 use std::collections::BTreeMap;
 
 use ib_types::Guid;
 use ib_wire::mad::sm::MulticastForwardingBlock;
 
-use crate::found::{Found, NodeIndex, Place};
+use crate::discovered_subnet::{DiscoveredSubnet, NodeIndex, PortIndex};
 
-/// The ports of a multicast LID at a switch: bit n of word n / 16 stands for port n.
+/// Egress port mask of a multicast LID at a switch: bit n of word n / 16 stands for port n.
 pub(crate) type Ports = [u16; 16];
 
-/// The multicast LIDs that a switch forwards, with their ports.
+/// The port masks of a switch by multicast LID.
 pub(crate) type Entries = BTreeMap<u16, Ports>;
 
 const LIDS: u16 = MulticastForwardingBlock::LIDS;
 
-/// The multicast forwarding tables of all switches, by node GUID, as far as they were written.
+/// The multicast forwarding tables of all switches, as far as they were written: blocks by node
+/// GUID, block number and position.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MulticastTables {
     known: BTreeMap<Guid, BTreeMap<(u16, u8), [u16; LIDS as usize]>>,
 }
 
 impl MulticastTables {
-    /// Returns a block as it was written; `None` when nobody knows.
+    /// Returns a written block; `None` if its content is unknown.
     pub(crate) fn block(&self, switch: Guid, at: (u16, u8)) -> Option<&[u16; LIDS as usize]> {
         self.known.get(&switch)?.get(&at)
     }
@@ -41,18 +41,18 @@ impl MulticastTables {
         }
     }
 
-    /// Forgets the tables of switches that are not kept.
+    /// Drops the tables of all switches for which `keep` returns false.
     pub(crate) fn retain(&mut self, keep: impl Fn(Guid) -> bool) {
         self.known.retain(|&switch, _| keep(switch));
     }
 
-    /// Returns the blocks that were written to a switch: block and position.
+    /// Returns block number and position of the blocks that were written to a switch.
     pub(crate) fn blocks(&self, switch: Guid) -> impl Iterator<Item = (u16, u8)> {
         self.known.get(&switch).into_iter().flat_map(|blocks| blocks.keys().copied())
     }
 }
 
-/// Returns a block of 32 multicast LIDs and 16 ports of a switch's entries.
+/// Returns a block of a switch's table: 32 multicast LIDs and 16 ports.
 pub(crate) fn block(
     entries: Option<&Entries>,
     (block, position): (u16, u8),
@@ -65,48 +65,48 @@ pub(crate) fn block(
     masks
 }
 
-/// Returns the blocks and positions that a switch's entries stand in.
-pub(crate) fn places(entries: &Entries) -> impl Iterator<Item = (u16, u8)> {
+/// Returns block number and position of the blocks that contain entries.
+pub(crate) fn positions(entries: &Entries) -> impl Iterator<Item = (u16, u8)> {
     entries.iter().flat_map(|(&mlid, ports)| {
         let block = (mlid - MulticastForwardingBlock::FIRST_LID) / LIDS;
         (0..16u8).filter(|&at| ports[usize::from(at)] != 0).map(move |at| (block, at))
     })
 }
 
-/// The links between switches, and the searches over them that were needed so far.
+/// The links between switches, and the breadth-first searches over them so far.
 pub(crate) struct Trees<'a> {
-    found: &'a Found,
-    /// The switches in the order of their nodes.
+    found: &'a DiscoveredSubnet,
+    /// Switches in the order of their node indices.
     switches: Vec<NodeIndex>,
-    /// The number of each node among the switches.
+    /// Switch number of each node; `None` for other nodes.
     numbers: Vec<Option<u32>>,
-    /// Where the links of each switch begin in `links`, and where the last one's end.
+    /// Index of each switch's first link in `links`; the last item is the number of links.
     starts: Vec<usize>,
     links: Vec<Link>,
     searches: Vec<Option<Search>>,
     entries: BTreeMap<NodeIndex, Entries>,
 }
 
-/// A link of a switch.
+/// A link from a switch to another.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     to: u32,
-    /// The port at the other end.
+    /// Port number at the other end.
     to_port: u8,
 }
 
-/// What a search from a switch over all links met, breadth first.
+/// A breadth-first search from one switch.
 struct Search {
-    /// The hops to each switch; [`NOT_MET`] for those that are not reached.
+    /// Hops to each switch; [`UNREACHED`] if it was not reached.
     hops: Vec<u16>,
-    /// The port of each switch that leads back.
+    /// Port of each switch towards the start of the search.
     back: Vec<u8>,
 }
 
-const NOT_MET: u16 = u16::MAX;
+const UNREACHED: u16 = u16::MAX;
 
 impl<'a> Trees<'a> {
-    pub(crate) fn new(found: &'a Found) -> Self {
+    pub(crate) fn new(found: &'a DiscoveredSubnet) -> Self {
         let switches = found.nodes().filter(|(_, node)| node.kind.is_switch());
         let switches: Vec<NodeIndex> = switches.map(|(node, _)| node).collect();
         let mut numbers = vec![None; found.nodes().len()];
@@ -125,19 +125,19 @@ impl<'a> Trees<'a> {
         Self { found, switches, numbers, starts, links, searches, entries: BTreeMap::new() }
     }
 
-    /// Returns what the multicast tables of the switches shall hold.
+    /// Returns the entries of all switches.
     pub(crate) fn finish(self) -> BTreeMap<NodeIndex, Entries> {
         self.entries
     }
 
-    /// Adds the tree of a group. Members that are not linked to a switch are left out.
-    pub(crate) fn add(&mut self, mlid: u16, members: &[Place]) {
+    /// Adds the tree of a group. Members without a link to a switch are left out.
+    pub(crate) fn add(&mut self, mlid: u16, members: &[PortIndex]) {
         let mut left = self.attached(members);
-        // In a subnet in one piece one tree takes all members; else each piece has its own.
+        // If the subnet is partitioned, each part gets a tree of its own.
         while let Some(&first) = left.keys().next() {
             let root = self.root(first, &left);
             let hops = &self.search(root).hops;
-            let reached = left.keys().copied().filter(|&at| hops[at as usize] != NOT_MET);
+            let reached = left.keys().copied().filter(|&at| hops[at as usize] != UNREACHED);
             for switch in reached.collect::<Vec<u32>>() {
                 for port in left.remove(&switch).unwrap_or_default() {
                     self.set(mlid, switch, port);
@@ -146,17 +146,17 @@ impl<'a> Trees<'a> {
                 while at != root {
                     let up = self.search(root).back[at as usize];
                     let parent = self.found.port(self.switches[at as usize].at(up)).peer;
-                    let parent = parent.expect("the tree goes over links");
+                    let parent = parent.expect("tree ports have a link");
                     self.set(mlid, at, up);
-                    at = self.numbers[parent.node.0 as usize].expect("it is a switch");
+                    at = self.numbers[parent.node.0 as usize].expect("only switches are reached");
                     self.set(mlid, at, parent.port);
                 }
             }
         }
     }
 
-    /// Returns the switches that members are linked to, with the ports to them.
-    fn attached(&self, members: &[Place]) -> BTreeMap<u32, Vec<u8>> {
+    /// Returns the switches of the members, with the ports to them.
+    fn attached(&self, members: &[PortIndex]) -> BTreeMap<u32, Vec<u8>> {
         let mut attached: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
         for &member in members {
             let at = match self.found.node(member.node).kind.is_switch() {
@@ -178,13 +178,13 @@ impl<'a> Trees<'a> {
         ports[usize::from(port / 16)] |= 1 << (port % 16);
     }
 
-    /// Returns the switch with the fewest hops to the members' switches together, among those that a
-    /// member's switch reaches; of several the one that was found first.
+    /// Returns the root of the tree: among the switches reachable from `from`, the one with the
+    /// fewest hops to all members' switches in total. The lowest node index wins ties.
     fn root(&mut self, from: u32, members: &BTreeMap<u32, Vec<u8>>) -> u32 {
         if members.len() == 1 {
             return from;
         }
-        let met = self.search(from).hops.iter().map(|&hops| (hops != NOT_MET).then_some(0));
+        let met = self.search(from).hops.iter().map(|&hops| (hops != UNREACHED).then_some(0));
         let mut sums: Vec<Option<u64>> = met.collect();
         for (&member, ports) in members {
             if sums[member as usize].is_some() {
@@ -198,17 +198,17 @@ impl<'a> Trees<'a> {
         sums.min().map_or(from, |(_, at)| at)
     }
 
-    /// Returns what a search from a switch meets.
+    /// Returns the search from a switch; runs it if it is not cached.
     fn search(&mut self, from: u32) -> &Search {
         if self.searches[from as usize].is_none() {
             self.searches[from as usize] = Some(self.run(from));
         }
-        self.searches[from as usize].as_ref().expect("it has just been made")
+        self.searches[from as usize].as_ref().expect("the search was stored above")
     }
 
     fn run(&self, from: u32) -> Search {
         let count = self.switches.len();
-        let mut search = Search { hops: vec![NOT_MET; count], back: vec![0; count] };
+        let mut search = Search { hops: vec![UNREACHED; count], back: vec![0; count] };
         let mut queue = Vec::with_capacity(count);
         search.hops[from as usize] = 0;
         queue.push(from);
@@ -218,7 +218,7 @@ impl<'a> Trees<'a> {
             let hops = search.hops[at as usize] + 1;
             for link in &self.links[self.starts[at as usize]..self.starts[at as usize + 1]] {
                 let known = &mut search.hops[link.to as usize];
-                if *known == NOT_MET {
+                if *known == UNREACHED {
                     *known = hops;
                     search.back[link.to as usize] = link.to_port;
                     queue.push(link.to);

@@ -1,18 +1,19 @@
-//! Partitions: which ports may talk to which, in the notation of OpenSM's partition file.
+//! Partitions and their members, read from OpenSM's partition file.
 //!
 //! ```text
-//! # comments end with the line
+//! # comments extend to the end of the line
 //! Default=0x7fff, ipoib : ALL=limited, SELF=full ;
 //! storage=0x0010, rate=7, mtu=5 : 0x0002c90300a1b2c3=full,
 //!     0x0002c90300a1b2c5
-//!     mgid=ff12::1, sl=1 # a group
-//! ;
+//!     mgid=ff12::1, sl=1   # a group
+//!     ;
 //! ```
 //!
-//! A definition is a name, `=` and a P_Key (without one the next free is taken), flags behind commas,
-//! a colon, members and groups, and a semicolon; definitions with the same key are one partition. A member
-//! is a port GUID, `ALL`, `ALL_CAS`, `ALL_SWITCHES`, `ALL_ROUTERS` or `SELF`, with `=full`, `=limited` or
-//! `=both`. A group is `mgid=`, its GID and flags, up to the end of the line.
+//! A definition is a name, `=` and a P_Key, flags behind commas, a colon, members and groups, and a
+//! semicolon. Without a P_Key the partition gets the next free one. Definitions with the same P_Key
+//! are one partition. A member is a port GUID, `ALL`, `ALL_CAS`, `ALL_SWITCHES`, `ALL_ROUTERS` or
+//! `SELF` (the SM's port), with `=full`, `=limited` or `=both`. A group is `mgid=`, its GID and
+//! flags, up to the end of the line.
 
 use std::collections::BTreeMap;
 
@@ -28,44 +29,45 @@ pub use parse::parse;
 /// A partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// What the file calls it.
+    /// Name of the partition.
     pub name: String,
-    /// The P_Key, 1 to 0x7fff; the uppermost bit tells full from limited members and is not set here.
+    /// P_Key without the membership bit, 1 to 0x7fff.
     pub key: u16,
-    /// Whether the key stands at index 0 of the members' tables.
+    /// True if the members have this P_Key at index 0 of their tables (flag `indx0`).
     pub first: bool,
-    /// The service level of the paths in it, where VLs are set up.
+    /// Service level of the paths in the partition. It applies if quality of service is enabled.
     pub sl: u8,
-    /// The members, in the order of the file: later ones prevail.
-    pub members: Vec<(Who, Membership)>,
-    /// The multicast groups that are there from the start.
+    /// Members in the order of the file. Later ones override earlier ones.
+    pub members: Vec<(MemberSpec, Membership)>,
+    /// Multicast groups that exist without members.
     pub groups: Vec<Group>,
 }
 
 /// A multicast group of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its GID.
+    /// MGID.
     pub mgid: Gid,
-    /// The rate that members need.
+    /// Rate that members must support.
     pub rate: RateCode,
-    /// The MTU.
+    /// MTU that members must support.
     pub mtu: MtuCode,
-    /// The service level.
+    /// Service level.
     pub sl: u8,
-    /// Whether the service level is its partition's, which counts only where VLs are set up.
+    /// True if the group has the service level of its partition. It applies only if quality of
+    /// service is enabled.
     pub sl_of_partition: bool,
-    /// The Q_Key.
+    /// Q_Key.
     pub q_key: u32,
-    /// The traffic class.
+    /// Traffic class.
     pub traffic_class: u8,
-    /// The flow label.
+    /// Flow label.
     pub flow_label: u32,
 }
 
 impl Group {
-    /// Returns the broadcast group of `IPoIB` in the partition of a key: 10 Gbit/s, 2048 bytes, Q_Key
-    /// 0xb1b, link-local, as OpenSM has it; RFC 4391, chapter 4.
+    /// Returns the `IPoIB` broadcast group of a partition, as in OpenSM: 10 Gbit/s, MTU 2048, Q_Key
+    /// 0xb1b, link-local scope. Source: RFC 4391, section 4.
     #[must_use]
     pub fn broadcast(key: u16) -> Self {
         let head = 0xff12_401b_0000_0000 | u64::from(key | 0x8000) << 16;
@@ -81,44 +83,44 @@ impl Group {
         }
     }
 
-    /// Returns how far it reaches; 2 for its link.
+    /// Returns the scope of the MGID; 2 is link-local.
     #[must_use]
     pub const fn scope(&self) -> u8 {
         (self.mgid.0 >> 112) as u8 & 0xf
     }
 
-    /// Says whether it is the broadcast group of `IPoIB`.
+    /// Returns true for the `IPoIB` broadcast group.
     #[must_use]
     pub const fn is_broadcast(&self) -> bool {
         (self.mgid.0 >> 96) as u16 == 0x401b && self.mgid.0 as u64 == 0xffff_ffff
     }
 }
 
-/// Who is a member.
+/// The ports that an entry of a partition selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
-    /// The port with a GUID.
+pub enum MemberSpec {
+    /// The port with this GUID.
     Port(Guid),
-    /// Every port with LIDs.
+    /// All end ports.
     All,
-    /// Every port with LIDs of a kind of nodes.
+    /// All end ports of one node type.
     Kind(NodeKind),
-    /// The subnet manager's port.
+    /// The SM's port.
     Manager,
 }
 
-/// How a port takes part.
+/// The membership of a port in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Membership {
-    /// It may talk to all members.
+    /// Full member: may communicate with all members.
     Full,
-    /// It may talk to full members only.
+    /// Limited member: may communicate with full members only.
     Limited,
-    /// It has both keys.
+    /// The port has the P_Keys of both memberships.
     Both,
 }
 
-/// All partitions of a subnet.
+/// The partitions of a subnet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partitions {
     all: Vec<Partition>,
@@ -126,7 +128,7 @@ pub struct Partitions {
 }
 
 impl Default for Partitions {
-    /// Returns the default partition alone, with all ports as full members.
+    /// Returns the default partition, with all ports as full members.
     fn default() -> Self {
         Self {
             all: vec![Partition {
@@ -134,7 +136,7 @@ impl Default for Partitions {
                 key: PKey::DEFAULT.partition(),
                 first: false,
                 sl: 0,
-                members: vec![(Who::All, Membership::Full)],
+                members: vec![(MemberSpec::All, Membership::Full)],
                 groups: vec![Group::broadcast(PKey::DEFAULT.partition())],
             }],
             warnings: Vec::new(),
@@ -143,24 +145,25 @@ impl Default for Partitions {
 }
 
 impl Partitions {
-    /// Returns the partitions of a file.
+    /// Reads a partition file.
     ///
-    /// Ports are in the default partition whatever the file says: without it nobody could ask the
-    /// subnet manager for anything. Those that the file does not name there are limited members, the
-    /// manager is a full one.
+    /// All ports are members of the default partition, because they need it to query the SA. Ports
+    /// that the file does not list there are limited members; the SM's port is a full member.
     ///
     /// # Errors
-    /// As [`parse()`]. What is only strange is passed over, and is among the warnings.
+    /// As [`parse()`]. Invalid flags and values are ignored, and reported by
+    /// [`Partitions::warnings`].
     pub fn read(file_name: &str, bytes: &[u8]) -> Result<Self, ParseError> {
         let (mut all, warnings) = parse(file_name, bytes)?;
         if all.is_empty() {
-            let message = "found no partition, expected one; there is the default partition alone";
+            let message = "found no partition, expected one; only the default partition exists";
             let (file, message) = (file_name.to_owned(), message.to_owned());
             let warnings = vec![ParseError { file, line: 1, column: 1, message }];
             return Ok(Self { warnings, ..Self::default() });
         }
         let default = PKey::DEFAULT.partition();
-        let everybody = [(Who::All, Membership::Limited), (Who::Manager, Membership::Full)];
+        let everybody =
+            [(MemberSpec::All, Membership::Limited), (MemberSpec::Manager, Membership::Full)];
         match all.iter_mut().find(|partition| partition.key == default) {
             Some(partition) => {
                 partition.members.splice(0..0, everybody);
@@ -180,38 +183,38 @@ impl Partitions {
         Ok(Self { all, warnings })
     }
 
-    /// Returns what the file says that was passed over, with its place.
+    /// Returns warnings about flags and values that were ignored, with line and column.
     #[must_use]
     pub fn warnings(&self) -> &[ParseError] {
         &self.warnings
     }
 
-    /// Returns the partitions, in order.
+    /// Returns the partitions in the order of the file.
     #[must_use]
     pub fn all(&self) -> &[Partition] {
         &self.all
     }
 
-    /// Returns the one of a port's keys that stands at index 0, when a partition asks for that: the one
-    /// with the lowest number.
+    /// Returns the P_Key for index 0 of a port's table: the lowest one of a partition with `indx0`.
+    /// `None` if there is no such partition.
     #[must_use]
     pub fn first_key(&self, keys: &[PKey]) -> Option<PKey> {
         let asks = |key: &&PKey| self.all.iter().any(|it| it.first && it.key == key.partition());
         keys.iter().filter(asks).min_by_key(|key| key.partition()).copied()
     }
 
-    /// Returns the keys of a port by rising number, a limited membership before a full one. The default
-    /// partition stands first unless another one asks for that.
+    /// Returns the P_Keys of a port in ascending order, a limited membership before a full one.
+    /// Unless a partition has `indx0`, the default partition comes first.
     #[must_use]
     pub fn keys(&self, port: Guid, kind: NodeKind, is_manager: bool) -> Vec<PKey> {
         let mut seen: BTreeMap<u16, Membership> = BTreeMap::new();
         for partition in &self.all {
             for &(who, membership) in &partition.members {
                 let meant = match who {
-                    Who::Port(guid) => guid == port,
-                    Who::All => true,
-                    Who::Kind(of) => of == kind,
-                    Who::Manager => is_manager,
+                    MemberSpec::Port(guid) => guid == port,
+                    MemberSpec::All => true,
+                    MemberSpec::Kind(of) => of == kind,
+                    MemberSpec::Manager => is_manager,
                 };
                 if meant {
                     seen.insert(partition.key, membership);

@@ -19,7 +19,7 @@ use ib_topology::Fabric;
 use ib_types::{Guid, Lid};
 
 use crate::config::SmConfig;
-use crate::found::Found;
+use crate::discovered_subnet::DiscoveredSubnet;
 use crate::vls::FabricVls;
 
 mod decision;
@@ -57,7 +57,7 @@ pub(crate) struct TablesInUse {
 /// A planned subnet.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The LIDs of each end port by its GUID: the lowest, and how many.
+    /// LIDs of each end port by its GUID: the base LID, and the number of LIDs.
     pub end_ports: BTreeMap<Guid, (Lid, u16)>,
     /// The node GUIDs of the switches, in the order of the tables.
     pub switches: Vec<Guid>,
@@ -99,10 +99,10 @@ pub struct Plan {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The subnet cannot be planned: its own port has no link, or LIDs run out.
+    /// The subnet cannot be planned: the SM's port has no link, or LIDs run out.
     #[error(transparent)]
     Subnet(#[from] SubnetError),
-    /// The engines' options cannot be made.
+    /// The options of the engines are invalid. Holds the reason.
     #[error("{0}")]
     Options(String),
     /// No engine can route the subnet.
@@ -110,7 +110,7 @@ pub enum PlanError {
     Engine(#[from] NoEngine),
     /// The tables of every engine have a credit loop, and the configuration requires deadlock freedom.
     #[error(
-        "refused: the routes of {} have {loops} credit {}, and tables without one are required; \
+        "refused: the routes of {} have {loops} credit {}, but deadlock freedom is required; \
          the first one: {first}",
         .engine.name(),
         if *.loops == 1 { "loop" } else { "loops" }
@@ -151,17 +151,17 @@ struct Trial<'a> {
 const LOOP_FREE: [EngineKind; 2] = [EngineKind::UpDown, EngineKind::Lash];
 
 /// The number of switches above which lash is not tried for a recommendation: it takes too long.
-const MOST_FOR_ADVICE: usize = 400;
+const MAX_SWITCHES_FOR_ADVICE: usize = 400;
 
 impl PlanJob {
-    /// Creates a job for the discovered subnet. Nodes that did not answer all queries are left out.
+    /// Creates a job for the discovered subnet. Nodes that did not respond to all queries are left out.
     pub(crate) fn new(
-        found: &Found,
+        found: &DiscoveredSubnet,
         config: &SmConfig,
         in_use: TablesInUse,
         checker: Arc<Mutex<Checker>>,
     ) -> Self {
-        let own = found.own.expect("the own port was found");
+        let own = found.own.expect("the caller checked the SM's own port");
         let node = found.node(own.node);
         let mut peers = node.ports.iter().filter_map(|port| port.peer);
         Self {
@@ -216,7 +216,7 @@ impl PlanJob {
         let mut in_use = None;
         if !trial.is_settled() {
             in_use = self.assess_in_use(&subnet);
-            let lash_is_quick = subnet.switches().len() <= MOST_FOR_ADVICE;
+            let lash_is_quick = subnet.switches().len() <= MAX_SWITCHES_FOR_ADVICE;
             for engine in
                 LOOP_FREE.into_iter().filter(|&it| it != EngineKind::Lash || lash_is_quick)
             {
@@ -282,13 +282,13 @@ impl PlanJob {
         let Trial { subnet, engines, best, first_loop, refusals, .. } = trial;
         let (is_kept, routed) = match decision.choice {
             Choice::Candidate(number) => {
-                let (best, routed) = best.expect("a candidate was chosen");
-                assert_eq!(best, number, "the best candidate is kept");
+                let (best, routed) = best.expect("a chosen candidate has tables");
+                assert_eq!(best, number, "`Trial` keeps the chosen candidate");
                 (false, routed)
             }
-            Choice::InUse => (true, in_use.expect("tables in use were chosen")),
+            Choice::InUse => (true, in_use.expect("`decide` chooses existing tables only")),
             Choice::Refuse => {
-                let (engine, loops, first) = first_loop.expect("tables with a loop were refused");
+                let (engine, loops, first) = first_loop.expect("refused tables have a loop");
                 let first = first.join(", ");
                 return Err(PlanError::CreditLoops { engine, loops, first });
             }
@@ -309,7 +309,7 @@ impl PlanJob {
                 .collect(),
             switches: subnet.switches().iter().map(|switch| switch.guid).collect(),
             max_lid: subnet.max_lid(),
-            quality: decision.quality.expect("tables are programmed"),
+            quality: decision.quality.expect("programmed tables have a quality"),
             is_kept,
             first_loop: first_loop_of(&report.credit, subnet),
             first_unreachable: report.reach.first.first().map(|it| it.describe(subnet)),
@@ -455,7 +455,7 @@ impl<'a> Trial<'a> {
 
 /// Returns the highest LID that all switches can forward: the smallest `LinearFDBCap` minus 1, because tables
 /// begin with LID 0. Switches without a linear table report 0 and are ignored.
-fn max_lid(found: &Found) -> Option<u16> {
+fn max_lid(found: &DiscoveredSubnet) -> Option<u16> {
     let caps = found.nodes().filter_map(|(_, node)| Some(node.switch?.linear_fdb_cap));
     caps.filter(|&cap| cap > 0).min().map(|cap| cap - 1)
 }

@@ -1,15 +1,16 @@
-//! The SA: what ports ask about the subnet; IBTA volume 1, chapter 15.
+//! Subnet administration (SA): queries, registrations and notices. Source: IBTA volume 1, chapter
+//! 15.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `sa` | requests and their answers |
-//! | `subnet` | what is known of the subnet, with indexes |
-//! | `jobs` | answers of many records, found a few at a time |
-//! | `records` | what a sweep has found and written |
+//! | `sa` | requests and responses |
+//! | `subnet` | the subnet that queries are answered from, with indexes |
+//! | `jobs` | large responses, collected in slices of time |
+//! | `records` | records of discovered attributes and written tables |
 //! | `path` | PathRecords |
 //! | `groups` | multicast groups and their members |
-//! | `services` | services that ports offer |
-//! | `subscriptions` | who is told of what happens |
+//! | `services` | ServiceRecords |
+//! | `subscriptions` | event subscriptions (InformInfo) and reports |
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use ib_wire::mad::sm::{Notice, NoticeDetails, TrapNumber};
 use ib_wire::mad::{Attribute, AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
 
 use crate::config::SmConfig;
-use crate::found::{Found, Place};
+use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 
 mod groups;
 mod jobs;
@@ -41,8 +42,8 @@ pub(crate) mod subnet;
 mod subscriptions;
 mod view;
 
-use groups::{Applicant, Groups, has};
-use jobs::{COST, Job, Jobs, RegisteredQuery, Sources, TURN, Work};
+use groups::{Groups, MembershipRequest, has};
+use jobs::{COST, Job, Jobs, RecordSearch, RegisteredQuery, Sources, TURN};
 use path::PathQuery;
 use query::Query;
 use records::RecordQuery;
@@ -52,24 +53,25 @@ use subscriptions::Subscriptions;
 use view::Records;
 pub(crate) use view::SubnetView;
 
-/// The version of the class.
+/// `ClassVersion` of the SA.
 const VERSION: u8 = 2;
 
-/// What tells the transactions of reports from those of the subnet manager.
+/// Tag of report transactions, which differs from the tag of the SM.
 const REPORTER: u16 = 2;
 
-/// How many reports may be in flight.
+/// Maximum number of reports in flight.
 const REPORTS: usize = 16;
 
-/// The bytes of records that a segment carries.
+/// Bytes of records in an RMPP segment.
 const PER_SEGMENT: u32 = 200;
 
-/// The producer of notices that the manager itself issues.
+/// `ProducerType` of notices that the SM issues: class manager.
 const CLASS_MANAGER: u32 = 4;
 
-/// ClassPortInfo:CapabilityMask: multicast (9), multiple paths (10), PortInfoRecords that have at least
-/// given capabilities (13). Not all optional records (8) are answered, and Get and Set of Notice (1)
-/// are not: OpenSM claims the latter and answers neither.
+/// `ClassPortInfo:CapabilityMask`: multicast (9), multiple paths (10), PortInfoRecords with at
+/// least the given capabilities (13). Optional records (8) are not claimed, because only some are
+/// supported. Get and Set of Notice (1) are not supported; OpenSM claims them, but does not support
+/// them either.
 const CAPABILITIES: u16 = 1 << 9 | 1 << 10 | 1 << 13;
 
 /// `ClassPortInfo:CapabilityMask2`: `MulticastFDBTop` (3), all fields of PortInfo (6), extended speeds (7),
@@ -78,33 +80,34 @@ const CAPABILITIES: u16 = 1 << 9 | 1 << 10 | 1 << 13;
 const CAPABILITIES2: u32 =
     1 << 3 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 15 | 1 << 17;
 
-/// The administration of a subnet.
+/// The SA.
 #[derive(Debug)]
-pub(crate) struct Administration {
+pub(crate) struct Sa {
     responder: Responder,
-    /// Sends reports and waits until they are taken.
+    /// Sends reports and waits for their responses.
     reporter: Requester,
     services: Services,
     subscriptions: Subscriptions,
     groups: Groups,
-    /// Requests whose answers are not complete.
+    /// Requests whose responses are not complete.
     jobs: Jobs,
-    /// What the requests of this turn have cost in microseconds, and what is owed for earlier ones.
+    /// Time that the current requests have used, in microseconds, and the time still to be charged
+    /// for earlier ones.
     spent: u32,
     owed: u32,
-    /// How many bytes answers may hold, those that are not complete and those that are sent.
+    /// Maximum total size of responses in bytes: incomplete ones and those being sent.
     most_bytes: usize,
 }
 
-/// What is answered to a question.
+/// The result of a query.
 enum Answer {
     Records(Records),
-    /// It has to be found.
-    Work(Work),
+    /// The records have to be searched.
+    RecordSearch(RecordSearch),
 }
 
-impl Administration {
-    /// Starts with the groups that partitions ask for.
+impl Sa {
+    /// Creates the SA with the groups of the configured partitions.
     pub(crate) fn new(config: &SmConfig) -> Self {
         let most_bytes = config.sa_max_bytes;
         let responder = ResponderConfig { max_bytes: most_bytes, ..ResponderConfig::default() };
@@ -121,11 +124,11 @@ impl Administration {
         }
     }
 
-    /// Takes a datagram. Returns true when it was for administration.
+    /// Processes a received MAD or the loss of a MAD. Returns true if it belonged to the SA.
     pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let (Incoming::Received(datagram) | Incoming::Lost(datagram)) = incoming;
         if self.reporter.handle(now, incoming) {
-            self.drop_reported();
+            self.drop_completed_reports();
             return true;
         }
         if datagram.mad.class() != MgmtClass::SUBN_ADM || !self.responder.handle(now, incoming) {
@@ -134,13 +137,13 @@ impl Administration {
         true
     }
 
-    /// Returns true when requests wait.
+    /// Returns true if requests are waiting.
     pub(crate) fn has_work(&self) -> bool {
         self.responder.requests() > 0 || !self.jobs.is_empty()
     }
 
-    /// Answers requests that wait, as far as a credit in microseconds allows. What they have cost beyond
-    /// that is owed by the next ones.
+    /// Serves waiting requests within a budget in microseconds. Time used beyond the budget is
+    /// charged to later budgets.
     pub(crate) fn work(&mut self, now: Instant, view: SubnetView<'_>, credit: &mut u32) {
         while self.has_work() {
             let pays = self.owed.min(*credit);
@@ -155,7 +158,7 @@ impl Administration {
             let request = match self.responder.poll_event() {
                 Some(ResponderEvent::Request(request)) => Some(request),
                 Some(_) => None,
-                None => self.jobs.waited(),
+                None => self.jobs.next_waiting(),
             };
             if let Some(request) = request {
                 self.spent += COST;
@@ -165,8 +168,8 @@ impl Administration {
         }
     }
 
-    /// Begins to find records, and answers when they are found soon.
-    fn begin(&mut self, now: Instant, view: SubnetView<'_>, request: &Message, work: Work) {
+    /// Starts the search for records. Responds at once if it completes within a slice.
+    fn begin(&mut self, now: Instant, view: SubnetView<'_>, request: &Message, work: RecordSearch) {
         if self.jobs.has(request) {
             return;
         }
@@ -177,7 +180,7 @@ impl Administration {
         }
     }
 
-    /// Finds records for about so many microseconds.
+    /// Continues a search for about `most` microseconds.
     fn advance(&mut self, now: Instant, view: SubnetView<'_>, mut job: Job, most: u32) {
         let Self { services, subscriptions, groups, .. } = self;
         let sources = Sources { now, view, services, subscriptions, groups };
@@ -186,7 +189,7 @@ impl Administration {
             Ok(cost) => self.spent += cost,
         }
         if !job.work.is_done() {
-            self.jobs.again(job);
+            self.jobs.requeue(job);
             return self.make_room();
         }
         let records = job.work.finish();
@@ -197,7 +200,7 @@ impl Administration {
         }
     }
 
-    /// Refuses the longest answers when all together are too long.
+    /// Refuses the largest responses until the total size is within its limit.
     fn make_room(&mut self) {
         while self.jobs.held() + self.responder.held() > self.most_bytes
             && let Some(job) = self.jobs.take_largest()
@@ -210,14 +213,14 @@ impl Administration {
         self.responder.handle_timeout(now);
         self.services.handle_timeout(now);
         self.reporter.handle_timeout(now);
-        self.drop_reported();
+        self.drop_completed_reports();
     }
 
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         while self.reporter.outstanding() < REPORTS
             && let Some(report) = self.subscriptions.next_report()
         {
-            self.reporter.start(report).expect("a report is answered");
+            self.reporter.start(report).expect("Report has a response");
         }
         self.responder.poll_transmit(now).or_else(|| self.reporter.poll_transmit(now))
     }
@@ -231,27 +234,27 @@ impl Administration {
         all.into_iter().flatten().min()
     }
 
-    /// Tells subscribers of a notice about a port.
-    pub(crate) fn tell(&mut self, notice: Notice, issuer: Gid) {
-        self.subscriptions.tell(notice, issuer);
+    /// Notifies the subscribers of a notice about a port.
+    pub(crate) fn notify(&mut self, notice: Notice, issuer: Gid) {
+        self.subscriptions.notify(notice, issuer);
     }
 
-    /// Forgets what a port that has gone was part of.
+    /// Removes the memberships and subscriptions of a port that has left.
     pub(crate) fn forget(&mut self, port: Gid, manager: (u16, Gid)) {
         self.subscriptions.forget(port);
         for gone in self.groups.forget(port) {
-            self.tell_of_group(&gone, TrapNumber::MULTICAST_GROUP_DELETED, manager);
+            self.notify_group(&gone, TrapNumber::MULTICAST_GROUP_DELETED, manager);
         }
     }
 
-    /// Takes note of how many multicast LIDs the switches of a subnet can forward.
-    pub(crate) fn take_room(&mut self, found: &Found) {
+    /// Sets the number of multicast LIDs to the smallest `MulticastFDBCap` of the switches.
+    pub(crate) fn limit_groups(&mut self, found: &DiscoveredSubnet) {
         let caps = found.nodes().filter_map(|(_, node)| node.switch.map(|it| it.multicast_fdb_cap));
-        self.groups.set_room(caps.filter(|&cap| cap > 0).min().unwrap_or(u16::MAX));
+        self.groups.set_lid_limit(caps.filter(|&cap| cap > 0).min().unwrap_or(u16::MAX));
     }
 
-    /// Returns the ports of each group by multicast LID, when some have come or gone since this was
-    /// last asked.
+    /// Returns the member ports of each group by multicast LID; `None` if no port has joined or
+    /// left since the last call.
     pub(crate) fn take_group_changes(&mut self) -> Option<BTreeMap<u16, Vec<Guid>>> {
         let changed = !self.groups.take_changed().is_empty();
         changed.then(|| {
@@ -260,24 +263,23 @@ impl Administration {
         })
     }
 
-    fn drop_reported(&mut self) {
-        // Whoever does not answer does not listen.
+    fn drop_completed_reports(&mut self) {
+        // A subscriber that does not respond is not retried further.
         while self.reporter.poll_event().is_some() {}
     }
 
-    fn tell_of_group(
+    fn notify_group(
         &mut self,
         group: &MCMemberRecord,
         trap: TrapNumber,
         (manager_lid, manager): (u16, Gid),
     ) {
-        self.tell(gid_notice(trap, manager_lid, group.mgid), manager);
+        self.notify(gid_notice(trap, manager_lid, group.mgid), manager);
     }
 
     fn answer(&mut self, now: Instant, request: &Message, view: SubnetView<'_>) {
         let mad = request.mad();
-        // A manager that has no subnet yet, or none any more, does not answer: who asks will ask
-        // again, or somebody else.
+        // An SM that is not the master does not respond. The client retries or queries the master.
         let Some(subnet) = view.subnet else { return };
         let key = mad.sa().sm_key;
         if key != 0 && key != view.sa_key {
@@ -298,7 +300,7 @@ impl Administration {
                         self.one(request, &records);
                     }
                     Ok(Answer::Records(records)) => self.table(request, records),
-                    Ok(Answer::Work(work)) => self.begin(now, view, request, work),
+                    Ok(Answer::RecordSearch(work)) => self.begin(now, view, request, work),
                     Err(status) => self.refuse(request, status),
                 }
             }
@@ -306,7 +308,7 @@ impl Administration {
         }
     }
 
-    /// Returns the records that a request selects, or how they are found.
+    /// Returns the records that a request selects, or the search for them.
     fn read(
         &mut self,
         request: &Message,
@@ -315,14 +317,15 @@ impl Administration {
     ) -> Result<Answer, MadStatus> {
         let mad = request.mad();
         let mask = mad.component_mask();
-        let asker = subnet.by_lid(request.remote().lid);
+        let requester = subnet.by_lid(request.remote().lid);
         let trusted = is_trusted(mad);
-        let viewer = viewer(asker, trusted)?;
+        let viewer = viewer(requester, trusted)?;
         let one = mad.method() == Method::GET;
         let work = match (mad.method(), mad.attribute_id()) {
             (Method::GET_TRACE_TABLE, AttributeId::PATH_RECORD) => {
-                self.spent += path::MOST_TRACED as u32 * COST;
-                let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
+                self.spent += path::MAX_TRACED_PAIRS as u32 * COST;
+                let wanted: PathRecord =
+                    mad.attribute().expect("the caller matched the attribute ID");
                 let records = path::trace_records(subnet, mask, &wanted, viewer)?;
                 let bytes = records.iter().flat_map(Record::to_record).collect();
                 return Ok(Answer::Records(Records::of::<TraceRecord>(bytes)));
@@ -331,33 +334,37 @@ impl Administration {
                 let data = request.data();
                 let head = data.first_chunk().ok_or(MadStatus::SA_REQUEST_INVALID)?;
                 let wanted = MultiPathRecord::parse(head);
-                Work::Paths(PathQuery::multi(subnet, mask, &wanted, data, viewer)?)
+                RecordSearch::Paths(PathQuery::multi(subnet, mask, &wanted, data, viewer)?)
             }
             (Method::GET_TRACE_TABLE | Method::GET_MULTI, _) => {
                 return Err(MadStatus::BAD_METHOD_ATTRIBUTE);
             }
             (_, AttributeId::PATH_RECORD) => {
-                let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
-                Work::Paths(PathQuery::new(subnet, mask, &wanted, viewer, one)?)
+                let wanted: PathRecord =
+                    mad.attribute().expect("the caller matched the attribute ID");
+                RecordSearch::Paths(PathQuery::new(subnet, mask, &wanted, viewer, one)?)
             }
             (_, AttributeId::SM_INFO_RECORD) => {
                 let query = Query { mask, template: mad.data() };
                 let records = records::manager_records(subnet, viewer, &view.manager, &query);
                 return Ok(Answer::Records(Records::of::<SmInfoRecord>(records)));
             }
-            // Keys are for those who can tell the manager's own.
+            // P_Key tables are visible to trusted clients only.
             (_, AttributeId::P_KEY_TABLE_RECORD) if !trusted => {
                 return Err(MadStatus::SA_REQUEST_INVALID);
             }
             _ => {
                 let enough = if one { 2 } else { usize::MAX };
                 let found = RecordQuery::new(subnet, mad, viewer, enough).map(Box::new);
-                let registered = || RegisteredQuery::new(subnet, mad, asker, trusted).map(Box::new);
-                let work = found.map(Work::Found).or_else(|| registered().map(Work::Registered));
+                let registered =
+                    || RegisteredQuery::new(subnet, mad, requester, trusted).map(Box::new);
+                let work = found
+                    .map(RecordSearch::DiscoveredSubnet)
+                    .or_else(|| registered().map(RecordSearch::Registered));
                 work.ok_or(MadStatus::BAD_METHOD_ATTRIBUTE)?
             }
         };
-        Ok(Answer::Work(work))
+        Ok(Answer::RecordSearch(work))
     }
 
     fn refuse(&mut self, request: &Message, status: MadStatus) {
@@ -366,7 +373,7 @@ impl Administration {
         self.responder.respond(request.datagram(), mad, MgmtClass::SUBN_ADM.data_offset() as u16);
     }
 
-    /// Answers Get: exactly one record is an answer.
+    /// Responds to Get, which needs exactly one record.
     fn one(&mut self, request: &Message, records: &Records) {
         match records.bytes.len() / records.stride {
             0 => self.refuse(request, MadStatus::SA_NO_RECORDS),
@@ -375,7 +382,7 @@ impl Administration {
         }
     }
 
-    /// Answers with one datagram.
+    /// Responds with a single MAD.
     fn plain(&mut self, request: &Message, attribute: &[u8]) {
         let mut mad = header(request.mad(), MadStatus::OK, 0);
         mad.data_mut().fill(0);
@@ -384,14 +391,15 @@ impl Administration {
         self.responder.respond(request.datagram(), mad, length as u16);
     }
 
-    /// Answers with a table, of any length.
+    /// Responds with a table of any length.
     fn table(&mut self, request: &Message, records: Records) {
         let distance = if records.bytes.is_empty() { 0 } else { records.stride / 8 };
         let mut mad = header(request.mad(), MadStatus::OK, distance as u16);
         mad.set_attribute_id(records.id);
         let length = records.bytes.len();
         if length <= mad.data().len() {
-            // What fits is not kept until it is acknowledged: who misses it asks again.
+            // A single segment is not kept until it is acknowledged: a client that misses it
+            // repeats its request.
             mad.set_rmpp(&RmppHeader {
                 version: rmpp::VERSION,
                 rmpp_type: RmppType::DATA,
@@ -412,7 +420,7 @@ impl Administration {
         }
     }
 
-    /// Does what a Set or Delete wants; returns the attribute of the answer.
+    /// Executes a Set or Delete; returns the attribute of the response.
     fn write(
         &mut self,
         now: Instant,
@@ -422,59 +430,61 @@ impl Administration {
     ) -> Result<Vec<u8>, MadStatus> {
         let mad = request.mad();
         let (mask, set) = (mad.component_mask(), mad.method() == Method::SET);
-        let asker = subnet.by_lid(request.remote().lid).ok_or(MadStatus::SA_REQUEST_INVALID)?;
+        let requester = subnet.by_lid(request.remote().lid).ok_or(MadStatus::SA_REQUEST_INVALID)?;
         let manager = view.address();
         match mad.attribute_id() {
             AttributeId::SERVICE_RECORD => {
-                let record: ServiceRecord = mad.attribute().expect("the attribute was looked at");
+                let record: ServiceRecord =
+                    mad.attribute().expect("the caller matched the attribute ID");
                 let in_partition = |key| {
                     let at = subnet.by_guid(record.service_gid.guid());
-                    has(subnet.p_keys(asker), key)
+                    has(subnet.p_keys(requester), key)
                         && (record.service_gid.is_multicast()
                             || at.is_some_and(|at| has(subnet.p_keys(at), key)))
                 };
                 let record = if set {
                     self.services.register(now, mask, record, in_partition)?
                 } else {
-                    self.services.withdraw(&record)?
+                    self.services.unregister(&record)?
                 };
                 let trusted = is_trusted(mad);
                 Ok(bytes(&if trusted { record } else { without_key(record) }))
             }
             AttributeId::INFORM_INFO if set => {
-                let info: InformInfo = mad.attribute().expect("the attribute was looked at");
+                let info: InformInfo =
+                    mad.attribute().expect("the caller matched the attribute ID");
                 let trusted = is_trusted(mad);
-                let (gid, remote) = (subnet.gid(asker), *request.remote());
+                let (gid, remote) = (subnet.gid(requester), *request.remote());
                 Ok(bytes(&self.subscriptions.set(gid, remote, info, trusted)?))
             }
             AttributeId::MC_MEMBER_RECORD => {
                 let mut wanted: MCMemberRecord =
-                    mad.attribute().expect("the attribute was looked at");
+                    mad.attribute().expect("the caller matched the attribute ID");
                 let given = wanted.port_gid;
-                // The prefix that ports have before they are told theirs stands for any.
+                // The default GID prefix matches the prefix of the subnet.
                 if given.prefix() == Gid::DEFAULT_PREFIX {
                     wanted.port_gid = Gid::new(subnet.prefix, given.guid());
                 }
                 let member = subnet.by_guid(given.guid()).ok_or(MadStatus::SA_INVALID_GID)?;
-                let applicant = Applicant {
-                    asker: subnet.gid(asker),
-                    asker_keys: subnet.p_keys(asker),
+                let membership = MembershipRequest {
+                    requester: subnet.gid(requester),
+                    requester_keys: subnet.p_keys(requester),
                     keys: subnet.p_keys(member),
                     limits: subnet.limits(member),
                 };
                 let mut change = if set {
-                    self.groups.join(mask, &wanted, &applicant, subnet.prefix)?
+                    self.groups.join(mask, &wanted, &membership, subnet.prefix)?
                 } else {
-                    self.groups.leave(mask, &wanted, &applicant)?
+                    self.groups.leave(mask, &wanted, &membership)?
                 };
                 change.record.port_gid = given;
                 if change.created {
                     let trap = TrapNumber::MULTICAST_GROUP_CREATED;
-                    self.tell_of_group(&change.record, trap, manager);
+                    self.notify_group(&change.record, trap, manager);
                 }
                 if change.deleted {
                     let trap = TrapNumber::MULTICAST_GROUP_DELETED;
-                    self.tell_of_group(&change.record, trap, manager);
+                    self.notify_group(&change.record, trap, manager);
                 }
                 Ok(bytes(&change.record))
             }
@@ -500,14 +510,14 @@ impl Administration {
     }
 }
 
-/// Returns an attribute as it stands in a datagram.
+/// Returns an attribute in wire format.
 fn bytes<A: Attribute>(attribute: &A) -> Vec<u8> {
     let mut bytes = vec![0; A::LENGTH];
     attribute.write(&mut bytes);
     bytes
 }
 
-/// Returns a notice about a GID, as the manager issues it.
+/// Returns a notice of the SM about a GID.
 pub(crate) fn gid_notice(trap: TrapNumber, manager_lid: u16, gid: Gid) -> Notice {
     let mut notice = Notice {
         is_generic: true,
@@ -521,7 +531,7 @@ pub(crate) fn gid_notice(trap: TrapNumber, manager_lid: u16, gid: Gid) -> Notice
     notice
 }
 
-/// Returns the header of an answer.
+/// Returns the header of a response.
 fn header(request: &Mad, status: MadStatus, attribute_offset: u16) -> Mad {
     let mut mad = *request;
     mad.answer(status);
@@ -529,14 +539,14 @@ fn header(request: &Mad, status: MadStatus, attribute_offset: u16) -> Mad {
     mad
 }
 
-/// Returns whether a request knows the key; those with a wrong one are not answered.
+/// Returns true if the request has the `SA_Key`. Requests with a wrong key are dropped before.
 fn is_trusted(mad: &Mad) -> bool {
     mad.sa().sm_key != 0
 }
 
-/// Returns the port that only hears of what it may know of; `None` for those who may know of all.
-fn viewer(asker: Option<Place>, trusted: bool) -> Result<Option<Place>, MadStatus> {
-    if trusted { Ok(None) } else { asker.map(Some).ok_or(MadStatus::SA_REQUEST_INVALID) }
+/// Returns the port whose partitions limit the visible records; `None` if all records are visible.
+fn viewer(requester: Option<PortIndex>, trusted: bool) -> Result<Option<PortIndex>, MadStatus> {
+    if trusted { Ok(None) } else { requester.map(Some).ok_or(MadStatus::SA_REQUEST_INVALID) }
 }
 
 #[cfg(test)]

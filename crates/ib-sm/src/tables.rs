@@ -1,4 +1,4 @@
-//! What is known of the tables in switches and ports.
+//! The tables of switches and ports, as far as they are known.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use ib_wire::mad::sm::{LinearForwardingBlock, SlToVl, VlArbitration};
 
 const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
 
-/// The linear forwarding table of a switch as far as it is known.
+/// The linear forwarding table of a switch, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SwitchTable {
-    /// A whole number of blocks.
+    /// Egress port by LID, in a whole number of blocks.
     ports: Vec<u8>,
-    /// By block.
+    /// True for each block whose content is known.
     known: Vec<bool>,
-    /// The highest LID in use, as it was written to SwitchInfo or read from there.
+    /// `LinearFDBTop`, as last written to SwitchInfo or read from it.
     pub(crate) top: u16,
 }
 
@@ -23,36 +23,36 @@ pub(crate) struct SwitchTable {
 pub(crate) type Tables = BTreeMap<Guid, SwitchTable>;
 
 impl SwitchTable {
-    /// Returns the ports by LID; what is not known is [`NO_PATH`].
+    /// Returns the egress port by LID; [`NO_PATH`] for unknown entries.
     pub(crate) fn ports(&self) -> &[u8] {
         &self.ports
     }
 
-    /// Returns the number of blocks that were written or read.
+    /// Returns the number of blocks that the table covers, known or not.
     pub(crate) const fn blocks(&self) -> usize {
         self.known.len()
     }
 
-    /// Returns a block when it is known.
+    /// Returns a block; `None` if it is unknown.
     pub(crate) fn block(&self, block: usize) -> Option<&[u8; BLOCK]> {
         let known = *self.known.get(block)?;
         known.then(|| self.ports[block * BLOCK..][..BLOCK].first_chunk().expect("a whole block"))
     }
 
-    /// Returns the blocks in use of which nobody knows what they hold.
+    /// Returns the blocks below `LinearFDBTop` whose content is unknown.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = u16> {
         let used = if self.top == 0 { 0 } else { self.top / LinearForwardingBlock::LIDS + 1 };
         (0..used).filter(|&block| self.block(block.into()).is_none())
     }
 
-    /// Takes note of what a block holds now.
+    /// Records the content of a block.
     pub(crate) fn set(&mut self, block: usize, ports: &[u8; BLOCK]) {
         self.grow(block);
         self.ports[block * BLOCK..][..BLOCK].copy_from_slice(ports);
         self.known[block] = true;
     }
 
-    /// Takes note that nobody knows what a block holds.
+    /// Marks a block as unknown.
     pub(crate) fn forget(&mut self, block: usize) {
         self.grow(block);
         self.known[block] = false;
@@ -66,14 +66,14 @@ impl SwitchTable {
     }
 }
 
-/// What was written to a port of which nobody reads it.
+/// The tables that were written to a port. The SM never reads them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortTables {
-    /// The VLs of service levels, by the port that packets come in by; 0 of other nodes than switches.
+    /// SL-to-VL tables by input port; at nodes other than switches, only input port 0.
     pub(crate) sl_to_vl: BTreeMap<u8, SlToVl>,
-    /// The VL arbitration entries by block, from 1 on.
+    /// VL arbitration blocks by number, from 1 on.
     pub(crate) arbitration: BTreeMap<u8, VlArbitration>,
 }
 
-/// What was written to all ports, by node GUID and number.
+/// The tables written to all ports, by node GUID and port number.
 pub(crate) type WrittenTables = BTreeMap<(Guid, u8), PortTables>;

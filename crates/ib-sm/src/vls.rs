@@ -10,7 +10,7 @@ use ib_types::{Guid, ServiceLevel, VirtualLane};
 use ib_wire::mad::sm::{CapabilityMask, SlToVl, VlCap};
 
 use crate::config::SmConfig;
-use crate::found::{Found, Place};
+use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 use crate::qos::{PortQos, QosConfig};
 
 /// The VL that discards the packets of a service level.
@@ -18,17 +18,26 @@ const DISCARD: u8 = 15;
 
 /// Returns the `OperVLs` of a port: the VLs that both ends of its link support and the configuration allows.
 /// `None` for ports without a link that are not an enhanced port 0 of a switch.
-pub(crate) fn operational_vls(place: Place, config: &SmConfig, found: &Found) -> Option<VlCap> {
-    let most = |place: Place| {
-        let info = found.port(place).info.as_deref()?;
-        let qos = config.qos.as_ref().map(|qos| qos.of(found.node(place.node).kind, place.port));
+pub(crate) fn operational_vls(
+    port_index: PortIndex,
+    config: &SmConfig,
+    found: &DiscoveredSubnet,
+) -> Option<VlCap> {
+    let most = |port_index: PortIndex| {
+        let info = found.port(port_index).info.as_deref()?;
+        let qos = config
+            .qos
+            .as_ref()
+            .map(|qos| qos.of(found.node(port_index.node).kind, port_index.port));
         let most = qos.map_or(config.max_op_vls, PortQos::vl_cap);
         Some(info.vl_cap.0.min(most.0).min(config.max_op_vls.0))
     };
-    let node = found.node(place.node);
-    let vls = match found.port(place).peer {
-        Some(peer) => most(place)?.min(most(peer)?),
-        None if place.port == 0 && node.switch.is_some_and(|it| it.enhanced_port0) => most(place)?,
+    let node = found.node(port_index.node);
+    let vls = match found.port(port_index).peer {
+        Some(peer) => most(port_index)?.min(most(peer)?),
+        None if port_index.port == 0 && node.switch.is_some_and(|it| it.enhanced_port0) => {
+            most(port_index)?
+        }
         None => return None,
     };
     Some(VlCap(vls.max(VlCap::VL0.0)))
@@ -39,18 +48,18 @@ pub(crate) fn operational_vls(place: Place, config: &SmConfig, found: &Found) ->
 /// Tables are written if quality of service is enabled. Otherwise they are written only if the routes need
 /// more than one service level (`is_layered`); SL n then uses VL n.
 pub(crate) fn sl_to_vl(
-    place: Place,
+    port_index: PortIndex,
     config: &SmConfig,
-    found: &Found,
+    found: &DiscoveredSubnet,
     is_layered: bool,
 ) -> Option<SlToVl> {
     let default = QosConfig::default();
     let qos = config.qos.as_ref().or_else(|| is_layered.then_some(&default))?;
-    let node = found.node(place.node);
-    let end_port = if node.kind.is_switch() { place.node.at(0) } else { place };
+    let node = found.node(port_index.node);
+    let end_port = if node.kind.is_switch() { port_index.node.at(0) } else { port_index };
     let capable = found.port(end_port).info.as_ref()?.capability_mask;
-    let vls = operational_vls(place, config, found)?;
-    let port = qos.of(node.kind, place.port);
+    let vls = operational_vls(port_index, config, found)?;
+    let port = qos.of(node.kind, port_index.port);
     capable.contains(CapabilityMask::SL_MAPPING).then(|| port.sl_to_vl(vls))
 }
 
@@ -69,14 +78,14 @@ struct VlPlan {
 /// The VLs of a discovered subnet.
 #[derive(Clone, Debug)]
 pub(crate) struct FabricVls {
-    found: Found,
+    found: DiscoveredSubnet,
     config: SmConfig,
     /// Tables for routes with one service level, and for routes with several.
     plans: [OnceLock<VlPlan>; 2],
 }
 
 impl FabricVls {
-    pub(crate) fn new(found: Found, config: SmConfig) -> Self {
+    pub(crate) fn new(found: DiscoveredSubnet, config: SmConfig) -> Self {
         Self { found, config, plans: Default::default() }
     }
 
@@ -86,11 +95,11 @@ impl FabricVls {
 
     /// Returns the minimum number of data VLs of links between switches; `None` if there is no such link.
     pub(crate) fn fewest_vls(&self) -> Option<u8> {
-        let between = linked(&self.found).filter(|&(place, peer)| {
-            [place, peer].iter().all(|it| self.found.node(it.node).kind.is_switch())
+        let between = linked(&self.found).filter(|&(port_index, peer)| {
+            [port_index, peer].iter().all(|it| self.found.node(it.node).kind.is_switch())
         });
-        let vls = between.map(|(place, _)| {
-            let vls = operational_vls(place, &self.config, &self.found);
+        let vls = between.map(|(port_index, _)| {
+            let vls = operational_vls(port_index, &self.config, &self.found);
             vls.and_then(VlCap::lanes).unwrap_or(1)
         });
         vls.min()
@@ -124,14 +133,14 @@ impl FabricVls {
 }
 
 impl VlPlan {
-    fn new(found: &Found, config: &SmConfig, is_layered: bool) -> Self {
+    fn new(found: &DiscoveredSubnet, config: &SmConfig, is_layered: bool) -> Self {
         let mut this = Self::default();
-        for (place, _) in linked(found) {
-            let table = sl_to_vl(place, config, found, is_layered)
+        for (port_index, _) in linked(found) {
+            let table = sl_to_vl(port_index, config, found, is_layered)
                 .map_or([0; 16], |table| table.lanes.map(VirtualLane::get));
-            let node = found.node(place.node);
+            let node = found.node(port_index.node);
             if node.kind.is_switch() {
-                this.tables.insert((node.info.node_guid, place.port), table);
+                this.tables.insert((node.info.node_guid, port_index.port), table);
             } else {
                 for (level, &vl) in table.iter().enumerate() {
                     this.discarded_at_hosts |= u16::from(vl == DISCARD) << level;
@@ -161,10 +170,10 @@ impl VlPlan {
 }
 
 /// Returns all linked ports except port 0 of switches, each with the port at the other end.
-fn linked(found: &Found) -> impl Iterator<Item = (Place, Place)> {
+fn linked(found: &DiscoveredSubnet) -> impl Iterator<Item = (PortIndex, PortIndex)> {
     found.nodes().flat_map(|(node, known)| {
         let ports = (1..=known.info.num_ports).map(move |number| node.at(number));
-        ports.filter_map(|place| Some((place, found.port(place).peer?)))
+        ports.filter_map(|port_index| Some((port_index, found.port(port_index).peer?)))
     })
 }
 

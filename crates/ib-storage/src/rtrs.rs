@@ -20,7 +20,7 @@ use ib_rtrs::{Adapter, AdapterId, Adapters, PathSpec};
 use ib_types::{Gid, Instant, PKey};
 
 use ib_control::capture::message::AdapterInfo;
-use ib_control::capture::{Captured, Captures, Taker, describe, link_of};
+use ib_control::capture::{Captures, HcaOwner, OnReader, describe, link_of};
 use ib_device::{Device, DeviceEvent, PathError};
 use ib_os::clock;
 use ib_os::inbox::{Handle, Inbox};
@@ -45,14 +45,14 @@ pub struct Devices {
     inbox: Option<Box<Inbox<Self>>>,
     captures: Option<Captures<Self>>,
     /// Receiver of the packet readers of queue pairs that were chosen for a trace.
-    taker: Option<Arc<Mutex<Taker>>>,
+    on_reader: Option<Arc<Mutex<OnReader>>>,
 }
 
 impl Devices {
     /// Creates an empty set of HCAs.
     #[must_use]
     pub const fn new() -> Self {
-        Self { all: Vec::new(), inbox: None, captures: None, taker: None }
+        Self { all: Vec::new(), inbox: None, captures: None, on_reader: None }
     }
 
     /// Adds an HCA; returns its number.
@@ -81,10 +81,11 @@ impl Devices {
 
     /// Makes an HCA hand over the packet readers of chosen queue pairs.
     fn hand_over_from(&mut self, number: u32) {
-        let (Some(taker), Some(device)) = (&self.taker, self.all.get_mut(number as usize)) else {
+        let (Some(on_reader), Some(device)) = (&self.on_reader, self.all.get_mut(number as usize))
+        else {
             return;
         };
-        let taker = Arc::clone(taker);
+        let on_reader = Arc::clone(on_reader);
         device.on_traced(move |hca, selection, reader| {
             let mut taker = taker.lock().unwrap_or_else(PoisonError::into_inner);
             if taker(number, selection, reader).is_some() {
@@ -119,7 +120,7 @@ impl Devices {
         let path = device.path_to(server.ip())?;
         // All connections of a path have the same client port, as in Linux.
         let port = 0xc000 | device.hca().random_psn().get() as u16;
-        let own = device.address_beside(server.ip()).unwrap_or_else(|| device.address());
+        let own = device.own_address_for(server.ip()).unwrap_or_else(|| device.address());
         let source = SocketAddr::new(own, port);
         let spec = PathSpec::new(id, source, server, path.route, path.mtu);
         Ok(PathSpec { p_key: path.p_key, ..spec })
@@ -246,7 +247,7 @@ impl Devices {
     }
 }
 
-impl Captured for Devices {
+impl HcaOwner for Devices {
     fn handle(&mut self) -> io::Result<Handle<Self>> {
         if self.inbox.is_none() {
             self.inbox = Some(Box::new(Inbox::new()?));
@@ -254,8 +255,8 @@ impl Captured for Devices {
         Ok(self.inbox.as_ref().expect("the inbox was created above").handle())
     }
 
-    fn set_taker(&mut self, taker: Taker) {
-        self.taker = Some(Arc::new(Mutex::new(taker)));
+    fn set_on_reader(&mut self, on_reader: OnReader) {
+        self.on_reader = Some(Arc::new(Mutex::new(on_reader)));
         (0..self.all.len() as u32).for_each(|number| self.hand_over_from(number));
     }
 

@@ -1,4 +1,4 @@
-//! The ibtracer agent, which runs on every node of a path.
+//! The ibtracer agent, which runs on the nodes of a path.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,10 @@ use ib_wire::mad::{AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass
 
 use crate::path::UNKNOWN_PORT;
 
-/// Answers ibtracer (class 0x30) and ibping (class 0x32) at a node.
+/// Responds to ibtracer (class 0x30) and ibping (class 0x32) requests at a node.
 ///
-/// The agent compares the expected port of a SourceRoute request with the port by which it arrived. If
-/// the link does not report that port, the response has [`UNKNOWN_PORT`] and status 0.
+/// The agent compares the expected port of a SourceRoute request with the arrival port. If the link
+/// does not report the arrival port, the response has [`UNKNOWN_PORT`] and status 0.
 #[derive(Debug)]
 pub struct TracerAgent {
     host: String,
@@ -23,21 +23,21 @@ pub struct TracerAgent {
 /// Counters of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentCounters {
-    /// Requests that were answered, with any status.
+    /// Number of responses, with any status.
     pub answered: u64,
-    /// SourceRoute requests that arrived by another port than the expected one.
+    /// Number of SourceRoute requests that arrived by an unexpected port.
     pub mismatches: u64,
-    /// Requests that were answered with an error status.
+    /// Number of responses with an error status.
     pub refused: u64,
-    /// MADs that were ignored: those with another OUI, and those that are not requests.
+    /// Number of ignored MADs: those with another OUI, and those that are not requests.
     pub ignored: u64,
 }
 
-/// Maximum number of queued responses. Beyond that the oldest are dropped, and their clients retry.
-const MOST_WAITING: usize = 4096;
+/// Maximum number of queued responses. The oldest are dropped; their clients retry.
+const MAX_QUEUED: usize = 4096;
 
 impl TracerAgent {
-    /// Returns an agent with the node name that it reports to ibping: `host.domain`.
+    /// Creates an agent. It reports the node name (`host.domain`) to ibping.
     #[must_use]
     pub fn new(host: impl Into<String>) -> Self {
         Self { host: host.into(), answers: VecDeque::new(), counters: AgentCounters::default() }
@@ -70,10 +70,11 @@ impl TracerAgent {
         }
     }
 
-    /// Compares the port by which a request arrived with the port that it expects at its last hop.
+    /// Compares the arrival port of a request with the port that the request expects at its last
+    /// hop.
     fn compare(&mut self, arrival: Arrival, mad: &mut Mad) -> MadStatus {
         let mut route: SourceRoute =
-            mad.attribute().expect("the class and the attribute are right");
+            mad.attribute().expect("the caller matched class and attribute");
         route.incoming_port = arrival.port.unwrap_or(UNKNOWN_PORT);
         mad.set_attribute(&route);
         let Some(expected) = route.expected_port() else {
@@ -122,7 +123,7 @@ impl NodeAgent for TracerAgent {
         }
         mad.answer(status);
         self.counters.answered += 1;
-        if self.answers.len() == MOST_WAITING {
+        if self.answers.len() == MAX_QUEUED {
             self.answers.pop_front();
         }
         self.answers.push_back(datagram.reply(mad));

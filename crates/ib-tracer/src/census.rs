@@ -18,21 +18,21 @@ use ib_mad::{Failure, Message, Request, Timing};
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
 
-use crate::atlas::{Atlas, Entry, Link};
-use crate::path::{Left, NodeNumber};
-use crate::probes::{Launch, Probes};
+use crate::fabric_model::{Entry, FabricModel, Link};
+use crate::path::{NodeNumber, PacketFate};
+use crate::probes::{CombinedRoute, Probes};
 
 /// Minimum time between a burst and the reading of the counters.
-const SHORTEST: Duration = Duration::from_millis(20);
+const MIN_BURST_TIME: Duration = Duration::from_millis(20);
 
 /// Maximum number of censuses if none finds exactly one port.
-const MOST_TRIES: u32 = 4;
+const MAX_TRIES: u32 = 4;
 
 /// Growth factor of the burst from try to try if requests get lost.
 const GROWTH: u64 = 4;
 
 /// Factor by which the port of the table has to count less than a port that is proven instead.
-const IDLE: u64 = 4;
+const IDLE_FACTOR: u64 = 4;
 
 /// Returns the size of the first burst; the second one is three times as large. The burst must be large
 /// beside the requests for counters, which one of the ports counts as well.
@@ -42,7 +42,7 @@ fn first_burst(ports: u8) -> u64 {
 
 /// A request of a census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Inquiry {
+pub(crate) enum CensusRequest {
     /// The counters at a port of the switch, or of the port behind it.
     Counters(u8),
     /// The 64-bit counters (PortCountersExtended).
@@ -86,16 +86,16 @@ struct Census {
     left: usize,
     /// Number of tries.
     tries: u32,
-    /// The number of datagrams in the first burst.
+    /// Number of packets in the first burst.
     burst: u64,
     /// True if a request for counters had to be repeated, which makes readings differ.
     is_lossy: bool,
-    /// The port that one census has found. A second one has to find it, too.
-    suspect: Option<Left>,
+    /// The port that the last conclusive try has found. A second try has to confirm it.
+    suspect: Option<PacketFate>,
     readings: [Reading; 3],
     /// Number of requests of each reading, including repetitions.
     attempts: [u64; 3],
-    /// The port of the switch that sends the responses to bursts, and their number.
+    /// Port of the switch by which the responses to the bursts are sent, and their number.
     back: Option<u8>,
     answered: [u64; 2],
 }
@@ -103,110 +103,111 @@ struct Census {
 /// Results of censuses: the ports that send combined-route probes.
 #[derive(Debug, Default)]
 pub(crate) struct Censuses {
-    queue: VecDeque<Launch>,
-    under_way: Option<(Launch, Census)>,
-    known: BTreeMap<Launch, Outcome>,
-    sent: BTreeMap<Launch, u32>,
+    queue: VecDeque<CombinedRoute>,
+    running: Option<(CombinedRoute, Census)>,
+    known: BTreeMap<CombinedRoute, Outcome>,
+    sent: BTreeMap<CombinedRoute, u32>,
 }
 
 /// Result of a census.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     /// The port that sends the probe; `None` if the counters do not show it.
-    Known(Option<Left>),
-    /// The switch does not respond: another census needs the nodes behind its ports.
-    WantsNeighbours,
+    Known(Option<PacketFate>),
+    /// The switch does not respond: another census has to read the ports behind its own.
+    NeedsNeighbours,
 }
 
 /// Progress of a census after a response.
 pub(crate) enum Progress {
     /// Requests to send next; none if responses are still outstanding.
-    Waits(Vec<(Inquiry, Request)>),
+    Waits(Vec<(CensusRequest, Request)>),
     Done,
 }
 
 impl Censuses {
     /// Returns the result of a census; `None` before its end.
-    pub(crate) fn get(&self, launch: Launch) -> Option<Outcome> {
-        self.known.get(&launch).copied()
+    pub(crate) fn get(&self, combined_route: CombinedRoute) -> Option<Outcome> {
+        self.known.get(&combined_route).copied()
     }
 
     /// Returns the number of probes in the bursts.
-    pub(crate) fn sent(&self, launch: Launch) -> u32 {
-        self.sent.get(&launch).copied().unwrap_or_default()
+    pub(crate) fn sent(&self, combined_route: CombinedRoute) -> u32 {
+        self.sent.get(&combined_route).copied().unwrap_or_default()
     }
 
     /// Queues a census, unless it has run.
-    pub(crate) fn want(&mut self, launch: Launch) {
-        let is_under_way = self.under_way.as_ref().is_some_and(|(it, _)| *it == launch);
-        let is_known = matches!(self.known.get(&launch), Some(Outcome::Known(_)));
-        if !is_under_way && !is_known && !self.queue.contains(&launch) {
-            self.queue.push_back(launch);
+    pub(crate) fn want(&mut self, combined_route: CombinedRoute) {
+        let is_running = self.running.as_ref().is_some_and(|(it, _)| *it == combined_route);
+        let is_known = matches!(self.known.get(&combined_route), Some(Outcome::Known(_)));
+        if !is_running && !is_known && !self.queue.contains(&combined_route) {
+            self.queue.push_back(combined_route);
         }
     }
 
     /// Returns true if a census is running.
-    pub(crate) const fn is_under_way(&self) -> bool {
-        self.under_way.is_some()
+    pub(crate) const fn is_running(&self) -> bool {
+        self.running.is_some()
     }
 
     /// Starts the next census if none is running. A census without requests has ended.
     pub(crate) fn poll(
         &mut self,
-        atlas: &Atlas,
+        model: &FabricModel,
         timing: Timing,
-    ) -> Option<(Launch, Vec<(Inquiry, Request)>)> {
-        if self.under_way.is_some() {
+    ) -> Option<(CombinedRoute, Vec<(CensusRequest, Request)>)> {
+        if self.running.is_some() {
             return None;
         }
-        let launch = self.queue.pop_front()?;
+        let combined_route = self.queue.pop_front()?;
         let mut census = Census {
             stage: Stage::First,
             behind: None,
             left: 1,
             tries: 0,
-            burst: first_burst(atlas.node(launch.0).ports),
+            burst: first_burst(model.node(combined_route.0).ports),
             is_lossy: false,
             suspect: None,
             readings: Default::default(),
             attempts: [0; 3],
-            back: atlas.entrance(launch.0),
+            back: model.arrival_port(combined_route.0),
             answered: [0; 2],
         };
-        let requests = if self.known.remove(&launch).is_none() {
-            vec![census.counters(Inquiry::Counters(1), launch.0, atlas, timing)]
+        let requests = if self.known.remove(&combined_route).is_none() {
+            vec![census.counters(CensusRequest::Counters(1), combined_route.0, model, timing)]
         } else {
             census.stage = Stage::Before;
-            census.behind = Some(behind(launch.0, atlas));
-            census.all(launch.0, atlas, timing)
+            census.behind = Some(behind(combined_route.0, model));
+            census.all(combined_route.0, model, timing)
         };
         if requests.is_empty() {
-            self.known.insert(launch, Outcome::Known(None));
+            self.known.insert(combined_route, Outcome::Known(None));
         } else {
             census.left = requests.len();
-            self.under_way = Some((launch, census));
+            self.running = Some((combined_route, census));
         }
-        Some((launch, requests))
+        Some((combined_route, requests))
     }
 
     /// Processes a response or timeout.
     pub(crate) fn handle(
         &mut self,
-        (launch, inquiry): (Launch, Inquiry),
+        (combined_route, inquiry): (CombinedRoute, CensusRequest),
         (result, attempts): (Result<Message, Failure>, u32),
-        (atlas, probes, timing): (&Atlas, &Probes, Timing),
+        (model, probes, timing): (&FabricModel, &Probes, Timing),
     ) -> Progress {
-        let Some((_, census)) = self.under_way.as_mut().filter(|(it, _)| *it == launch) else {
+        let Some((_, census)) = self.running.as_mut().filter(|(it, _)| *it == combined_route)
+        else {
             return Progress::Waits(Vec::new());
         };
         census.left -= 1;
-        census.is_lossy |= result.is_ok() && attempts > 1 && inquiry != Inquiry::Burst;
+        census.is_lossy |= result.is_ok() && attempts > 1 && inquiry != CensusRequest::Burst;
         let answer = result.ok().filter(|message| message.status().is_ok());
         if census.stage == Stage::First && answer.is_none() {
-            self.end(launch, Outcome::WantsNeighbours);
+            self.end(combined_route, Outcome::NeedsNeighbours);
             return Progress::Done;
         }
-        if inquiry != Inquiry::Burst {
+        if inquiry != CensusRequest::Burst {
             census.attempts[census.reading()] += u64::from(attempts);
         }
         if let Some(message) = answer {
@@ -217,15 +218,15 @@ impl Censuses {
         }
         let size = census.burst;
         let burst = |count| {
-            let timeout = (timing.timeout / 10).max(SHORTEST).min(timing.timeout);
+            let timeout = (timing.timeout / 10).max(MIN_BURST_TIME).min(timing.timeout);
             let once = Timing { retries: 0, timeout, ..timing };
-            let lost = || probes.combined(launch, atlas).with_timing(once);
-            (0..count).map(|_| (Inquiry::Burst, lost())).collect()
+            let lost = || probes.combined(combined_route, model).with_timing(once);
+            (0..count).map(|_| (CensusRequest::Burst, lost())).collect()
         };
-        let more: Vec<(Inquiry, Request)> = match census.stage {
+        let more: Vec<(CensusRequest, Request)> = match census.stage {
             Stage::First => {
                 census.stage = Stage::Before;
-                census.all(launch.0, atlas, timing)
+                census.all(combined_route.0, model, timing)
             }
             Stage::Before => {
                 census.stage = Stage::SmallBurst;
@@ -233,7 +234,7 @@ impl Censuses {
             }
             Stage::SmallBurst => {
                 census.stage = Stage::Between;
-                census.all(launch.0, atlas, timing)
+                census.all(combined_route.0, model, timing)
             }
             Stage::Between => {
                 census.stage = Stage::LargeBurst;
@@ -241,21 +242,21 @@ impl Censuses {
             }
             Stage::LargeBurst => {
                 census.stage = Stage::Last;
-                census.all(launch.0, atlas, timing)
+                census.all(combined_route.0, model, timing)
             }
             Stage::Last => {
-                let expected = match atlas.entry(launch.0, launch.1) {
+                let expected = match model.entry(combined_route.0, combined_route.1) {
                     Entry::Port(port) => Some(port),
                     Entry::Needs(_) | Entry::Stop(_) => None,
                 };
-                let mut found = census.conclude(expected, launch.0, atlas);
+                let mut found = census.conclude(expected, combined_route.0, model);
                 census.tries += 1;
-                *self.sent.entry(launch).or_default() += 4 * census.burst as u32;
+                *self.sent.entry(combined_route).or_default() += 4 * census.burst as u32;
                 let left = found.pop().filter(|_| found.is_empty());
                 // Other traffic that resembles one burst does not resemble a second one of another size.
                 let is_settled = left.is_some() && left == census.suspect;
-                if is_settled || census.tries == MOST_TRIES {
-                    self.end(launch, Outcome::Known(left.filter(|_| is_settled)));
+                if is_settled || census.tries == MAX_TRIES {
+                    self.end(combined_route, Outcome::Known(left.filter(|_| is_settled)));
                     return Progress::Done;
                 }
                 census.suspect = left;
@@ -267,47 +268,52 @@ impl Censuses {
                 census.readings = Default::default();
                 census.attempts = [0; 3];
                 census.answered = [0; 2];
-                census.all(launch.0, atlas, timing)
+                census.all(combined_route.0, model, timing)
             }
         };
         census.left = more.len();
-        debug_assert!(census.left > 0, "a switch has ports");
+        debug_assert!(census.left > 0, "a reading has at least one request");
         Progress::Waits(more)
     }
 
-    fn end(&mut self, launch: Launch, outcome: Outcome) {
-        self.under_way = None;
-        self.known.insert(launch, outcome);
+    fn end(&mut self, combined_route: CombinedRoute, outcome: Outcome) {
+        self.running = None;
+        self.known.insert(combined_route, outcome);
     }
 }
 
 impl Census {
     /// Returns the requests of a reading. All readings have the same requests, because these are counted, too.
-    fn all(&self, switch: NodeNumber, atlas: &Atlas, timing: Timing) -> Vec<(Inquiry, Request)> {
+    fn all(
+        &self,
+        switch: NodeNumber,
+        model: &FabricModel,
+        timing: Timing,
+    ) -> Vec<(CensusRequest, Request)> {
         let is_read = |port: &u8| self.behind.as_ref().is_none_or(|it| it.contains_key(port));
-        (1..=atlas.node(switch).ports)
+        (1..=model.node(switch).ports)
             .filter(is_read)
-            .flat_map(|port| [Inquiry::Counters(port), Inquiry::Extended(port)])
-            .map(|inquiry| self.counters(inquiry, switch, atlas, timing))
+            .flat_map(|port| [CensusRequest::Counters(port), CensusRequest::Extended(port)])
+            .map(|inquiry| self.counters(inquiry, switch, model, timing))
             .collect()
     }
 
     /// Returns a request for the counters at a port.
     fn counters(
         &self,
-        inquiry: Inquiry,
+        inquiry: CensusRequest,
         switch: NodeNumber,
-        atlas: &Atlas,
+        model: &FabricModel,
         timing: Timing,
-    ) -> (Inquiry, Request) {
+    ) -> (CensusRequest, Request) {
         let (id, port) = match inquiry {
-            Inquiry::Counters(port) => (AttributeId::PORT_COUNTERS, port),
-            Inquiry::Extended(port) => (AttributeId::PORT_COUNTERS_EXTENDED, port),
-            Inquiry::Burst => unreachable!("it reads no counters"),
+            CensusRequest::Counters(port) => (AttributeId::PORT_COUNTERS, port),
+            CensusRequest::Extended(port) => (AttributeId::PORT_COUNTERS_EXTENDED, port),
+            CensusRequest::Burst => unreachable!("bursts do not read counters"),
         };
         let (lid, port) = match &self.behind {
             Some(behind) => behind[&port],
-            None => (atlas.end((switch, 0)).map_or(0, |end| end.lid), port),
+            None => (model.end((switch, 0)).map_or(0, |end| end.lid), port),
         };
         let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(0));
         mad.set_attribute_id(id);
@@ -325,14 +331,15 @@ impl Census {
     }
 
     /// Stores the counters of a port.
-    fn read(&mut self, inquiry: Inquiry, mad: &Mad) {
+    fn read(&mut self, inquiry: CensusRequest, mad: &Mad) {
         let number = self.reading();
         let (reading, behind) = (&mut self.readings[number], self.behind.is_some());
         match inquiry {
-            Inquiry::Counters(port) => {
-                let Some(told) = mad.attribute::<PortCounters>() else { return };
+            CensusRequest::Counters(port) => {
+                let Some(source_route) = mad.attribute::<PortCounters>() else { return };
                 let count = reading.entry(port).or_default();
-                let packets = if behind { told.rcv_packets } else { told.xmit_packets };
+                let packets =
+                    if behind { source_route.rcv_packets } else { source_route.xmit_packets };
                 // The 64-bit counters, if present, continue when these are saturated.
                 if packets < u32::MAX {
                     count.sent = count.sent.max(Some(packets.into()));
@@ -340,26 +347,32 @@ impl Census {
                 if behind {
                     return;
                 }
-                count.discarded = told.xmit_discards.into();
-                count.stuck = told.rcv_switch_relay_errors.into();
+                count.discarded = source_route.xmit_discards.into();
+                count.stuck = source_route.rcv_switch_relay_errors.into();
             }
-            Inquiry::Extended(port) => {
-                let Some(told) = mad.attribute::<PortCountersExtended>() else { return };
-                let packets = if behind { told.rcv_packets } else { told.xmit_packets };
+            CensusRequest::Extended(port) => {
+                let Some(source_route) = mad.attribute::<PortCountersExtended>() else { return };
+                let packets =
+                    if behind { source_route.rcv_packets } else { source_route.xmit_packets };
                 reading.entry(port).or_default().sent = Some(packets);
             }
-            Inquiry::Burst => {
+            CensusRequest::Burst => {
                 self.answered[usize::from(self.stage == Stage::LargeBurst)] += 1;
             }
         }
     }
 
     /// Returns the ports that counted both bursts, unless other traffic hides them.
-    fn conclude(&self, expected: Option<u8>, switch: NodeNumber, atlas: &Atlas) -> Vec<Left> {
-        // The port towards the own port also counts responses, and the number of those lost behind it is
-        // not known. So this port is evidence only beside the counters of all other ports.
+    fn conclude(
+        &self,
+        expected: Option<u8>,
+        switch: NodeNumber,
+        model: &FabricModel,
+    ) -> Vec<PacketFate> {
+        // The port towards the own port also counts responses, of which an unknown number is lost
+        // behind it. Its counters are evidence only together with those of all other ports.
         let is_read = |port| self.growth(port, |count| count.sent).is_some();
-        let links = atlas.node(switch).links.iter();
+        let links = model.node(switch).links.iter();
         let mut linked = links.filter(|(_, link)| matches!(link, Link::To(..)));
         let is_complete = linked.all(|(port, _)| self.back == Some(*port) || is_read(*port));
         let mut found = Vec::new();
@@ -368,20 +381,21 @@ impl Census {
                 continue;
             }
             let left = [
-                (Left::By(port), self.growth(port, |count| count.sent)),
-                (Left::Discarded(port), self.growth(port, |count| Some(count.discarded))),
-                (Left::Dropped(port), self.growth(port, |count| Some(count.stuck))),
+                (PacketFate::Sent(port), self.growth(port, |count| count.sent)),
+                (PacketFate::Discarded(port), self.growth(port, |count| Some(count.discarded))),
+                (PacketFate::Dropped(port), self.growth(port, |count| Some(count.stuck))),
             ];
             found.extend(left.into_iter().find(|(_, growth)| self.is_burst(*growth)));
         }
         // The port of the table must not have counted the bursts as well. If requests get lost, its counters
         // have to be read to show that.
-        if let [(Left::By(port) | Left::Discarded(port), Some([small, large]))] = found[..]
+        if let [(PacketFate::Sent(port) | PacketFate::Discarded(port), Some([small, large]))] =
+            found[..]
             && Some(port) != expected
         {
             let more = large.saturating_sub(small);
             let is_idle = match expected.and_then(|port| self.growth(port, |count| count.sent)) {
-                Some([small, large]) => large.abs_diff(small) * IDLE < more,
+                Some([small, large]) => large.abs_diff(small) * IDLE_FACTOR < more,
                 None => !self.is_lossy,
             };
             if !is_idle {
@@ -429,15 +443,15 @@ impl Census {
 }
 
 /// Returns the ports behind those of a switch, by their LIDs and numbers.
-fn behind(switch: NodeNumber, atlas: &Atlas) -> BTreeMap<u8, (u16, u8)> {
-    let links = atlas.node(switch).links.iter();
+fn behind(switch: NodeNumber, model: &FabricModel) -> BTreeMap<u8, (u16, u8)> {
+    let links = model.node(switch).links.iter();
     links
         .filter_map(|(&port, link)| match *link {
             Link::To(next, enters, _) => {
-                let end = atlas.end((next, enters)).filter(|end| end.lid != 0)?;
-                let is_routed = matches!(atlas.entry(next, end.lid), Entry::Port(_));
-                let is_doubtful = atlas.claimants(end.lid).len() > 1
-                    || atlas.node(next).kind.is_switch() && is_routed;
+                let end = model.end((next, enters)).filter(|end| end.lid != 0)?;
+                let is_routed = matches!(model.entry(next, end.lid), Entry::Port(_));
+                let is_doubtful = model.claimants(end.lid).len() > 1
+                    || model.node(next).kind.is_switch() && is_routed;
                 (!is_doubtful).then_some((port, (end.lid, enters)))
             }
             Link::Nowhere { .. } => None,

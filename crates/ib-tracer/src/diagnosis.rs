@@ -8,10 +8,10 @@
 use std::collections::BTreeSet;
 
 /// Maximum number of candidates that are returned.
-const MOST_CANDIDATES: usize = 16;
+const MAX_CANDIDATES: usize = 16;
 
 /// Maximum number of conflicts that are considered.
-const MOST_CONFLICTS: usize = 64;
+const MAX_CONFLICTS: usize = 64;
 
 /// Returns true if a component is in every candidate, whatever the number of faults.
 pub(crate) fn is_certain<C: Ord>(component: &C, conflicts: &[BTreeSet<C>]) -> bool {
@@ -24,7 +24,7 @@ pub(crate) fn candidates<C: Ord + Copy>(
     conflicts: &[BTreeSet<C>],
     most: usize,
 ) -> Vec<BTreeSet<C>> {
-    let conflicts = &conflicts[..conflicts.len().min(MOST_CONFLICTS)];
+    let conflicts = &conflicts[..conflicts.len().min(MAX_CONFLICTS)];
     for size in 0..=most {
         let mut found = BTreeSet::new();
         extend(conflicts, &mut BTreeSet::new(), size, &mut found);
@@ -42,7 +42,7 @@ fn extend<C: Ord + Copy>(
     left: usize,
     found: &mut BTreeSet<BTreeSet<C>>,
 ) {
-    if found.len() >= MOST_CANDIDATES {
+    if found.len() >= MAX_CANDIDATES {
         return;
     }
     let Some(open) = conflicts.iter().find(|conflict| conflict.is_disjoint(chosen)) else {

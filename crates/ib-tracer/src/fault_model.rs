@@ -11,11 +11,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::atlas::{Atlas, Walked};
+use crate::fabric_model::{FabricModel, WalkResult};
 use crate::fact::Fact;
 use crate::observation::Observations;
 use crate::path::{Hop, Stop};
-use crate::probes::Launch;
+use crate::probes::CombinedRoute;
 use crate::trace::Component;
 
 /// Conflict: components of which at least one is faulty if a combined-route probe is not answered.
@@ -29,22 +29,22 @@ pub(crate) struct Conflict {
 
 /// Returns the conflict of a probe that is not answered, or the facts that are needed first.
 pub(crate) fn conflict(
-    atlas: &Atlas,
+    model: &FabricModel,
     observations: &Observations,
-    (from, lid): Launch,
+    (from, lid): CombinedRoute,
 ) -> Result<Conflict, Fact> {
     let mut conflict = Conflict::default();
-    let walk = |start, lid| match atlas.walk(start, lid) {
-        Walked::Needs(fact) => Err(fact),
-        Walked::Ended(way) => Ok(way),
+    let walk = |start, lid| match model.walk(start, lid) {
+        WalkResult::Needs(fact) => Err(fact),
+        WalkResult::Ended(path) => Ok(path),
     };
     let question = walk((from, 0), lid)?;
-    let links = question.hops.iter().filter(|hop| atlas.node(hop.from).kind.is_switch());
+    let links = question.hops.iter().filter(|hop| model.node(hop.from).kind.is_switch());
     conflict.members.extend(links.map(|hop| Component::Forwarding(hop.from, hop.out)));
     if !observations.relays(from) {
         conflict.members.insert(Component::Relay(from));
     }
-    let own = atlas.end((from, 0)).map_or(0, |end| end.lid);
+    let own = model.end((from, 0)).map_or(0, |end| end.lid);
     if !observations.is_identified(from, own) {
         conflict.members.insert(Component::Identity(from));
     }
@@ -63,7 +63,7 @@ pub(crate) fn conflict(
             conflict.members.insert(Component::Identity(from));
         }
         for hop in answer.hops {
-            if atlas.node(hop.from).kind.is_switch() {
+            if model.node(hop.from).kind.is_switch() {
                 conflict.answer.push((Component::Forwarding(hop.from, hop.out), hop));
             }
         }

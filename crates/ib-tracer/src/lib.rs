@@ -1,31 +1,58 @@
-//! ibtracer: builds the source route to a destination and validates the path taken, hop by hop.
+//! ibtracer: traces the path to a destination, and validates it hop by hop.
 //!
-//! | module | holds |
+//! The client reads the forwarding tables along a path over directed routes. With
+//! [`FactSource::SaRecords`] it compares them with the SA records. Probes show the port by which a
+//! packet arrives at each hop; the switch before the hop has chosen that port.
+//!
+//! A path is proven good only if packets have arrived at every hop and at the destination. A path
+//! is proven bad only if no other component can explain the observations, for any number of faults.
+//! Otherwise the [`Verdict`] on a hop lists the suspects.
+//!
+//! The crate owns no socket, thread or clock.
+//!
+//! | module | contents |
 //! |---|---|
+//! | [`tracer`] | [`Tracer`]: the client, for one or many paths |
 //! | [`agent`] | [`TracerAgent`]: the agent on every node along a path |
-//! | [`tracer`] | [`Tracer`]: the client, for one path or for many |
-//! | [`path`] | [`Hop`], [`Stop`]: a path hop by hop, and its end |
+//! | [`path`] | [`Hop`], [`Stop`]: the hops of a path, and its end |
 //! | [`trace`] | [`Trace`]: the verdicts on one path |
 //! | [`tree`] | [`Tree`]: the verdicts on the tree of a multicast group |
-//! | [`observation`] | [`Observation`]: how many probes were sent and answered, and where they arrived |
-//! | [`atlas`] | [`Atlas`]: the known nodes, links and tables of the fabric |
+//! | [`observation`] | [`Observation`]: numbers of probes sent and answered, and where they arrived |
+//! | [`fabric_model`] | [`FabricModel`]: the queried nodes, links and tables |
+//! | `facts`, `probes`, `census` | requests of the client, and the evaluation of responses |
 //! | `fault_model`, `diagnosis` | the components that a probe depends on, and the faults that explain all observations |
 //! | `trial` | test of a missing response: fault or random loss |
 //!
-//! The client reads the forwarding tables along a path over directed routes. With [`Via::Administration`] it
-//! compares them with the SA records. Probes show by which port a packet arrives at each hop; the switch
-//! before the hop has chosen that port.
+//! # Example
+//! An agent compares the arrival port of a request with the expected one:
 //!
-//! A path is proven good only if packets were seen at every hop and at the destination. A path is proven bad
-//! only if no other component can explain the observations, for any number of faults. Otherwise the
-//! [`Verdict`] on a hop lists the suspects.
+//! ```
+//! use ib_link::{Arrival, Datagram, NodeAgent, Remote};
+//! use ib_tracer::TracerAgent;
+//! use ib_types::Instant;
+//! use ib_wire::mad::vendor::{Oui, SourceRoute};
+//! use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
 //!
-//! The crate owns no socket, thread or clock.
+//! let mut route = SourceRoute { hop_count: 2, ..SourceRoute::zeroed() };
+//! route.ports[..2].copy_from_slice(&[3, 5]);
+//! let mut mad = Mad::new(MgmtClass::TRACER, Method::GET, TransactionId(1));
+//! mad.set_oui(Oui::OPENIB);
+//! mad.set_attribute_id(AttributeId::SOURCE_ROUTE);
+//! mad.set_attribute(&route);
+//!
+//! let mut agent = TracerAgent::new("node1.example");
+//! let arrival = Arrival { port: Some(6), lid: 7 };
+//! agent.handle(Instant::ZERO, arrival, &Datagram::new(Remote::gsi(7), mad));
+//!
+//! let response = agent.poll_transmit(Instant::ZERO).expect("the agent responds");
+//! assert_eq!(response.mad.status().field_code(), 7, "expected port 5, arrived by port 6");
+//! assert_eq!(agent.counters().mismatches, 1);
+//! ```
 
 pub mod agent;
-pub mod atlas;
 mod census;
 mod diagnosis;
+pub mod fabric_model;
 mod fact;
 mod facts;
 mod fault_model;
@@ -38,10 +65,10 @@ pub mod tree;
 mod trial;
 
 pub use agent::{AgentCounters, TracerAgent};
-pub use atlas::{Atlas, End, TracedNode};
-pub use fact::Via;
+pub use fabric_model::{End, FabricModel, TracedNode};
+pub use fact::FactSource;
 pub use observation::{Observation, Probe, Witness};
-pub use path::{Hop, Left, MAX_HOPS, NodeNumber, Stop, UNKNOWN_PORT};
+pub use path::{Hop, MAX_HOPS, NodeNumber, PacketFate, Stop, UNKNOWN_PORT};
 pub use trace::{
     AgentState, Component, Judgement, Reason, Suspicion, Target, Trace, TraceError, Verdict,
 };

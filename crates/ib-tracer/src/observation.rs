@@ -1,4 +1,4 @@
-//! Observations: which probes were sent, how many were answered, and where they arrived.
+//! Observations: the probes that were sent, the number of responses, and the arrival ports.
 //!
 //! An observation is a measured fact. SA records are claims and are stored separately.
 
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ib_types::Guid;
 
-use crate::path::{Left, NodeNumber};
+use crate::path::{NodeNumber, PacketFate};
 
 /// A kind of probe, and its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ pub enum Probe {
         lid: u16,
     },
     /// Combined-route probes: SMPs over a directed route to a switch, routed by LID from there.
-    Launch {
+    CombinedRoute {
         /// The switch.
         from: NodeNumber,
         /// The LID.
@@ -50,8 +50,8 @@ pub struct Observation {
     pub control_answered: u32,
     /// The node that responded, and the port by which the probe arrived there.
     pub arrival: Option<(Guid, u8)>,
-    /// The port by which the probes left the switch, by its counters.
-    pub left: Option<Left>,
+    /// Fate of the probes in the switch, by its counters.
+    pub left: Option<PacketFate>,
 }
 
 /// Proof that a switch forwards by the port of its table.
@@ -62,7 +62,7 @@ pub enum Witness {
     /// A LID-routed SMP from the own port that arrived over this link.
     Management,
     /// A combined-route probe that arrived over this link.
-    Launch,
+    CombinedRoute,
     /// The counters of the switch or of the ports behind it.
     Counters,
     /// A directed route over the cable. A channel adapter (CA) does not choose a port.
@@ -73,9 +73,9 @@ pub enum Witness {
 #[derive(Debug, Default)]
 pub struct Observations {
     all: BTreeMap<Probe, Observation>,
-    /// Ports of switches that were seen to send packets as their tables specify.
+    /// Switch ports that packets have left as the tables specify.
     proven: BTreeMap<(NodeNumber, u8), Witness>,
-    /// The same, by destination LID.
+    /// Switch ports by which packets to a LID have arrived at the next node.
     arrived: BTreeMap<(NodeNumber, u8, u16), Witness>,
     /// Nodes that responded at a LID.
     identified: BTreeSet<(NodeNumber, u16)>,

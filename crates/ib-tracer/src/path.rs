@@ -2,10 +2,10 @@
 
 use ib_wire::mad::sm::PortState;
 
-/// The port number that an agent reports if it does not know the port.
+/// Arrival port in the response of an agent that does not know it.
 pub const UNKNOWN_PORT: u8 = 255;
 
-/// Maximum number of hops of a path: the size of a source route.
+/// Maximum number of hops of a path: the capacity of a source route.
 pub const MAX_HOPS: usize = 64;
 
 /// Index of a node, in the order of discovery.
@@ -28,37 +28,38 @@ pub struct Hop {
 /// The end of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// At the port that has the LID.
+    /// The path arrives at the port with the LID.
     Arrived,
-    /// At a switch that has no entry for the LID.
+    /// A switch has no entry for the LID.
     NoEntry {
         /// The switch.
         at: NodeNumber,
     },
-    /// At a switch whose table sends the LID to port 0, although the switch has another LID.
+    /// A switch sends the LID to its port 0, but has another LID.
     NotHere {
         /// The switch.
         at: NodeNumber,
     },
-    /// At a switch whose entry is beyond its ports.
+    /// The table entry of a switch exceeds its number of ports.
     NoSuchPort {
         /// The switch.
         at: NodeNumber,
         /// The entry.
         port: u8,
     },
-    /// At a port behind which no node responds.
+    /// No node responds behind a port.
     Unlinked {
         /// The node.
         at: NodeNumber,
         /// Its port.
         port: u8,
-        /// The observation, as a text.
+        /// The observation, for messages.
         why: String,
-        /// True if the port reports that its link is down. Otherwise the node behind it may only be silent.
+        /// True if the port reports that its link is down; false if the node behind it may only
+        /// fail to respond.
         is_down: bool,
     },
-    /// At a port whose link carries SMPs only.
+    /// The link of a port is not Active: it carries SMPs only.
     NotActive {
         /// The node.
         at: NodeNumber,
@@ -67,49 +68,49 @@ pub enum Stop {
         /// The state of the port.
         state: PortState,
     },
-    /// At a switch whose table cannot be read.
+    /// The table of a switch cannot be read.
     NoTable {
         /// The switch.
         at: NodeNumber,
-        /// The observation, as a text.
+        /// The reason, for messages.
         why: String,
     },
-    /// At a port of an HCA or router that has other LIDs.
+    /// The path enters an HCA or router by a port that does not have the LID.
     WrongPort {
         /// The node.
         node: NodeNumber,
         /// Its port.
         port: u8,
     },
-    /// Nowhere: the path is a forwarding loop.
+    /// The path is a forwarding loop.
     Loop {
-        /// The hop, counted from 0, that leaves the switch which the last hop enters again.
+        /// Index of the first hop of the loop.
         first: usize,
     },
-    /// Not known: the table of a switch has changed since it was read.
+    /// The end is unknown, because the table of a switch has changed since it was read.
     Changed {
         /// The switch.
         at: NodeNumber,
     },
-    /// The SA and the nodes could not be compared further on.
+    /// The comparison with the SA records ends here.
     Uncompared {
         /// The reason.
         why: String,
     },
-    /// After more hops than a source route has room for.
+    /// The path has more hops than a source route can hold.
     TooFar {
         /// The last node.
         at: NodeNumber,
     },
 }
 
-/// Fate of packets in a switch, by the counters of its ports.
+/// Fate of packets in a switch, by its port counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum PacketFate {
     /// Sent by this port (`PortXmitPkts`).
-    By(u8),
+    Sent(u8),
     /// Discarded at this port before they were sent (`PortXmitDiscards`).
     Discarded(u8),
-    /// Received by this port and not relayed (`PortRcvSwitchRelayErrors`).
+    /// Received by this port, but not relayed (`PortRcvSwitchRelayErrors`).
     Dropped(u8),
 }

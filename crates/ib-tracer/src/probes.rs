@@ -1,10 +1,11 @@
 //! Probes of the arrival port: requests to agents, LID-routed SMPs, and combined-route probes.
 //!
-//! A LID is probed once from the own port for all traced paths: by a request to its agent, and by an SMP.
-//! NodeInfo in the response to the SMP identifies the node and holds the arrival port as well.
+//! A LID is probed once from the own port for all traced paths: by a request to its agent, and by
+//! an SMP. NodeInfo in the response to the SMP identifies the node and holds the arrival port as
+//! well.
 //!
-//! A combined-route probe (`Launch`) is an SMP that takes a directed route to a switch and is routed by LID
-//! from there. It tests a link that is not on the path from the own port.
+//! A combined-route probe ([`CombinedRoute`]) is an SMP that takes a directed route to a switch and
+//! is routed by LID from there. It tests a link that is not on the path from the own port.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +18,15 @@ use ib_wire::mad::vendor::{Oui, SourceRoute};
 use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
 use ib_wire::packet::Grh;
 
-use crate::atlas::{Atlas, End, Way};
-use crate::facts::MOST_AGAIN;
+use crate::fabric_model::{End, FabricModel, Path};
+use crate::facts::MAX_RETRIES;
 use crate::observation::{Observations, Probe};
 use crate::path::{MAX_HOPS, NodeNumber, Stop, UNKNOWN_PORT};
 use crate::trace::AgentState;
 
 /// A request to a LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Question {
+pub(crate) enum LidRequest {
     /// ClassPortInfo of the agent.
     Class,
     /// The same on service level 0.
@@ -38,20 +39,20 @@ pub(crate) enum Question {
 
 /// Result of probing a LID.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ProbeResult {
     pub(crate) agent: AgentState,
     /// The node whose SMA responded, and the port by which the request arrived.
     pub(crate) node: Option<(Guid, u8)>,
 }
 
 /// A combined-route probe: the switch from which the SMP is routed by LID, and the LID.
-pub(crate) type Launch = (NodeNumber, u16);
+pub(crate) type CombinedRoute = (NodeNumber, u16);
 
 /// Result of a combined-route probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Launched {
+pub(crate) enum CombinedResult {
     /// The probe is outstanding.
-    Asking,
+    PendingFact,
     /// The node with this GUID responded; the probe arrived by this port.
     At(Guid, u8),
     /// The probe was not answered.
@@ -66,22 +67,22 @@ pub(crate) struct Probes {
     grh: bool,
     m_key: u64,
     own_gid: Gid,
-    /// The result of each LID; `None` while a request is outstanding.
-    known: BTreeMap<u16, Option<Seen>>,
+    /// Result of each probed LID; `None` while a request is outstanding.
+    known: BTreeMap<u16, Option<ProbeResult>>,
     /// States of agents whose SMA has not responded yet.
     agents: BTreeMap<u16, AgentState>,
     /// Number of repetitions of each probe on lossy paths.
-    again: BTreeMap<u16, u32>,
-    launched_again: BTreeMap<Launch, u32>,
-    /// The path to each LID, from the own port.
-    ways: BTreeMap<u16, Way>,
-    launches: BTreeMap<Launch, Launched>,
+    retries: BTreeMap<u16, u32>,
+    combined_retries: BTreeMap<CombinedRoute, u32>,
+    /// Path to each probed LID from the own port.
+    paths: BTreeMap<u16, Path>,
+    combined_results: BTreeMap<CombinedRoute, CombinedResult>,
 }
 
 /// Progress of a LID's probes after a response.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    Asks(Question, Box<Request>),
+    Asks(LidRequest, Box<Request>),
     Done,
 }
 
@@ -100,10 +101,10 @@ impl Probes {
             own_gid,
             known: BTreeMap::new(),
             agents: BTreeMap::new(),
-            again: BTreeMap::new(),
-            launched_again: BTreeMap::new(),
-            ways: BTreeMap::new(),
-            launches: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            combined_retries: BTreeMap::new(),
+            paths: BTreeMap::new(),
+            combined_results: BTreeMap::new(),
         }
     }
 
@@ -112,18 +113,19 @@ impl Probes {
         self.m_key
     }
 
-    /// Returns the result of a LID: `None` before it is probed, `Some(None)` while it is.
-    pub(crate) fn get(&self, lid: u16) -> Option<Option<&Seen>> {
+    /// Returns the result of a LID: `None` if it was not probed, `Some(None)` while a request is
+    /// outstanding.
+    pub(crate) fn get(&self, lid: u16) -> Option<Option<&ProbeResult>> {
         self.known.get(&lid).map(Option::as_ref)
     }
 
-    /// Returns the path to a LID that was probed, from the own port.
-    pub(crate) fn way(&self, lid: u16) -> Option<&Way> {
-        self.ways.get(&lid)
+    /// Returns the path from the own port to a probed LID.
+    pub(crate) fn path(&self, lid: u16) -> Option<&Path> {
+        self.paths.get(&lid)
     }
 
     /// Returns the number of LIDs that were probed.
-    pub(crate) fn asked(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.known.len()
     }
 
@@ -131,159 +133,173 @@ impl Probes {
     pub(crate) fn ask(
         &mut self,
         lid: u16,
-        way: Way,
-        atlas: &Atlas,
-    ) -> Option<(Question, Box<Request>)> {
-        let is_sent = way.stop == Stop::Arrived && !way.hops.is_empty();
-        self.ways.insert(lid, way);
+        path: Path,
+        model: &FabricModel,
+    ) -> Option<(LidRequest, Box<Request>)> {
+        let is_sent = path.stop == Stop::Arrived && !path.hops.is_empty();
+        self.paths.insert(lid, path);
         if !is_sent {
-            self.known.insert(lid, Some(Seen { agent: AgentState::NotAsked, node: None }));
+            self.known.insert(lid, Some(ProbeResult { agent: AgentState::NotProbed, node: None }));
             return None;
         }
         self.known.insert(lid, None);
-        Some((Question::Class, self.question(lid, Question::Class, atlas)))
+        Some((LidRequest::Class, self.question(lid, LidRequest::Class, model)))
     }
 
     /// Processes the response or timeout of a request to a LID.
     pub(crate) fn handle(
         &mut self,
-        (lid, question): (u16, Question),
+        (lid, question): (u16, LidRequest),
         (result, lossy): (Result<Message, Failure>, bool),
-        atlas: &Atlas,
+        model: &FabricModel,
         observations: &mut Observations,
     ) -> Progress {
         let probe = match question {
-            Question::Node => Probe::Management { lid },
+            LidRequest::Node => Probe::Management { lid },
             _ => Probe::Agent { lid },
         };
         let observation = observations.entry(probe);
         observation.sent += 1;
         observation.answered += u32::from(result.is_ok());
         if result.is_err() && lossy {
-            let again = self.again.entry(lid).or_default();
+            let again = self.retries.entry(lid).or_default();
             *again += 1;
-            if *again <= MOST_AGAIN {
-                return Progress::Asks(question, self.question(lid, question, atlas));
+            if *again <= MAX_RETRIES {
+                return Progress::Asks(question, self.question(lid, question, model));
             }
         }
         let mut node = None;
         match (question, result) {
-            (Question::Class, Ok(message)) => {
+            (LidRequest::Class, Ok(message)) => {
                 if message.status().is_ok() && message.mad().oui() == Oui::OPENIB {
-                    let request = self.question(lid, Question::Route, atlas);
-                    return Progress::Asks(Question::Route, request);
+                    let request = self.question(lid, LidRequest::Route, model);
+                    return Progress::Asks(LidRequest::Route, request);
                 }
                 self.agents.insert(lid, AgentState::None);
             }
-            (Question::Class, Err(_)) if self.sl.get() != 0 => {
-                return Progress::Asks(Question::Level, self.question(lid, Question::Level, atlas));
+            (LidRequest::Class, Err(_)) if self.sl.get() != 0 => {
+                return Progress::Asks(
+                    LidRequest::Level,
+                    self.question(lid, LidRequest::Level, model),
+                );
             }
-            (Question::Level, Ok(_)) => drop(self.agents.insert(lid, AgentState::OtherLevel)),
-            (Question::Class | Question::Level, Err(_)) => {
+            (LidRequest::Level, Ok(_)) => drop(self.agents.insert(lid, AgentState::OtherLevel)),
+            (LidRequest::Class | LidRequest::Level, Err(_)) => {
                 self.agents.insert(lid, AgentState::None);
             }
-            (Question::Route, Err(_)) => drop(self.agents.insert(lid, AgentState::Silent)),
-            (Question::Route, Ok(message)) => {
+            (LidRequest::Route, Err(_)) => drop(self.agents.insert(lid, AgentState::Silent)),
+            (LidRequest::Route, Ok(message)) => {
                 let state = self.read_route(lid, message.mad());
                 self.agents.insert(lid, state);
             }
-            (Question::Node, Ok(message)) if message.status().is_ok() => {
+            (LidRequest::Node, Ok(message)) if message.status().is_ok() => {
                 let info = message.mad().attribute::<NodeInfo>();
                 node = info.map(|info| (info.node_guid, info.local_port));
                 observations.entry(probe).arrival = node;
             }
-            (Question::Node, _) => {}
+            (LidRequest::Node, _) => {}
         }
-        if question != Question::Node {
-            return Progress::Asks(Question::Node, self.question(lid, Question::Node, atlas));
+        if question != LidRequest::Node {
+            return Progress::Asks(LidRequest::Node, self.question(lid, LidRequest::Node, model));
         }
         self.end(lid, node)
     }
 
     fn end(&mut self, lid: u16, node: Option<(Guid, u8)>) -> Progress {
-        let agent = self.agents.remove(&lid).unwrap_or(AgentState::NotAsked);
-        self.known.insert(lid, Some(Seen { agent, node }));
+        let agent = self.agents.remove(&lid).unwrap_or(AgentState::NotProbed);
+        self.known.insert(lid, Some(ProbeResult { agent, node }));
         Progress::Done
     }
 
     /// Returns the result of a combined-route probe.
-    pub(crate) fn launched(&self, launch: Launch) -> Option<Launched> {
-        self.launches.get(&launch).copied()
+    pub(crate) fn combined_result(&self, combined_route: CombinedRoute) -> Option<CombinedResult> {
+        self.combined_results.get(&combined_route).copied()
     }
 
     /// Returns true if any combined-route probe was answered.
-    pub(crate) fn has_answered_launch(&self) -> bool {
-        self.launches.values().any(|launched| matches!(launched, Launched::At(..)))
+    pub(crate) fn has_answered_combined(&self) -> bool {
+        self.combined_results
+            .values()
+            .any(|combined_result| matches!(combined_result, CombinedResult::At(..)))
     }
 
     /// Returns the number of switches through which no combined-route probe was answered.
     pub(crate) fn unanswered_switches(&self) -> usize {
-        let silent =
-            self.launches.iter().filter(|&(_, launched)| *launched == Launched::Unanswered);
+        let silent = self
+            .combined_results
+            .iter()
+            .filter(|&(_, combined_result)| *combined_result == CombinedResult::Unanswered);
         let mut switches: Vec<NodeNumber> = silent.map(|((from, _), _)| *from).collect();
         switches.dedup();
         switches.len()
     }
 
     /// Starts a combined-route probe from a switch to a LID.
-    pub(crate) fn launch(&mut self, launch: Launch, atlas: &Atlas) -> Request {
-        self.launches.insert(launch, Launched::Asking);
-        self.combined(launch, atlas)
+    pub(crate) fn combined_route(
+        &mut self,
+        combined_route: CombinedRoute,
+        model: &FabricModel,
+    ) -> Request {
+        self.combined_results.insert(combined_route, CombinedResult::PendingFact);
+        self.combined(combined_route, model)
     }
 
     /// Processes the response or timeout of a combined-route probe. Returns a repetition if the path is lossy.
-    pub(crate) fn handle_launch(
+    pub(crate) fn handle_combined(
         &mut self,
-        launch: Launch,
+        combined_route: CombinedRoute,
         (result, attempts, lossy): (Result<Message, Failure>, u32, bool),
-        atlas: &Atlas,
+        model: &FabricModel,
         observations: &mut Observations,
     ) -> Option<Request> {
-        let observation = observations.entry(Probe::Launch { from: launch.0, lid: launch.1 });
+        let observation = observations
+            .entry(Probe::CombinedRoute { from: combined_route.0, lid: combined_route.1 });
         observation.sent += attempts;
         let info = result.ok().filter(|message| message.status().is_ok());
         let info = info.and_then(|message| message.mad().attribute::<NodeInfo>());
         let Some(info) = info else {
-            let again = self.launched_again.entry(launch).or_default();
+            let again = self.combined_retries.entry(combined_route).or_default();
             *again += 1;
-            if lossy && *again <= MOST_AGAIN {
-                return Some(self.combined(launch, atlas));
+            if lossy && *again <= MAX_RETRIES {
+                return Some(self.combined(combined_route, model));
             }
-            self.launches.insert(launch, Launched::Unanswered);
+            self.combined_results.insert(combined_route, CombinedResult::Unanswered);
             return None;
         };
-        self.take_launch(launch, &info, observations);
+        self.take_combined(combined_route, &info, observations);
         None
     }
 
     /// Processes the response to a combined-route probe.
-    pub(crate) fn take_launch(
+    pub(crate) fn take_combined(
         &mut self,
-        launch: Launch,
+        combined_route: CombinedRoute,
         info: &NodeInfo,
         observations: &mut Observations,
     ) {
-        let observation = observations.entry(Probe::Launch { from: launch.0, lid: launch.1 });
+        let observation = observations
+            .entry(Probe::CombinedRoute { from: combined_route.0, lid: combined_route.1 });
         observation.answered += 1;
         observation.arrival = Some((info.node_guid, info.local_port));
-        self.launches.insert(launch, Launched::At(info.node_guid, info.local_port));
-        observations.note_relay(launch.0);
+        self.combined_results
+            .insert(combined_route, CombinedResult::At(info.node_guid, info.local_port));
+        observations.note_relay(combined_route.0);
     }
 
     /// Returns the SMP of a combined-route probe.
-    pub(crate) fn combined(&self, (from, lid): Launch, atlas: &Atlas) -> Request {
+    pub(crate) fn combined(&self, (from, lid): CombinedRoute, model: &FabricModel) -> Request {
         let what = (AttributeId::NODE_INFO, 0);
-        let route = &atlas.node(from).route;
+        let route = &model.node(from).route;
         let mut mad = smp::directed_request(Method::GET, TransactionId(0), what, route);
         mad.set_dr_lids(PERMISSIVE_LID, lid);
         mad.set_m_key(self.m_key);
         Request::new(Remote::directed(), mad).with_timing(self.timing)
     }
 
-    /// Returns the ports by which the path to a LID enters its hops.
+    /// Returns the expected arrival ports of the hops on the path to a LID.
     fn wanted(&self, lid: u16) -> SourceRoute {
         let mut route = SourceRoute::zeroed();
-        let hops = self.ways.get(&lid).map_or(&[][..], |way| &way.hops);
+        let hops = self.paths.get(&lid).map_or(&[][..], |path| &path.hops);
         for (port, hop) in route.ports.iter_mut().zip(hops) {
             *port = hop.enters;
         }
@@ -297,9 +313,11 @@ impl Probes {
         mad
     }
 
-    /// Reads the response of an agent. Status 7 is its error sign: the request arrived by another port.
+    /// Evaluates the response of an agent. Field code 7 reports that the request arrived by an
+    /// unexpected port.
     fn read_route(&self, lid: u16, mad: &Mad) -> AgentState {
-        /// The code "invalid field" alone, which some agents return instead of the whole status.
+        /// The field code without its position in the status. Some agents return it in place of the
+        /// status.
         const BARE_CODE: MadStatus = MadStatus(7);
         let wanted = self.wanted(lid);
         let Some(found) = mad.attribute::<SourceRoute>() else { return AgentState::Silent };
@@ -310,14 +328,14 @@ impl Probes {
             status => return AgentState::Refused(status),
         };
         if (found.hop_count, found.ports) != (wanted.hop_count, wanted.ports) {
-            let what = "its agent answers with another source route than the request has";
+            let what = "its agent returns a source route that differs from the requested one";
             return AgentState::Inconsistent(what.to_owned());
         }
         match found.incoming_port {
-            UNKNOWN_PORT if !differs => AgentState::CannotTell,
+            UNKNOWN_PORT if !differs => AgentState::UnknownPort,
             port if differs && (port == UNKNOWN_PORT || port == expected) => {
                 AgentState::Inconsistent(format!(
-                    "its agent reports status 7, another port than {expected}, and names port {port}"
+                    "its agent reports status 7 (not port {expected}), but arrival port {port}"
                 ))
             }
             port => AgentState::Port(port),
@@ -325,18 +343,18 @@ impl Probes {
     }
 
     /// Returns a request to a LID.
-    fn question(&self, lid: u16, question: Question, atlas: &Atlas) -> Box<Request> {
+    fn question(&self, lid: u16, question: LidRequest, model: &FabricModel) -> Box<Request> {
         match question {
-            Question::Class => {
-                self.request(lid, tracer_request(AttributeId::CLASS_PORT_INFO), atlas)
+            LidRequest::Class => {
+                self.request(lid, tracer_request(AttributeId::CLASS_PORT_INFO), model)
             }
-            Question::Level => {
-                let mut request = self.question(lid, Question::Class, atlas);
+            LidRequest::Level => {
+                let mut request = self.question(lid, LidRequest::Class, model);
                 request.remote.sl = ServiceLevel::default();
                 request
             }
-            Question::Route => self.request(lid, self.source_route(lid), atlas),
-            Question::Node => {
+            LidRequest::Route => self.request(lid, self.source_route(lid), model),
+            LidRequest::Node => {
                 let what = (AttributeId::NODE_INFO, 0);
                 let mut mad = smp::lid_request(Method::GET, TransactionId(0), what);
                 mad.set_m_key(self.m_key);
@@ -345,9 +363,9 @@ impl Probes {
         }
     }
 
-    fn request(&self, lid: u16, mad: Mad, atlas: &Atlas) -> Box<Request> {
-        let hop = self.ways.get(&lid).and_then(|way| way.hops.last());
-        let end = hop.and_then(|hop| atlas.end((hop.node, hop.enters)));
+    fn request(&self, lid: u16, mad: Mad, model: &FabricModel) -> Box<Request> {
+        let hop = self.paths.get(&lid).and_then(|path| path.hops.last());
+        let end = hop.and_then(|hop| model.end((hop.node, hop.enters)));
         let remote = Remote { sl: self.sl, grh: self.header(end), ..Remote::gsi(lid) };
         Box::new(Request::new(remote, mad).with_timing(self.timing))
     }

@@ -1,13 +1,13 @@
-//! The result of a trace: hops, verdicts, and the end of the path.
+//! Result of a trace: hops, verdicts, and the end of the path.
 
 use std::time::Duration;
 
 use ib_types::Gid;
 use ib_wire::mad::MadStatus;
 
-use crate::atlas::Atlas;
+use crate::fabric_model::FabricModel;
 use crate::observation::Witness;
-use crate::path::{Hop, Left, NodeNumber, Stop};
+use crate::path::{Hop, NodeNumber, PacketFate, Stop};
 
 /// One end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,46 +21,48 @@ pub enum Target {
 /// State of the agent at a hop, by its responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentState {
-    /// The port by which the request arrived.
+    /// Arrival port of the request.
     Port(u8),
-    /// The agent does not know the port.
-    CannotTell,
-    /// The agent answered ClassPortInfo and not SourceRoute.
+    /// The agent responds, but does not know the arrival port.
+    UnknownPort,
+    /// The agent responds to ClassPortInfo, but not to SourceRoute.
     Silent,
-    /// The agent responds on service level 0, and not on the configured one.
+    /// The agent responds on service level 0, but not on the configured one.
     OtherLevel,
-    /// The agent returned this status.
+    /// The agent returned this error status.
     Refused(MadStatus),
     /// The response contradicts the request or itself.
     Inconsistent(String),
     /// No agent responds.
     None,
     /// No request was sent.
-    NotAsked,
+    NotProbed,
 }
 
 /// The verdict on a hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Proven good: the agent behind the link has seen a packet arrive over it.
+    /// Proven good: the agent behind the link reports the expected arrival port.
     Validated,
     /// Proven good without an agent.
-    Seen {
+    Observed {
         /// The proof.
         by: Witness,
     },
     /// The own port, which receives the responses of all probes.
     Own,
-    /// Proven bad: the switch before forwards differently from its table.
+    /// Proven bad: the switch before the link forwards differently from its table.
     Misdirected {
-        /// The port of the hop by which a probe arrived; `None` if it did not arrive.
+        /// Arrival port of a probe at the node of the hop; `None` if no probe arrived.
         actual: Option<u8>,
-        /// The port of the switch before, by its counters; `None` if they do not show it.
-        left: Option<Left>,
+        /// Fate of the probes in the switch before the link, by its counters; `None` if these are
+        /// inconclusive.
+        left: Option<PacketFate>,
     },
-    /// Proven bad: the switch before sends by another port than its table, and packets arrive nevertheless.
+    /// Proven bad: the switch before the link sends by another port than that of its table, but
+    /// packets arrive.
     Detour {
-        /// The port that the switch before sends by.
+        /// Egress port of the switch before the link.
         by: u8,
     },
     /// Proven bad: the link differs from the SA records.
@@ -68,9 +70,9 @@ pub enum Verdict {
         /// The node behind the port, as a text.
         what: String,
     },
-    /// Proven bad: the table of the switch before differs from the SA records.
+    /// Proven bad: the table of the switch before the link differs from the SA records.
     OtherTable {
-        /// The entry of the switch; 255 if there is no entry.
+        /// Table entry of the switch; 255 if there is none.
         holds: u8,
     },
     /// Proven bad: the responses of the node contradict each other.
@@ -85,8 +87,8 @@ pub enum Verdict {
     },
     /// Not proven.
     Suspected(Box<Suspicion>),
-    /// Not proven: no probe was sent, because agents are disabled or the path ended before.
-    NotAsked,
+    /// Not proven: no probe was sent, because agents are disabled or the path ended earlier.
+    NotProbed,
 }
 
 /// The reason why a hop is not proven, with suspects.
@@ -110,7 +112,7 @@ pub enum Reason {
     /// Probes are not answered; the loss rate of the cables is high enough to explain it.
     Lossy,
     /// No switch relays combined-route probes, and no other probe shows the arrival port.
-    NoLaunch,
+    NoRelay,
     /// A combined-route probe cannot test this link alone, and the counters are inconclusive.
     NoCounters,
     /// The answers of probes are lost elsewhere, at a fault that is reported.
@@ -141,9 +143,9 @@ pub enum Component {
 /// A verdict on a whole path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judgement {
-    /// Packets were seen at every hop and at the destination.
+    /// Packets have arrived at every hop and at the destination.
     ProvenGood,
-    /// Something could not be proven.
+    /// At least one hop is not proven.
     NotProven,
     /// A fault is proven.
     ProvenBad,
@@ -154,8 +156,8 @@ impl Verdict {
     #[must_use]
     pub const fn judgement(&self) -> Judgement {
         match self {
-            Self::Validated | Self::Seen { .. } | Self::Own => Judgement::ProvenGood,
-            Self::Suspected(_) | Self::NotAsked => Judgement::NotProven,
+            Self::Validated | Self::Observed { .. } | Self::Own => Judgement::ProvenGood,
+            Self::Suspected(_) | Self::NotProbed => Judgement::NotProven,
             Self::Misdirected { .. }
             | Self::Detour { .. }
             | Self::OtherLink { .. }
@@ -226,7 +228,7 @@ impl Trace {
         self.hops.iter().find(|(_, verdict)| verdict.judgement() == Judgement::NotProven)
     }
 
-    /// Returns true if the path is proven good and the agent at its end has seen a packet arrive.
+    /// Returns true if the path is proven good and the agent at its end reports the expected arrival port.
     #[must_use]
     pub fn is_validated(&self) -> bool {
         let last = self.hops.last().map(|(_, verdict)| verdict);
@@ -250,11 +252,11 @@ pub enum TraceError {
     #[error("the own port does not answer: {0}")]
     NoOwnPort(String),
     /// The start of the path is not reached.
-    #[error("LID {lid}, at which the way starts, is not reached: {why}")]
+    #[error("LID {lid}, at which the path starts, is not reached: {why}")]
     NoStart {
         /// The LID.
         lid: u16,
-        /// The end of the path to the start, as a sentence.
+        /// The end of the path to the start, for messages.
         why: String,
         /// The hops of the path to the start.
         hops: Vec<Hop>,
@@ -296,11 +298,11 @@ impl Stop {
         }
     }
 
-    /// Describes the end of the path to a LID in a sentence; `name` returns the names of nodes.
+    /// Describes the end of the path to a LID. `name` returns the names of nodes.
     #[must_use]
     pub fn describe(
         &self,
-        atlas: &Atlas,
+        model: &FabricModel,
         (lid, hops): (u16, &[Hop]),
         name: &dyn Fn(NodeNumber) -> String,
     ) -> String {
@@ -308,14 +310,14 @@ impl Stop {
             Self::Arrived => format!("LID {lid} is reached"),
             Self::NoEntry { at } => format!("{} has no entry for LID {lid}", name(*at)),
             Self::NotHere { at } => {
-                format!("{} takes LID {lid} for its own, which it is not", name(*at))
+                format!("{} sends LID {lid} to its port 0, but has another LID", name(*at))
             }
             Self::NoSuchPort { at, port } => {
-                let ports = atlas.node(*at).ports;
+                let ports = model.node(*at).ports;
                 format!("{} sends LID {lid} to port {port}: it has {ports} ports", name(*at))
             }
             Self::Unlinked { at, port, why, .. } => {
-                format!("no node answers behind port {port} of {}: {why}", name(*at))
+                format!("no node responds behind port {port} of {}: {why}", name(*at))
             }
             Self::Changed { at } => {
                 format!("the table of {} has changed while the path was traced", name(*at))
@@ -328,23 +330,23 @@ impl Stop {
                 format!("the table of {} cannot be read: {why}", name(*at))
             }
             Self::WrongPort { node, port } => {
-                let end = atlas.end((*node, *port));
+                let end = model.end((*node, *port));
                 let lids = end.map_or_else(String::new, |end| match (end.lid, end.last_lid()) {
                     (first, last) if first == last => format!(", which has LID {first}"),
                     (first, last) => format!(", which has LIDs {first} to {last}"),
                 });
-                format!("the way to LID {lid} ends at port {port} of {}{lids}", name(*node))
+                format!("the path to LID {lid} ends at port {port} of {}{lids}", name(*node))
             }
             Self::Loop { first } => {
                 let ring: Vec<String> = hops[*first..]
                     .iter()
                     .map(|hop| format!("{} port {}", name(hop.from), hop.out))
                     .collect();
-                format!("packets to LID {lid} go round: {}", ring.join(" -> "))
+                format!("packets to LID {lid} loop: {}", ring.join(" -> "))
             }
             Self::TooFar { at } => {
                 format!(
-                    "the way to LID {lid} leads further than can be followed: {} is {} hops on",
+                    "the path to LID {lid} is longer than a source route: {} is at hop {}",
                     name(*at),
                     hops.len()
                 )

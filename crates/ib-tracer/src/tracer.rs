@@ -1,4 +1,4 @@
-//! The client: traces ways, one or many at a time.
+//! The client: traces one or many paths at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,13 +12,13 @@ use ib_wire::mad::TransactionId;
 use ib_wire::mad::sa::PathRecord;
 use ib_wire::mad::sm::MulticastForwardingBlock;
 
-use crate::atlas::{Atlas, Way};
-use crate::census::{self, Censuses, Inquiry};
-use crate::fact::{Fact, Via};
+use crate::census::{self, CensusRequest, Censuses};
+use crate::fabric_model::{FabricModel, Path};
+use crate::fact::{Fact, FactSource};
 use crate::facts::{self, Facts, Part};
 use crate::observation::Observations;
 use crate::path::NodeNumber;
-use crate::probes::{self, Launch, Probes, Question};
+use crate::probes::{self, CombinedRoute, LidRequest, Probes};
 use crate::trace::{Target, Trace, TraceError, Verdict};
 use crate::tree::Tree;
 use crate::trial::{self, Sample, Trials};
@@ -32,7 +32,7 @@ mod judge;
 #[derive(Clone, Debug)]
 pub struct TracerConfig {
     /// The source of facts.
-    pub via: Via,
+    pub via: FactSource,
     /// True if requests are sent to agents.
     pub agents: bool,
     /// True if the counters of each switch on the path have to prove the port for the destination's own LID.
@@ -55,7 +55,7 @@ pub struct TracerConfig {
 impl Default for TracerConfig {
     fn default() -> Self {
         Self {
-            via: Via::default(),
+            via: FactSource::default(),
             agents: true,
             exact: false,
             timing: Timing::default(),
@@ -68,21 +68,21 @@ impl Default for TracerConfig {
     }
 }
 
-/// The last multicast LID; the permissive one is behind it.
+/// The highest multicast LID; 0xffff is the permissive LID.
 const LAST_MULTICAST: u16 = 0xfffe;
 
-/// A trace of a client.
+/// Identifies a trace of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceId(pub u64);
 
 /// Counters of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracerCounters {
-    /// Requests that had no answer after all attempts.
+    /// Number of requests without a response after all attempts.
     pub timeouts: u64,
-    /// LIDs whose agent was probed.
-    pub asked: u64,
-    /// Traffic counters.
+    /// Number of LIDs whose agent was probed.
+    pub probed_lids: u64,
+    /// Counters of the MAD requester.
     pub traffic: RequesterCounters,
 }
 
@@ -94,19 +94,19 @@ pub struct TracerCounters {
 #[derive(Debug)]
 pub struct Tracer {
     own: LinkPort,
-    via: Via,
+    via: FactSource,
     agents: bool,
     exact: bool,
     timing: Timing,
-    /// True if a response came only after a request was repeated: then a missing response is no proof.
+    /// True if a request was answered only after a retry: a missing response then proves nothing.
     lossy: bool,
     requester: Requester,
-    asked: BTreeMap<TransactionId, Asked>,
+    purposes: BTreeMap<TransactionId, RequestPurpose>,
     /// Reports of the nodes, over directed routes.
-    atlas: Atlas,
+    model: FabricModel,
     facts: Facts,
     /// The SA records, which are claims.
-    claims: Atlas,
+    claims: FabricModel,
     claim_facts: Facts,
     observations: Observations,
     trials: Trials,
@@ -114,14 +114,14 @@ pub struct Tracer {
     verdicts: HashMap<(NodeNumber, u8, Option<u16>, bool), Verdict>,
     /// The start ports of paths, by LID.
     starts: HashMap<u16, (NodeNumber, u8)>,
-    /// True if a response to a probe by LID has arrived at the own port.
-    is_heard: bool,
+    /// True if the own port has received a response to a probe by LID.
+    has_probe_response: bool,
     probes: Probes,
     censuses: Censuses,
     /// Requests that are held back until the running census ends.
-    held: Vec<(Asked, Request)>,
-    /// The combined-route probe that is counted for a link, by the port before the link.
-    counted: BTreeMap<(NodeNumber, u8), Launch>,
+    held: Vec<(RequestPurpose, Request)>,
+    /// The combined-route probe whose packets are counted for a link, by the port before the link.
+    counted: BTreeMap<(NodeNumber, u8), CombinedRoute>,
     jobs: BTreeMap<TraceId, Job>,
     next: u64,
     /// Traces whose step has completed.
@@ -129,7 +129,7 @@ pub struct Tracer {
     /// Traces that wait for a fact, and traces that wait for the probes of a LID.
     facts_wanted: BTreeMap<(Source, Fact), Vec<TraceId>>,
     probes_wanted: BTreeMap<u16, Vec<TraceId>>,
-    launches_wanted: BTreeMap<Launch, Vec<TraceId>>,
+    combined_routes_wanted: BTreeMap<CombinedRoute, Vec<TraceId>>,
     events: VecDeque<(TraceId, Result<Trace, TraceError>)>,
     trees: BTreeMap<TraceId, TreeJob>,
     tree_events: VecDeque<(TraceId, Result<Tree, TraceError>)>,
@@ -138,13 +138,13 @@ pub struct Tracer {
 
 /// The purpose of a request.
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum RequestPurpose {
     Fact(Source, Fact, Part),
-    Probe(u16, Question),
-    Launch(Launch),
-    Trial(Launch, Sample),
-    Census(Launch, Inquiry),
-    /// The LID behind a GID; true if the path starts there.
+    Probe(u16, LidRequest),
+    CombinedRoute(CombinedRoute),
+    Trial(CombinedRoute, Sample),
+    Census(CombinedRoute, CensusRequest),
+    /// PathRecord of a GID; true for the start of the path, false for its destination.
     Path(TraceId, bool),
 }
 
@@ -153,11 +153,11 @@ enum Asked {
 struct Job {
     from: Option<Target>,
     to: Target,
-    /// The LIDs of both, once they are known.
+    /// LIDs of start and destination, once known.
     from_lid: Option<u16>,
     to_lid: Option<u16>,
     started: Option<Instant>,
-    /// True if the trace reads tables and links along the path without judging them.
+    /// True for a survey, which reads tables and links without verdicts.
     is_survey: bool,
 }
 
@@ -165,7 +165,7 @@ struct Job {
 #[derive(Debug)]
 struct TreeJob {
     mlid: u16,
-    /// Number of steps that the tree waits for.
+    /// Number of outstanding steps.
     awaits: usize,
 }
 
@@ -173,7 +173,7 @@ struct TreeJob {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Nodes,
-    Administration,
+    SaRecords,
 }
 
 /// A step that a trace needs to continue.
@@ -182,21 +182,21 @@ enum Step {
     Fact(Fact),
     /// An SA record.
     Claim(Fact),
-    /// Probes of a LID; the path to it from the own port.
-    Probe(u16, Box<Way>),
-    /// The end of the probes of a LID.
+    /// Probes of a LID, and the path to it from the own port.
+    Probe(u16, Box<Path>),
+    /// Outstanding probes of a LID.
     Waits(u16),
-    Launch(Launch),
-    Trial(Launch),
-    Census(Launch),
-    /// Count a combined-route probe for a link (by the port before it), unless another one is counted.
-    Count((NodeNumber, u8), Launch),
+    CombinedRoute(CombinedRoute),
+    Trial(CombinedRoute),
+    Census(CombinedRoute),
+    /// Selects the combined-route probe that is counted for a link, unless one is selected already.
+    Count((NodeNumber, u8), CombinedRoute),
     Done(Box<Result<Trace, TraceError>>),
     Surveyed,
 }
 
 impl Tracer {
-    /// Returns a client at a port.
+    /// Creates a client at a port.
     #[must_use]
     pub fn new(config: &TracerConfig, own: LinkPort) -> Self {
         let timing = config.timing;
@@ -207,16 +207,16 @@ impl Tracer {
             timing,
             lossy: false,
             requester: Requester::new(config.requester),
-            asked: BTreeMap::new(),
-            atlas: Atlas::default(),
-            facts: Facts::new(Via::DirectedRoutes, own, timing, config.m_key),
-            claims: Atlas::default(),
-            claim_facts: Facts::new(Via::Administration, own, timing, config.m_key),
+            purposes: BTreeMap::new(),
+            model: FabricModel::default(),
+            facts: Facts::new(FactSource::DirectedRoutes, own, timing, config.m_key),
+            claims: FabricModel::default(),
+            claim_facts: Facts::new(FactSource::SaRecords, own, timing, config.m_key),
             observations: Observations::default(),
             trials: Trials::new(config.error_probability),
             verdicts: HashMap::new(),
             starts: HashMap::new(),
-            is_heard: false,
+            has_probe_response: false,
             probes: Probes::new(timing, (config.sl, config.grh), config.m_key, own.gid()),
             censuses: Censuses::default(),
             held: Vec::new(),
@@ -227,7 +227,7 @@ impl Tracer {
             ready: VecDeque::new(),
             facts_wanted: BTreeMap::new(),
             probes_wanted: BTreeMap::new(),
-            launches_wanted: BTreeMap::new(),
+            combined_routes_wanted: BTreeMap::new(),
             events: VecDeque::new(),
             trees: BTreeMap::new(),
             tree_events: VecDeque::new(),
@@ -235,19 +235,19 @@ impl Tracer {
         }
     }
 
-    /// Starts to trace a path; from the own port if `from` is `None`. The trace ends with one event.
+    /// Starts a trace from the own port, or from `from`. The trace ends with one event.
     ///
     /// # Errors
-    /// Fails on a LID that is not unicast.
+    /// Fails if a LID is not unicast.
     pub fn start(&mut self, from: Option<Target>, to: Target) -> Result<TraceId, TraceError> {
         self.begin(from, to, false)
     }
 
-    /// Reads the tables and links along a path without judging them. A survey of all paths before they are
-    /// traced finds duplicate LIDs and GUIDs. The survey ends without an event.
+    /// Reads the tables and links of a path without verdicts. A survey of all paths before their
+    /// traces finds duplicate LIDs and GUIDs. It ends without an event.
     ///
     /// # Errors
-    /// Fails on a LID that is not unicast.
+    /// Fails if a LID is not unicast.
     pub fn survey(&mut self, from: Option<Target>, to: Target) -> Result<TraceId, TraceError> {
         self.begin(from, to, true)
     }
@@ -289,11 +289,11 @@ impl Tracer {
         Ok(id)
     }
 
-    /// Starts to trace the tree of a multicast LID from the own port. The trace ends with one event of
+    /// Starts a trace of a multicast tree from the own port. It ends with one event of
     /// [`Tracer::poll_tree`].
     ///
     /// # Errors
-    /// Fails on a LID that is not multicast.
+    /// Fails if the LID is not multicast.
     pub fn start_tree(&mut self, mlid: u16) -> Result<TraceId, TraceError> {
         if !(MulticastForwardingBlock::FIRST_LID..=LAST_MULTICAST).contains(&mlid) {
             return Err(TraceError::NotMulticast { lid: mlid });
@@ -305,12 +305,13 @@ impl Tracer {
         Ok(id)
     }
 
-    /// Returns the next tree that was traced.
+    /// Returns the next completed tree.
     pub fn poll_tree(&mut self) -> Option<(TraceId, Result<Tree, TraceError>)> {
         self.tree_events.pop_front()
     }
 
-    /// Processes a received datagram. Returns true if it was for the client.
+    /// Processes a received MAD or the loss of a request. Returns true if it belonged to the
+    /// client.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let taken = self.requester.handle(now, incoming);
         self.collect(now);
@@ -323,33 +324,33 @@ impl Tracer {
         self.collect(now);
     }
 
-    /// Returns the next datagram to be sent.
+    /// Returns the next MAD to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         self.advance(now);
         self.requester.poll_transmit(now)
     }
 
-    /// Returns the next trace that has ended.
+    /// Returns the next completed trace.
     pub fn poll_event(&mut self) -> Option<(TraceId, Result<Trace, TraceError>)> {
         self.events.pop_front()
     }
 
-    /// Returns the time at which [`Tracer::handle_timeout`] has to be called.
+    /// Returns the time at which [`Tracer::handle_timeout`] is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.requester.poll_timeout()
     }
 
-    /// Returns the number of traces that have not ended.
+    /// Returns the number of traces in progress.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.jobs.len() + self.trees.len()
     }
 
-    /// Returns the facts of the fabric that the nodes have reported.
+    /// Returns the model of the fabric, as reported by the nodes.
     #[must_use]
-    pub const fn atlas(&self) -> &Atlas {
-        &self.atlas
+    pub const fn model(&self) -> &FabricModel {
+        &self.model
     }
 
     /// Returns the counters.
@@ -357,7 +358,7 @@ impl Tracer {
     pub fn counters(&self) -> TracerCounters {
         TracerCounters {
             timeouts: self.timeouts,
-            asked: self.probes.asked() as u64,
+            probed_lids: self.probes.len() as u64,
             traffic: self.requester.counters(),
         }
     }
@@ -366,39 +367,44 @@ impl Tracer {
         let wanted =
             PathRecord { dgid: gid, sgid: self.own.gid(), numb_path: 1, ..PathRecord::zeroed() };
         let request = facts::ask(&self.own, &wanted, &[2, 3, 12]).with_timing(self.timing);
-        self.send(Asked::Path(id, starts), request);
+        self.send(RequestPurpose::Path(id, starts), request);
     }
 
-    fn send(&mut self, asked: Asked, request: Request) {
-        if self.censuses.is_under_way() && !matches!(asked, Asked::Census(..)) {
-            self.held.push((asked, request));
+    fn send(&mut self, purpose: RequestPurpose, request: Request) {
+        if self.censuses.is_running() && !matches!(purpose, RequestPurpose::Census(..)) {
+            self.held.push((purpose, request));
             return;
         }
         // Losses that a simulator reports are retried as on a wire.
         let request = Request { on_loss: OnLoss::Retry, ..request };
-        let id = self.requester.start(request).expect("Get is answered");
-        self.asked.insert(id, asked);
+        let id = self.requester.start(request).expect("Get has a response");
+        self.purposes.insert(id, purpose);
     }
 
     /// Processes completed requests.
     fn collect(&mut self, now: Instant) {
         while let Some(completion) = self.requester.poll_event() {
-            let Some(asked) = self.asked.remove(&completion.transaction_id) else { continue };
-            // Packets of bursts and trials are expected to get lost.
-            let is_burst = matches!(asked, Asked::Census(_, Inquiry::Burst) | Asked::Trial(..));
+            let Some(purpose) = self.purposes.remove(&completion.transaction_id) else { continue };
+            // Packets of bursts and trials may get lost.
+            let is_burst = matches!(
+                purpose,
+                RequestPurpose::Census(_, CensusRequest::Burst) | RequestPurpose::Trial(..)
+            );
             self.timeouts += u64::from(completion.result.is_err() && !is_burst);
             // The SA may only be slow to respond.
-            let is_told =
-                matches!(asked, Asked::Fact(Source::Administration, ..) | Asked::Path(..));
-            self.lossy |= completion.result.is_ok() && completion.attempts > 1 && !is_told;
-            match asked {
-                Asked::Fact(source, fact, part) => {
+            let is_sa_query = matches!(
+                purpose,
+                RequestPurpose::Fact(Source::SaRecords, ..) | RequestPurpose::Path(..)
+            );
+            self.lossy |= completion.result.is_ok() && completion.attempts > 1 && !is_sa_query;
+            match purpose {
+                RequestPurpose::Fact(source, fact, part) => {
                     let ended = (completion.result, self.lossy);
-                    let (facts, atlas) = match source {
-                        Source::Nodes => (&mut self.facts, &mut self.atlas),
-                        Source::Administration => (&mut self.claim_facts, &mut self.claims),
+                    let (facts, model) = match source {
+                        Source::Nodes => (&mut self.facts, &mut self.model),
+                        Source::SaRecords => (&mut self.claim_facts, &mut self.claims),
                     };
-                    match facts.handle((fact, part), ended, atlas) {
+                    match facts.handle((fact, part), ended, model) {
                         facts::Progress::Waits(more) => self.send_parts((source, fact), more),
                         facts::Progress::Done => {
                             let waiting = self.facts_wanted.remove(&(source, fact));
@@ -406,16 +412,16 @@ impl Tracer {
                         }
                     }
                 }
-                Asked::Probe(lid, question) => {
-                    self.is_heard |= completion.result.is_ok();
+                RequestPurpose::Probe(lid, question) => {
+                    self.has_probe_response |= completion.result.is_ok();
                     match self.probes.handle(
                         (lid, question),
                         (completion.result, self.lossy),
-                        &self.atlas,
+                        &self.model,
                         &mut self.observations,
                     ) {
                         probes::Progress::Asks(question, request) => {
-                            self.send(Asked::Probe(lid, question), *request);
+                            self.send(RequestPurpose::Probe(lid, question), *request);
                         }
                         probes::Progress::Done => {
                             self.note_probe(lid);
@@ -423,45 +429,52 @@ impl Tracer {
                         }
                     }
                 }
-                Asked::Launch(launch) => {
+                RequestPurpose::CombinedRoute(combined_route) => {
                     let ended = (completion.result, completion.attempts, self.lossy);
-                    let (atlas, observations) = (&self.atlas, &mut self.observations);
-                    match self.probes.handle_launch(launch, ended, atlas, observations) {
-                        Some(request) => self.send(Asked::Launch(launch), request),
-                        None => self.end_launch(launch),
+                    let (model, observations) = (&self.model, &mut self.observations);
+                    match self.probes.handle_combined(combined_route, ended, model, observations) {
+                        Some(request) => {
+                            self.send(RequestPurpose::CombinedRoute(combined_route), request)
+                        }
+                        None => self.end_combined(combined_route),
                     }
                 }
-                Asked::Trial(launch, sample) => {
+                RequestPurpose::Trial(combined_route, sample) => {
                     let answer = completion.result.as_ref().ok().filter(|it| it.status().is_ok());
                     let answer = answer.map(Message::mad);
-                    if let (Sample::Launch, Some(info)) =
+                    if let (Sample::CombinedRoute, Some(info)) =
                         (sample, answer.and_then(ib_wire::mad::Mad::attribute))
                     {
-                        self.probes.take_launch(launch, &info, &mut self.observations);
+                        self.probes.take_combined(combined_route, &info, &mut self.observations);
                     }
                     let known = (&self.probes, self.timing);
-                    let more = self.trials.handle((launch, sample), answer, &self.atlas, known);
-                    self.send_trial(launch, more);
-                    if self.trials.get(launch) != Some(trial::Outcome::Running) {
-                        self.end_launch(launch);
+                    let more =
+                        self.trials.handle((combined_route, sample), answer, &self.model, known);
+                    self.send_trial(combined_route, more);
+                    if self.trials.get(combined_route) != Some(trial::Outcome::Running) {
+                        self.end_combined(combined_route);
                     }
                 }
-                Asked::Census(launch, inquiry) => {
-                    let known = (&self.atlas, &self.probes, self.timing);
+                RequestPurpose::Census(combined_route, inquiry) => {
+                    let known = (&self.model, &self.probes, self.timing);
                     let (what, ended) =
-                        ((launch, inquiry), (completion.result, completion.attempts));
+                        ((combined_route, inquiry), (completion.result, completion.attempts));
                     match self.censuses.handle(what, ended, known) {
-                        census::Progress::Waits(requests) => self.send_census(launch, requests),
+                        census::Progress::Waits(requests) => {
+                            self.send_census(combined_route, requests)
+                        }
                         census::Progress::Done => {
-                            self.note_census(launch);
-                            self.end_launch(launch);
-                            for (asked, request) in std::mem::take(&mut self.held) {
-                                self.send(asked, request);
+                            self.note_census(combined_route);
+                            self.end_combined(combined_route);
+                            for (purpose, request) in std::mem::take(&mut self.held) {
+                                self.send(purpose, request);
                             }
                         }
                     }
                 }
-                Asked::Path(id, starts) => self.take_path(now, id, starts, completion.result),
+                RequestPurpose::Path(id, starts) => {
+                    self.take_path(now, id, starts, completion.result)
+                }
             }
         }
         self.advance(now);
@@ -469,46 +482,53 @@ impl Tracer {
 
     fn send_parts(&mut self, (source, fact): (Source, Fact), parts: Vec<(Part, Request)>) {
         for (part, request) in parts {
-            self.send(Asked::Fact(source, fact, part), request);
+            self.send(RequestPurpose::Fact(source, fact, part), request);
         }
     }
 
-    fn send_trial(&mut self, launch: Launch, requests: Vec<(Sample, Request)>) {
+    fn send_trial(&mut self, combined_route: CombinedRoute, requests: Vec<(Sample, Request)>) {
         for (sample, request) in requests {
-            self.send(Asked::Trial(launch, sample), request);
+            self.send(RequestPurpose::Trial(combined_route, sample), request);
         }
     }
 
     /// Starts the next census if no request is outstanding, because the census would count it, too.
     fn take_censuses(&mut self) {
-        while self.asked.is_empty() {
-            let Some((launch, requests)) = self.censuses.poll(&self.atlas, self.timing) else {
+        while self.purposes.is_empty() {
+            let Some((combined_route, requests)) = self.censuses.poll(&self.model, self.timing)
+            else {
                 break;
             };
             if requests.is_empty() {
-                self.ready.extend(self.launches_wanted.remove(&launch).unwrap_or_default());
+                self.ready.extend(
+                    self.combined_routes_wanted.remove(&combined_route).unwrap_or_default(),
+                );
             }
-            self.send_census(launch, requests);
+            self.send_census(combined_route, requests);
         }
     }
 
-    fn send_census(&mut self, launch: Launch, requests: Vec<(Inquiry, Request)>) {
+    fn send_census(
+        &mut self,
+        combined_route: CombinedRoute,
+        requests: Vec<(CensusRequest, Request)>,
+    ) {
         for (inquiry, request) in requests {
-            self.send(Asked::Census(launch, inquiry), request);
+            self.send(RequestPurpose::Census(combined_route, inquiry), request);
         }
     }
 
-    /// Makes a trace wait for a fact.
+    /// Requests a fact, and makes a trace wait for it.
     fn want(&mut self, id: TraceId, source: Source, fact: Fact) {
         self.facts_wanted.entry((source, fact)).or_default().push(id);
         let parts = match source {
-            Source::Nodes => self.facts.ask(fact, &self.atlas),
-            Source::Administration => self.claim_facts.ask(fact, &self.claims),
+            Source::Nodes => self.facts.ask(fact, &self.model),
+            Source::SaRecords => self.claim_facts.ask(fact, &self.claims),
         };
         self.send_parts((source, fact), parts);
     }
 
-    /// Stores the LID behind a GID.
+    /// Stores the LID of a GID from a PathRecord.
     fn take_path(
         &mut self,
         now: Instant,
@@ -521,12 +541,13 @@ impl Tracer {
         let Some(Target::Gid(gid)) = end else { return };
         let lid = match result {
             Ok(message) if message.status().is_ok() => {
-                let path: PathRecord = message.mad().attribute().expect("it was asked for");
+                let path: PathRecord = message
+                    .mad()
+                    .attribute()
+                    .expect("the requester checked the attribute of the response");
                 Lid::unicast(path.dlid.into()).map(Lid::get).map_err(|error| error.to_string())
             }
-            Ok(message) => {
-                Err(format!("subnet administration says {}", facts::said(message.status())))
-            }
+            Ok(message) => Err(format!("the SA returned {}", facts::status_text(message.status()))),
             Err(failure) => Err(failure.to_string()),
         };
         match lid {
@@ -540,6 +561,6 @@ impl Tracer {
 }
 
 /// Returns the port at the end of a path.
-fn start_of(own: (NodeNumber, u8), way: &Way) -> (NodeNumber, u8) {
-    way.hops.last().map_or(own, |hop| (hop.node, hop.enters))
+fn end_of_path(own: (NodeNumber, u8), path: &Path) -> (NodeNumber, u8) {
+    path.hops.last().map_or(own, |hop| (hop.node, hop.enters))
 }

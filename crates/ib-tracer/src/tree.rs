@@ -1,4 +1,4 @@
-//! Multicast trees: the links that a packet from a port to a group takes by the multicast tables.
+//! Multicast trees: the links that a packet from a port to a group takes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,15 +6,15 @@ use ib_types::Guid;
 use ib_wire::mad::sm::{MulticastForwardingBlock, PortState};
 use ib_wire::mad::smp;
 
-use crate::atlas::{Atlas, Link};
+use crate::fabric_model::{FabricModel, Link};
 use crate::fact::Fact;
 use crate::path::{Hop, NodeNumber};
 use crate::trace::Verdict;
 
-/// The tree of a multicast LID from a port.
+/// The tree of a multicast LID, from a sending port.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// The LID.
+    /// The multicast LID.
     pub mlid: u16,
     /// The sending port.
     pub start: (NodeNumber, u8),
@@ -40,17 +40,18 @@ pub struct Branch {
 pub enum BranchEnd {
     /// Delivered to an HCA or router.
     Delivered,
-    /// Forwarded by the switch to these ports; 0 is its own port. Empty if the switch drops packets.
+    /// Forwarded by the switch by these ports, where 0 is the switch's own port. Empty if the
+    /// switch drops packets.
     Sent(Vec<u8>),
-    /// Duplicate: the switch receives the packet by another link as well, so nodes behind it receive copies.
-    /// In a forwarding loop they receive copies repeatedly.
-    Again,
+    /// The switch receives the packet by another link as well, so that nodes behind it get
+    /// duplicates. In a forwarding loop they get them repeatedly.
+    Duplicate,
     /// No node responds behind the port, or the link carries no data.
     Broken(String),
 }
 
 /// Maximum number of nodes in a tree: each has at least one of the 49,151 unicast LIDs.
-const MOST_NODES: usize = 49_151;
+const MAX_NODES: usize = 49_151;
 
 /// Number of ports in a port mask.
 const PORTS: u8 = 16;
@@ -58,7 +59,7 @@ const PORTS: u8 = 16;
 impl Tree {
     /// Follows the multicast tables from a port; `Err` lists the facts to query first.
     pub(crate) fn grow(
-        atlas: &Atlas,
+        model: &FabricModel,
         start: (NodeNumber, u8),
         mlid: u16,
     ) -> Result<Vec<Branch>, Vec<Fact>> {
@@ -66,9 +67,9 @@ impl Tree {
         let mut missing = Vec::new();
         let mut seen: BTreeSet<NodeNumber> = BTreeSet::new();
         let mut queue: VecDeque<(NodeNumber, u8, usize)> = VecDeque::new();
-        if atlas.node(start.0).kind.is_switch() {
+        if model.node(start.0).kind.is_switch() {
             seen.insert(start.0);
-            let ports = outputs(atlas, start, mlid, &mut missing);
+            let ports = outputs(model, start, mlid, &mut missing);
             queue.extend(ports.into_iter().map(|port| (start.0, port, 0)));
         } else {
             queue.push_back((start.0, start.1, 0));
@@ -81,14 +82,14 @@ impl Tree {
                 hop: Hop { from, out, node: from, enters: out },
                 depth,
                 end: BranchEnd::Broken(why),
-                verdict: Verdict::NotAsked,
+                verdict: Verdict::NotProbed,
             };
-            let (node, enters) = match atlas.node(from).links.get(&out) {
+            let (node, enters) = match model.node(from).links.get(&out) {
                 // The walk stops at more nodes than LIDs exist, and beyond the longest directed route.
-                None if atlas.nodes() > MOST_NODES
-                    || atlas.node(from).route.len() >= usize::from(smp::MAX_HOPS) =>
+                None if model.nodes() > MAX_NODES
+                    || model.node(from).route.len() >= usize::from(smp::MAX_HOPS) =>
                 {
-                    branches.push(broken("it is too far away to be asked".to_owned()));
+                    branches.push(broken("no directed route reaches the next node".to_owned()));
                     continue;
                 }
                 None => {
@@ -105,17 +106,17 @@ impl Tree {
                 }
                 Some(&Link::To(node, enters, _)) => (node, enters),
             };
-            let end = if !atlas.node(node).kind.is_switch() {
+            let end = if !model.node(node).kind.is_switch() {
                 BranchEnd::Delivered
             } else if seen.insert(node) {
-                let ports = outputs(atlas, (node, enters), mlid, &mut missing);
+                let ports = outputs(model, (node, enters), mlid, &mut missing);
                 queue.extend(ports.iter().map(|&port| (node, port, depth + 1)));
                 BranchEnd::Sent(ports)
             } else {
-                BranchEnd::Again
+                BranchEnd::Duplicate
             };
             let hop = Hop { from, out, node, enters };
-            branches.push(Branch { hop, depth, end, verdict: Verdict::NotAsked });
+            branches.push(Branch { hop, depth, end, verdict: Verdict::NotProbed });
         }
         if missing.is_empty() { Ok(branches) } else { Err(missing) }
     }
@@ -123,15 +124,15 @@ impl Tree {
     /// Returns the number of copies that each port receives, by port GUID. The own port of a switch is its
     /// port 0.
     #[must_use]
-    pub fn deliveries(&self, atlas: &Atlas) -> BTreeMap<Guid, usize> {
+    pub fn deliveries(&self, model: &FabricModel) -> BTreeMap<Guid, usize> {
         let mut deliveries = BTreeMap::new();
         for branch in &self.branches {
             let delivers = match &branch.end {
                 BranchEnd::Delivered => true,
                 BranchEnd::Sent(ports) => ports.contains(&0),
-                BranchEnd::Again | BranchEnd::Broken(_) => false,
+                BranchEnd::Duplicate | BranchEnd::Broken(_) => false,
             };
-            let end = atlas.end((branch.hop.node, branch.hop.enters)).filter(|_| delivers);
+            let end = model.end((branch.hop.node, branch.hop.enters)).filter(|_| delivers);
             if let Some(end) = end {
                 *deliveries.entry(end.guid).or_insert(0) += 1;
             }
@@ -139,16 +140,16 @@ impl Tree {
         deliveries
     }
 
-    /// Returns the branches by which a switch receives duplicates.
-    pub fn doubles(&self) -> impl Iterator<Item = &Branch> {
-        self.branches.iter().filter(|branch| branch.end == BranchEnd::Again)
+    /// Returns the links by which a switch receives duplicates.
+    pub fn duplicates(&self) -> impl Iterator<Item = &Branch> {
+        self.branches.iter().filter(|branch| branch.end == BranchEnd::Duplicate)
     }
 }
 
 /// Returns the egress ports of a switch for packets to a group that arrive by a port, as far as its table
 /// is known.
 fn outputs(
-    atlas: &Atlas,
+    model: &FabricModel,
     (node, enters): (NodeNumber, u8),
     mlid: u16,
     missing: &mut Vec<Fact>,
@@ -156,17 +157,17 @@ fn outputs(
     const LIDS: u16 = MulticastForwardingBlock::LIDS;
     let place = mlid - MulticastForwardingBlock::FIRST_LID;
     let (block, row) = (place / LIDS, usize::from(place % LIDS));
-    let ports = atlas.node(node).ports;
+    let ports = model.node(node).ports;
     let mut outputs = Vec::new();
     for position in 0..=ports / PORTS {
         let fact = Fact::Multicast { node, block, position };
-        match atlas.masks.get(&(node, block, position)) {
+        match model.masks.get(&(node, block, position)) {
             Some(masks) => {
                 let numbers = (0..PORTS).filter(|bit| masks[row] >> bit & 1 != 0);
                 outputs.extend(numbers.map(|bit| position * PORTS + bit));
             }
             // A table that could not be read is treated as empty.
-            None if atlas.lacking.contains_key(&fact) => {}
+            None if model.unreadable.contains_key(&fact) => {}
             None => missing.push(fact),
         }
     }

@@ -12,21 +12,21 @@ use ib_types::Guid;
 use ib_wire::mad::sm::NodeInfo;
 use ib_wire::mad::{AttributeId, Mad, Method, TransactionId, smp};
 
-use crate::atlas::{Atlas, Walked};
+use crate::fabric_model::{FabricModel, WalkResult};
 use crate::path::Stop;
-use crate::probes::{Launch, Probes};
+use crate::probes::{CombinedRoute, Probes};
 
 /// Number of probes in the first round of a trial; each later round doubles the total.
-const FIRST: u32 = 12;
+const FIRST_ROUND: u32 = 12;
 
 /// Maximum number of probes in a trial.
-const MOST: u32 = 768;
+const MAX_PROBES: u32 = 768;
 
 /// A request of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sample {
     /// A combined-route probe.
-    Launch,
+    CombinedRoute,
     /// A numbered control along the path of the request or of the response.
     Control { number: u32, is_answer: bool },
 }
@@ -61,7 +61,7 @@ struct Trial {
 #[derive(Debug)]
 pub(crate) struct Trials {
     error_probability: f64,
-    all: BTreeMap<Launch, Trial>,
+    all: BTreeMap<CombinedRoute, Trial>,
 }
 
 impl Trials {
@@ -70,19 +70,19 @@ impl Trials {
     }
 
     /// Returns the result of the trial of a probe; `None` before it starts.
-    pub(crate) fn get(&self, launch: Launch) -> Option<Outcome> {
-        self.all.get(&launch).map(|trial| trial.outcome)
+    pub(crate) fn get(&self, combined_route: CombinedRoute) -> Option<Outcome> {
+        self.all.get(&combined_route).map(|trial| trial.outcome)
     }
 
     /// Returns the probes whose missing responses are not random loss.
-    pub(crate) fn silent(&self) -> impl Iterator<Item = Launch> {
+    pub(crate) fn silent(&self) -> impl Iterator<Item = CombinedRoute> {
         let silent = self.all.iter().filter(|(_, trial)| trial.outcome == Outcome::Silent);
-        silent.map(|(&launch, _)| launch)
+        silent.map(|(&combined_route, _)| combined_route)
     }
 
     /// Returns the numbers of probes sent, controls sent, and controls answered.
-    pub(crate) fn counts(&self, launch: Launch) -> Option<(u32, u32, u32)> {
-        let trial = self.all.get(&launch)?;
+    pub(crate) fn counts(&self, combined_route: CombinedRoute) -> Option<(u32, u32, u32)> {
+        let trial = self.all.get(&combined_route)?;
         let controls = if trial.routes[0].is_some() { trial.sent } else { 0 };
         Some((trial.sent, controls, trial.successes()))
     }
@@ -90,11 +90,11 @@ impl Trials {
     /// Starts a trial; returns its first requests, or none if no control is possible.
     pub(crate) fn start(
         &mut self,
-        launch: Launch,
-        atlas: &Atlas,
+        combined_route: CombinedRoute,
+        model: &FabricModel,
         (probes, timing): (&Probes, Timing),
     ) -> Vec<(Sample, Request)> {
-        let routes = controls(launch, atlas);
+        let routes = controls(combined_route, model);
         let outcome = if routes.is_some() { Outcome::Running } else { Outcome::Unclear };
         let (routes, expected) = routes.unwrap_or_default();
         let trial = Trial {
@@ -106,25 +106,25 @@ impl Trials {
             controls: BTreeMap::new(),
             outcome,
         };
-        self.all.insert(launch, trial);
+        self.all.insert(combined_route, trial);
         if outcome == Outcome::Unclear {
             return Vec::new();
         }
-        self.round(launch, FIRST, atlas, (probes, timing))
+        self.round(combined_route, FIRST_ROUND, model, (probes, timing))
     }
 
     /// Processes a response or timeout; returns the requests of the next round.
     pub(crate) fn handle(
         &mut self,
-        (launch, sample): (Launch, Sample),
+        (combined_route, sample): (CombinedRoute, Sample),
         answer: Option<&Mad>,
-        atlas: &Atlas,
+        model: &FabricModel,
         (probes, timing): (&Probes, Timing),
     ) -> Vec<(Sample, Request)> {
-        let Some(trial) = self.all.get_mut(&launch) else { return Vec::new() };
+        let Some(trial) = self.all.get_mut(&combined_route) else { return Vec::new() };
         trial.left = trial.left.saturating_sub(1);
         match (sample, answer) {
-            (Sample::Launch, Some(_)) => trial.answered = true,
+            (Sample::CombinedRoute, Some(_)) => trial.answered = true,
             (Sample::Control { number, .. }, Some(mad)) => {
                 let info: Option<NodeInfo> = mad.attribute();
                 if info.is_some_and(|info| info.node_guid == trial.expected) {
@@ -140,27 +140,30 @@ impl Trials {
             Outcome::Answered
         } else if chance(trial.sent, trial.successes()) <= self.error_probability {
             Outcome::Silent
-        } else if trial.sent >= MOST {
+        } else if trial.sent >= MAX_PROBES {
             Outcome::Unclear
         } else {
             let more = trial.sent;
-            return self.round(launch, more, atlas, (probes, timing));
+            return self.round(combined_route, more, model, (probes, timing));
         };
         Vec::new()
     }
 
     fn round(
         &mut self,
-        launch: Launch,
+        combined_route: CombinedRoute,
         count: u32,
-        atlas: &Atlas,
+        model: &FabricModel,
         (probes, timing): (&Probes, Timing),
     ) -> Vec<(Sample, Request)> {
-        let Some(trial) = self.all.get_mut(&launch) else { return Vec::new() };
+        let Some(trial) = self.all.get_mut(&combined_route) else { return Vec::new() };
         let timing = Timing { retries: 0, ..timing };
         let mut requests = Vec::new();
         for number in trial.sent..trial.sent + count {
-            requests.push((Sample::Launch, probes.combined(launch, atlas).with_timing(timing)));
+            requests.push((
+                Sample::CombinedRoute,
+                probes.combined(combined_route, model).with_timing(timing),
+            ));
             for (route, is_answer) in trial.routes.iter().zip([false, true]) {
                 let Some(route) = route else { continue };
                 let what = (AttributeId::NODE_INFO, 0);
@@ -193,15 +196,18 @@ fn chance(count: u32, successes: u32) -> f64 {
 
 /// Returns the directed routes of controls, along the cables of the request and of the response, and the
 /// node at their end. `None` if a table does not lead there, or if a route is too long.
-fn controls((from, lid): Launch, atlas: &Atlas) -> Option<([Option<Vec<u8>>; 2], Guid)> {
-    let ended = |start, lid| match atlas.walk(start, lid) {
-        Walked::Ended(way) if way.stop == Stop::Arrived => Some(way.hops),
+fn controls(
+    (from, lid): CombinedRoute,
+    model: &FabricModel,
+) -> Option<([Option<Vec<u8>>; 2], Guid)> {
+    let ended = |start, lid| match model.walk(start, lid) {
+        WalkResult::Ended(path) if path.stop == Stop::Arrived => Some(path.hops),
         _ => None,
     };
     let question = ended((from, 0), lid)?;
     let last = question.last()?;
-    let answer = ended((last.node, last.enters), atlas.end((from, 0))?.lid)?;
-    let base = &atlas.node(from).route;
+    let answer = ended((last.node, last.enters), model.end((from, 0))?.lid)?;
+    let base = &model.node(from).route;
     let out: Vec<u8> = base.iter().copied().chain(question.iter().map(|hop| hop.out)).collect();
     let back: Vec<u8> =
         base.iter().copied().chain(answer.iter().rev().map(|hop| hop.enters)).collect();
@@ -210,7 +216,7 @@ fn controls((from, lid): Launch, atlas: &Atlas) -> Option<([Option<Vec<u8>>; 2],
         return None;
     }
     let back = (back != out).then_some(back);
-    Some(([Some(out), back], atlas.node(last.node).guid))
+    Some(([Some(out), back], model.node(last.node).guid))
 }
 
 #[cfg(test)]

@@ -22,13 +22,13 @@ fn packet() -> Frame {
     Frame::Packet { slid: 3, dlid: 4, sl: ServiceLevel::default(), grh: None }
 }
 
-/// A simulator and a client of it.
+/// Returns a simulator, the key of its client, and the client.
 fn pair(name: &str) -> (AttachServer, usize, AttachedPort) {
     let name = format!("attach-unit-{name}-{}", std::process::id());
-    let mut server = AttachServer::bind(&name).expect("the name is free");
+    let mut server = AttachServer::bind(&name).expect("the name is not in use");
     let options = AttachOptions { name, node: Some("host:1".to_owned()) };
     let caller = std::thread::spawn(move || {
-        AttachedPort::attach(&options, MgmtClass::COMMUNICATION).expect("it is admitted")
+        AttachedPort::attach(&options, MgmtClass::COMMUNICATION).expect("the client is admitted")
     });
     let client = loop {
         if let [client] = server.accept()[..] {
@@ -44,7 +44,7 @@ fn pair(name: &str) -> (AttachServer, usize, AttachedPort) {
     };
     let classes = vec![MgmtClass::COMMUNICATION];
     assert_eq!(said, ClientEvent::Hello { node: Some("host:1".to_owned()), classes });
-    server.admit(client, &details()).expect("there is memory");
+    server.admit(client, &details()).expect("the rings are created");
     let port = caller.join().expect("no panic");
     assert_eq!(*port.details(), details());
     (server, client, port)
@@ -61,11 +61,11 @@ fn who_waits_for_room_does_not_sleep_when_there_is_some() {
     let mut bytes = Vec::new();
     while server.take(client, &mut bytes).is_some() {}
     let start = clock::now();
-    port.wait(start + Duration::from_secs(5), true, None).expect("it is there");
+    port.wait(start + Duration::from_secs(5), true, None).expect("the simulator is connected");
     assert!(clock::now().since(start) < Duration::from_secs(1));
-    // Without a wish for room there is nothing to come.
+    // Without `wants_room`, no event is expected.
     let start = clock::now();
-    port.wait(start + Duration::from_millis(50), false, None).expect("it is there");
+    port.wait(start + Duration::from_millis(50), false, None).expect("the simulator is connected");
     assert!(clock::now().since(start) >= Duration::from_millis(50));
 }
 
@@ -73,10 +73,11 @@ fn who_waits_for_room_does_not_sleep_when_there_is_some() {
 fn what_changes_and_what_is_asked_is_told_and_the_end_is_seen() {
     let (mut server, client, mut port) = pair("talk");
     let changed = PortDetails { is_active: false, ..details() };
-    server.tell(client, &changed);
-    port.wait(clock::now() + Duration::from_secs(5), false, None).expect("it is there");
+    server.notify_port(client, &changed);
+    port.wait(clock::now() + Duration::from_secs(5), false, None)
+        .expect("the simulator is connected");
     assert_eq!((port.details(), port.changes()), (&changed, 1));
-    let asked = std::thread::spawn(move || (port.resolve("host-2").expect("an answer"), port));
+    let asked = std::thread::spawn(move || (port.resolve("host-2").expect("a response"), port));
     let number = loop {
         match server.next(client) {
             Some(ClientEvent::Resolve { number, name }) => {

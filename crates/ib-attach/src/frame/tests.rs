@@ -21,7 +21,7 @@ fn sl() -> impl Strategy<Value = ServiceLevel> {
 }
 
 fn frame() -> impl Strategy<Value = (Frame, usize)> {
-    let packet = (any::<u16>(), any::<u16>(), sl(), grh(), 0..=MOST, any::<bool>());
+    let packet = (any::<u16>(), any::<u16>(), sl(), grh(), 0..=MAX_PAYLOAD, any::<bool>());
     let packet = packet.prop_map(|(slid, dlid, sl, grh, length, is_lost)| match is_lost {
         false => (Frame::Packet { slid, dlid, sl, grh }, length),
         true => (Frame::Lost { slid, dlid, sl, grh }, length),
@@ -52,7 +52,7 @@ proptest! {
             header[2..8].copy_from_slice(&[0, 0, bytes[4] % 4, bytes[5] % 2, bytes[6] % 16, bytes[7]]);
         }
         if let Some((_, length)) = Frame::parse(&header) {
-            prop_assert!(length <= MOST);
+            prop_assert!(length <= MAX_PAYLOAD);
         }
     }
 }
@@ -61,7 +61,7 @@ proptest! {
 fn a_datagram_is_its_frame_and_its_bytes() {
     let mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET, TransactionId(7));
     let datagram = Datagram::new(Remote::gsi(9), mad);
-    let frame = Frame::of(&datagram);
+    let frame = Frame::from_datagram(&datagram);
     assert_eq!(frame.datagram(&mad.0), Some(datagram));
     assert_eq!(frame.datagram(&mad.0[..255]), None);
     let packet = Frame::Packet { slid: 1, dlid: 2, sl: ServiceLevel::default(), grh: None };
@@ -71,16 +71,16 @@ fn a_datagram_is_its_frame_and_its_bytes() {
 #[test]
 fn news_are_a_reason_and_the_start_of_a_packet() {
     let packet = [7; 2000];
-    let news = Frame::news("at s1[3]: the link is down", &packet, 4108);
+    let news = Frame::loss_report("at s1[3]: the link is down", &packet, 4108);
     let expected = Some(("at s1[3]: the link is down", &packet[..512], 4108));
-    assert_eq!(Frame::news_in(&news), expected);
+    assert_eq!(Frame::parse_loss_report(&news), expected);
     let long = "ä".repeat(600);
-    let news = Frame::news(&long, &packet[..5], 5);
-    assert_eq!(Frame::news_in(&news), Some(("ä".repeat(256).as_str(), &packet[..5], 5)));
+    let news = Frame::loss_report(&long, &packet[..5], 5);
+    assert_eq!(Frame::parse_loss_report(&news), Some(("ä".repeat(256).as_str(), &packet[..5], 5)));
     for length in 0..news.len() {
-        if let Some((why, rest, _)) = Frame::news_in(&news[..length]) {
+        if let Some((why, rest, _)) = Frame::parse_loss_report(&news[..length]) {
             assert_eq!(why.len() + rest.len() + 4, length);
         }
     }
-    assert_eq!(Frame::news_in(&[1, 0, 0, 0, 0xff]), None, "no UTF-8");
+    assert_eq!(Frame::parse_loss_report(&[1, 0, 0, 0, 0xff]), None, "invalid UTF-8");
 }

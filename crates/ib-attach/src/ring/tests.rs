@@ -36,7 +36,7 @@ fn frames_come_out_as_they_went_in_and_no_more_than_there_are_slots() {
             }));
         }
         assert!(!simulator.put(packet(0), &[]) && simulator.room() == 0);
-        assert!(!client.put_with(|_| panic!("no room")));
+        assert!(!client.put_with(|_| panic!("the ring is full")));
         for number in 0..SLOTS as u16 {
             bytes.clear();
             assert_eq!(simulator.take(&mut bytes), Some(Ok(packet(number))));
@@ -45,14 +45,14 @@ fn frames_come_out_as_they_went_in_and_no_more_than_there_are_slots() {
                 assert_eq!((frame, bytes), (packet(number), &[round as u8; 100][..]));
             }));
         }
-        assert!(!client.take_with(|_, _| panic!("nothing is left")));
+        assert!(!client.take_with(|_, _| panic!("the ring is empty")));
     }
 }
 
 #[test]
 fn the_longest_packet_fits() {
     let [mut simulator, mut client] = pair();
-    let longest: Vec<u8> = (0..super::super::frame::MOST).map(|at| at as u8).collect();
+    let longest: Vec<u8> = (0..super::super::frame::MAX_PAYLOAD).map(|at| at as u8).collect();
     assert!(simulator.put(packet(1), &longest));
     assert!(client.take_with(|_, bytes| assert_eq!(bytes, longest)));
     assert!(client.put_with(|slot| {
@@ -61,14 +61,14 @@ fn the_longest_packet_fits() {
     }));
     let mut bytes = vec![9];
     assert_eq!(simulator.take(&mut bytes), Some(Ok(packet(2))));
-    assert_eq!(bytes[1..], longest, "what was there stays");
+    assert_eq!(bytes[1..], longest, "the bytes before are kept");
 }
 
 #[test]
 fn what_a_client_may_write_harms_nobody() {
     let [mut simulator, mut client] = pair();
     let mut bytes = Vec::new();
-    // No frame, an impossible length, a length of nothing.
+    // An unknown kind, and lengths that exceed the slot or are too short.
     for (kind, length) in [(9, 8_u32), (1, u32::MAX), (1, 0)] {
         client.put_with(|_| Some((packet(1), 8)));
         let slot = client.memory.slot(0, client.put.wrapping_sub(1));
@@ -82,7 +82,7 @@ fn what_a_client_may_write_harms_nobody() {
         assert_eq!(taken, Some(if is_empty { Ok(packet(1)) } else { Err(Malformed) }));
         assert!(bytes.is_empty());
     }
-    // Numbers that cannot be.
+    // Invalid counters.
     let numbers = [SLOTS + 1, u32::MAX, 1 << 31];
     for number in numbers {
         client.memory.number(0, PUT).store(simulator.taken.wrapping_add(number), Ordering::Release);
@@ -103,7 +103,7 @@ fn memory_that_can_shrink_is_not_mapped() {
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
 }
 
-/// Two threads that sleep whenever they can: nobody is left asleep.
+/// Two threads that sleep whenever they can. Neither must miss a wake-up.
 #[test]
 fn whoever_sleeps_is_woken() {
     const COUNT: u32 = 200_000;
@@ -112,7 +112,7 @@ fn whoever_sleeps_is_woken() {
         if rings.may_sleep(true, wants_room) {
             let mut files = [ib_os::poll::watched(rings.bell(), false)];
             ib_os::poll::wait_any(&mut files, 10_000).expect("a wait");
-            assert_ne!(files[0].revents, 0, "somebody was left asleep");
+            assert_ne!(files[0].revents, 0, "a wake-up was missed");
         }
         rings.silence();
     };

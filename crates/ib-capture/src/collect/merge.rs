@@ -1,4 +1,4 @@
-//! Queue pairs, and their packets in the order of their times.
+//! Queue pairs, and their packets merged in the order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,29 +7,33 @@ use std::mem;
 use ib_link::{PacketCounts, PacketRecord, PacketSource};
 use ib_types::{Instant, Qpn};
 
-/// How many packets of a queue pair are taken at once, which are in the processor's cache then; and how many packets of
-/// all queue pairs together may wait, where there are less queue pairs than that.
+/// Maximum number of packets of a queue pair that are read at once, so that they stay in the
+/// processor's cache. [`MAX_WAITING_PACKETS`] limits the packets of all queue pairs, if there are fewer
+/// queue pairs than that.
 const BATCH: usize = 16;
-const MOST: usize = 4096;
+const MAX_WAITING_PACKETS: usize = 4096;
 
 /// A queue pair whose packets are collected.
 pub(super) struct Source {
-    /// What reads them; with its end its ring goes, and only what was counted is left.
+    /// The source of packets. After its end it is replaced by its counters, so that its ring is
+    /// freed.
     pub(super) packets: Box<dyn PacketSource + Send>,
-    is_over: bool,
+    has_ended_and_is_written: bool,
     pub(super) name: String,
-    /// Its interfaces in the section: what was sent, what was received, and what was lost on its way.
+    /// Its interfaces in the section: sent, received and lost packets.
     pub(super) interfaces: [Option<u32>; 3],
-    /// What was written and taken by the stream, what is on its way there, and what it has not taken.
+    /// Numbers of packets that the stream has accepted, that are on the way to it, and that it has
+    /// rejected.
     pub(super) captured: PacketCounts,
     pub(super) pending: PacketCounts,
     pub(super) unwritten: PacketCounts,
-    /// What was captured, and what was told to be overwritten, when the section began.
+    /// Numbers of captured and of reported overwritten packets at the beginning of the section.
     pub(super) before: [PacketCounts; 2],
-    /// What of the overwritten packets the packets tell that were taken, and what was told by the stream.
-    told: PacketCounts,
+    /// Number of overwritten packets that the packets read so far report, and the number that the
+    /// stream contains.
+    reported: PacketCounts,
     pub(super) settled: PacketCounts,
-    /// Packets that were taken, and how many of them are done; the bytes of all.
+    /// Packets that were read, the number of written ones, and the bytes of all.
     taken: Vec<MergedPacket>,
     done: usize,
     pub(super) bytes: Vec<u8>,
@@ -39,17 +43,17 @@ pub(super) struct Source {
 #[derive(Clone)]
 pub(super) struct MergedPacket {
     pub(super) record: PacketRecord,
-    /// Where its bytes are, and behind them what is to be said of it.
+    /// Range of its bytes, followed by its comments.
     pub(super) bytes: std::ops::Range<usize>,
     pub(super) remark: usize,
-    /// How many of its kind before it were overwritten.
+    /// Number of packets of its direction that were overwritten before it.
     pub(super) missed: u64,
 }
 
 /// The packets of all queue pairs.
 pub(super) struct Merge {
     pub(super) sources: Vec<Source>,
-    /// The next packet of each queue pair that has one, by its time.
+    /// The next packet of each queue pair, by time.
     heads: BinaryHeap<Reverse<(Instant, usize)>>,
     packet: Vec<u8>,
 }
@@ -59,24 +63,24 @@ impl Merge {
         Self { sources: Vec::new(), heads: BinaryHeap::new(), packet: Vec::new() }
     }
 
-    /// Looks at the queue pairs that had nothing.
-    pub(super) fn look(&mut self) {
+    /// Reads packets of the queue pairs that had none.
+    pub(super) fn poll_sources(&mut self) {
         for number in 0..self.sources.len() {
             let source = &self.sources[number];
-            if !source.is_over && source.is_done() {
+            if !source.has_ended_and_is_written && source.is_done() {
                 self.refill(number);
             }
         }
     }
 
-    /// Returns the next packet up to a time, and whose it is.
+    /// Returns the next packet up to `until`, and the index of its queue pair.
     pub(super) fn next(&self, until: Instant) -> Option<(usize, MergedPacket)> {
         let &Reverse((at, number)) = self.heads.peek()?;
         let source = &self.sources[number];
         (at <= until).then(|| (number, source.taken[source.done].clone()))
     }
 
-    /// Goes on behind a packet that was returned.
+    /// Advances the queue pair behind the packet that was returned.
     pub(super) fn done(&mut self, number: usize) {
         self.heads.pop();
         let source = &mut self.sources[number];
@@ -88,7 +92,7 @@ impl Merge {
     }
 
     fn refill(&mut self, number: usize) {
-        let most = (MOST / self.sources.len()).clamp(1, BATCH);
+        let most = (MAX_WAITING_PACKETS / self.sources.len()).clamp(1, BATCH);
         let source = &mut self.sources[number];
         source.refill(most, &mut self.packet);
         if let Some(first) = source.taken.first() {
@@ -101,14 +105,14 @@ impl Source {
     pub(super) fn new(name: &str, packets: Box<dyn PacketSource + Send>) -> Self {
         Self {
             packets,
-            is_over: false,
+            has_ended_and_is_written: false,
             name: name.to_owned(),
             interfaces: [None; 3],
             captured: PacketCounts::default(),
             pending: PacketCounts::default(),
             unwritten: PacketCounts::default(),
             before: Default::default(),
-            told: PacketCounts::default(),
+            reported: PacketCounts::default(),
             settled: PacketCounts::default(),
             taken: Vec::new(),
             done: 0,
@@ -116,24 +120,24 @@ impl Source {
         }
     }
 
-    /// Returns whether nothing of it is left to be written.
-    pub(super) const fn is_over(&self) -> bool {
-        self.is_over && self.is_done()
+    /// Returns true if the queue pair has ended and all its packets are written.
+    pub(super) const fn has_ended_and_is_written(&self) -> bool {
+        self.has_ended_and_is_written && self.is_done()
     }
 
     const fn is_done(&self) -> bool {
         self.done == self.taken.len()
     }
 
-    /// Has all overwritten packets told that are known, unless packets that were taken will tell them.
+    /// Counts all known overwritten packets, except those that packets read so far will report.
     pub(super) fn settle_overwritten(&mut self) {
         if self.is_done() {
             self.settled = self.packets.overwritten();
-            self.told = self.settled;
+            self.reported = self.settled;
         }
     }
 
-    /// Takes the next packets, when all before are done.
+    /// Reads the next packets if all before are written.
     fn refill(&mut self, most: usize, packet: &mut Vec<u8>) {
         self.taken.clear();
         self.bytes.clear();
@@ -142,9 +146,9 @@ impl Source {
         while self.taken.len() < most {
             let Some(record) = self.packets.next_packet(packet) else {
                 if has_ended {
-                    let over = Over::of(&*self.packets);
-                    (self.packets, self.is_over) = (Box::new(over), true);
-                    // They may be many, and nothing more comes.
+                    let over = EndedSource::of(&*self.packets);
+                    (self.packets, self.has_ended_and_is_written) = (Box::new(over), true);
+                    // The buffers may be large, and are not needed any more.
                     self.bytes.shrink_to_fit();
                     self.taken.shrink_to_fit();
                 }
@@ -152,7 +156,7 @@ impl Source {
             };
             let mut overwritten = self.packets.overwritten();
             let known = *overwritten.of(&record);
-            let missed = known - mem::replace(self.told.of(&record), known);
+            let missed = known - mem::replace(self.reported.of(&record), known);
             let start = self.bytes.len();
             self.bytes.extend(&*packet);
             let bytes = start..self.bytes.len();
@@ -163,22 +167,22 @@ impl Source {
     }
 }
 
-/// What is left of the packets of a queue pair when all of them were read: numbers.
-struct Over {
+/// The counters of a queue pair that has ended.
+struct EndedSource {
     qpn: Qpn,
     overwritten: PacketCounts,
     skipped: PacketCounts,
     noted: PacketCounts,
 }
 
-impl Over {
+impl EndedSource {
     fn of(packets: &dyn PacketSource) -> Self {
         let (qpn, overwritten) = (packets.qpn(), packets.overwritten());
         Self { qpn, overwritten, skipped: packets.skipped(), noted: packets.noted() }
     }
 }
 
-impl PacketSource for Over {
+impl PacketSource for EndedSource {
     fn qpn(&self) -> Qpn {
         self.qpn
     }

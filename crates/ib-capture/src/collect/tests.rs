@@ -7,7 +7,7 @@ use ib_wire::packet::{NakCode, Opcode, Operation, Syndrome, Transport};
 
 use super::*;
 
-/// Packets that were noted, some of which are known to be missed.
+/// A source of recorded packets, some of which were overwritten.
 struct Script {
     qpn: Qpn,
     packets: VecDeque<(PacketCounts, PacketRecord, Vec<u8>)>,
@@ -103,8 +103,8 @@ fn finished(mut collector: Collector) -> (Vec<Counted>, Vec<u8>) {
     (collector.counted().collect(), file)
 }
 
-/// A packet of a file: its interface, its time, its length before it was cut, how many were lost before it, and
-/// the remarks.
+/// A packet of a file: interface name, time, original length, number of overwritten packets before
+/// it, and comments.
 type Read = (String, u64, u32, Option<u64>, Vec<String>);
 
 fn read(file: &[u8]) -> (Vec<Read>, Vec<Statistics>) {
@@ -152,7 +152,7 @@ fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_tol
         .collect();
     assert_eq!(found, [(7, 2, 5, 7), (8, 2, 0, 2)]);
     let (packets, statistics) = read(&file);
-    // Ethernet, IP, UDP, BTH and ICRC; an acknowledgement has an AETH as well.
+    // Ethernet, IP, UDP, BTH and ICRC; an acknowledgement also has an AETH.
     let length = 14 + 20 + 8 + 12 + 4;
     type Expected<'a> = (&'a str, u64, u32, Option<u64>, &'a [&'a str]);
     let expected: [Expected<'_>; 4] = [
@@ -167,14 +167,14 @@ fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_tol
             &["5 packets sent before this one were overwritten", "sent again"],
         ),
     ];
-    for (found, (name, time, length, missed, remarks)) in packets.iter().zip(expected) {
+    for (found, (name, time, length, missed, comments)) in packets.iter().zip(expected) {
         assert_eq!((found.0.as_str(), found.1, found.2, found.3), (name, time, length, missed));
-        assert_eq!(found.4, remarks);
+        assert_eq!(found.4, comments);
     }
     assert_eq!(packets.len(), 4);
-    let told: Vec<_> = statistics.iter().map(|it| (it.received, it.dropped)).collect();
+    let reported: Vec<_> = statistics.iter().map(|it| (it.received, it.dropped)).collect();
     assert_eq!(
-        told,
+        reported,
         [(Some(7), Some(5)), (Some(0), Some(0)), (Some(0), Some(0)), (Some(2), Some(0))]
     );
     assert_eq!(
@@ -205,7 +205,7 @@ fn a_section_follows_another_and_each_tells_its_own() {
     second.0.sent = 3;
     let packets = vec![noted(10, Direction::Send, packet(Operation::SendOnly, 1)), lost, second];
     collector.add("qp", script(7, packets));
-    assert_eq!(collector.collect(Instant::NEVER, 1, 9), 0, "the head of the section fills it");
+    assert_eq!(collector.collect(Instant::NEVER, 1, 9), 0, "the section header fills the section");
     let mut first = Vec::new();
     collector.output(&mut first);
     assert_eq!(collector.collect(Instant::NEVER, 1, 9), 1);
@@ -217,10 +217,10 @@ fn a_section_follows_another_and_each_tells_its_own() {
     assert_eq!(packets[1].0, "qp lost");
     assert_eq!(packets[1].4, ["lost: "]);
     assert_eq!(packets[2].4[1], "posted 12 ns before");
-    let told: Vec<_> = statistics.iter().map(|it| (it.received, it.dropped)).collect();
+    let reported: Vec<_> = statistics.iter().map(|it| (it.received, it.dropped)).collect();
     let first = [(Some(5), Some(3)), (Some(0), Some(0)), (Some(1), Some(0))];
-    // What has ended has no part in the second one.
-    assert_eq!(told, first);
+    // A queue pair that has ended is not part of the second section.
+    assert_eq!(reported, first);
     assert_eq!((counted[0].captured.all(), counted[0].overwritten.all()), (3, 3));
 }
 
@@ -247,13 +247,13 @@ fn packets_of_a_queue_pair_with_few_stand_among_those_of_one_with_many() {
     let mut collector = begun(Link::Infiniband, 0);
     collector.add("many", script(7, (1..=5000).map(|number| send(10 * number)).collect()));
     collector.add("few", script(1, vec![send(5), send(6), send(49_995)]));
-    // What is later has to wait: something earlier may still come.
+    // Later packets wait, because earlier ones may follow.
     assert_eq!(collector.collect(Instant::from_nanos(1004), usize::MAX, u64::MAX), 102);
     assert_eq!(collector.collect(Instant::NEVER, usize::MAX, u64::MAX), 4901);
     let (counted, file) = finished(collector);
     assert_eq!(counted.iter().map(|it| it.captured.all()).collect::<Vec<_>>(), [5000, 3]);
     let (packets, _) = read(&file);
-    assert!(packets.is_sorted_by_key(|packet| packet.1), "in the order of time");
+    assert!(packets.is_sorted_by_key(|packet| packet.1), "packets are in the order of time");
     assert_eq!(packets[5001].0, "few send");
 }
 
@@ -281,10 +281,11 @@ fn what_is_overwritten_is_told_once_on_the_interface_of_its_direction() {
     let (counted, file) = finished(collector);
     assert_eq!(counted[0].overwritten, both(12, 7));
     let (packets, statistics) = read(&file);
-    let told: Vec<_> = packets.iter().map(|packet| packet.3).collect();
-    assert_eq!(told, [Some(2), Some(8), Some(5), None]);
+    let reported: Vec<_> = packets.iter().map(|packet| packet.3).collect();
+    assert_eq!(reported, [Some(2), Some(8), Some(5), None]);
     assert_eq!(packets[1].4, ["8 packets sent before this one were overwritten"]);
-    // The last packet was taken with the first section: what it knows comes with the second one.
-    let told: Vec<_> = statistics.iter().map(|it| it.dropped).collect();
-    assert_eq!(told, [Some(8), Some(7), Some(4), Some(0)]);
+    // The first section has written the last packet; its count of overwritten packets is in the
+    // second.
+    let reported: Vec<_> = statistics.iter().map(|it| it.dropped).collect();
+    assert_eq!(reported, [Some(8), Some(7), Some(4), Some(0)]);
 }

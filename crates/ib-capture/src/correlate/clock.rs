@@ -1,83 +1,84 @@
-//! How the clocks of two captures differ.
+//! Offset and drift between the clocks of two captures.
 //!
 //! ```text
 //! clock of file 2 − clock of file 1
-//!   |   .  .   .     .  .      .     packets from 1 to 2: received by 2 − sent by 1
-//!   |  .  .  .   .  . .   .  .
-//!   |  _________________________     the difference, a line between the points
-//!   |   x   x    x  x    x   x
-//!   |     x    x       x    x        packets from 2 to 1: sent by 2 − received by 1
+//! |   .  .   .     .  .      .     packets from 1 to 2: received by 2 − sent by 1
+//! |  .  .  .   .  . .   .  .
+//! |  _________________________     the offset: a line between the points
+//! |   x   x    x  x    x   x
+//! |     x    x       x    x        packets from 2 to 1: sent by 2 − received by 1
 //! ```
 //!
-//! No packet arrives before it was sent, so that the line is below all the points of one kind and above those of
-//! the other. That bounds it from both sides; the line that leaves most room is the estimate. Of each of many
-//! spans of time only the packet that was the fastest counts.
+//! No packet arrives before it was sent. The line is therefore below all points of one direction
+//! and above those of the other. The line with the largest distance from both is the estimate. The
+//! capture is divided into intervals of time, of which only the fastest packet counts.
 
-/// How fast a clock may run against another one at most, as a fraction; quartz does better.
+/// Maximum drift of a clock relative to another, as a fraction. Quartz clocks are better.
 const FASTEST: f64 = 100e-6;
 
-/// Into how many spans the time of a capture is divided.
+/// Number of intervals into which the time of a capture is divided.
 const SPANS: usize = 256;
 
-/// How often an interval is made smaller in a search.
+/// Number of steps of a search for a maximum.
 const STEPS: usize = 80;
 
-/// Packets that both captures have, by their times.
+/// The packets in both captures, by their times.
 #[derive(Clone, Debug)]
 pub struct ClockPoints {
     start: u64,
     span: u64,
-    /// By direction and span: when by the first clock, and the difference.
+    /// Fastest packet by direction and interval: time by the first clock, and difference of both
+    /// times.
     fastest: [Vec<Option<(u64, i64)>>; 2],
     counted: [u64; 2],
 }
 
-/// The difference of two clocks, as far as it is known.
+/// The relation of the clocks of two captures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Clocks {
-    /// They are one.
+    /// PositionPackets captures have the same clock.
     Same,
-    /// It is estimated.
+    /// Offset and drift are estimated.
     Estimated(Estimate),
-    /// It cannot be told: packets of at most one direction are in both captures.
+    /// Unknown: packets of at most one direction are in both captures.
     Unknown,
 }
 
-/// The difference of two clocks.
+/// Estimated offset and drift of the second clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The time by the first clock to which the offset belongs, in nanoseconds since 1970.
+    /// Time by the first clock at which the offset applies, in nanoseconds since 1970.
     pub at: u64,
     /// Offset of the second clock from the first in nanoseconds.
     pub offset: f64,
-    /// How far the truth can be from it during the whole capture, in nanoseconds.
+    /// Maximum error of the offset during the whole capture, in nanoseconds.
     pub uncertainty: f64,
-    /// By how many millionths the second clock runs faster.
+    /// Drift of the second clock in ppm; positive if it runs faster.
     pub drift_ppm: f64,
-    /// How far the truth can be from that.
+    /// Maximum error of the drift in ppm.
     pub drift_uncertainty_ppm: f64,
-    /// The fastest way there and back, in nanoseconds.
+    /// Shortest round trip in nanoseconds.
     pub round_trip: f64,
-    /// Whether no line fits: one of the clocks was set while packets were captured.
+    /// True if no line fits: one of the clocks was set during the capture.
     pub is_contradictory: bool,
-    /// Packets in each direction that it is made from.
+    /// Number of packets in each direction.
     pub packets: [u64; 2],
 }
 
 impl ClockPoints {
-    /// Starts without packets; all of them are between two times by the first clock.
+    /// Creates an empty set for packets between two times by the first clock.
     #[must_use]
     pub fn new(start: u64, end: u64) -> Self {
         let span = end.saturating_sub(start) / SPANS as u64 + 1;
         Self { start, span, fastest: [vec![None; SPANS], vec![None; SPANS]], counted: [0; 2] }
     }
 
-    /// Adds a packet that capture 1 has sent and capture 2 has received.
+    /// Adds a packet that capture 1 has as sent and capture 2 as received.
     pub fn forward(&mut self, sent: u64, received: u64) {
         self.add(0, sent, received.wrapping_sub(sent).cast_signed());
     }
 
-    /// Adds a packet that capture 2 has sent and capture 1 has received.
+    /// Adds a packet that capture 2 has as sent and capture 1 as received.
     pub fn backward(&mut self, sent: u64, received: u64) {
         self.add(1, received, received.wrapping_sub(sent).cast_signed());
     }
@@ -91,7 +92,7 @@ impl ClockPoints {
         }
     }
 
-    /// Returns what follows for the clocks.
+    /// Returns the estimate.
     #[must_use]
     pub fn estimate(&self) -> Clocks {
         let points = |direction: usize| self.fastest[direction].iter().flatten().copied();
@@ -104,7 +105,7 @@ impl ClockPoints {
         let times = || points(0).chain(points(1)).map(|(at, _)| at);
         let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
         let at = first + (last - first) / 2;
-        // Small numbers, so that floating point loses nothing.
+        // Times relative to the first keep the precision of floating point.
         let x = |time: u64| time.wrapping_sub(at).cast_signed() as f64;
         let room = LineBounds {
             above: points(0).map(|(at, delay)| (x(at), delay.wrapping_sub(near) as f64)).collect(),
@@ -113,7 +114,7 @@ impl ClockPoints {
                 .collect(),
         };
         let slope = highest(-FASTEST, FASTEST, |slope| room.width(slope));
-        // A drift that cannot be distinguished from none is none.
+        // A drift that is not significantly better than none is reported as 0.
         let slope = if room.width(0.0) >= 0.95 * room.width(slope) { 0.0 } else { slope };
         let width = room.width(slope);
         let middle = f64::midpoint(room.ceiling(slope), room.floor(slope));
@@ -148,9 +149,9 @@ impl ClockPoints {
 }
 
 impl Clocks {
-    /// Returns a time of the second clock by the first; `None` where the clocks cannot be compared.
+    /// Converts a time of the second clock to the first; `None` if the clocks cannot be compared.
     #[must_use]
-    pub fn by_first(&self, time: u64) -> Option<u64> {
+    pub fn to_first_clock(&self, time: u64) -> Option<u64> {
         match self {
             Self::Same => Some(time),
             Self::Unknown => None,
@@ -166,14 +167,15 @@ impl Clocks {
 
 /// Bounds of the line of clock offsets.
 struct LineBounds {
-    /// Points that it is below.
+    /// Points above the line.
     above: Vec<(f64, f64)>,
-    /// Points that it is above.
+    /// Points below the line.
     below: Vec<(f64, f64)>,
 }
 
 impl LineBounds {
-    /// Returns the height at time 0 of the highest line of a slope that is below all points above.
+    /// Returns the intercept at time 0 of the highest line with this slope below all points of
+    /// `above`.
     fn ceiling(&self, slope: f64) -> f64 {
         self.above.iter().map(|(x, y)| y - slope * x).fold(f64::INFINITY, f64::min)
     }
@@ -186,7 +188,7 @@ impl LineBounds {
         self.ceiling(slope) - self.floor(slope)
     }
 
-    /// Returns the least and the highest slope that a line can have, one of which is given.
+    /// Returns the lowest and highest possible slope, given one possible slope.
     fn slopes(&self, possible: f64) -> (f64, f64) {
         let edge = |mut no: f64| {
             if self.width(no) >= 0.0 {
@@ -203,7 +205,7 @@ impl LineBounds {
     }
 }
 
-/// Returns where a concave function is highest.
+/// Returns the argument at which a concave function has its maximum.
 fn highest(mut from: f64, mut to: f64, value: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..2 * STEPS {
         let third = (to - from) / 3.0;

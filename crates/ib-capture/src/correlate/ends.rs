@@ -1,4 +1,5 @@
-//! Which streams belong together: both views of the same packets, and both directions of a connection.
+//! Association of streams: captures of the same packets at both ends, and both directions of a
+//! connection.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -7,27 +8,27 @@ use ib_types::Qpn;
 use ib_wire::packet::{Opcode, Transport};
 
 use super::counts::FileCounts;
-use super::stream::{Address, Key, REQUESTS, RESPONSES, Seen, Side, Stream};
+use super::stream::{Address, CapturedPacket, Key, REQUESTS, RESPONSES, Side, Stream};
 
-/// How many packets of a stream are compared with those of another.
+/// Maximum number of packets of a stream that are compared with those of another.
 const COMPARED: usize = 4096;
 
-/// The packets of one direction between two queue pairs, as both ends have seen them.
+/// The packets of one direction between two queue pairs, as captured at both ends.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub(super) source: Address,
     pub(super) destination: Address,
     pub(super) to: Qpn,
     pub(super) sender: Option<Qpn>,
-    /// The stream at the sender, and that at the receiver.
+    /// Index of the sender's stream, and of the receiver's.
     pub(super) views: [Option<usize>; 2],
-    /// The flow in the other direction, by its number.
+    /// Index of the flow in the other direction.
     pub(super) back: Option<usize>,
 }
 
-/// The view of the sender.
+/// Index of the sender's view.
 pub(super) const SENT: usize = 0;
-/// The view of the receiver.
+/// Index of the receiver's view.
 pub(super) const RECEIVED: usize = 1;
 
 impl Flow {
@@ -39,7 +40,7 @@ impl Flow {
     }
 }
 
-/// Returns whether two files have the same packets at the same times.
+/// Returns true if two files have the same packets with the same times.
 pub(super) fn are_same(streams: &[Stream], files: &[FileCounts]) -> bool {
     let [one, other] = files else { return false };
     if one != other || one.captured == 0 {
@@ -52,11 +53,11 @@ pub(super) fn are_same(streams: &[Stream], files: &[FileCounts]) -> bool {
     of(0) == of(1)
 }
 
-/// Decides at which end streams were captured whose file does not say it; returns the files that this is of, and
-/// those of which it cannot be known.
+/// Determines the end at which streams were captured, for files without direction. Returns these
+/// files, and those for which it remains unknown.
 ///
-/// Whoever has asked waits longer for the answer than it takes whoever gives it: of two captures of the same
-/// packets that in which the answers come later is the asker's.
+/// The requester waits longer for a response than the responder needs to send it. Of two captures
+/// of the same packets, the one with the later responses is therefore the requester's.
 pub(super) fn orient(streams: &mut [Stream], files: usize) -> (BTreeSet<u8>, BTreeSet<u8>) {
     let mut of = BTreeMap::<_, BTreeMap<u8, usize>>::new();
     let mut nameless = BTreeSet::new();
@@ -76,7 +77,7 @@ pub(super) fn orient(streams: &mut [Stream], files: usize) -> (BTreeSet<u8>, BTr
         }
         return (BTreeSet::new(), nameless);
     }
-    // By pair of addresses: votes for "the lower address is that of file 0".
+    // Votes for "file 0 was captured at the lower address", by pair of addresses.
     let mut votes = BTreeMap::<(Address, Address), i64>::new();
     for (&(source, destination, _, datagrams_of), views) in &of {
         let (Some(&a), Some(&b)) = (views.get(&0), views.get(&1)) else { continue };
@@ -104,7 +105,7 @@ pub(super) fn orient(streams: &mut [Stream], files: usize) -> (BTreeSet<u8>, BTr
         let vote = votes.get(&(lower, source.max(destination))).copied().unwrap_or(0);
         if vote == 0 {
             unknown.insert(file);
-            // Whatever it is, it is not both.
+            // A captured packet is either sent or received.
             stream.key.side = if file == 0 { Side::Sent } else { Side::Received };
             continue;
         }
@@ -116,20 +117,22 @@ pub(super) fn orient(streams: &mut [Stream], files: usize) -> (BTreeSet<u8>, BTr
     (oriented, unknown)
 }
 
-/// Returns how long it takes until requests are answered, as a median in nanoseconds.
+/// Returns the median time from requests to their responses, in nanoseconds.
 fn answer_time(asked: &Stream, answered: &Stream) -> Option<u64> {
     let requests = asked.lanes[REQUESTS].iter().take(COMPARED);
     let sent: HashMap<u32, u64> =
-        requests.map(|seen| (Seen::psn(seen.place).get(), seen.time)).collect();
+        requests.map(|seen| (CapturedPacket::psn(seen.position).get(), seen.time)).collect();
     let answers = answered.lanes[RESPONSES].iter().take(COMPARED);
     let mut waits: Vec<u64> = answers
-        .filter_map(|seen| seen.time.checked_sub(*sent.get(&Seen::psn(seen.place).get())?))
+        .filter_map(|seen| {
+            seen.time.checked_sub(*sent.get(&CapturedPacket::psn(seen.position).get())?)
+        })
         .collect();
     waits.sort_unstable();
     waits.get(waits.len() / 2).copied()
 }
 
-/// Makes flows of streams: one of the packets that were sent and received alike.
+/// Combines streams to flows: the sent and received packets of one direction.
 pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
     let mut groups = BTreeMap::<_, [Vec<usize>; 2]>::new();
     for (number, stream) in streams.iter().enumerate() {
@@ -145,13 +148,13 @@ pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
             let stream = &streams[number];
             let free = |flow: &Flow| {
                 let sent = flow.views[SENT].map(|sent| &streams[sent]);
-                flow.views[RECEIVED].is_none() && sent.is_some_and(|sent| may_be(sent, stream))
+                flow.views[RECEIVED].is_none() && sent.is_some_and(|sent| can_match(sent, stream))
             };
             let fits: Vec<usize> = (0..made.len()).filter(|&at| free(&made[at])).collect();
             let best = match fits[..] {
                 [] => None,
                 [only] => Some(only),
-                // Queue pairs whose numbers were used again are told apart by their packets.
+                // If a queue pair number was reused, packets identify the stream.
                 _ => {
                     let score = |at: usize| {
                         made[at].views[SENT].map_or(0, |sent| common(&streams[sent], stream))
@@ -170,20 +173,20 @@ pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
     flows
 }
 
-/// Returns whether a stream can be what was received of another one: each file is a place of its own, but one that
-/// names its queue pairs can hold both ends.
-fn may_be(sent: &Stream, received: &Stream) -> bool {
+/// Returns true if `received` can be the receiver's view of `sent`. Each file is captured at one
+/// end, unless it names its queue pairs and thus can hold both ends.
+fn can_match(sent: &Stream, received: &Stream) -> bool {
     sent.key.file != received.key.file
         || sent.key.sender.is_some()
         || sent.key.datagrams_of.is_some()
 }
 
-/// Returns how many of the first sequence numbers two streams have in common.
+/// Returns the number of common PSNs among the first of two streams.
 fn common(one: &Stream, other: &Stream) -> usize {
     let lanes = [REQUESTS, RESPONSES].map(|lane| {
         let numbers = |stream: &Stream| -> HashSet<u32> {
             let seen = stream.lanes[lane].iter().take(COMPARED);
-            seen.map(|seen| Seen::psn(seen.place).get()).collect()
+            seen.map(|seen| CapturedPacket::psn(seen.position).get()).collect()
         };
         let (one, other) = (numbers(one), numbers(other));
         one.intersection(&other).count()
@@ -191,8 +194,8 @@ fn common(one: &Stream, other: &Stream) -> usize {
     lanes.iter().sum()
 }
 
-/// Finds the flow in the other direction of each; returns how many connections are left for which more than one
-/// would do.
+/// Finds the flow in the other direction of each flow. Returns the number of flows with several
+/// candidates.
 pub(super) fn connect(flows: &mut [Flow], streams: &[Stream]) -> u64 {
     let mut between = BTreeMap::<_, Vec<usize>>::new();
     for (number, flow) in flows.iter().enumerate() {
@@ -253,7 +256,7 @@ pub(super) fn connect(flows: &mut [Flow], streams: &[Stream]) -> u64 {
     ambiguous
 }
 
-/// Returns whether a flow is of a service whose packets are acknowledged.
+/// Returns true if the packets of a flow's service are acknowledged.
 fn is_connected(flow: &Flow, streams: &[Stream]) -> bool {
     let view = flow.views.iter().flatten().next();
     view.is_some_and(|&view| {
@@ -263,7 +266,7 @@ fn is_connected(flow: &Flow, streams: &[Stream]) -> bool {
     })
 }
 
-/// The key by which flows are compared.
+/// Samples of a flow for comparisons.
 #[derive(Clone)]
 struct Sample {
     requests: HashSet<u32>,
@@ -276,7 +279,7 @@ impl Sample {
         let numbers = |lane: usize, count: usize| {
             let views = flow.views.iter().flatten();
             let seen = views.flat_map(move |&view| streams[view].lanes[lane].iter().take(count));
-            seen.map(|seen| Seen::psn(seen.place).get())
+            seen.map(|seen| CapturedPacket::psn(seen.position).get())
         };
         Self {
             requests: numbers(REQUESTS, COMPARED).collect(),
@@ -285,8 +288,8 @@ impl Sample {
         }
     }
 
-    /// Returns how likely it is that two flows are a connection: by packets that answer each other, then by whether
-    /// they are in one file.
+    /// Returns a score for two flows being one connection: number of packets that respond to each
+    /// other, then whether they are in one file.
     fn score(&self, other: &Self) -> usize {
         let answered = |asked: &Self, answers: &Self| {
             answers.responses.iter().filter(|number| asked.requests.contains(number)).count()

@@ -16,50 +16,50 @@ use ib_types::Qpn;
 use ib_wire::packet::{Operation, Position};
 
 use super::message::Kind;
-use super::stream::Seen;
+use super::stream::CapturedPacket;
 
 /// A kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventKind {
-    /// The file, from 0 on; any without it.
+    /// File index from 0 on; `None` for any file.
     pub file: Option<u8>,
-    /// The queue pair that sends or receives.
+    /// Queue pair that sends or receives.
     pub qpn: Qpn,
-    /// Which of both.
+    /// Direction of the packets.
     pub direction: Direction,
-    /// The packets that are events.
+    /// Packets that count as events.
     pub filter: EventFilter,
 }
 
-/// The packets that are events.
+/// The packets that count as events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventFilter {
-    /// All.
+    /// All packets.
     Anything,
     /// Messages of a kind.
     Message(Kind),
-    /// Data that was read and answers to atomic operations, when they are complete.
+    /// READ data and atomic responses, when complete.
     Response,
     /// Acknowledgements.
     Ack,
-    /// Refusals, also for the moment.
+    /// NAKs, including RNR NAKs.
     Nak,
-    /// A certain kind of packet.
+    /// Packets with this operation.
     Packet(Operation),
 }
 
-/// Why a text is no event.
+/// The reason why an event cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
-    /// It does not begin with a queue pair.
+    /// The event does not begin with a queue pair.
     #[error(
-        "`{0}`: expected `qp NUMBER send` or `qp NUMBER receive`, `file 1` or `file 2` before it where both have that number"
+        "`{0}`: expected `qp NUMBER send` or `qp NUMBER receive`, with `file 1` or `file 2` before it if both files have the queue pair"
     )]
     Form(String),
-    /// Nothing is called so.
+    /// The operation is unknown.
     #[error(
-        "`{0}` is no operation: expected SEND, WRITE, READ, ATOMIC, response, ACK, NAK, or the name of a packet such as `SEND middle`"
+        "`{0}` is not an operation: expected SEND, WRITE, READ, ATOMIC, response, ACK, NAK, or the name of a packet such as `SEND middle`"
     )]
     Operation(String),
 }
@@ -125,8 +125,9 @@ impl fmt::Display for EventKind {
 }
 
 impl EventKind {
-    /// Returns whether a packet is such an event; repetitions and what had no effect are none.
-    pub(super) fn is(&self, seen: &Seen) -> bool {
+    /// Returns true if a packet is an event of this kind. Retransmissions and dropped packets are
+    /// not.
+    pub(super) fn is(&self, seen: &CapturedPacket) -> bool {
         let operation = seen.operation();
         let position = operation.position();
         let end = match self.direction {
@@ -139,10 +140,10 @@ impl EventKind {
             EventFilter::Anything => true,
             EventFilter::Message(kind) => Kind::of(operation) == Some(kind) && is_complete,
             EventFilter::Response => operation.is_response() && !is_ack && is_complete,
-            EventFilter::Ack => is_ack && !seen.is(Seen::REFUSAL),
-            EventFilter::Nak => seen.is(Seen::REFUSAL),
+            EventFilter::Ack => is_ack && !seen.is(CapturedPacket::REFUSAL),
+            EventFilter::Nak => seen.is(CapturedPacket::REFUSAL),
             EventFilter::Packet(wanted) => operation == wanted,
         };
-        fits && !seen.is(Seen::AGAIN) && !seen.is(Seen::DROPPED)
+        fits && !seen.is(CapturedPacket::AGAIN) && !seen.is(CapturedPacket::DROPPED)
     }
 }

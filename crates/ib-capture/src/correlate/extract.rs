@@ -1,4 +1,4 @@
-//! Packets of frames, and the queue pairs and directions of interfaces by their names.
+//! Packets of frames; queue pairs and directions of interfaces by their names.
 
 use std::io::Read;
 
@@ -6,10 +6,10 @@ use ib_link::Direction;
 use ib_types::Qpn;
 use ib_wire::packet::{Acknowledgement, Operation};
 
-use super::stream::{Address, Key, Seen, Side, StreamPacket};
+use super::stream::{Address, CapturedPacket, Key, Side, StreamPacket};
 use crate::file::{CaptureFile, Content, Frame};
 
-/// The queue pairs and directions of interfaces, if their names have them.
+/// Queue pairs and directions of interfaces, as far as their names contain them.
 #[derive(Default)]
 pub(super) struct Names {
     section: u32,
@@ -23,7 +23,7 @@ pub(super) struct ExtractedPacket {
 }
 
 impl Names {
-    /// Returns what the name of an interface tells.
+    /// Returns queue pair and direction in the name of an interface.
     pub(super) fn of<R: Read>(
         &mut self,
         file: &CaptureFile<R>,
@@ -38,7 +38,7 @@ impl Names {
         }
         *self.names[at].get_or_insert_with(|| {
             let name = file.interface(interface)?.name.as_deref()?;
-            // The name of the HCA may come before.
+            // The name may begin with that of the HCA.
             let (_, name) = name.rsplit_once("qp 0x")?;
             let (qpn, direction) = name.split_once(' ')?;
             let qpn = u32::from_str_radix(qpn, 16).ok().and_then(Qpn::new)?;
@@ -48,7 +48,7 @@ impl Names {
     }
 }
 
-/// Returns at which end what went in a direction was captured.
+/// Returns the end at which packets of a direction were captured.
 pub(super) fn side(direction: Direction) -> Side {
     match direction {
         Direction::Send => Side::Sent,
@@ -66,16 +66,16 @@ pub(super) fn extract(frame: &Frame<'_>, file: u8) -> Option<ExtractedPacket> {
     let mut posted = None;
     for comment in &frame.comments {
         if comment == "sent again" {
-            marks |= Seen::AGAIN;
+            marks |= CapturedPacket::AGAIN;
         } else if comment.starts_with("dropped: ") {
-            marks |= Seen::DROPPED;
+            marks |= CapturedPacket::DROPPED;
         } else if let Some(rest) = comment.strip_prefix("posted ") {
             posted = rest.strip_suffix(" ns before").and_then(|number| number.parse().ok());
         }
     }
     let refusal = packet.aeth().map(|aeth| aeth.syndrome.decode());
     if matches!(refusal, Some(Acknowledgement::Nak(_) | Acknowledgement::RnrNak(_))) {
-        marks |= Seen::REFUSAL;
+        marks |= CapturedPacket::REFUSAL;
     }
     let key = Key {
         source,

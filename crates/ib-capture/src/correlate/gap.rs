@@ -1,33 +1,33 @@
-//! When packets are missing in a file, as far as it tells.
+//! Times at which packets are missing in a file, as reported by the file.
 
 use std::collections::{BTreeMap, HashMap};
 
 use ib_link::Direction;
 use ib_types::Qpn;
 
-/// Whose packets an interface has: those of a queue pair and a direction, or any.
+/// The packets of an interface: those of a queue pair and direction, or any.
 type Owner = Option<(Qpn, Direction)>;
 
-/// The times between which packets of a file are missing: 16 bytes for each place.
+/// Times between which packets of a file are missing. A gap takes 16 bytes.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
-    /// When each interface of a section had its last frame.
+    /// Time of the last frame of each interface, by section and interface.
     last: HashMap<(u32, u32), u64>,
     by_owner: BTreeMap<Owner, Vec<(u64, u64)>>,
 }
 
 impl Gaps {
-    /// Notes a frame before which so many of its interface are missing.
-    pub(super) fn frame(&mut self, place: (u32, u32), of: Owner, time: Option<u64>, lost: u64) {
+    /// Records a frame, before which `lost` frames of its interface are missing.
+    pub(super) fn frame(&mut self, position: (u32, u32), of: Owner, time: Option<u64>, lost: u64) {
         let Some(time) = time else { return };
-        // Before the first one they can have been at any time.
-        let before = self.last.insert(place, time).unwrap_or(0);
+        // Before the first frame, the time of the loss is unknown.
+        let before = self.last.insert(position, time).unwrap_or(0);
         if lost > 0 {
             self.by_owner.entry(of).or_default().push((before, time));
         }
     }
 
-    /// Puts them into the order of time, each apart from the next.
+    /// Sorts the gaps and merges overlapping ones.
     pub(super) fn sorted(mut self) -> Self {
         self.last = HashMap::new();
         for gaps in self.by_owner.values_mut() {
@@ -44,14 +44,14 @@ impl Gaps {
         self
     }
 
-    /// Returns those of a queue pair and a direction, and those that can be anybody's.
+    /// Returns the gaps of a queue pair and direction, and those of any packets.
     pub(super) fn of(&self, qpn: Qpn, direction: Direction) -> [&[(u64, u64)]; 2] {
         [Some((qpn, direction)), None]
             .map(|owner| self.by_owner.get(&owner).map_or(&[][..], |it| it))
     }
 }
 
-/// Returns whether something is missing between two times, or two places.
+/// Returns true if there is a gap between two times or positions.
 pub(super) fn is_between<T: Ord + Copy>(gaps: &[(T, T)], from: T, to: T) -> bool {
     let next = gaps.partition_point(|gap| gap.1 <= from);
     gaps.get(next).is_some_and(|gap| gap.0 < to)

@@ -1,25 +1,25 @@
-//! Packets of both views of a flow side by side.
+//! Packets of a flow, matched between the captures of sender and receiver.
 
 use ib_wire::packet::Transport;
 
 use super::clock::ClockPoints;
-use super::stream::{Seen, Stream};
+use super::stream::{CapturedPacket, Stream};
 
-/// Counters of packets that two captures should both have.
+/// Numbers of packets by the captures that contain them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Matched {
-    /// Packets that both ends have seen.
+pub struct MatchCounts {
+    /// Number of packets in both captures.
     pub matched: u64,
-    /// Packets that only the capture at the sender has: they were lost, or not captured where they came.
+    /// Number of packets in the sender's capture only: lost, or not captured at the receiver.
     pub sent_only: u64,
-    /// Packets that only the capture at the receiver has: they were not captured where they came from, or the
-    /// network has doubled them.
+    /// Number of packets in the receiver's capture only: not captured at the sender, or duplicated
+    /// by the network.
     pub received_only: u64,
-    /// Requests that were sent again.
+    /// Number of retransmitted requests.
     pub sent_again: u64,
 }
 
-impl std::ops::AddAssign for Matched {
+impl std::ops::AddAssign for MatchCounts {
     fn add_assign(&mut self, other: Self) {
         self.matched += other.matched;
         self.sent_only += other.sent_only;
@@ -28,25 +28,25 @@ impl std::ops::AddAssign for Matched {
     }
 }
 
-/// The packets of one place, as both ends have seen them, in the order of their times.
+/// The packets with one sequence position, as captured at both ends, in the order of time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Both<'a> {
-    pub(super) place: u32,
-    pub(super) sent: &'a [Seen],
-    pub(super) received: &'a [Seen],
+pub(super) struct PositionPackets<'a> {
+    pub(super) position: u32,
+    pub(super) sent: &'a [CapturedPacket],
+    pub(super) received: &'a [CapturedPacket],
 }
 
-impl Both<'_> {
-    /// Returns one of them, that of the sender where there is one.
-    pub(super) fn any(&self) -> &Seen {
-        self.sent.first().or(self.received.first()).expect("a place has a packet")
+impl PositionPackets<'_> {
+    /// Returns one of the packets, preferably the sender's.
+    pub(super) fn any(&self) -> &CapturedPacket {
+        self.sent.first().or(self.received.first()).expect("a position has at least one packet")
     }
 
-    /// Returns how often it was sent again, as far as the sender's capture tells.
+    /// Returns the number of retransmissions in the sender's capture.
     pub(super) fn sent_again(&self) -> u32 {
-        let marked = self.sent.iter().filter(|seen| seen.is(Seen::AGAIN)).count();
+        let marked = self.sent.iter().filter(|seen| seen.is(CapturedPacket::AGAIN)).count();
         let again = if self.any().opcode.transport() == Transport::Ud {
-            // Datagrams need no numbers of their own.
+            // PSNs of UD packets need not differ.
             0
         } else {
             self.sent.len().saturating_sub(1)
@@ -54,12 +54,12 @@ impl Both<'_> {
         again.max(marked) as u32
     }
 
-    fn count(&self) -> Matched {
+    fn count(&self) -> MatchCounts {
         let (sent, received) = (self.sent.len() as u64, self.received.len() as u64);
         let matched = if let ([one], [other]) = (self.sent, self.received) {
             u64::from(one.opcode == other.opcode)
         } else {
-            // Acknowledgements and data that was read can have the same number.
+            // Acknowledgements and READ responses can have the same PSN.
             let mut kinds = [[0_u64; 2]; 256];
             for (view, all) in [self.sent, self.received].into_iter().enumerate() {
                 for seen in all {
@@ -68,7 +68,7 @@ impl Both<'_> {
             }
             kinds.iter().map(|[sent, received]| sent.min(received)).sum()
         };
-        Matched {
+        MatchCounts {
             matched,
             sent_only: sent - matched,
             received_only: received - matched,
@@ -77,10 +77,10 @@ impl Both<'_> {
     }
 }
 
-/// Goes over the places of two sorted lanes.
+/// Iterator over the positions of two sorted packet lists.
 pub(super) struct SideBySide<'a> {
-    sent: &'a [Seen],
-    received: &'a [Seen],
+    sent: &'a [CapturedPacket],
+    received: &'a [CapturedPacket],
 }
 
 impl<'a> SideBySide<'a> {
@@ -91,36 +91,36 @@ impl<'a> SideBySide<'a> {
 }
 
 impl<'a> Iterator for SideBySide<'a> {
-    type Item = Both<'a>;
+    type Item = PositionPackets<'a>;
 
-    fn next(&mut self) -> Option<Both<'a>> {
+    fn next(&mut self) -> Option<PositionPackets<'a>> {
         let next = [self.sent.first(), self.received.first()];
-        let place = next.iter().flatten().map(|seen| seen.place).min()?;
-        Some(Both {
-            place,
-            sent: take(&mut self.sent, place),
-            received: take(&mut self.received, place),
+        let position = next.iter().flatten().map(|seen| seen.position).min()?;
+        Some(PositionPackets {
+            position,
+            sent: take(&mut self.sent, position),
+            received: take(&mut self.received, position),
         })
     }
 }
 
-fn take<'a>(lane: &mut &'a [Seen], place: u32) -> &'a [Seen] {
-    let length = lane.iter().take_while(|seen| seen.place == place).count();
+fn take<'a>(lane: &mut &'a [CapturedPacket], position: u32) -> &'a [CapturedPacket] {
+    let length = lane.iter().take_while(|seen| seen.position == position).count();
     let (these, rest) = lane.split_at(length);
     *lane = rest;
     these
 }
 
-/// Counts what is in both views of a lane, and adds to the points of the clocks the packets that were sent once and
-/// came once.
+/// Counts the packets of both captures. Adds packets that were sent once and received once to the
+/// clock points.
 pub(super) fn compare(
     sent: Option<&Stream>,
     received: Option<&Stream>,
     lane: usize,
     clock: &mut ClockPoints,
-) -> Matched {
+) -> MatchCounts {
     let files = sent.zip(received).map(|(a, b)| (a.key.file, b.key.file));
-    let mut all = Matched::default();
+    let mut all = MatchCounts::default();
     for both in SideBySide::new(sent, received, lane) {
         all += both.count();
         if lane == super::stream::REQUESTS {
@@ -128,7 +128,7 @@ pub(super) fn compare(
         }
         if let ([sent], [received]) = (both.sent, both.received)
             && sent.opcode == received.opcode
-            && !sent.is(Seen::AGAIN)
+            && !sent.is(CapturedPacket::AGAIN)
         {
             match files {
                 Some((0, 1)) => clock.forward(sent.time, received.time),

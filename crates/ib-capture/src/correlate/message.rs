@@ -1,12 +1,12 @@
-//! Messages, and the parts of the time that they take.
+//! Messages, and the parts of their latency.
 
 use ib_types::Psn;
 use ib_wire::packet::{Operation, Position};
 
 use super::clock::Clocks;
 use super::gap;
-use super::matching::{Both, SideBySide};
-use super::stream::{REQUESTS, RESPONSES, Seen, Stream};
+use super::matching::{PositionPackets, SideBySide};
+use super::stream::{CapturedPacket, REQUESTS, RESPONSES, Stream};
 
 /// Operation of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns what a packet belongs to; `None` for responses.
+    /// Returns the kind of message that a request packet belongs to; `None` for responses.
     #[must_use]
     pub const fn of(operation: Operation) -> Option<Self> {
         use Operation as O;
@@ -47,7 +47,7 @@ impl Kind {
         })
     }
 
-    /// Returns the kind as a word.
+    /// Returns the name of the kind.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -59,25 +59,25 @@ impl Kind {
     }
 }
 
-/// A part of the time that a message takes.
+/// A part of the latency of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// From its posting until its first packet is sent.
+    /// From the post of the request until its first packet is sent.
     Queue,
-    /// Until its first packet is received: the first one that has an effect.
+    /// Until the first packet that has an effect is received.
     Wire,
-    /// Until its last packet is received.
+    /// Until the last packet is received.
     Receive,
-    /// Until the acknowledgement, or all of the response, is back.
+    /// Until the acknowledgement, or the last response packet, is received.
     Completion,
-    /// From its first packet until that: all parts but the first.
+    /// From the first packet until the completion: all parts but the first.
     InFlight,
-    /// All of it.
+    /// Sum of all parts.
     Total,
 }
 
 impl Part {
-    /// All parts in the order of their times, and both sums.
+    /// All parts in the order of time, followed by both sums.
     pub const ALL: [Self; 6] =
         [Self::Queue, Self::Wire, Self::Receive, Self::Completion, Self::InFlight, Self::Total];
 
@@ -100,77 +100,79 @@ impl Part {
 pub struct Message {
     /// Operation.
     pub kind: Kind,
-    /// The sequence number of its first packet.
+    /// PSN of the first packet.
     pub first: Psn,
-    /// How many sequence numbers it has; a READ has those of its responses.
+    /// Number of PSNs; for READs, that of the responses.
     pub packets: u32,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: u64,
-    /// How often packets of it were sent again.
+    /// Number of retransmitted packets.
     pub sent_again: u32,
-    /// When its first packet was sent, in nanoseconds since 1970 by the clock of the first file.
+    /// Time at which the first packet was sent, in nanoseconds since 1970 by the clock of the first
+    /// file.
     pub sent: Option<u64>,
-    /// The parts of its time in nanoseconds, in the order of [`Part::ALL`]; `None` where something of it was not
-    /// captured. Those between two captures can be negative by as much as their clocks are uncertain.
+    /// Parts of the latency in nanoseconds, in the order of [`Part::ALL`]; `None` if a packet that
+    /// bounds the part was not captured. Parts between two captures can be negative, down to the
+    /// uncertainty of the clocks.
     pub parts: [Option<i64>; 6],
 }
 
 impl Message {
-    /// Returns a part of its time.
+    /// Returns a part of the latency.
     #[must_use]
     pub const fn part(&self, part: Part) -> Option<i64> {
         self.parts[part as usize]
     }
 }
 
-/// Counters of messages whose packets were not all captured.
+/// Numbers of messages that could not be measured completely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unknown {
-    /// How many messages there are besides, of which not all packets were captured at one end or the other.
+pub struct UnmeasuredCounts {
+    /// Number of messages with packets that are missing at both ends.
     pub incomplete: u64,
-    /// Of how many messages it is unknown when they were acknowledged: before the acknowledgement that is there,
-    /// packets are missing that can have acknowledged them earlier.
+    /// Number of messages with unknown time of acknowledgement: packets are missing before the
+    /// captured acknowledgement, and one of them may have acknowledged the message earlier.
     pub unacknowledged: u64,
 }
 
-/// A time by the clock of a file.
-type Moment = (u8, u64);
+/// File index, and time by the clock of this file.
+type FileTime = (u8, u64);
 
-/// The packets that a queue pair's messages are made of.
+/// The packets of a queue pair's messages.
 pub(super) struct Exchange<'a> {
-    /// Requests as they were sent and as they were received.
+    /// Requests as sent and as received.
     pub(super) requests: [Option<&'a Stream>; 2],
-    /// Responses as they came back.
+    /// Responses as received by the requester.
     pub(super) responses: Option<&'a Stream>,
-    /// When responses are missing in their file.
+    /// Times at which responses are missing in their file.
     pub(super) gaps: [&'a [(u64, u64)]; 2],
     pub(super) mtu: u16,
     pub(super) clocks: &'a Clocks,
 }
 
-/// A message of which not all packets were seen yet.
+/// A message with outstanding packets.
 struct Open {
     kind: Kind,
     first: u32,
     next: u32,
     bytes: u64,
     sent_again: u32,
-    sent: Option<Moment>,
-    /// When its last packet was sent, as far as it goes.
-    sent_last: Option<Moment>,
-    began: Option<Moment>,
-    arrived: Option<Moment>,
+    sent: Option<FileTime>,
+    /// Time at which the last packet so far was sent.
+    sent_last: Option<FileTime>,
+    began: Option<FileTime>,
+    arrived: Option<FileTime>,
     posted: Option<u64>,
     is_whole: bool,
 }
 
 impl Exchange<'_> {
-    /// Hands out all messages of which all packets were captured at one end or the other, in the order of their
-    /// sequence numbers.
-    pub(super) fn messages(&self, mut found: impl FnMut(&Message)) -> Unknown {
+    /// Calls `found` for every message whose packets were all captured at one end at least, in the
+    /// order of PSNs.
+    pub(super) fn messages(&self, mut found: impl FnMut(&Message)) -> UnmeasuredCounts {
         let mut unacknowledged = 0;
         let incomplete = self.each_message(&mut unacknowledged, &mut found);
-        Unknown { incomplete, unacknowledged }
+        UnmeasuredCounts { incomplete, unacknowledged }
     }
 
     fn each_message(&self, unacknowledged: &mut u64, found: &mut impl FnMut(&Message)) -> u64 {
@@ -185,10 +187,10 @@ impl Exchange<'_> {
             let acknowledged = match (open.kind, self.responses) {
                 (_, None) => None,
                 (Kind::Send | Kind::Write, Some(responses)) => {
-                    let of_file = |&(file, _): &Moment| file == responses.key.file;
+                    let of_file = |&(file, _): &FileTime| file == responses.key.file;
                     let since = open.sent_last.filter(of_file).map_or(passed, |(_, time)| time);
                     let is_sure = |&&(through, time): &&(u32, u64)| {
-                        // Acknowledgements are of all that is before them: a later one does for any that is missing.
+                        // Acknowledgements are cumulative: a later one replaces a missing one.
                         !self.gaps.iter().any(|gaps| gap::is_between(gaps, since, time))
                             && (through == last || !gap::is_between(&holes, last, through))
                     };
@@ -216,8 +218,8 @@ impl Exchange<'_> {
             let operation = both.any().operation();
             let Some(kind) = Kind::of(operation) else { continue };
             if let Some(read) = open.as_mut().filter(|open| open.is_whole) {
-                if both.place < read.next {
-                    // A part of what was to be read is asked for once more.
+                if both.position < read.next {
+                    // The requester re-requests the remaining part of a READ.
                     read.sent_again += both.sent.len() as u32;
                     continue;
                 }
@@ -231,9 +233,9 @@ impl Exchange<'_> {
                     open = Some(self.open(kind, &both));
                 }
                 Position::Middle | Position::Last => {
-                    let fits = |open: &&mut Open| open.next == both.place && open.kind == kind;
+                    let fits = |open: &&mut Open| open.next == both.position && open.kind == kind;
                     if let Some(open) = open.as_mut().filter(fits) {
-                        self.go_on(open, &both);
+                        self.extend(open, &both);
                     } else {
                         open = None;
                         broken += u64::from(!in_broken);
@@ -262,15 +264,16 @@ impl Exchange<'_> {
         broken
     }
 
-    fn open(&self, kind: Kind, both: &Both<'_>) -> Open {
+    fn open(&self, kind: Kind, both: &PositionPackets<'_>) -> Open {
         let [sent, received] = self.requests;
-        let asked = || [sent, received].into_iter().flatten().find_map(|it| it.asked(both.place));
+        let asked =
+            || [sent, received].into_iter().flatten().find_map(|it| it.asked(both.position));
         let began = accepted(both, None).and_then(|time| Some((received?.key.file, time)));
         let sent_first = self.sent_first(both);
         Open {
             kind,
-            first: both.place,
-            next: both.place.wrapping_add(1),
+            first: both.position,
+            next: both.position.wrapping_add(1),
             bytes: match kind {
                 Kind::Send | Kind::Write => both.any().payload.into(),
                 Kind::Read => asked().map_or(0, u64::from),
@@ -281,19 +284,19 @@ impl Exchange<'_> {
             sent_last: sent_first,
             began,
             arrived: began,
-            posted: sent.and_then(|sent| sent.posted(both.place)),
+            posted: sent.and_then(|sent| sent.posted(both.position)),
             is_whole: false,
         }
     }
 
-    /// Returns when a packet was sent for the first time.
-    fn sent_first(&self, both: &Both<'_>) -> Option<Moment> {
+    /// Returns the time at which a packet was sent for the first time.
+    fn sent_first(&self, both: &PositionPackets<'_>) -> Option<FileTime> {
         let seen = both.sent.first()?;
-        // Of what was sent before, the first time was not captured.
-        (!seen.is(Seen::AGAIN)).then_some((self.requests[0]?.key.file, seen.time))
+        // If the packet is a retransmission, the capture does not have the first transmission.
+        (!seen.is(CapturedPacket::AGAIN)).then_some((self.requests[0]?.key.file, seen.time))
     }
 
-    fn go_on(&self, open: &mut Open, both: &Both<'_>) {
+    fn extend(&self, open: &mut Open, both: &PositionPackets<'_>) {
         open.sent_last = self.sent_first(both);
         open.next = open.next.wrapping_add(1);
         open.bytes += u64::from(both.any().payload);
@@ -303,7 +306,7 @@ impl Exchange<'_> {
         open.arrived = accepted(both, after).and_then(|time| Some((received?.key.file, time)));
     }
 
-    /// Returns how many responses a READ of so many bytes has.
+    /// Returns the number of response packets of a READ of `bytes` bytes.
     fn responses_to(&self, bytes: u64) -> u32 {
         match self.mtu {
             0 => 1,
@@ -311,35 +314,37 @@ impl Exchange<'_> {
         }
     }
 
-    /// Returns between which places the capture of the sender has no requests: what was missed there may have been
-    /// missed of the responses, too.
+    /// Returns the PSN ranges in which the sender's capture has no requests. Responses may be
+    /// missing there as well.
     fn holes(&self) -> Vec<(u32, u32)> {
         let Some(sent) = self.requests[0] else { return Vec::new() };
         let mut holes = Vec::new();
         let mut next = None;
         for seen in &sent.lanes[REQUESTS] {
-            let after = match sent.asked(seen.place) {
-                Some(bytes) => seen.place.wrapping_add(self.responses_to(bytes.into())),
-                None => seen.place.wrapping_add(1),
+            let after = match sent.asked(seen.position) {
+                Some(bytes) => seen.position.wrapping_add(self.responses_to(bytes.into())),
+                None => seen.position.wrapping_add(1),
             };
-            if let Some(next) = next.filter(|&next| next < seen.place) {
-                holes.push((next - 1, seen.place));
+            if let Some(next) = next.filter(|&next| next < seen.position) {
+                holes.push((next - 1, seen.position));
             }
             next = next.max(Some(after));
         }
         holes
     }
 
-    /// Returns up to which place everything was acknowledged when: both rise.
+    /// Returns the acknowledged PSNs with the times of acknowledgement, both ascending.
     fn acknowledged(&self) -> Vec<(u32, u64)> {
         let responses = self.responses.map_or(&[][..], |responses| &responses.lanes[RESPONSES]);
         let mut all: Vec<(u32, u64)> = responses
             .iter()
-            .filter(|seen| !seen.is(Seen::DROPPED))
-            .map(|seen| (seen.place.wrapping_sub(u32::from(seen.is(Seen::REFUSAL))), seen.time))
+            .filter(|seen| !seen.is(CapturedPacket::DROPPED))
+            .map(|seen| {
+                (seen.position.wrapping_sub(u32::from(seen.is(CapturedPacket::REFUSAL))), seen.time)
+            })
             .collect();
         all.sort_unstable();
-        // An earlier acknowledgement of a later packet makes a later one of an earlier packet redundant.
+        // An earlier acknowledgement of a later packet replaces a later one of an earlier packet.
         let mut earliest = u64::MAX;
         all.reverse();
         all.retain(|&(_, time)| {
@@ -353,7 +358,7 @@ impl Exchange<'_> {
 
     fn message(&self, open: &Open, acknowledged: Option<u64>) -> Message {
         let back = acknowledged.and_then(|time| Some((self.responses?.key.file, time)));
-        // Nothing is acknowledged before it was sent.
+        // A packet is acknowledged after it was sent.
         let back =
             back.filter(|&back| self.between(open.sent, Some(back)).is_none_or(|time| time >= 0));
         let queue = open.posted.and_then(|posted| i64::try_from(posted).ok());
@@ -368,19 +373,19 @@ impl Exchange<'_> {
         ];
         Message {
             kind: open.kind,
-            first: Seen::psn(open.first),
+            first: CapturedPacket::psn(open.first),
             packets: open.next.wrapping_sub(open.first),
             bytes: open.bytes,
             sent_again: open.sent_again,
-            sent: open.sent.and_then(|sent| self.by_first(sent)),
+            sent: open.sent.and_then(|sent| self.to_first_clock(sent)),
             parts,
         }
     }
 
-    /// Returns the time from one moment to another.
-    fn between(&self, from: Option<Moment>, to: Option<Moment>) -> Option<i64> {
+    /// Returns the time from one event to another in nanoseconds.
+    fn between(&self, from: Option<FileTime>, to: Option<FileTime>) -> Option<i64> {
         let (from, to) = (from?, to?);
-        let (start, end) = match (self.by_first(from), self.by_first(to)) {
+        let (start, end) = match (self.to_first_clock(from), self.to_first_clock(to)) {
             (Some(start), Some(end)) => (start, end),
             _ if from.0 == to.0 => (from.1, to.1),
             _ => return None,
@@ -388,37 +393,42 @@ impl Exchange<'_> {
         Some(end.wrapping_sub(start).cast_signed())
     }
 
-    fn by_first(&self, (file, time): Moment) -> Option<u64> {
-        if file == 0 { Some(time) } else { self.clocks.by_first(time) }
+    fn to_first_clock(&self, (file, time): FileTime) -> Option<u64> {
+        if file == 0 { Some(time) } else { self.clocks.to_first_clock(time) }
     }
 }
 
-/// Takes datagrams of one number apart: to some services all have the same. They come in the order in which they
-/// were sent, but which were lost cannot be told.
-fn each(both: &Both<'_>, mut one: impl FnMut(&Both<'_>)) {
-    let Both { place, sent, received } = *both;
+/// Splits UD packets with the same PSN: some services use one PSN for all. They are in the order of
+/// transmission; lost ones cannot be identified.
+fn each(both: &PositionPackets<'_>, mut one: impl FnMut(&PositionPackets<'_>)) {
+    let PositionPackets { position, sent, received } = *both;
     let are_paired = sent.len() == received.len();
     for at in 0..sent.len() {
         let received = if are_paired { &received[at..=at] } else { &[] };
-        one(&Both { place, sent: &sent[at..=at], received });
+        one(&PositionPackets { position, sent: &sent[at..=at], received });
     }
     if sent.is_empty() {
-        received.chunks(1).for_each(|received| one(&Both { place, sent, received }));
+        received.chunks(1).for_each(|received| one(&PositionPackets { position, sent, received }));
     }
 }
 
-/// Returns when a packet that has an effect was received, not before what comes before it.
-fn accepted(both: &Both<'_>, after: Option<u64>) -> Option<u64> {
-    let times =
-        || both.received.iter().filter(|seen| !seen.is(Seen::DROPPED)).map(|seen| seen.time);
+/// Returns the time at which an effective packet was received, but not before `after`.
+fn accepted(both: &PositionPackets<'_>, after: Option<u64>) -> Option<u64> {
+    let times = || {
+        both.received.iter().filter(|seen| !seen.is(CapturedPacket::DROPPED)).map(|seen| seen.time)
+    };
     times().find(|&time| Some(time) >= after).or(times().next())
 }
 
-/// Returns when the last packet of a response came.
-fn answer(open: &Open, responses: &[Seen]) -> Option<u64> {
-    let is_last = |seen: &&Seen| match open.kind {
+/// Returns the time of the last response packet.
+fn answer(open: &Open, responses: &[CapturedPacket]) -> Option<u64> {
+    let is_last = |seen: &&CapturedPacket| match open.kind {
         Kind::Atomic => seen.operation() == Operation::AtomicAcknowledge,
         _ => matches!(seen.operation(), Operation::ReadResponseLast | Operation::ReadResponseOnly),
     };
-    responses.iter().filter(is_last).find(|seen| !seen.is(Seen::DROPPED)).map(|seen| seen.time)
+    responses
+        .iter()
+        .filter(is_last)
+        .find(|seen| !seen.is(CapturedPacket::DROPPED))
+        .map(|seen| seen.time)
 }

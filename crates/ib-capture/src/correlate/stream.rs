@@ -1,4 +1,4 @@
-//! Streams of packets: 16 bytes are kept of each packet.
+//! Streams of packets. Each packet takes 16 bytes.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -6,19 +6,19 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use ib_types::{Psn, Qpn};
 use ib_wire::packet::{Opcode, Operation, Packet, Position, RoceAddresses, RoceNetwork};
 
-/// Where packets come from or go to.
+/// Source or destination address of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
-    /// A LID, of packets without a GRH.
+    /// LID of packets without a GRH.
     Lid(u16),
-    /// IPv4.
+    /// IPv4 address.
     V4(Ipv4Addr),
-    /// IPv6, or the GID of a GRH.
+    /// IPv6 address, or GID of a GRH.
     V6(Ipv6Addr),
 }
 
 impl Address {
-    /// Returns the source and the destination of a packet.
+    /// Returns source and destination address of a packet.
     pub(super) fn both(network: Option<&RoceNetwork>, packet: &Packet<'_>) -> (Self, Self) {
         match network.map(|network| network.addresses) {
             Some(RoceAddresses::V4 { source, destination, .. }) => {
@@ -48,14 +48,14 @@ impl fmt::Display for Address {
     }
 }
 
-/// At which end packets were captured.
+/// The end at which packets were captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// Where they were sent.
+    /// At the sender.
     Sent,
-    /// Where they were received.
+    /// At the receiver.
     Received,
-    /// The file does not say.
+    /// Unknown: the file has no direction.
     Unknown,
 }
 
@@ -64,37 +64,37 @@ pub enum Side {
 pub(super) struct Key {
     pub(super) source: Address,
     pub(super) destination: Address,
-    /// The queue pair that they are for.
+    /// Destination queue pair.
     pub(super) to: Qpn,
-    /// The queue pair that has sent them, of datagrams, which tell it.
+    /// Source queue pair of UD packets, which contain it.
     pub(super) datagrams_of: Option<Qpn>,
-    /// The queue pair that has sent them, as far as the file names it.
+    /// Source queue pair, if the file names it.
     pub(super) sender: Option<Qpn>,
     pub(super) file: u8,
     pub(super) side: Side,
 }
 
-/// A packet.
+/// A captured packet.
 ///
-/// Its place is its sequence number in the lower 24 bits, and in the upper ones how often sequence numbers have
-/// come round, so that places of one stream have an order.
+/// Its position has the PSN in the lower 24 bits, and the number of PSN wrap-arounds in the upper
+/// ones. Positions of one stream are therefore ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    /// In nanoseconds since 1970, by the clock of its file.
+pub(super) struct CapturedPacket {
+    /// Time in nanoseconds since 1970, by the clock of its file.
     pub(super) time: u64,
-    pub(super) place: u32,
-    /// Bytes of payload.
+    pub(super) position: u32,
+    /// Payload length in bytes.
     pub(super) payload: u16,
     pub(super) opcode: Opcode,
     marks: u8,
 }
 
-impl Seen {
-    /// The sender says that it was sent before.
+impl CapturedPacket {
+    /// The sender marks a retransmission.
     pub(super) const AGAIN: u8 = 1;
-    /// The receiver says that it had no effect.
+    /// The receiver has dropped the packet.
     pub(super) const DROPPED: u8 = 2;
-    /// It is a refusal: what is before it is acknowledged, but not what it names.
+    /// The packet is a NAK: it acknowledges packets before its PSN, but not the PSN itself.
     pub(super) const REFUSAL: u8 = 4;
 
     pub(super) const fn is(&self, mark: u8) -> bool {
@@ -105,19 +105,19 @@ impl Seen {
         self.opcode.operation().expect("packets of other operations are not kept")
     }
 
-    pub(super) const fn psn(place: u32) -> Psn {
-        Psn::truncated(place)
+    pub(super) const fn psn(position: u32) -> Psn {
+        Psn::truncated(position)
     }
 }
 
-/// A number that a few packets have, by their place; in 12 bytes.
+/// A value of a packet, stored for a few packets only, by position. Takes 12 bytes.
 #[derive(Clone, Copy, Debug)]
-struct Note {
-    place: u32,
+struct PacketValue {
+    position: u32,
     value: [u32; 2],
 }
 
-/// A packet of a stream, as read from a frame.
+/// A packet of a stream, as extracted from a frame.
 pub(super) struct StreamPacket {
     pub(super) time: u64,
     pub(super) psn: Psn,
@@ -125,33 +125,33 @@ pub(super) struct StreamPacket {
     pub(super) operation: Operation,
     pub(super) payload: u16,
     pub(super) marks: u8,
-    /// How long before it its request was posted, in nanoseconds.
+    /// Time from the post of the request to the packet, in nanoseconds.
     pub(super) posted: Option<u64>,
     /// Requested size of a READ in bytes.
     pub(super) asked: Option<u32>,
 }
 
-/// The place that the first packet of a stream gets but for its sequence number: far from both ends.
+/// Position of the first packet of a stream, except for its PSN: in the middle of the range.
 const MIDDLE: u32 = 128 << 24;
 
-/// Packets of one direction between two queue pairs, as one end has seen them.
+/// The packets of one direction between two queue pairs, as captured at one end.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) key: Key,
-    /// Requests, whose sequence numbers are the sender's, and responses, whose are the receiver's.
-    pub(super) lanes: [Vec<Seen>; 2],
-    /// The first place of each lane.
+    /// Requests, with PSNs of the sender, and responses, with PSNs of the receiver.
+    pub(super) lanes: [Vec<CapturedPacket>; 2],
+    /// Position of the first packet of each list.
     pub(super) first: [Option<u32>; 2],
     highest: [u32; 2],
-    posted: Vec<Note>,
-    asked: Vec<Note>,
-    /// The largest payload of packets that are followed by others of their message: the MTU.
+    posted: Vec<PacketValue>,
+    asked: Vec<PacketValue>,
+    /// Largest payload of packets that are not the last of their message: the MTU.
     pub(super) mtu: u16,
 }
 
-/// The number of the lane of requests.
+/// Index of the requests in `lanes`.
 pub(super) const REQUESTS: usize = 0;
-/// The number of the lane of responses.
+/// Index of the responses in `lanes`.
 pub(super) const RESPONSES: usize = 1;
 
 impl Stream {
@@ -169,71 +169,73 @@ impl Stream {
 
     pub(super) fn push(&mut self, told: &StreamPacket) {
         let lane = usize::from(told.operation.is_response());
-        let place = match self.first[lane] {
+        let position = match self.first[lane] {
             None => MIDDLE | told.psn.get(),
             Some(_) => {
                 let highest = self.highest[lane];
-                highest.wrapping_add_signed(told.psn.distance_from(Seen::psn(highest)))
+                highest.wrapping_add_signed(told.psn.distance_from(CapturedPacket::psn(highest)))
             }
         };
-        self.first[lane].get_or_insert(place);
-        self.highest[lane] = self.highest[lane].max(place);
+        self.first[lane].get_or_insert(position);
+        self.highest[lane] = self.highest[lane].max(position);
         let StreamPacket { time, payload, opcode, marks, .. } = *told;
-        self.lanes[lane].push(Seen { time, place, payload, opcode, marks });
+        self.lanes[lane].push(CapturedPacket { time, position, payload, opcode, marks });
         if matches!(told.operation.position(), Position::First | Position::Middle) {
             self.mtu = self.mtu.max(payload);
         }
         if let Some(posted) = told.posted {
-            self.posted.push(Note { place, value: [(posted >> 32) as u32, posted as u32] });
+            self.posted
+                .push(PacketValue { position, value: [(posted >> 32) as u32, posted as u32] });
         }
         if let Some(asked) = told.asked {
-            self.asked.push(Note { place, value: [0, asked] });
+            self.asked.push(PacketValue { position, value: [0, asked] });
         }
     }
 
-    /// Puts everything into the order of places, those of one place into that of their times.
+    /// Sorts the packets by position, then by time.
     pub(super) fn sort(&mut self) {
         for lane in &mut self.lanes {
-            lane.sort_by_key(|seen| (seen.place, seen.time));
+            lane.sort_by_key(|seen| (seen.position, seen.time));
         }
-        for notes in [&mut self.posted, &mut self.asked] {
-            notes.sort_by_key(|note| note.place);
+        for values in [&mut self.posted, &mut self.asked] {
+            values.sort_by_key(|note| note.position);
         }
     }
 
-    /// Moves the places of a lane by whole rounds so that its first one is as near as can be to that of the
-    /// stream with the same sequence numbers.
+    /// Shifts the positions of a list by whole PSN ranges, so that its first one is as close as
+    /// possible to `to`: the position of the stream with the same PSNs.
     pub(super) fn align(&mut self, lane: usize, to: u32) {
         let Some(first) = self.first[lane] else { return };
-        let near = to.wrapping_add_signed(Seen::psn(first).distance_from(Seen::psn(to)));
+        let near = to
+            .wrapping_add_signed(CapturedPacket::psn(first).distance_from(CapturedPacket::psn(to)));
         let shift = near.wrapping_sub(first);
         if shift == 0 {
             return;
         }
         self.first[lane] = Some(near);
-        let notes = self.posted.iter_mut().chain(&mut self.asked).map(|note| &mut note.place);
-        let of_requests = notes.filter(|_| lane == REQUESTS);
-        let places = self.lanes[lane].iter_mut().map(|seen| &mut seen.place);
-        for place in places.chain(of_requests) {
-            *place = place.wrapping_add(shift);
+        let values = self.posted.iter_mut().chain(&mut self.asked).map(|note| &mut note.position);
+        let of_requests = values.filter(|_| lane == REQUESTS);
+        let places = self.lanes[lane].iter_mut().map(|seen| &mut seen.position);
+        for position in places.chain(of_requests) {
+            *position = position.wrapping_add(shift);
         }
     }
 
-    /// Returns how long before the packet at a place its request was posted, where that is told.
-    pub(super) fn posted(&self, place: u32) -> Option<u64> {
-        find(&self.posted, place)
+    /// Returns the time from the post of a request to its packet at a position, if known.
+    pub(super) fn posted(&self, position: u32) -> Option<u64> {
+        find(&self.posted, position)
     }
 
-    /// Returns how many bytes the READ at a place asks for.
-    pub(super) fn asked(&self, place: u32) -> Option<u32> {
-        find(&self.asked, place).map(|value| value as u32)
+    /// Returns the requested size of the READ at a position.
+    pub(super) fn asked(&self, position: u32) -> Option<u32> {
+        find(&self.asked, position).map(|value| value as u32)
     }
 
-    /// Returns the packets at a place, if its lane is sorted.
-    pub(super) fn at(&self, lane: usize, place: u32) -> &[Seen] {
+    /// Returns the packets at a position of a sorted list.
+    pub(super) fn at(&self, lane: usize, position: u32) -> &[CapturedPacket] {
         let lane = &self.lanes[lane];
-        let start = lane.partition_point(|seen| seen.place < place);
-        let length = lane[start..].iter().take_while(|seen| seen.place == place).count();
+        let start = lane.partition_point(|seen| seen.position < position);
+        let length = lane[start..].iter().take_while(|seen| seen.position == position).count();
         &lane[start..start + length]
     }
 
@@ -242,8 +244,8 @@ impl Stream {
     }
 }
 
-fn find(notes: &[Note], place: u32) -> Option<u64> {
-    let at = notes.partition_point(|note| note.place < place);
-    let note = notes.get(at).filter(|note| note.place == place)?;
+fn find(values: &[PacketValue], position: u32) -> Option<u64> {
+    let at = values.partition_point(|note| note.position < position);
+    let note = values.get(at).filter(|note| note.position == position)?;
     Some(u64::from(note.value[0]) << 32 | u64::from(note.value[1]))
 }

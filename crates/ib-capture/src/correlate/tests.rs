@@ -5,7 +5,7 @@ use ib_types::Psn;
 use ib_wire::packet::roce::{RoceAddresses, RoceHop, RoceNetwork};
 use ib_wire::packet::{Aeth, Bth, Builder, Opcode, Operation, Reth, Syndrome, Transport};
 
-use super::stream::Seen;
+use super::stream::CapturedPacket;
 use super::*;
 
 mod files;
@@ -14,7 +14,7 @@ mod holes;
 const START: u64 = 1_700_000_000_000_000_000;
 const MTU: usize = 1024;
 
-/// An end: its address, its queue pair and the file that it is captured in.
+/// An end of a connection: address, queue pair, and the file that captures it.
 #[derive(Clone, Copy)]
 struct Host {
     address: Ipv4Addr,
@@ -25,41 +25,41 @@ struct Host {
 const A: Host = Host { address: Ipv4Addr::new(10, 0, 0, 1), qpn: 0x11, file: 0 };
 const B: Host = Host { address: Ipv4Addr::new(10, 0, 0, 2), qpn: 0x12, file: 1 };
 
-/// Record of a packet at an end.
+/// A packet in a capture.
 struct Written {
     time: u64,
     bytes: Vec<u8>,
     end: Host,
     is_sent: bool,
-    /// It is not in the file, which tells only that something is missing.
+    /// True if the packet is not in the file, which only reports that packets are missing.
     is_missed: bool,
     comments: Vec<String>,
 }
 
-/// Two captures in the making.
+/// Two captures under construction.
 #[derive(Default)]
-struct Bench {
+struct TwoCaptures {
     written: [Vec<Written>; 2],
-    /// Offset of the second clock.
+    /// Offset of the second clock in nanoseconds.
     offset: i64,
-    /// Whether both ends are captured in one file.
+    /// True if both ends are captured in one file.
     is_one_file: bool,
-    /// Whether files tell how much they have missed.
+    /// True if files report the number of missed packets.
     tells_missed: bool,
 }
 
 /// Fate of a packet.
 #[derive(Clone, Copy, Default)]
 struct Fate {
-    /// It does not arrive.
+    /// True if the packet does not arrive.
     is_lost: bool,
-    /// It has no effect where it arrives.
+    /// True if the receiver drops the packet.
     is_dropped: bool,
-    /// It was sent before.
+    /// True if the packet is a retransmission.
     is_again: bool,
-    /// An end does not capture it.
+    /// The end that does not capture the packet.
     is_missed_by: Option<usize>,
-    /// How long before its request was posted.
+    /// Time from the post of the request to the packet, in nanoseconds.
     posted: Option<u64>,
 }
 
@@ -107,8 +107,8 @@ fn frame(
     frame
 }
 
-impl Bench {
-    /// Has a packet sent at one time and received at another.
+impl TwoCaptures {
+    /// Adds a packet with the times at which it was sent and received.
     fn packet(
         &mut self,
         (from, to): (Host, Host),
@@ -140,7 +140,8 @@ impl Bench {
         }
     }
 
-    /// Returns the files, with the names of queue pairs or as another program would write them.
+    /// Returns the files. Interfaces have the names of queue pairs, or none, as in files of other
+    /// programs.
     fn files(&self, is_named: bool) -> Vec<Vec<u8>> {
         let files = self.written.iter().take(if self.is_one_file { 1 } else { 2 });
         files.map(|written| write(written, is_named)).collect()
@@ -195,8 +196,9 @@ fn found(correlation: &Correlation, pair: Pair) -> Vec<Message> {
 const WHOLE: Fate =
     Fate { is_lost: false, is_dropped: false, is_again: false, is_missed_by: None, posted: None };
 
-/// SENDs of three packets each, 10 us apart, acknowledged; the wire takes 5 us there and 7 us back.
-fn sends(bench: &mut Bench, count: u32, first: u32) {
+/// Sends messages of three packets, 10 µs apart, each acknowledged. The wire takes 5 µs forward and
+/// 7 µs back.
+fn sends(bench: &mut TwoCaptures, count: u32, first: u32) {
     for number in 0..count {
         let (psn, time) = (first.wrapping_add(3 * number), 20_000 * u64::from(number));
         let parts = [Operation::SendFirst, Operation::SendMiddle, Operation::SendLast];
@@ -220,14 +222,17 @@ fn sends(bench: &mut Bench, count: u32, first: u32) {
 fn every_part_of_a_message_is_what_it_was_across_the_wrap_of_numbers() {
     for (offset, is_one_file) in [(0, true), (0, false), (987_654_321, false), (-5_000_000, false)]
     {
-        let mut bench = Bench { offset, is_one_file, ..Bench::default() };
+        let mut bench = TwoCaptures { offset, is_one_file, ..TwoCaptures::default() };
         sends(&mut bench, 1000, 0xff_ffff - 1500);
         let correlation = bench.correlate(true);
         let &[pair] = correlation.pairs() else { panic!("{:?}", correlation.pairs()) };
         assert_eq!(correlation.ends(pair).map(|end| end.qpn.unwrap().get()), [A.qpn, B.qpn]);
         let [requests, responses] = correlation.matched(pair);
         assert_eq!((requests.matched, responses.matched), (3000, 1000));
-        assert_eq!(correlation.all_matched(), Matched { matched: 4000, ..Matched::default() });
+        assert_eq!(
+            correlation.all_matched(),
+            MatchCounts { matched: 4000, ..MatchCounts::default() }
+        );
         let doubt = match correlation.clocks() {
             Clocks::Same => 0,
             Clocks::Estimated(estimate) => {
@@ -235,7 +240,7 @@ fn every_part_of_a_message_is_what_it_was_across_the_wrap_of_numbers() {
                 assert!((estimate.round_trip - 12_000.0).abs() < 10.0, "{estimate:?}");
                 estimate.uncertainty as i64 + 2
             }
-            Clocks::Unknown => panic!("the clocks can be compared"),
+            Clocks::Unknown => panic!("packets pass in both directions"),
         };
         let messages = found(&correlation, pair);
         assert_eq!(messages.len(), 1000);
@@ -258,9 +263,10 @@ fn every_part_of_a_message_is_what_it_was_across_the_wrap_of_numbers() {
 
 #[test]
 fn what_was_lost_and_sent_again_is_counted_and_waited_for() {
-    let mut bench = Bench::default();
+    let mut bench = TwoCaptures::default();
     sends(&mut bench, 3, 100);
-    // A WRITE of two packets, the first of which is lost: the second one is dropped, and both come again.
+    // A WRITE of two packets. The first one is lost and the second one dropped, then both are
+    // retransmitted.
     let again = Fate { is_again: true, ..WHOLE };
     let write = [(Operation::WriteFirst, 109, MTU, 1100), (Operation::WriteLast, 110, 76, 0)];
     let t = 100_000;
@@ -273,22 +279,22 @@ fn what_was_lost_and_sent_again_is_counted_and_waited_for() {
     let correlation = bench.correlate(true);
     let pair = correlation.pairs()[0];
     let [requests, _] = correlation.matched(pair);
-    let expected = Matched { matched: 9 + 3, sent_only: 1, received_only: 0, sent_again: 2 };
+    let expected = MatchCounts { matched: 9 + 3, sent_only: 1, received_only: 0, sent_again: 2 };
     assert_eq!(requests, expected);
     let write = found(&correlation, pair)[3];
     assert_eq!((write.kind, write.sent_again, write.bytes), (Kind::Write, 2, 1100));
     assert_eq!(write.part(Part::InFlight), Some(25_200));
     assert!((write.part(Part::Wire).unwrap() - 18_000).abs() < 6_010);
     assert!((write.part(Part::Receive).unwrap() - 100).abs() <= 2);
-    // Nobody has said when it was posted.
+    // The post time of the request is not in the capture.
     assert_eq!((write.part(Part::Queue), write.part(Part::Total)), (None, None));
 }
 
 #[test]
 fn packets_that_an_end_has_not_captured_leave_times_unknown() {
-    let mut bench = Bench::default();
+    let mut bench = TwoCaptures::default();
     sends(&mut bench, 10, 0);
-    let once = |file, time, psn, bench: &mut Bench| {
+    let once = |file, time, psn, bench: &mut TwoCaptures| {
         let missed = Fate { is_missed_by: Some(file), ..WHOLE };
         let what = (Operation::SendOnly, psn, 8, 0);
         bench.packet((A, B), what, (time, time + 5_000), missed);
@@ -297,7 +303,7 @@ fn packets_that_an_end_has_not_captured_leave_times_unknown() {
     };
     once(0, 300_000, 30, &mut bench);
     once(1, 400_000, 31, &mut bench);
-    // Of this one nothing but the middle was captured.
+    // Only the middle packet of this message was captured.
     let middle = (Operation::SendMiddle, 33, MTU, 0);
     bench.packet((A, B), middle, (500_000, 505_000), WHOLE);
     let correlation = bench.correlate(true);
@@ -306,7 +312,7 @@ fn packets_that_an_end_has_not_captured_leave_times_unknown() {
     assert_eq!((requests.sent_only, requests.received_only, requests.matched), (1, 1, 31));
     let mut messages = Vec::new();
     let unknown = correlation.messages(pair, |message| messages.push(*message));
-    assert_eq!(unknown, Unknown { incomplete: 1, unacknowledged: 0 });
+    assert_eq!(unknown, UnmeasuredCounts { incomplete: 1, unacknowledged: 0 });
     let known = |message: &Message| Part::ALL.map(|part| message.part(part).is_some());
     assert_eq!(known(&messages[9]), [true; 6]);
     assert_eq!(known(&messages[10]), [false, false, true, true, false, false]);
@@ -315,9 +321,9 @@ fn packets_that_an_end_has_not_captured_leave_times_unknown() {
 
 #[test]
 fn a_read_is_complete_with_its_last_response() {
-    let mut bench = Bench::default();
+    let mut bench = TwoCaptures::default();
     sends(&mut bench, 2, 0);
-    // 2500 bytes in three responses; the second request asks for the last two once more.
+    // 2500 bytes in three responses. The second request re-requests the last two.
     let t = 100_000;
     bench.packet((A, B), (Operation::ReadRequest, 6, 0, 2500), (t, t + 5_000), WHOLE);
     let first = (Operation::ReadResponseFirst, 6, MTU, 0);
@@ -331,7 +337,7 @@ fn a_read_is_complete_with_its_last_response() {
     bench.packet((B, A), first, (t + 25_500, t + 32_500), WHOLE);
     let last = (Operation::ReadResponseLast, 8, 2500 - 2048, 0);
     bench.packet((B, A), last, (t + 25_600, t + 32_600), WHOLE);
-    // An atomic operation behind it.
+    // A further request.
     let t = 200_000;
     bench.packet((A, B), (Operation::SendOnly, 9, 10, 0), (t, t + 5_000), WHOLE);
     let ack = (Operation::Acknowledge, 9, 0, 0);
@@ -349,7 +355,7 @@ fn a_read_is_complete_with_its_last_response() {
 
 #[test]
 fn one_acknowledgement_is_for_all_before_it() {
-    let mut bench = Bench::default();
+    let mut bench = TwoCaptures::default();
     for number in 0..8 {
         let (psn, sent) = (50 + number, 1_000 * u64::from(number));
         bench.packet((A, B), (Operation::SendOnly, psn, 8, 0), (sent, sent + 5_000), WHOLE);
@@ -366,7 +372,7 @@ fn one_acknowledgement_is_for_all_before_it() {
 #[test]
 fn captures_of_other_programs_are_told_apart_by_who_waits() {
     for files_are_swapped in [false, true] {
-        let mut bench = Bench { offset: 40_000_000, ..Bench::default() };
+        let mut bench = TwoCaptures { offset: 40_000_000, ..TwoCaptures::default() };
         sends(&mut bench, 200, 5);
         if files_are_swapped {
             bench.written.swap(0, 1);
@@ -374,10 +380,12 @@ fn captures_of_other_programs_are_told_apart_by_who_waits() {
         let correlation = bench.correlate(false);
         assert_eq!(correlation.oriented().len(), 2);
         let &[pair] = correlation.pairs() else { panic!("{:?}", correlation.pairs()) };
-        // The number of the asker's queue pair follows from the answers.
+        // The queue pair number of the requester follows from the responses.
         assert_eq!(correlation.ends(pair).map(|end| end.qpn.unwrap().get()), [A.qpn, B.qpn]);
         assert_eq!(correlation.all_matched().matched, 800);
-        let Clocks::Estimated(estimate) = correlation.clocks() else { panic!("it can be known") };
+        let Clocks::Estimated(estimate) = correlation.clocks() else {
+            panic!("packets pass in both directions")
+        };
         let truth = if files_are_swapped { -40_000_000.0 } else { 40_000_000.0 };
         assert!((estimate.offset - truth).abs() <= estimate.uncertainty, "{estimate:?}");
         let message = found(&correlation, pair)[7];
@@ -389,7 +397,7 @@ fn captures_of_other_programs_are_told_apart_by_who_waits() {
 
 #[test]
 fn one_capture_of_another_program_shows_what_passes() {
-    let mut bench = Bench::default();
+    let mut bench = TwoCaptures::default();
     sends(&mut bench, 20, 5);
     let file = &bench.files(false)[0];
     let mut correlator = Correlator::default();
@@ -404,12 +412,12 @@ fn one_capture_of_another_program_shows_what_passes() {
 
 #[test]
 fn queue_pairs_whose_numbers_were_used_again_are_told_apart() {
-    // Two servers' queue pairs talk to queue pair 0x11 of one address, one after the other; the second file is that of
-    // the second client.
+    // Queue pairs of two servers communicate with queue pair 0x11 of one address, one after the
+    // other. The second file is of the second client.
     let other = Host { qpn: 0x99, file: 0, ..B };
     let (server, client) = (Host { file: 0, ..B }, Host { file: 1, ..A });
-    let mut bench = Bench::default();
-    let exchange = |bench: &mut Bench, server: Host, start: u64, psn: u32, fate: Fate| {
+    let mut bench = TwoCaptures::default();
+    let exchange = |bench: &mut TwoCaptures, server: Host, start: u64, psn: u32, fate: Fate| {
         for number in 0..50 {
             let (psn, t) = (psn + number, start + 30_000 * u64::from(number));
             let send = (Operation::SendOnly, psn, 8, 0);
@@ -435,7 +443,7 @@ fn queue_pairs_whose_numbers_were_used_again_are_told_apart() {
 
 #[test]
 fn files_without_common_packets_match_nothing() {
-    let mut bench = Bench::default();
+    let mut bench = TwoCaptures::default();
     sends(&mut bench, 10, 0);
     let own = bench.files(true).swap_remove(0);
     let mut correlator = Correlator::default();
@@ -445,7 +453,7 @@ fn files_without_common_packets_match_nothing() {
     let correlation = correlator.finish(&[]);
     assert_eq!(correlation.all_matched().matched, 0);
     assert_eq!(*correlation.clocks(), Clocks::Unknown);
-    // Twice the same view, whose own times are known.
+    // The files are equal, so that the times within one file are known.
     let message = found(&correlation, correlation.pairs()[0])[0];
     assert_eq!(message.part(Part::InFlight), Some(12_500));
     assert_eq!(message.part(Part::Wire), None);
@@ -454,14 +462,14 @@ fn files_without_common_packets_match_nothing() {
 
 #[test]
 fn packets_and_messages_take_as_little_memory_as_is_said() {
-    assert_eq!((size_of::<Seen>(), size_of::<Message>()), (16, 136));
+    assert_eq!((size_of::<CapturedPacket>(), size_of::<Message>()), (16, 136));
 }
 
 #[test]
 fn percentiles_are_times_that_were_there() {
     let mut times: Vec<i64> = (1..=1000).rev().collect();
-    let spread = Spread::of(&mut times).unwrap();
+    let spread = Percentiles::of(&mut times).unwrap();
     assert_eq!((spread.min, spread.fractions, spread.max), (1, [500, 900, 990, 999], 1000));
-    assert_eq!(Spread::of(&mut [7]).unwrap().fractions, [7; 4]);
-    assert_eq!(Spread::of(&mut []), None);
+    assert_eq!(Percentiles::of(&mut [7]).unwrap().fractions, [7; 4]);
+    assert_eq!(Percentiles::of(&mut []), None);
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 /// Source or destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
-    /// An address of IP.
+    /// An IP address.
     Ip(IpAddr),
     /// A LID.
     Lid(u16),

@@ -1,4 +1,4 @@
-//! The messages of connection management.
+//! Messages of connection management.
 
 use ib_wire::mad::cm::connect::ConnectPath;
 use ib_wire::mad::cm::path::Apr;
@@ -10,7 +10,7 @@ use super::fields::{Fields, hex};
 use super::layer::Layer;
 use super::rtrs;
 
-/// A message.
+/// A message of connection management.
 #[derive(Clone, Debug)]
 pub(super) enum Message {
     Req(Box<Req>),
@@ -27,7 +27,7 @@ pub(super) enum Message {
 }
 
 impl Message {
-    /// Reads a datagram of the class.
+    /// Parses a MAD of the class.
     pub(super) fn read(mad: &Mad) -> Option<Self> {
         Some(match mad.attribute_id() {
             AttributeId::CM_REQ => Self::Req(Box::new(mad.attribute()?)),
@@ -45,7 +45,7 @@ impl Message {
         })
     }
 
-    /// Returns what it says.
+    /// Returns the layer of the message.
     pub(super) fn layer(&self) -> Layer {
         match self {
             Self::Req(req) => request(req),
@@ -131,7 +131,7 @@ impl Message {
     }
 }
 
-/// Returns the header of `rdma_cm`, if private data has one, and what is behind it.
+/// Returns the `rdma_cm` header of private data, if any, and the data behind it.
 pub(super) fn header(data: &[u8]) -> (Option<CmaHeader>, &[u8]) {
     let Some((header, rest)) = data.split_first_chunk() else { return (None, data) };
     match CmaHeader::parse(header) {
@@ -140,7 +140,7 @@ pub(super) fn header(data: &[u8]) -> (Option<CmaHeader>, &[u8]) {
     }
 }
 
-/// Returns what the private data of a REQ says of RTRS.
+/// Returns the RTRS connect request in the private data of a REQ.
 pub(super) fn rtrs_request(req: &Req) -> Option<ConnectRequest> {
     let (_, rest) = header(&req.private_data);
     ConnectRequest::read(rest).ok()
@@ -178,7 +178,7 @@ fn response(data: &[u8]) -> Option<Layer> {
     Some(rtrs::connect_response(&response))
 }
 
-/// Makes a layer of a layout, without what needs more than a number.
+/// Creates a layer from a layout, without the fields that are not numbers.
 fn plain(name: &'static str, fields: &[ib_wire::layout::FieldInfo], bytes: &[u8]) -> Layer {
     let mut layer = Layer::new("cm", name);
     let except = ["private_data", "info", "message", "primary_path", "alternate_path"];

@@ -1,4 +1,4 @@
-//! What the messages of connection management tell of queue pairs.
+//! Connections of queue pairs, learnt from messages of connection management.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use ib_wire::rtrs::ConnectResponse;
 
 use super::address::Address;
 use super::cm::{self, Message};
-use super::rtrs::{Connection, Half, Side};
+use super::rtrs::{Connection, ConnectionSide, Side};
 
-/// How many connections are remembered.
+/// Maximum number of connections.
 const CONNECTIONS: usize = 4096;
 
-/// How many requests wait for their answer.
+/// Maximum number of REQs without a reply.
 const REQUESTS: usize = 1024;
 
-/// A queue pair at an address; the port is that of UDP at which it takes packets, 0 on InfiniBand.
+/// A queue pair at an address. `port` is its UDP port; 0 on InfiniBand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Endpoint {
     pub(super) address: Address,
@@ -24,53 +24,53 @@ pub(super) struct Endpoint {
     pub(super) qpn: Qpn,
 }
 
-/// A request that was not answered yet.
+/// A REQ without a reply.
 #[derive(Clone, Copy, Debug)]
-struct Requested {
+struct PendingRequest {
     qpn: Qpn,
-    /// The port that it went to.
+    /// Destination UDP port of the REQ.
     port: u16,
-    /// Which connection of RTRS it wants to be.
+    /// Number of the RTRS connection in its session.
     rtrs: Option<u16>,
 }
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug)]
 struct ConnectionEnd {
-    /// The queue pair at the other end, where a request was seen.
+    /// Queue pair of the peer, if the REQ was captured.
     peer: Option<Qpn>,
     side: Side,
-    /// The numbers that both ends have given the connection.
+    /// Communication IDs of both ends.
     ids: [u32; 2],
-    /// The connection's place.
+    /// Number of the connection.
     connection: u64,
 }
 
-/// The connections.
+/// The known connections.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    /// By who has asked, and the number that the connection has there.
-    requests: Bounded<(Address, u32), Requested, REQUESTS>,
+    /// REQs by address and local communication ID of the requester.
+    requests: Bounded<(Address, u32), PendingRequest, REQUESTS>,
     ends: Bounded<Endpoint, ConnectionEnd, { 2 * CONNECTIONS }>,
-    /// Those of RTRS.
+    /// RTRS connections by number.
     rtrs: Bounded<u64, Connection, CONNECTIONS>,
     next: u64,
 }
 
 impl Connections {
-    /// Returns the queue pair at the other end.
+    /// Returns the queue pair of the peer.
     pub(super) fn peer(&self, end: &Endpoint) -> Option<Qpn> {
         self.ends.get(end)?.peer
     }
 
-    /// Returns what packets to a queue pair of RTRS belong to.
-    pub(super) fn rtrs(&mut self, end: &Endpoint) -> Option<Half<'_>> {
+    /// Returns the state for packets to an RTRS queue pair.
+    pub(super) fn rtrs(&mut self, end: &Endpoint) -> Option<ConnectionSide<'_>> {
         let ConnectionEnd { side, connection, .. } = *self.ends.get(end)?;
-        Some(Half { side, connection: self.rtrs.get_mut(&connection)? })
+        Some(ConnectionSide { side, connection: self.rtrs.get_mut(&connection)? })
     }
 
-    /// Takes what a message tells; where it comes from and goes to.
-    pub(super) fn learn(&mut self, message: &Message, from: Address, to: Endpoint) {
+    /// Processes a message with its source and destination.
+    pub(super) fn process(&mut self, message: &Message, from: Address, to: Endpoint) {
         match message {
             Message::Req(req) => self.request(req, from, to.port),
             Message::Rep(rep) => self.reply(rep, from, to),
@@ -80,11 +80,11 @@ impl Connections {
 
     fn request(&mut self, req: &Req, from: Address, port: u16) {
         let rtrs = cm::rtrs_request(req).map(|request| request.connection);
-        let requested = Requested { qpn: req.local_qpn, port, rtrs };
+        let requested = PendingRequest { qpn: req.local_qpn, port, rtrs };
         self.requests.insert((from, req.local_comm_id), requested);
     }
 
-    /// Notes both ends. The ports that they take packets at are those that request and reply have gone to.
+    /// Stores both ends. Their UDP ports are the destination ports of REQ and REP.
     fn reply(&mut self, rep: &Rep, from: Address, to: Endpoint) {
         let ids = [rep.remote_comm_id, rep.local_comm_id];
         let requested = self.requests.get(&(to.address, rep.remote_comm_id)).copied();
@@ -93,7 +93,7 @@ impl Connections {
         let server = Endpoint { address: from, port, qpn: rep.local_qpn };
         let client = requested.map(|requested| Endpoint { qpn: requested.qpn, ..to });
         let connection = match self.ends.get(&server).filter(|end| end.ids == ids) {
-            // It was sent again.
+            // The REP is a retransmission.
             Some(end) => end.connection,
             None => {
                 self.next += 1;
@@ -114,7 +114,7 @@ impl Connections {
     }
 }
 
-/// A map that forgets what was put in first when it is full.
+/// A map of limited size. If it is full, the oldest entry is dropped.
 #[derive(Debug)]
 struct Bounded<K, V, const MOST: usize> {
     values: BTreeMap<K, (u64, V)>,

@@ -1,4 +1,4 @@
-//! Names and values of what a packet says, in the order of the wire.
+//! Names and values of a packet's fields, in the order of the wire.
 
 use std::fmt::Write as _;
 
@@ -8,19 +8,19 @@ use ib_wire::layout::{self, Bits, FieldInfo};
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Nothing: it was not captured, or is not there.
+    /// Not captured, or not present.
     Missing,
     /// Yes or no.
     Flag(bool),
-    /// A number that anybody can count with: less than 2^53.
+    /// A number below 2^53, which JSON readers represent exactly.
     Number(u64),
-    /// A longer number, which is shown in hexadecimal.
+    /// A larger number, written in hexadecimal.
     Wide(u64),
-    /// Words.
+    /// A text.
     Text(String),
-    /// What belongs together.
+    /// A group of fields.
     Group(Fields),
-    /// Several of a kind.
+    /// A list of values.
     List(Vec<Value>),
 }
 
@@ -52,12 +52,12 @@ values! {
     Vec<Value> => Self::List,
 }
 
-/// Names and values.
+/// Named values in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {
-    /// Returns none.
+    /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
@@ -68,7 +68,7 @@ impl Fields {
         self.0.push((name, value.into()));
     }
 
-    /// Adds words.
+    /// Adds a text.
     #[allow(clippy::needless_pass_by_value, reason = "callers pass what they have just made")]
     pub fn text(&mut self, name: &'static str, text: impl ToString) {
         self.put(name, text.to_string());
@@ -79,38 +79,38 @@ impl Fields {
         self.put(name, group);
     }
 
-    /// Adds those of others.
+    /// Adds the fields of another list.
     pub fn extend(&mut self, others: &Self) {
         self.0.extend(others.0.iter().cloned());
     }
 
-    /// Adds what a layout has in bytes of its length. Longer fields than numbers are GIDs when they have
-    /// 128 bits, and bytes in hexadecimal otherwise, without the zeros at their end.
+    /// Adds the fields of a layout from bytes of its length. Fields longer than 64 bits are GIDs if
+    /// they have 128 bits; otherwise they are hexadecimal without trailing zeros.
     pub fn layout(&mut self, layout: &[FieldInfo], bytes: &[u8], except: &[&str]) {
         for FieldInfo { name, at } in layout.iter().filter(|field| !except.contains(&field.name)) {
             self.put(name, read(bytes, *at));
         }
     }
 
-    /// Returns the first field of a name.
+    /// Returns the first field with a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// Returns all of them in their order.
+    /// Returns all fields in order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.0.iter().map(|(name, value)| (*name, value))
     }
 
-    /// Returns whether there are none.
+    /// Returns true if there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Returns a field of a layout.
+/// Reads a field of a layout.
 fn read(bytes: &[u8], at: Bits) -> Value {
     match at.width {
         ..=32 => Value::Number(layout::get(bytes, at)),
@@ -126,17 +126,17 @@ fn read(bytes: &[u8], at: Bits) -> Value {
     }
 }
 
-/// Returns bytes in hexadecimal, without the zeros at their end.
+/// Returns bytes in hexadecimal, without trailing zeros.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     bytes[..end].iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes everything");
+        write!(text, "{byte:02x}").expect("writing to a string does not fail");
         text
     })
 }
 
-/// Returns bytes as words, without what follows the first zero and without control characters.
+/// Returns bytes as text, up to the first zero and without control characters.
 #[must_use]
 pub fn words(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());

@@ -6,7 +6,8 @@ use super::Dissection;
 use super::fields::{Fields, Value};
 
 impl Dissection<'_> {
-    /// Returns everything: addresses and headers in the order of the wire, checksums, the protocols above.
+    /// Returns all fields: addresses, headers in the order of the wire, checksums, and the
+    /// protocols above.
     #[must_use]
     pub fn to_fields(&self) -> Fields {
         let packet = &self.packet;

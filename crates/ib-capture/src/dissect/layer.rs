@@ -4,44 +4,45 @@ use std::fmt;
 
 use super::fields::Fields;
 
-/// What a packet, or the message that ends with it, is in a protocol.
+/// A message of a protocol, carried by a packet or completed by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// The protocol.
+    /// Name of the protocol.
     pub protocol: &'static str,
-    /// Which of its messages it is.
+    /// Name of the message.
     pub message: String,
-    /// What is worth a place in a line: words and numbers.
+    /// One-line summary.
     pub about: String,
-    /// Everything that it says.
+    /// All fields of the message.
     pub fields: Fields,
-    /// The protocol above it.
+    /// The protocol above.
     pub inner: Option<Box<Layer>>,
 }
 
 impl Layer {
-    /// Makes one that says nothing yet.
+    /// Creates a layer without fields.
     #[must_use]
     pub fn new(protocol: &'static str, message: impl Into<String>) -> Self {
         let (message, about, fields) = (message.into(), String::new(), Fields::new());
         Self { protocol, message, about, fields, inner: None }
     }
 
-    /// Sets what is worth a place in a line.
+    /// Sets the one-line summary.
     #[must_use]
     pub fn about(mut self, about: impl Into<String>) -> Self {
         self.about = about.into();
         self
     }
 
-    /// Sets the protocol above it.
+    /// Sets the protocol above.
     #[must_use]
     pub fn carries(mut self, inner: Option<Self>) -> Self {
         self.inner = inner.map(Box::new);
         self
     }
 
-    /// Returns everything as one group: protocol and message first, the protocol above by its name.
+    /// Returns protocol, message and fields as one group, followed by the protocol above under its
+    /// name.
     #[must_use]
     pub fn to_fields(&self) -> Fields {
         let mut fields = Fields::new();
@@ -56,7 +57,7 @@ impl Layer {
 }
 
 impl fmt::Display for Layer {
-    /// Writes it as a part of a line.
+    /// Writes protocol, message and summary in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.protocol.to_uppercase(), self.message)?;
         if !self.about.is_empty() {

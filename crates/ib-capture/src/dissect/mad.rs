@@ -1,4 +1,4 @@
-//! Management datagrams of all classes.
+//! MADs of all classes.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -12,7 +12,7 @@ use ib_wire::mad::{Attribute, ClassPortInfo, MAD_LENGTH, Mad, MgmtClass, pm, sa,
 use super::fields::{Fields, Value, hex, words};
 use super::layer::Layer;
 
-/// A management datagram, of which the common header at least was captured.
+/// A MAD of which at least the common header was captured.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram {
     mad: Mad,
@@ -20,7 +20,7 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// Reads a payload; `None` when the common header is not there or has another version than 1.
+    /// Parses a payload; `None` if the common header is missing or has a version other than 1.
     pub(super) fn read(payload: &[u8]) -> Option<Self> {
         const HEADER: usize = 24;
         if payload.len() < HEADER || payload.len() > MAD_LENGTH {
@@ -32,19 +32,19 @@ impl Datagram {
         (mad.base_version() == 1).then_some(Self { mad, is_whole })
     }
 
-    /// Returns the datagram; only the common header is sure to be there.
+    /// Returns the MAD. Bytes behind the common header may be missing, and are zero then.
     #[must_use]
     pub const fn mad(&self) -> &Mad {
         &self.mad
     }
 
-    /// Returns the datagram if all of it was captured.
+    /// Returns the MAD if all of it was captured.
     #[must_use]
     pub fn whole(&self) -> Option<&Mad> {
         self.is_whole.then_some(&self.mad)
     }
 
-    /// Returns what it says.
+    /// Returns the fields of the MAD.
     #[must_use]
     pub fn to_fields(&self) -> Fields {
         let mad = &self.mad;
@@ -70,7 +70,7 @@ impl Datagram {
         fields
     }
 
-    /// Adds what the class has beside the common header.
+    /// Adds the class-specific fields.
     fn class_fields(&self, fields: &mut Fields) {
         let (mad, class) = (&self.mad, self.mad.class());
         if class.is_smp() {
@@ -115,8 +115,8 @@ impl Datagram {
         }
     }
 
-    /// Returns the fields of the attribute; `None` when its layout is not known, all of it is zero, or it starts in an
-    /// earlier segment.
+    /// Returns the fields of the attribute; `None` if its layout is unknown, if it is all zeros, or
+    /// if it starts in an earlier segment.
     fn attribute(&self) -> Option<Fields> {
         let (mad, class) = (&self.mad, self.mad.class());
         let (data, id) = (mad.data(), mad.attribute_id());
@@ -206,7 +206,7 @@ const LAYOUTS: &[AttributeLayout] = layouts!(
     vendor::SourceRoute,
 );
 
-/// Returns what a message of IB ACM says.
+/// Returns the layer of an ACM message.
 pub(super) fn acm_layer(message: &AcmMessage) -> Layer {
     let name = match message.method {
         method if method.is_response() => "answer",

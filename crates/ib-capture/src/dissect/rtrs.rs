@@ -1,8 +1,9 @@
-//! RTRS, and RNBD on it, on connections that have said that they speak it.
+//! RTRS and RNBD, on connections that have negotiated RTRS.
 //!
-//! What a client asks for stands at the end of what it writes into a chunk, and immediate data says where; what a
-//! server answers is written to where the client wants it, and immediate data says what became of it. A message may
-//! have several packets: of those the end is kept, or the start of a SEND, until the last one has come.
+//! A client writes a request to the end of its data in a chunk; the immediate data contain the
+//! offset. A server writes its response to the client's buffer; the immediate data contain the
+//! status. A message may have several packets. Until the last one, the end of a WRITE or the start
+//! of a SEND is kept.
 
 use std::collections::VecDeque;
 
@@ -17,52 +18,52 @@ use ib_wire::rtrs::{
 use super::fields::{Fields, hex, words};
 use super::layer::Layer;
 
-/// How much of a message of several packets is kept: more than all that is decoded of one.
+/// Number of kept bytes of a message with several packets: more than all decoded messages need.
 const KEPT: usize = 512;
 
-/// How many reads whose answers are no data of a device are remembered.
+/// Maximum number of reads whose responses are RNBD messages rather than device data.
 const READS: usize = 32;
 
-/// Which end of a connection.
+/// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Client,
     Server,
 }
 
-/// What is known of a connection of RTRS.
+/// State of an RTRS connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// Which of its path's it is.
+    /// Number of the connection in its path.
     number: Option<u16>,
     queue_depth: u16,
-    /// The messages under way to the client and to the server.
-    messages: [Partial; 2],
-    /// Where answers of a user's protocol are written to.
+    /// Incomplete messages to the client and to the server.
+    messages: [IncompleteMessage; 2],
+    /// Buffers for responses with RNBD messages, by chunk.
     reads: VecDeque<(u32, Descriptor)>,
 }
 
-/// A connection, seen by a packet to one of its ends.
-pub(super) struct Half<'a> {
+/// A connection, and the end that a packet is sent to.
+pub(super) struct ConnectionSide<'a> {
     pub(super) side: Side,
     pub(super) connection: &'a mut Connection,
 }
 
-/// A message of which not all packets have come.
+/// A message without its last packet.
 #[derive(Debug, Default)]
-struct Partial {
-    /// The number of the next packet; `None` when there is no message, or something of it is missing.
+struct IncompleteMessage {
+    /// PSN of the next packet; `None` if there is no message or a packet is missing.
     next: Option<Psn>,
-    /// The start of a SEND, or the end of a write.
+    /// Start of a SEND, or end of a WRITE.
     bytes: Vec<u8>,
-    /// How much has come.
+    /// Length so far in bytes.
     length: usize,
-    /// The address of a write.
+    /// Address of a WRITE.
     address: Option<u64>,
 }
 
-/// A message whose last packet has come.
-struct Whole {
+/// A complete message.
+struct CompleteMessage {
     bytes: Vec<u8>,
     length: usize,
     address: Option<u64>,
@@ -76,8 +77,8 @@ impl Connection {
     }
 }
 
-impl Half<'_> {
-    /// Returns what a packet is, or what the message is that ends with it.
+impl ConnectionSide<'_> {
+    /// Returns the layer of a packet, or of the message that it completes.
     pub(super) fn packet(mut self, packet: &Packet<'_>, kept: usize) -> Option<Layer> {
         let operation = packet.bth().opcode.operation()?;
         if operation.is_response() || operation == Operation::ReadRequest {
@@ -103,8 +104,12 @@ impl Half<'_> {
         Some(layer)
     }
 
-    /// Returns what immediate data says, with the message that it came with.
-    fn immediate(&mut self, immediate: Immediate, message: Option<&Whole>) -> Option<Layer> {
+    /// Returns the layer of immediate data and their message.
+    fn immediate(
+        &mut self,
+        immediate: Immediate,
+        message: Option<&CompleteMessage>,
+    ) -> Option<Layer> {
         let layer = match immediate.kind() {
             ImmediateKind::Request { payload } => self.request(payload, message),
             ImmediateKind::Response { has_invalidated, error, chunk } => {
@@ -124,28 +129,28 @@ impl Half<'_> {
                 }
                 layer
             }
-            ImmediateKind::Heartbeat { payload } => beat("heartbeat", payload),
-            ImmediateKind::HeartbeatAcknowledgement { payload } => beat("heartbeat_ack", payload),
-            ImmediateKind::Other { kind, payload } => beat(&format!("type_{kind}"), payload),
+            ImmediateKind::Heartbeat { payload } => heartbeat("heartbeat", payload),
+            ImmediateKind::HeartbeatAcknowledgement { payload } => heartbeat("heartbeat_ack", payload),
+            ImmediateKind::Other { kind, payload } => heartbeat(&format!("type_{kind}"), payload),
         };
         Some(layer)
     }
 
-    /// Returns a request of a client.
-    fn request(&mut self, payload: u32, message: Option<&Whole>) -> Layer {
+    /// Returns the layer of a client's request.
+    fn request(&mut self, payload: u32, message: Option<&CompleteMessage>) -> Layer {
         let (chunk, offset) = Immediate::chunk_and_offset(payload, self.connection.queue_depth);
         let found = message.and_then(|message| {
             Message::parse_at_end(&message.bytes, message.length, offset as usize)
         });
         let Some((message, user)) = found else {
             let mut layer = Layer::new("rtrs", "request").about(format!("chunk {chunk}"));
-            place(&mut layer.fields, chunk, offset);
+            chunk_fields(&mut layer.fields, chunk, offset);
             return layer;
         };
         let data = (offset as usize).saturating_sub(user.len());
         let name = if matches!(message, Message::Read(..)) { "read" } else { "write" };
         let mut layer = Layer::new("rtrs", name).about(format!("chunk {chunk}, {data} bytes"));
-        place(&mut layer.fields, chunk, offset);
+        chunk_fields(&mut layer.fields, chunk, offset);
         layer.fields.put("data_length", data as u32);
         layer.fields.put("user_length", user.len() as u32);
         let carried = rnbd::Message::parse(user).ok();
@@ -154,7 +159,7 @@ impl Half<'_> {
             layer.fields.put("need_invalidation", wants);
             layer.fields.put("descriptors", header.count);
             if let Some(descriptor) = descriptors.get(0) {
-                layer.fields.group("descriptor", described(&descriptor));
+                layer.fields.group("descriptor", descriptor_fields(&descriptor));
                 if !matches!(carried, None | Some(rnbd::Message::Io(_))) {
                     self.connection.reads.truncate(READS - 1);
                     self.connection.reads.push_front((chunk, descriptor));
@@ -164,10 +169,11 @@ impl Half<'_> {
         layer.carries(carried.map(|carried| block(&carried)))
     }
 
-    /// Returns what a server has written for a client.
-    fn answer(&self, message: &Whole) -> Option<Layer> {
+    /// Returns the layer of a WRITE by the server.
+    fn answer(&self, message: &CompleteMessage) -> Option<Layer> {
         let to = message.address?;
-        let read = self.connection.reads.iter().find(|(_, place)| place.address == to);
+        let read =
+            self.connection.reads.iter().find(|(_, chunk_fields)| chunk_fields.address == to);
         let inner = read.and_then(|_| rnbd::Message::parse(&message.bytes).ok());
         let chunk = read.map(|(chunk, _)| *chunk);
         let mut layer = Layer::new("rtrs", "data").about(format!("{} bytes", message.length));
@@ -177,9 +183,14 @@ impl Half<'_> {
     }
 }
 
-impl Partial {
-    /// Adds a packet; returns the message when it was the last one and nothing is missing.
-    fn take(&mut self, packet: &Packet<'_>, operation: Operation, kept: usize) -> Option<Whole> {
+impl IncompleteMessage {
+    /// Adds a packet. Returns the message if this packet completes it.
+    fn take(
+        &mut self,
+        packet: &Packet<'_>,
+        operation: Operation,
+        kept: usize,
+    ) -> Option<CompleteMessage> {
         let (psn, position) = (packet.bth().psn, operation.position());
         let payload = &packet.payload()[..kept];
         if matches!(position, Position::First | Position::Only) {
@@ -190,7 +201,7 @@ impl Partial {
         }
         let next = self.next?;
         if psn.is_before(next) {
-            // It has come before.
+            // The packet is a retransmission.
             return None;
         }
         if psn != next || kept < packet.payload().len() {
@@ -214,19 +225,19 @@ impl Partial {
         }
         self.next = None;
         let bytes = std::mem::take(&mut self.bytes);
-        Some(Whole { bytes, length: self.length, address: self.address })
+        Some(CompleteMessage { bytes, length: self.length, address: self.address })
     }
 }
 
-/// Returns the messages that come before requests.
-fn information(message: &Whole) -> Option<Layer> {
+/// Returns the layer of an info request or response, which precede all requests.
+fn information(message: &CompleteMessage) -> Option<Layer> {
     if let Ok(Message::InfoRequest(request)) = Message::parse(&message.bytes) {
         let name = words(request.name());
         let mut layer = Layer::new("rtrs", "info_request").about(format!("\"{name}\""));
         layer.fields.text("session_name", name);
         return Some(layer);
     }
-    // Most of the descriptors may not be kept.
+    // Most descriptors may be missing.
     let header = InfoHeader::parse(message.bytes.first_chunk()?);
     if header.message_type != ib_wire::rtrs::MessageType::INFO_RESPONSE {
         let mut layer = Layer::new("rtrs", header.message_type.to_string());
@@ -241,12 +252,12 @@ fn information(message: &Whole) -> Option<Layer> {
     }
     let first = message.bytes.get(InfoHeader::LENGTH..).and_then(<[u8]>::first_chunk);
     if let Some(first) = first {
-        layer.fields.group("descriptor", described(&Descriptor::parse(first)));
+        layer.fields.group("descriptor", descriptor_fields(&Descriptor::parse(first)));
     }
     Some(layer)
 }
 
-/// Returns what a client says of itself while it connects.
+/// Returns the layer of a client's connect request.
 pub(super) fn connect_request(request: &ConnectRequest) -> Layer {
     let (number, count) = (request.connection, request.connections);
     let mut layer =
@@ -262,7 +273,7 @@ pub(super) fn connect_request(request: &ConnectRequest) -> Layer {
     layer
 }
 
-/// Returns what a server says of itself while it connects.
+/// Returns the layer of a server's connect response.
 pub(super) fn connect_response(response: &ConnectResponse) -> Layer {
     let about = match response.error {
         0 => format!("{} chunks", response.queue_depth),
@@ -279,7 +290,7 @@ pub(super) fn connect_response(response: &ConnectResponse) -> Layer {
     layer
 }
 
-/// Returns a message of RNBD.
+/// Returns the layer of an RNBD message.
 fn block(message: &rnbd::Message<'_>) -> Layer {
     use rnbd::Message::{Close, Io, Open, OpenResponse, Other, Session};
     let mut layer = Layer::new("rnbd", message.message_type().to_string().replace(' ', "_"));
@@ -329,18 +340,18 @@ fn block(message: &rnbd::Message<'_>) -> Layer {
     layer
 }
 
-fn beat(name: &str, payload: u32) -> Layer {
+fn heartbeat(name: &str, payload: u32) -> Layer {
     let mut layer = Layer::new("rtrs", name);
     layer.fields.put("payload", payload);
     layer
 }
 
-fn place(fields: &mut Fields, chunk: u32, offset: u32) {
+fn chunk_fields(fields: &mut Fields, chunk: u32, offset: u32) {
     fields.put("chunk", chunk);
     fields.put("offset", offset);
 }
 
-fn described(descriptor: &Descriptor) -> Fields {
+fn descriptor_fields(descriptor: &Descriptor) -> Fields {
     let mut fields = Fields::new();
     fields.put("va", descriptor.address);
     fields.put("rkey", descriptor.r_key);

@@ -14,20 +14,20 @@ use ib_wire::rtrs::{
 
 use super::*;
 
-/// A client at the first address, whose queue pair is 0x11, and a server at the second, with 0x22.
+/// The client: first address and queue pair. The server follows.
 const CLIENT: (Ipv4Addr, u32) = (Ipv4Addr::new(192, 0, 2, 1), 0x11);
 const SERVER: (Ipv4Addr, u32) = (Ipv4Addr::new(192, 0, 2, 2), 0x22);
 
-/// Looks into packets that go from one to the other.
+/// Dissects packets between client and server.
 #[derive(Default)]
-struct World {
+struct Session {
     dissector: Dissector,
     psn: [u32; 2],
 }
 
-impl World {
-    /// Looks into a packet, of whose payload so many bytes were kept.
-    fn see(&mut self, to_server: bool, builder: Builder<'_>, kept: usize) -> Seen {
+impl Session {
+    /// Dissects a packet, of whose payload `kept` bytes were captured.
+    fn see(&mut self, to_server: bool, builder: Builder<'_>, kept: usize) -> Dissected {
         let (from, to) = if to_server { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
         let network = RoceNetwork {
             addresses: RoceAddresses::V4 {
@@ -50,7 +50,7 @@ impl World {
             is_whole: kept >= whole,
         };
         let found = self.dissector.dissect(&content);
-        Seen {
+        Dissected {
             source_qpn: found.source_qpn.map(Qpn::get),
             icrc_ok: found.icrc_ok,
             line: found.upper.as_ref().map(ToString::to_string),
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// Returns a BTH between the two queue pairs.
+    /// Returns a BTH from one queue pair to the other.
     fn bth(&mut self, to_server: bool, opcode: u8) -> Bth {
         let psn = &mut self.psn[usize::from(to_server)];
         *psn += 1;
@@ -70,14 +70,14 @@ impl World {
         }
     }
 
-    fn mad(&mut self, to_server: bool, mad: &Mad) -> Seen {
+    fn mad(&mut self, to_server: bool, mad: &Mad) -> Dissected {
         let bth = Bth { opcode: Opcode::UD_SEND_ONLY, destination: Qpn::GSI, ..Bth::default() };
         let builder = Builder::new(bth).deth(Deth { q_key: QKey::GSI, source: Qpn::GSI });
         self.see(to_server, builder.payload(&mad.0), 256)
     }
 
-    /// Shows a request and a reply of a connection.
-    fn connect(&mut self, asks: &[u8], answers: &[u8]) -> [Seen; 2] {
+    /// Dissects REQ and REP of a connection.
+    fn connect(&mut self, asks: &[u8], answers: &[u8]) -> [Dissected; 2] {
         let source = (CLIENT.0, 0x1234).into();
         let cma = CmaHeader { source, destination: SERVER.0.into() };
         let mut req = Req::zeroed();
@@ -106,7 +106,7 @@ impl World {
         va: u64,
         immediate: Option<Immediate>,
         data: &[u8],
-    ) -> Seen {
+    ) -> Dissected {
         let opcode = if immediate.is_some() { 0x0b } else { 0x0a };
         let reth = Reth { virtual_address: va, r_key: 9, dma_length: data.len() as u32 };
         let mut builder = Builder::new(self.bth(to_server, opcode)).reth(reth).payload(data);
@@ -117,15 +117,15 @@ impl World {
     }
 }
 
-/// What was found in a packet.
-struct Seen {
+/// The result of a dissection.
+struct Dissected {
     source_qpn: Option<u32>,
     icrc_ok: Option<bool>,
     line: Option<String>,
     fields: Fields,
 }
 
-impl Seen {
+impl Dissected {
     fn line(&self) -> &str {
         self.line.as_deref().unwrap_or("nothing")
     }
@@ -166,7 +166,7 @@ fn answers() -> [u8; 56] {
     response.to_bytes()
 }
 
-/// Returns a read of RTRS with what its user says.
+/// Returns an RTRS read request with the user header.
 fn read(user: &[u8], to: u64, length: u32) -> Vec<u8> {
     let mut bytes = user.to_vec();
     let header = ReadHeader {
@@ -182,7 +182,7 @@ fn read(user: &[u8], to: u64, length: u32) -> Vec<u8> {
 
 #[test]
 fn messages_of_connections_are_told_and_remembered() {
-    let mut world = World::default();
+    let mut world = Session::default();
     let before = world.bth(true, 0x04);
     assert_eq!(world.see(true, Builder::new(before), 0).source_qpn, None);
     let [req, rep] = world.connect(b"hello", b"");
@@ -197,14 +197,14 @@ fn messages_of_connections_are_told_and_remembered() {
     for (to_server, from) in [(true, CLIENT.1), (false, SERVER.1)] {
         let bth = world.bth(to_server, 0x04);
         let seen = world.see(to_server, Builder::new(bth).payload(b"data"), 4);
-        // They have not said that they speak RTRS.
+        // The connection has not negotiated RTRS.
         assert_eq!((seen.source_qpn, seen.line), (Some(from), None));
     }
 }
 
 #[test]
 fn refusals_say_why() {
-    let mut world = World::default();
+    let mut world = Session::default();
     let mut rej = Rej { reason: RejectReason::CONSUMER, ..Rej::zeroed() };
     let response =
         ConnectResponse { magic: MAGIC, version: VERSION, error: -17, ..ConnectResponse::zeroed() };
@@ -219,7 +219,7 @@ fn refusals_say_why() {
 
 #[test]
 fn rtrs_is_known_by_how_it_connects() {
-    let mut world = World::default();
+    let mut world = Session::default();
     let [req, rep] = world.connect(&asks(), &answers());
     assert!(req.line().ends_with("| RTRS connect_request connection 0 of 3"), "{}", req.line());
     assert!(rep.line().ends_with("| RTRS connect_response 512 chunks"), "{}", rep.line());
@@ -227,7 +227,7 @@ fn rtrs_is_known_by_how_it_connects() {
     let name = InfoRequest::new("lab").to_bytes();
     let seen = world.see(true, Builder::new(bth).payload(&name), 272);
     assert_eq!(seen.line(), "RTRS info_request \"lab\"");
-    // The same reply once more changes nothing.
+    // A repeated REP changes nothing.
     world.connect(&asks(), &answers());
     let heartbeat = world.write(false, 0, Some(Immediate::HEARTBEAT), &[]);
     assert_eq!(heartbeat.line(), "RTRS heartbeat");
@@ -235,7 +235,7 @@ fn rtrs_is_known_by_how_it_connects() {
 
 #[test]
 fn a_device_is_opened_read_and_closed() {
-    let mut world = World::rtrs();
+    let mut world = Session::rtrs();
     let mut open = rnbd::Open { message_type: rnbd::MessageType::OPEN, ..rnbd::Open::zeroed() };
     open.access_mode = AccessMode::READ_WRITE;
     open.name[..4].copy_from_slice(b"ram0");
@@ -263,7 +263,7 @@ fn a_device_is_opened_read_and_closed() {
     let seen = world.see(false, builder.payload(&rkey.to_bytes()), 8);
     assert_eq!(seen.line(), "RTRS response chunk 3");
     assert_eq!(*seen.at("upper/rkey"), Value::Number(0x321));
-    // What is written to the same place now is none of an answer.
+    // A later WRITE to the same address is not a response.
     let seen = world.write(false, 0x8000, None, &opened.to_bytes());
     assert_eq!(seen.line(), "RTRS data 56 bytes");
     let close = rnbd::Close { message_type: rnbd::MessageType::CLOSE, device_id: 4 };
@@ -273,8 +273,8 @@ fn a_device_is_opened_read_and_closed() {
     assert_eq!(seen.line(), "RTRS write chunk 3, 0 bytes | RNBD close device 4");
 }
 
-/// A write of 600 bytes in three packets, the message split between two of them.
-fn long_write(world: &mut World, missing: Option<usize>, kept: usize) -> Seen {
+/// A write of 600 bytes in three packets. The RNBD message is split between two of them.
+fn long_write(world: &mut Session, missing: Option<usize>, kept: usize) -> Dissected {
     let io = rnbd::Io {
         message_type: rnbd::MessageType::IO,
         device_id: 4,
@@ -309,11 +309,11 @@ fn long_write(world: &mut World, missing: Option<usize>, kept: usize) -> Seen {
 
 #[test]
 fn a_message_of_several_packets_is_put_together() {
-    let mut world = World::rtrs();
+    let mut world = Session::rtrs();
     let seen = long_write(&mut world, None, usize::MAX);
     let whole = "RTRS write chunk 1, 600 bytes | RNBD io write device 4, sector 8, 600 bytes";
     assert_eq!(seen.line(), whole);
-    // Where something is missing, no more is said than is known.
+    // If a packet is missing, the message is not decoded.
     for missing in [0, 1] {
         let seen = long_write(&mut world, Some(missing), usize::MAX);
         assert_eq!(seen.line(), "RTRS request chunk 1", "without packet {missing}");
@@ -321,13 +321,13 @@ fn a_message_of_several_packets_is_put_together() {
     let seen = long_write(&mut world, None, 16);
     assert_eq!(seen.line(), "RTRS request chunk 1");
     assert_eq!(seen.icrc_ok, None);
-    // And the next one is whole again.
+    // The next message is complete.
     assert_eq!(long_write(&mut world, None, usize::MAX).line(), whole);
 }
 
 #[test]
 fn what_was_changed_on_its_way_teaches_nothing() {
-    let mut world = World::default();
+    let mut world = Session::default();
     let bth = Bth { opcode: Opcode::UD_SEND_ONLY, destination: Qpn::GSI, ..Bth::default() };
     let mad = Mad::new(MgmtClass::COMMUNICATION, Method::SEND, TransactionId(3));
     let builder = Builder::new(bth).deth(Deth { q_key: QKey::GSI, source: Qpn::GSI });
@@ -366,7 +366,7 @@ fn a_datagram_of_subnet_management() {
         assert_eq!(found.destination, Address::Lid(0xffff));
         let icrc_ok = (kept == 256).then_some(true);
         assert_eq!((found.icrc_ok, found.vcrc_ok), (icrc_ok, icrc_ok));
-        let seen = Seen { source_qpn: None, icrc_ok, line: None, fields: found.to_fields() };
+        let seen = Dissected { source_qpn: None, icrc_ok, line: None, fields: found.to_fields() };
         assert_eq!(*seen.at("lrh/sl"), Value::Number(3));
         assert_eq!(*seen.at("p_key"), Value::Number(0x8001));
         assert_eq!(found.mad.is_some(), kept >= 24);
@@ -387,7 +387,7 @@ fn a_question_of_acm() {
     message.destination[..16].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
     message.source_type = ib_wire::mad::acm::AddressType::NAME;
     message.source[..4].copy_from_slice(b"ho\ns");
-    let mut world = World::default();
+    let mut world = Session::default();
     let bth = world.bth(true, 0x64);
     let deth = Deth { q_key: QKey(1), source: Qpn::truncated(0x99) };
     let seen = world.see(true, Builder::new(bth).deth(deth).payload(&message.to_bytes()), 256);
@@ -397,7 +397,7 @@ fn a_question_of_acm() {
 
 #[test]
 fn acknowledgements_are_words_and_numbers() {
-    let mut world = World::rtrs();
+    let mut world = Session::rtrs();
     let bth = world.bth(false, 0x11);
     let aeth = Aeth { syndrome: Syndrome(0x62), msn: 7 };
     let seen = world.see(false, Builder::new(bth).aeth(aeth), 0);
@@ -407,7 +407,7 @@ fn acknowledgements_are_words_and_numbers() {
 
 #[test]
 fn the_oldest_connections_are_forgotten() {
-    let mut world = World::default();
+    let mut world = Session::default();
     for number in 0..5000u32 {
         let qpn = |base| Qpn::truncated(base + number);
         let req = Req { local_comm_id: number, local_qpn: qpn(0x1_0000), ..Req::zeroed() };
@@ -425,7 +425,7 @@ fn the_oldest_connections_are_forgotten() {
 
 #[test]
 fn messages_of_rtrs_need_not_be_known() {
-    let mut world = World::rtrs();
+    let mut world = Session::rtrs();
     let bth = world.bth(false, 0x04);
     let mut unknown = Vec::new();
     Message::Other(MessageType(77), &[1; 20]).emit(&mut unknown);

@@ -6,7 +6,7 @@ use ib_wire::packet::{Bth, Builder, Opcode, Reth};
 use super::*;
 use crate::frame::Link;
 
-/// Returns a packet from the BTH to the end of the pad.
+/// Returns a packet from the BTH to the pad.
 fn packet() -> Vec<u8> {
     let bth = Bth {
         opcode: Opcode::RC_WRITE_ONLY,
@@ -45,7 +45,7 @@ fn record(length: usize) -> PacketRecord {
     }
 }
 
-/// Writes a file of one packet, of which so many bytes from the BTH on are kept.
+/// Writes a file with one packet, of which the first `kept` bytes from the BTH on are captured.
 fn file(link: Link, kept: usize) -> Vec<u8> {
     let bytes = packet();
     let mut frame = Vec::new();
@@ -107,7 +107,7 @@ fn no_more_is_said_than_the_headers_allow() {
         let file = file(link, Bth::LENGTH + 3);
         let mut file = CaptureFile::new(&file[..], &[]).unwrap();
         let Some(Item::Frame(frame)) = file.next_item().unwrap() else { panic!("no frame") };
-        assert!(matches!(frame.content, Err(Foreign::Cut { .. })), "{:?}", frame.content);
+        assert!(matches!(frame.content, Err(FrameError::Cut { .. })), "{:?}", frame.content);
     }
 }
 
@@ -146,5 +146,5 @@ fn other_links_and_ports_are_foreign() {
     while let Some(Item::Frame(frame)) = file.next_item().unwrap() {
         found.push(frame.content.unwrap_err());
     }
-    assert_eq!(found, [Foreign::LinkType(113), Foreign::EtherType(0)]);
+    assert_eq!(found, [FrameError::LinkType(113), FrameError::EtherType(0)]);
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use ib_os::scheduling::usage;
 
-/// Limits the processor time of a background thread: unlimited on idle processors, and very little if it preempts other
-/// threads.
+/// Limits the processor time of a background thread. The limit is a whole processor while
+/// processors are idle, and small if the thread preempts others.
 ///
-/// A thread of `SCHED_IDLE` still disturbs others on busy processors: woken threads wait for a context switch and find
-/// cold caches, and processors share caches and memory. The number of involuntary context switches shows that another
-/// thread needed the processor.
-pub(super) struct Modesty {
+/// A thread of `SCHED_IDLE` still disturbs others on busy processors: woken threads wait for a
+/// context switch and find cold caches, and processors share caches and memory. The number of
+/// involuntary context switches shows that another thread needed the processor.
+pub(super) struct DutyLimit {
     /// Fraction of a processor that may be used.
     duty: f64,
     spent: Duration,
@@ -22,9 +22,9 @@ const LEAST: f64 = 0.01;
 const MOST: f64 = 1.0;
 
 /// Maximum duration of a pause.
-const LONGEST: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-impl Modesty {
+impl DutyLimit {
     pub(super) fn new() -> Self {
         let (spent, switched_off) = usage();
         Self { duty: MOST, spent, switched_off }
@@ -44,7 +44,7 @@ impl Modesty {
             true => (self.duty / 4.0).max(LEAST),
             false => (self.duty * 1.25).min(MOST),
         };
-        took.mul_f64(1.0 / self.duty - 1.0).min(LONGEST)
+        took.mul_f64(1.0 / self.duty - 1.0).min(MAX_PAUSE)
     }
 }
 
@@ -54,19 +54,19 @@ mod tests {
 
     #[test]
     fn disturbance_reduces_the_fraction_which_recovers_slowly() {
-        let (mut modesty, some) = (Modesty::new(), Duration::from_micros(100));
-        assert_eq!(modesty.pause_after(some, false), Duration::ZERO);
+        let (mut duty_limit, some) = (DutyLimit::new(), Duration::from_micros(100));
+        assert_eq!(duty_limit.pause_after(some, false), Duration::ZERO);
         // With a fraction of a quarter, the pause is three times as long as the work.
-        assert_eq!(modesty.pause_after(some, true), some * 3);
+        assert_eq!(duty_limit.pause_after(some, true), some * 3);
         for _ in 0..5 {
-            modesty.pause_after(some, true);
+            duty_limit.pause_after(some, true);
         }
-        assert!((modesty.duty - LEAST).abs() < 1e-9);
-        assert_eq!(modesty.pause_after(Duration::from_millis(500), true), LONGEST);
+        assert!((duty_limit.duty - LEAST).abs() < 1e-9);
+        assert_eq!(duty_limit.pause_after(Duration::from_millis(500), true), MAX_PAUSE);
         for _ in 0..200 {
-            modesty.pause_after(some, false);
+            duty_limit.pause_after(some, false);
         }
-        assert_eq!(modesty.pause_after(some, false), Duration::ZERO);
-        modesty.pause();
+        assert_eq!(duty_limit.pause_after(some, false), Duration::ZERO);
+        duty_limit.pause();
     }
 }

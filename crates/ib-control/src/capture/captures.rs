@@ -12,8 +12,8 @@ use ib_hca::trace::{
 };
 use ib_link::PacketSource as _;
 
-use super::captured::{Captured, adapters};
 use super::clock::Clock;
+use super::hca_owner::{HcaOwner, adapters};
 use super::recorder::{Autostop, Recorded, Recorder, RecorderHandle};
 use super::target::{Target, TargetError};
 use super::triggered::TriggeredSource;
@@ -91,7 +91,7 @@ struct State {
     last: u64,
     running: BTreeMap<u64, Running>,
     /// Receivers of the packets of each selection.
-    takers: BTreeMap<Selected, Taker>,
+    sinks: BTreeMap<Selected, PacketSink>,
 }
 
 struct Running {
@@ -105,7 +105,7 @@ struct Running {
 }
 
 /// Receiver of the packets of a selection.
-struct Taker {
+struct PacketSink {
     recorder: RecorderHandle,
     /// Prefix of interface names.
     name: Option<String>,
@@ -113,18 +113,18 @@ struct Taker {
     held: Option<Option<u64>>,
 }
 
-impl<T: Captured> Captures<T> {
+impl<T: HcaOwner> Captures<T> {
     /// Creates an empty list of captures for HCAs.
     ///
     /// # Errors
-    /// Fails when the system has no more files.
+    /// Fails if the system has no more descriptors.
     pub fn new(all: &mut T) -> std::io::Result<Self> {
         let state = Arc::new(Mutex::new(State::default()));
         let taking = Arc::clone(&state);
-        all.set_taker(Box::new(move |adapter, selection, reader| {
-            match lock(&taking).takers.get(&(adapter, selection)) {
-                Some(taker) => {
-                    taker.take(reader);
+        all.set_on_reader(Box::new(move |adapter, selection, reader| {
+            match lock(&taking).sinks.get(&(adapter, selection)) {
+                Some(sink) => {
+                    sink.take(reader);
                     None
                 }
                 None => Some(reader),
@@ -228,8 +228,8 @@ impl<T: Captured> Captures<T> {
         let Some(hca) = all.engine(adapter) else { return Ok(()) };
         let selected = (adapter, hca.select(running.selection.clone())?);
         running.selected.push(selected);
-        let taker = Taker { recorder: running.recorder.handle(), name, held: running.held };
-        lock(&self.state).takers.insert(selected, taker);
+        let sink = PacketSink { recorder: running.recorder.handle(), name, held: running.held };
+        lock(&self.state).sinks.insert(selected, sink);
         Ok(())
     }
 
@@ -251,7 +251,7 @@ impl<T: Captured> Captures<T> {
     /// Removes the selections of an HCA that was removed.
     pub fn removed(&self, adapter: u32) {
         let mut state = lock(&self.state);
-        state.takers.retain(|(it, _), _| *it != adapter);
+        state.sinks.retain(|(it, _), _| *it != adapter);
         for running in state.running.values_mut() {
             running.selected.retain(|(it, _)| *it != adapter);
         }
@@ -269,7 +269,7 @@ impl<T: Captured> Captures<T> {
             if let Some(hca) = all.engine(adapter) {
                 hca.deselect(selection);
             }
-            lock(&self.state).takers.remove(&(adapter, selection));
+            lock(&self.state).sinks.remove(&(adapter, selection));
         }
     }
 
@@ -292,8 +292,10 @@ impl<T: Captured> Captures<T> {
         let held: usize = statuses.iter().map(|(_, it)| it.taken).sum();
         if held == 0 {
             let has_gsi = statuses.iter().any(|(_, it)| it.has_gsi);
-            let but = if has_gsi { " but that of management datagrams" } else { "" };
-            return Some(format!("no queue pair{but} fits now; what fits later is captured"));
+            let but = if has_gsi { " except QP 1" } else { "" };
+            return Some(format!(
+                "no queue pair{but} matches at present; matching queue pairs are captured as soon as they exist"
+            ));
         }
         let state = lock(&self.state);
         let is_held_by = |it: &Running| {
@@ -309,7 +311,7 @@ impl<T: Captured> Captures<T> {
             _ => format!(" by capture {}", holders.join(" and ")),
         };
         Some(format!(
-            "all queue pairs that fit now, {held}, are held{by}; they are captured when it ends"
+            "all matching queue pairs ({held}) are already captured{by}; this capture takes them over when that one ends"
         ))
     }
 
@@ -347,7 +349,7 @@ impl<T: Captured> Captures<T> {
     /// Ends a capture.
     ///
     /// # Errors
-    /// Fails when there is no such capture.
+    /// Fails if there is no such capture.
     pub fn stop(&self, number: u64) -> Result<Recorded, CaptureError> {
         let Running { selected, recorder, .. } = self.take(number)?;
         let captures = self.clone();
@@ -392,7 +394,7 @@ struct Prepared {
     is_over: Arc<AtomicBool>,
 }
 
-impl Taker {
+impl PacketSink {
     fn take(&self, reader: PacketReader) {
         let name = self.name.as_ref().map_or_else(String::new, |name| format!("{name} "));
         let name = format!("{name}qp {:#08x}", reader.qpn().get());

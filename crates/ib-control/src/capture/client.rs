@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::net::UCred;
 use rustix::net::sockopt::socket_peercred;
 
-use super::message::{Answer, Ask, ProgramInfo};
+use super::message::{CaptureRequest, CaptureResponse, ProgramInfo};
 use super::server::PREFIX;
 use ib_os::poll;
 use ib_os::seqpacket::{self, Received};
@@ -103,20 +103,24 @@ impl CaptureClient {
     ///
     /// # Errors
     /// Fails if the program does not respond, or refuses the request.
-    pub fn ask(&self, ask: &Ask, file: Option<&OwnedFd>) -> Result<Answer, ClientError> {
+    pub fn ask(
+        &self,
+        ask: &CaptureRequest,
+        file: Option<&OwnedFd>,
+    ) -> Result<CaptureResponse, ClientError> {
         let failed = |source| ClientError::Io { name: self.name.clone(), source };
         let files: Vec<_> = file.into_iter().collect();
         seqpacket::request(&self.socket, ask, &files).map_err(failed)?;
         poll::wait(self.socket.as_fd(), false, PATIENCE).map_err(failed)?;
         match seqpacket::receive(&self.socket).map_err(failed)? {
-            Received::Message(Answer::Refused { is_foreign: true, .. }, _) => {
+            Received::Message(CaptureResponse::Refused { is_foreign: true, .. }, _) => {
                 Err(ClientError::Foreign(self.name.clone()))
             }
-            Received::Message(Answer::Refused { why, .. }, _) => Err(ClientError::Refused(why)),
-            Received::Message(answer, _) => Ok(answer),
-            Received::Malformed(what) => {
-                Err(ClientError::Malformed { name: self.name.clone(), what })
+            Received::Message(CaptureResponse::Refused { why, .. }, _) => {
+                Err(ClientError::Refused(why))
             }
+            Received::Message(answer, _) => Ok(answer),
+            Received::Malformed(what) => Err(ClientError::Malformed { name: self.name.clone(), what }),
             Received::Empty => Err(ClientError::Silent(self.name.clone())),
             Received::Disconnected => Err(ClientError::Gone(self.name.clone())),
         }
@@ -130,9 +134,9 @@ impl CaptureClient {
         let mut all: Option<ProgramInfo> = None;
         let (mut from, mut captures_from) = ((0, 0), 0);
         loop {
-            let ask = Ask::Describe { from, captures_from };
-            let Answer::Program(part) = self.ask(&ask, None)? else {
-                let what = "it does not describe itself".to_owned();
+            let ask = CaptureRequest::Describe { from, captures_from };
+            let CaptureResponse::Program(part) = self.ask(&ask, None)? else {
+                let what = "expected a description of the program".to_owned();
                 return Err(ClientError::Malformed { name: self.name.clone(), what });
             };
             let more = part.more_from.filter(|&more| more > from);
@@ -152,7 +156,7 @@ impl CaptureClient {
                 }
             }
             if more.is_none() && more_captures.is_none() {
-                let all = all.expect("just set");
+                let all = all.expect("`all` was set above");
                 return Ok(ProgramInfo { more_from: None, more_captures_from: None, ..all });
             }
             // Lists that are complete are not requested again.

@@ -24,14 +24,15 @@ impl Clock {
         Self(Arc::new(now))
     }
 
-    /// Returns its time.
+    /// Returns the present time of the clock.
     pub(super) fn now(&self) -> Instant {
         (self.0)()
     }
 
     /// Returns the time in nanoseconds since 1970 at which the clock was zero.
     pub(super) fn epoch(&self) -> u64 {
-        // Reads both clocks several times and takes the fastest reading, so that captures of several programs agree.
+        // Reads both clocks several times and uses the reading with the smallest uncertainty, so
+        // that captures of several programs agree.
         let looks = (0..8).map(|_| {
             let before = self.now().as_nanos();
             let today = SystemTime::now().duration_since(UNIX_EPOCH);

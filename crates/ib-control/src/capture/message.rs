@@ -16,7 +16,7 @@ pub const VERSION: u32 = 2;
 /// A request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ask {
+pub enum CaptureRequest {
     /// List HCAs, queue pairs and captures, starting at given numbers.
     Describe {
         /// First HCA and queue pair of the list.
@@ -175,7 +175,7 @@ impl From<&Start> for Selection {
 /// A response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum CaptureResponse {
     /// A list of HCAs, queue pairs and captures.
     Program(Box<ProgramInfo>),
     /// Messages, the oldest first.

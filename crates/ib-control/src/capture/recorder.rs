@@ -11,33 +11,33 @@ use ib_link::PacketSource;
 use ib_types::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::background::Modesty;
+use super::background::DutyLimit;
 use super::clock::Clock;
 use super::target::{Output, Pending, Target, TargetError};
 
 /// Pause between readings of the rings: initial, minimum and maximum value.
 const PAUSE: Duration = Duration::from_millis(1);
-const SHORTEST: Duration = Duration::from_micros(250);
-const LONGEST: Duration = Duration::from_millis(20);
+const MIN_PAUSE: Duration = Duration::from_micros(250);
+const MAX_PAUSE: Duration = Duration::from_millis(20);
 
 /// Fill level of a ring above which pauses are shortened, and below which they are extended.
-const MUCH: f64 = 0.5;
-const LITTLE: f64 = 0.125;
+const HIGH_FILL: f64 = 0.5;
+const LOW_FILL: f64 = 0.125;
 
 /// Maximum number of ring bytes that are allocated at the start. Of thousands of queue pairs, most are idle.
 const PREPARED: u64 = 256 << 20;
 
 /// Number of bytes per write call.
-const PART: usize = 256 << 10;
+const WRITE_SIZE: usize = 256 << 10;
 
 /// Interval of progress updates.
-const TELL: Duration = Duration::from_millis(50);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time to wait for packets with timestamps before the duration's end, unless all queue pairs have ended.
-const GRACE: Duration = Duration::from_millis(200);
+const LATE_PACKET_TIME: Duration = Duration::from_millis(200);
 
 /// Time that a reader has for the remaining bytes at the end.
-const PATIENCE: Duration = Duration::from_secs(2);
+const READER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Conditions that end a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,37 +70,38 @@ pub struct Recorded {
 }
 
 /// Command to the thread.
-enum Order {
+enum RecorderCommand {
     Add(String, Box<dyn PacketSource + Send>),
     Finish,
 }
 
 /// A capture that is being written, by a thread with background scheduling priority.
 pub struct Recorder {
-    orders: Sender<Order>,
-    told: Arc<Mutex<Recorded>>,
+    commands: Sender<RecorderCommand>,
+    progress: Arc<Mutex<Recorded>>,
     thread: Option<JoinHandle<()>>,
-    /// End of the duration.
+    /// End of the capture's duration.
     end_time: Instant,
 }
 
 /// Adds queue pairs to a [`Recorder`].
 #[derive(Clone)]
-pub struct RecorderHandle(Sender<Order>);
+pub struct RecorderHandle(Sender<RecorderCommand>);
 
 impl RecorderHandle {
     /// Adds a queue pair to the capture.
     pub fn add(&self, name: String, packets: Box<dyn PacketSource + Send>) {
         // A recorder that has ended ignores the command.
-        self.0.send(Order::Add(name, packets)).ok();
+        self.0.send(RecorderCommand::Add(name, packets)).ok();
     }
 }
 
 impl Recorder {
-    /// Starts a recorder that writes to a target. `on_end` is called when it ends by a condition or an error.
+    /// Starts a recorder that writes to a target. `on_end` is called when it ends by a condition or
+    /// an error.
     ///
     /// # Errors
-    /// Fails when the target cannot be opened, or the system makes no further thread.
+    /// Fails if the target cannot be opened, or if the system cannot create a thread.
     pub fn start(
         target: Target,
         (link, clock): (Link, Clock),
@@ -108,10 +109,10 @@ impl Recorder {
         on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Self, TargetError> {
         let output = Output::open(target)?;
-        let (orders, ordered) = channel();
+        let (commands, ordered) = channel();
         let name = output.name().display().to_string();
-        let told = Recorded { file: name.clone(), files: 1, ..Recorded::default() };
-        let told = Arc::new(Mutex::new(told));
+        let progress = Recorded { file: name.clone(), files: 1, ..Recorded::default() };
+        let progress = Arc::new(Mutex::new(progress));
         let begun = clock.now();
         let limit = autostop.duration.map(|most| begun + most);
         let work = Work {
@@ -127,21 +128,21 @@ impl Recorder {
             begun_finishing: WallClock::now(),
             closing: None,
             pause: PAUSE,
-            modesty: Modesty::new(),
+            duty_limit: DutyLimit::new(),
             rest: None,
             error: None,
             is_over: false,
             on_end: Some(Box::new(on_end)),
-            told: Arc::clone(&told),
-            last_told: None,
-            orders: ordered,
+            progress: Arc::clone(&progress),
+            last_update: None,
+            commands: ordered,
             is_finishing: false,
         };
         let thread = std::thread::Builder::new().name("capture".to_owned());
         let thread = thread.spawn(move || work.run());
         let thread = thread.map_err(|source| TargetError { name, offset: None, source })?;
         let end_time = limit.unwrap_or(Instant::NEVER);
-        Ok(Self { orders, told, thread: Some(thread), end_time })
+        Ok(Self { commands, progress, thread: Some(thread), end_time })
     }
 
     /// Returns the end of the duration, in the time of the HCAs; [`Instant::NEVER`] without a duration.
@@ -153,16 +154,17 @@ impl Recorder {
     /// Returns a handle that adds queue pairs.
     #[must_use]
     pub fn handle(&self) -> RecorderHandle {
-        RecorderHandle(self.orders.clone())
+        RecorderHandle(self.commands.clone())
     }
 
     /// Returns the progress as of the last update.
     #[must_use]
     pub fn recorded(&self) -> Recorded {
-        lock(&self.told).clone()
+        lock(&self.progress).clone()
     }
 
-    /// Writes the remaining packets and ends. The traces of the queue pairs must have been stopped before.
+    /// Writes the remaining packets, ends the capture and returns the result. The traces of the
+    /// queue pairs must have been stopped before.
     #[must_use]
     pub fn finish(mut self) -> Recorded {
         self.end();
@@ -170,13 +172,13 @@ impl Recorder {
     }
 
     fn end(&mut self) {
-        self.orders.send(Order::Finish).ok();
+        self.commands.send(RecorderCommand::Finish).ok();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            let mut told = lock(&self.told);
-            told.has_ended = true;
-            told.error.get_or_insert_with(|| "the thread that writes it has failed".to_owned());
+            let mut progress = lock(&self.progress);
+            progress.has_ended = true;
+            progress.error.get_or_insert_with(|| "the recorder thread has failed".to_owned());
         }
     }
 }
@@ -187,8 +189,8 @@ impl Drop for Recorder {
     }
 }
 
-fn lock(told: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
-    told.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(progress: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Work {
@@ -209,27 +211,27 @@ struct Work {
     /// Deadline for the reader to take the remaining bytes; `None` before the end.
     closing: Option<WallClock>,
     pause: Duration,
-    modesty: Modesty,
+    duty_limit: DutyLimit,
     /// Time until which the thread leaves the processor to other threads.
     rest: Option<WallClock>,
     error: Option<TargetError>,
     is_over: bool,
     on_end: Option<Box<dyn FnOnce() + Send>>,
-    told: Arc<Mutex<Recorded>>,
-    last_told: Option<WallClock>,
-    orders: Receiver<Order>,
+    progress: Arc<Mutex<Recorded>>,
+    last_update: Option<WallClock>,
+    commands: Receiver<RecorderCommand>,
     is_finishing: bool,
 }
 
 impl Work {
     fn run(mut self) {
         ib_os::scheduling::only_when_idle();
-        self.modesty = Modesty::new();
+        self.duty_limit = DutyLimit::new();
         self.begin();
         while !self.is_finishing {
             let left = self.rest.map(|until| until.saturating_duration_since(WallClock::now()));
-            match self.orders.recv_timeout(left.unwrap_or_default().max(self.pause)) {
-                Ok(order) => self.obey(order),
+            match self.commands.recv_timeout(left.unwrap_or_default().max(self.pause)) {
+                Ok(command) => self.execute(command),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -244,13 +246,13 @@ impl Work {
                 self.rest = None;
                 self.step(false);
                 self.stop_if_expired();
-                self.tell(false);
+                self.update_progress(false);
             }
         }
         self.begun_finishing = WallClock::now();
         // Queue pairs that were added before the end are included.
-        self.obey_all();
-        let end = WallClock::now() + PATIENCE;
+        self.execute_all();
+        let end = WallClock::now() + READER_TIMEOUT;
         while self.closing.is_none() && WallClock::now() < end {
             self.step(true);
             if self.pending.is_empty() {
@@ -267,7 +269,7 @@ impl Work {
         }
         // Packets that are still in the rings are counted as unwritten.
         self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
-        self.tell(true);
+        self.update_progress(true);
     }
 
     /// Begins a pcapng section; each file is one section.
@@ -289,17 +291,20 @@ impl Work {
         let Some(expired) = self.expired else { return };
         let waited = expired.elapsed();
         let is_over = match self.pending.is_empty() {
-            true => self.rest.is_none() && (self.collector.have_all_ended() || waited >= GRACE),
-            // The reader does not read.
-            false => waited >= GRACE + PATIENCE,
+            true => {
+                self.rest.is_none()
+                    && (self.collector.have_all_ended() || waited >= LATE_PACKET_TIME)
+            }
+            // Extra time for a reader that does not read.
+            false => waited >= LATE_PACKET_TIME + READER_TIMEOUT,
         };
         if is_over {
             self.stop();
         }
     }
 
-    fn obey(&mut self, order: Order) {
-        let Order::Add(name, packets) = order else {
+    fn execute(&mut self, command: RecorderCommand) {
+        let RecorderCommand::Add(name, packets) = command else {
             self.is_finishing = true;
             return;
         };
@@ -310,9 +315,9 @@ impl Work {
         self.collector.add(&name, packets);
     }
 
-    fn obey_all(&mut self) {
-        while let Ok(order) = self.orders.try_recv() {
-            self.obey(order);
+    fn execute_all(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            self.execute(command);
         }
     }
 
@@ -320,10 +325,10 @@ impl Work {
     /// the thread may pause before the rest.
     fn step(&mut self, is_hasty: bool) {
         let fullness = self.collector.fullness();
-        if fullness > MUCH {
-            self.pause = (self.pause / 2).max(SHORTEST);
-        } else if fullness < LITTLE {
-            self.pause = (self.pause * 2).min(LONGEST);
+        if fullness > HIGH_FILL {
+            self.pause = (self.pause / 2).max(MIN_PAUSE);
+        } else if fullness < LOW_FILL {
+            self.pause = (self.pause * 2).min(MAX_PAUSE);
         }
         if self.error.is_some() || self.is_over {
             // Without a section all packets are counted as unwritten.
@@ -340,13 +345,13 @@ impl Work {
             if !self.write() || !self.pending.is_empty() {
                 return;
             }
-            if is_hasty && self.begun_finishing.elapsed() > PATIENCE * 5 {
+            if is_hasty && self.begun_finishing.elapsed() > READER_TIMEOUT * 5 {
                 // Packets arrive faster than they can be written.
                 return;
             }
             if !is_hasty {
-                let rest = self.modesty.pause();
-                if rest >= SHORTEST {
+                let rest = self.duty_limit.pause();
+                if rest >= MIN_PAUSE {
                     self.rest = Some(WallClock::now() + rest);
                     return;
                 }
@@ -363,8 +368,8 @@ impl Work {
         let most = self.autostop.packets.map_or(u64::MAX, |most| most - self.packets);
         // Queue pairs that were added before that time are included.
         let until = self.clock.now().min(self.limit.unwrap_or(Instant::NEVER));
-        self.obey_all();
-        let collected = self.collector.collect(until, PART, self.output.room().min(most));
+        self.execute_all();
+        let collected = self.collector.collect(until, WRITE_SIZE, self.output.room().min(most));
         self.packets += collected;
         self.pending.packets = collected;
         self.collector.output(&mut self.pending.bytes);
@@ -432,7 +437,8 @@ impl Work {
         if self.pending.is_empty() {
             (self.closing, self.is_over) = (None, true);
         } else if WallClock::now() >= end {
-            let waited = format!("the reader has not read for {} seconds", PATIENCE.as_secs());
+            let waited =
+                format!("the reader has not read for {} seconds", READER_TIMEOUT.as_secs());
             let source = io::Error::new(io::ErrorKind::TimedOut, waited);
             let name = self.output.name().display().to_string();
             let offset = Some(self.output.offset());
@@ -442,7 +448,7 @@ impl Work {
 
     /// Ends the capture from the recorder's side.
     fn stop(&mut self) {
-        self.close(WallClock::now() + PATIENCE);
+        self.close(WallClock::now() + READER_TIMEOUT);
         self.call_on_end();
     }
 
@@ -462,11 +468,11 @@ impl Work {
         self.call_on_end();
     }
 
-    fn tell(&mut self, has_ended: bool) {
-        if !has_ended && self.last_told.is_some_and(|last| last.elapsed() < TELL) {
+    fn update_progress(&mut self, has_ended: bool) {
+        if !has_ended && self.last_update.is_some_and(|last| last.elapsed() < UPDATE_INTERVAL) {
             return;
         }
-        self.last_told = Some(WallClock::now());
+        self.last_update = Some(WallClock::now());
         let (files, bytes) = self.output.written();
         let recorded = Recorded {
             counted: self.collector.counted().collect(),
@@ -478,7 +484,7 @@ impl Work {
                 .is_some_and(|error| error.source.kind() == io::ErrorKind::BrokenPipe),
             has_ended: has_ended || self.is_over || self.error.is_some(),
         };
-        *lock(&self.told) = recorded;
+        *lock(&self.progress) = recorded;
     }
 }
 

@@ -16,11 +16,11 @@ use ib_wire::packet::Opcode;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 
-use super::captured::Captured;
 use super::captures::{CaptureOptions, Captures};
+use super::hca_owner::HcaOwner;
 use super::message::{
-    AdapterInfo, Answer, Ask, CaptureInfo, MOST_ADAPTERS, MOST_QPS, MessageInfo, ProgramInfo,
-    QpInfo, Start, VERSION,
+    AdapterInfo, CaptureInfo, CaptureRequest, CaptureResponse, MOST_ADAPTERS, MOST_QPS,
+    MessageInfo, ProgramInfo, QpInfo, Start, VERSION,
 };
 use super::target::Target;
 use ib_device::address_of;
@@ -57,8 +57,8 @@ impl CaptureServer {
     /// Starts the server.
     ///
     /// # Errors
-    /// Fails when the system has no more sockets or threads.
-    pub fn start<T: Captured>(all: &mut T, captures: Captures<T>) -> io::Result<Self> {
+    /// Fails if the system has no more sockets or threads.
+    pub fn start<T: HcaOwner>(all: &mut T, captures: Captures<T>) -> io::Result<Self> {
         static SERVERS: AtomicU32 = AtomicU32::new(0);
         let (pid, number) = (std::process::id(), SERVERS.fetch_add(1, Ordering::Relaxed));
         let name = format!("{PREFIX}{pid}-{number}");
@@ -80,7 +80,7 @@ impl CaptureServer {
                 };
                 if !ib_os::unix::is_own_user(&socket) {
                     let why = "only the user of the program can capture it".to_owned();
-                    let answer = Answer::Refused { why, is_foreign: true };
+                    let answer = CaptureResponse::Refused { why, is_foreign: true };
                     seqpacket::send(&socket, &answer, &[]).ok();
                     continue;
                 }
@@ -125,8 +125,8 @@ impl Drop for ClientSlot {
     }
 }
 
-fn refused(why: String) -> Answer {
-    Answer::Refused { why, is_foreign: false }
+fn refused(why: String) -> CaptureResponse {
+    CaptureResponse::Refused { why, is_foreign: false }
 }
 
 impl Drop for CaptureServer {
@@ -149,12 +149,12 @@ impl<T> Clone for Served<T> {
     }
 }
 
-impl<T: Captured> Served<T> {
+impl<T: HcaOwner> Served<T> {
     /// Serves a client. Captures into a stream of the client end when the client disconnects.
     fn serve(&self, socket: &OwnedFd) {
         let mut own = Vec::new();
         while poll::wait(socket.as_fd(), false, -1).is_ok() {
-            let (answer, has_stream) = match seqpacket::receive::<Ask>(socket) {
+            let (answer, has_stream) = match seqpacket::receive::<CaptureRequest>(socket) {
                 Ok(Received::Empty) => continue,
                 Ok(Received::Message(ask, files)) => {
                     let has_stream = !files.is_empty();
@@ -163,7 +163,7 @@ impl<T: Captured> Served<T> {
                 Ok(Received::Malformed(why)) => (refused(format!("invalid request: {why}")), false),
                 Ok(Received::Disconnected) | Err(_) => break,
             };
-            if let Answer::Capture(info) = &answer
+            if let CaptureResponse::Capture(info) = &answer
                 && has_stream
             {
                 own.push(info.capture);
@@ -178,12 +178,12 @@ impl<T: Captured> Served<T> {
         }
     }
 
-    fn answer(&self, ask: Ask, files: Vec<OwnedFd>) -> Answer {
+    fn answer(&self, ask: CaptureRequest, files: Vec<OwnedFd>) -> CaptureResponse {
         let answered = match ask {
-            Ask::Describe { from, captures_from } => self.describe(from, captures_from),
-            Ask::Messages { adapter, qpn, from } => self.messages((adapter, qpn), from),
-            Ask::Start(start) => self.start(&start, files),
-            Ask::Change { capture, payload, direction, opcodes } => {
+            CaptureRequest::Describe { from, captures_from } => self.describe(from, captures_from),
+            CaptureRequest::Messages { adapter, qpn, from } => self.messages((adapter, qpn), from),
+            CaptureRequest::Start(start) => self.start(&start, files),
+            CaptureRequest::Change { capture, payload, direction, opcodes } => {
                 let changed = self.captures.change(capture, |trace| {
                     trace.payload = payload.unwrap_or(trace.payload);
                     if let Some(direction) = direction {
@@ -195,18 +195,20 @@ impl<T: Captured> Served<T> {
                 });
                 changed.map_err(|error| error.to_string()).and_then(|()| self.status(capture))
             }
-            Ask::Status { capture } => self.status(capture),
-            Ask::Stop { capture } => {
+            CaptureRequest::Status { capture } => self.status(capture),
+            CaptureRequest::Stop { capture } => {
                 let stopped = self.captures.stop(capture).map_err(|error| error.to_string());
                 stopped.map(|recorded| {
-                    Answer::Capture(Box::new(CaptureInfo::new(capture, &recorded, MOST_QPS)))
+                    CaptureResponse::Capture(Box::new(CaptureInfo::new(
+                        capture, &recorded, MOST_QPS,
+                    )))
                 })
             }
         };
         answered.unwrap_or_else(refused)
     }
 
-    fn describe(&self, from: (u32, u32), captures_from: u64) -> Result<Answer, String> {
+    fn describe(&self, from: (u32, u32), captures_from: u64) -> Result<CaptureResponse, String> {
         let described = self.all.with(PATIENCE, move |all| describe(all, from));
         let mut info = described.map_err(|error| error.to_string())?;
         let mut all = self.captures.all();
@@ -215,10 +217,10 @@ impl<T: Captured> Served<T> {
         all.truncate(MOST_CAPTURES);
         let capture = |(number, recorded): &(u64, _)| CaptureInfo::new(*number, recorded, 0);
         info.captures = all.iter().map(capture).collect();
-        Ok(Answer::Program(Box::new(info)))
+        Ok(CaptureResponse::Program(Box::new(info)))
     }
 
-    fn messages(&self, (adapter, qpn): (u32, u32), from: u64) -> Result<Answer, String> {
+    fn messages(&self, (adapter, qpn): (u32, u32), from: u64) -> Result<CaptureResponse, String> {
         let find = move |all: &mut T| {
             let hca = all.engine(adapter)?;
             hca.find_qp(Qpn::truncated(qpn)).and_then(|qp| hca.messages(qp))
@@ -227,10 +229,10 @@ impl<T: Captured> Served<T> {
         let ring = ring.ok_or_else(|| format!("there is no queue pair {qpn:#08x}"))?;
         let (blocks, _) = ring.since(from);
         let skipped = blocks.len().saturating_sub(MOST_MESSAGES);
-        Ok(Answer::Messages(blocks[skipped..].iter().map(MessageInfo::from).collect()))
+        Ok(CaptureResponse::Messages(blocks[skipped..].iter().map(MessageInfo::from).collect()))
     }
 
-    fn start(&self, start: &Start, files: Vec<OwnedFd>) -> Result<Answer, String> {
+    fn start(&self, start: &Start, files: Vec<OwnedFd>) -> Result<CaptureResponse, String> {
         if start.version != VERSION {
             return Err(format!(
                 "the request has version {}, this program has version {VERSION}",
@@ -254,21 +256,21 @@ impl<T: Captured> Served<T> {
         };
         let capture = self.captures.start(options).map_err(|error| error.to_string())?;
         let mut answer = self.status(capture)?;
-        if let Answer::Capture(info) = &mut answer {
+        if let CaptureResponse::Capture(info) = &mut answer {
             info.waits = self.captures.waits(capture);
         }
         Ok(answer)
     }
 
-    fn status(&self, capture: u64) -> Result<Answer, String> {
+    fn status(&self, capture: u64) -> Result<CaptureResponse, String> {
         let recorded = self.captures.recorded(capture);
         let recorded = recorded.ok_or_else(|| format!("there is no capture {capture}"))?;
-        Ok(Answer::Capture(Box::new(CaptureInfo::new(capture, &recorded, MOST_QPS))))
+        Ok(CaptureResponse::Capture(Box::new(CaptureInfo::new(capture, &recorded, MOST_QPS))))
     }
 }
 
 /// Returns the HCAs of a program, starting at a queue pair of one of them, as many as fit into the response.
-fn describe<T: Captured>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo {
+fn describe<T: HcaOwner>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo {
     let (mut adapters, mut count, mut more_from) = (Vec::new(), 0, None);
     let (mut next, mut from) = (all.next_adapter(adapter), qpn);
     while let Some(number) = next {
@@ -300,7 +302,7 @@ fn describe<T: Captured>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo
 }
 
 /// Adds up to `most` queue pairs of an HCA, starting at a number; returns the first number that did not fit.
-fn describe_qps<T: Captured>(
+fn describe_qps<T: HcaOwner>(
     all: &mut T,
     info: &mut AdapterInfo,
     from: u32,

@@ -129,12 +129,12 @@ impl Output {
                 open_stream(stream)
             }
         };
-        let (file, pace) = opened.map_err(|source| TargetError {
+        let (file, mode) = opened.map_err(|source| TargetError {
             name: self.name.display().to_string(),
             offset: None,
             source,
         })?;
-        (self.is_slow, self.is_paced) = (pace != Pace::Any, pace == Pace::Asked);
+        (self.is_slow, self.is_paced) = (mode != WriteMode::NonBlocking, mode == WriteMode::Polled);
         self.file = Some(file);
         if let Target::Files(_, Rotation { files: most, .. }) = self.target {
             self.files.push_back(self.name.clone());
@@ -253,27 +253,27 @@ impl Output {
 
 /// Write mode of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
+enum WriteMode {
     /// Writes never block.
-    Any,
+    NonBlocking,
     /// Non-blocking: writes fail with `EAGAIN` if the file is not writable.
-    Refusing,
+    Eagain,
     /// Blocking: the file has to be polled before each write.
-    Asked,
+    Polled,
 }
 
 /// Number of bytes that are written to a pipe atomically.
 const PIPE_BUF: usize = 4096;
 
 /// Creates a file, or opens a named pipe that has a reader.
-fn create(path: &Path) -> io::Result<(File, Pace)> {
+fn create(path: &Path) -> io::Result<(File, WriteMode)> {
     let mut options = OpenOptions::new();
     options.write(true);
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
     let file = create_alone(path, &mut options)?;
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
-    let pace = if kind == FileType::Fifo { Pace::Refusing } else { Pace::Any };
-    Ok((file, pace))
+    let mode = if kind == FileType::Fifo { WriteMode::Eagain } else { WriteMode::NonBlocking };
+    Ok((file, mode))
 }
 
 /// Creates or truncates a file, unless another program or capture writes it.
@@ -349,7 +349,7 @@ impl Pending {
 }
 
 /// Reopens a stream so that writes never block.
-fn open_stream(stream: &OwnedFd) -> io::Result<(File, Pace)> {
+fn open_stream(stream: &OwnedFd) -> io::Result<(File, WriteMode)> {
     let kind = FileType::from_raw_mode(rustix::fs::fstat(stream)?.st_mode);
     if kind == FileType::Fifo {
         // Other processes share the open file description, whose flags must not change.
@@ -357,10 +357,10 @@ fn open_stream(stream: &OwnedFd) -> io::Result<(File, Pace)> {
         let mut options = OpenOptions::new();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
         return match options.write(true).open(path) {
-            Ok(file) => Ok((file, Pace::Refusing)),
+            Ok(file) => Ok((file, WriteMode::Eagain)),
             // The pipe belongs to another user, who has passed the descriptor.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                Ok((File::from(stream.try_clone()?), Pace::Asked))
+                Ok((File::from(stream.try_clone()?), WriteMode::Polled))
             }
             Err(error) => Err(error),
         };
@@ -368,9 +368,9 @@ fn open_stream(stream: &OwnedFd) -> io::Result<(File, Pace)> {
     let own = File::from(stream.try_clone()?);
     if kind == FileType::Socket {
         rustix::io::ioctl_fionbio(own.as_fd(), true)?;
-        return Ok((own, Pace::Refusing));
+        return Ok((own, WriteMode::Eagain));
     }
-    Ok((own, Pace::Any))
+    Ok((own, WriteMode::NonBlocking))
 }
 
 /// Returns the name of a rotated file as dumpcap does: `a.pcapng` becomes `a_00001_20260131235959.pcapng`. The time

@@ -13,7 +13,7 @@ use ib_os::alarm::Alarm;
 use ib_os::poll;
 
 /// A reply, with the key of its connection; `None` if the request was dropped.
-type Answered = (usize, Option<String>);
+type PendingReply = (usize, Option<String>);
 
 /// A socket in the file system. Removes it when dropped.
 #[derive(Debug)]
@@ -30,8 +30,8 @@ impl Drop for ServedSocket {
 struct Pending {
     requests: RequestSender,
     alarm: Alarm,
-    sender: Sender<Answered>,
-    answers: Receiver<Answered>,
+    sender: Sender<PendingReply>,
+    answers: Receiver<PendingReply>,
     /// Connections whose request has no reply yet.
     waiting: BTreeSet<usize>,
 }

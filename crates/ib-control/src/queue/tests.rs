@@ -16,9 +16,9 @@ fn responses_come_at_once_later_or_never() {
     };
     assert_eq!(request.line(), "one");
     let (done, receiver) = channel();
-    sender.send("two".to_owned(), move |it| done.send(it).expect("it is awaited"));
+    sender.send("two".to_owned(), move |it| done.send(it).expect("the receiver exists"));
     assert!(queue.has_request() && queue.has_request());
-    drop(queue.take().expect("it is queued"));
+    drop(queue.take().expect("the request is queued"));
     assert_eq!(receiver.recv(), Ok(None));
     request.respond("1".to_owned());
     assert_eq!(thread.join().expect("no panic"), Some("1".to_owned()));

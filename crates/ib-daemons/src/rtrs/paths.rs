@@ -92,7 +92,7 @@ impl PathSources {
         let failed = |error: &dyn std::fmt::Display| DaemonError::Failed(format!("{to}: {error}"));
         let device = devices.device(id).expect("the HCA was added above");
         if let Endpoint::Ip(server) = to
-            && device.address_beside(*server).is_some()
+            && device.own_address_for(*server).is_some()
         {
             let server = SocketAddr::new(*server, self.port);
             return devices.path_to(id, server).map_err(|error| failed(&error));

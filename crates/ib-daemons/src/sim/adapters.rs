@@ -323,7 +323,7 @@ impl Adapters {
             if attributes != adapter.reported {
                 adapter.reported = attributes;
                 let details = details(sim, addresses, (adapter.port, adapter.block));
-                self.server.tell(client, &details);
+                self.server.notify_port(client, &details);
             }
         }
         let ports: Vec<PortId> = self.by_port.keys().copied().collect();
@@ -358,7 +358,7 @@ impl Adapters {
             let (node, number) = sim.place(lost.port);
             let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
             let Packet { slid, dlid, sl, grh, payload } = lost.packet;
-            let news = Frame::news(&why, &payload.to_bytes(), lost.length);
+            let news = Frame::loss_report(&why, &payload.to_bytes(), lost.length);
             for &client in here {
                 server.put(client, Frame::Lost { slid, dlid, sl, grh }, &news);
             }
@@ -408,7 +408,7 @@ impl Adapters {
         let Some(&client) = self.by_client.get(&id) else { return };
         while let Some(incoming) = sim.receive(id) {
             let Incoming::Received(datagram) = incoming else { continue };
-            if !self.server.put(client, Frame::of(&datagram), &datagram.mad.0) {
+            if !self.server.put(client, Frame::from_datagram(&datagram), &datagram.mad.0) {
                 self.overflowed += 1;
             }
         }

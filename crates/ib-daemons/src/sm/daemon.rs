@@ -364,7 +364,7 @@ impl Daemon {
                 news.push(News::Up(report));
             }
             SmEvent::Trap(notice) => self.log_event(events::trap(&notice)),
-            SmEvent::Exploration(exploration) => self.log_event(events::exploration(&exploration)),
+            SmEvent::DiscoveryStart(start) => self.log_event(events::discovery_start(&start)),
             SmEvent::Port(change) => self.log_event(events::port(&change)),
             SmEvent::Link(change) => self.log_event(events::link(&change)),
             _ => {}

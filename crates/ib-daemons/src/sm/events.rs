@@ -2,7 +2,7 @@
 
 use ib_link::Datagram;
 use ib_sm::fault::PortName;
-use ib_sm::{Exploration, LinkChange, PortChange, SweepReport};
+use ib_sm::{DiscoveryStart, LinkChange, PortChange, SweepReport};
 use ib_wire::mad::sm::{Notice, TrapNumber};
 
 use super::console::quality_words;
@@ -11,9 +11,9 @@ use crate::log::{INFO, VERBOSE};
 /// Log level and text.
 pub(super) type Line = (u8, String);
 
-pub(super) fn exploration(Exploration { why, is_whole }: &Exploration) -> Line {
-    let what = if *is_whole { "Heavy sweep" } else { "Partial sweep" };
-    (INFO, format!("{what}: {why}"))
+pub(super) fn discovery_start(DiscoveryStart { reason, is_full }: &DiscoveryStart) -> Line {
+    let what = if *is_full { "Heavy sweep" } else { "Partial sweep" };
+    (INFO, format!("{what}: {reason}"))
 }
 
 /// Ports found by the first sweep are logged at a lower level than later changes.

@@ -137,7 +137,12 @@ fn families(state: &State) -> Vec<Family> {
         one(traffic.lost as f64),
     );
     add("sweeps_total", MetricType::Counter, "Completed heavy sweeps", one(counters.sweeps as f64));
-    add("light_sweeps_total", MetricType::Counter, "Light sweeps", one(counters.looks as f64));
+    add(
+        "light_sweeps_total",
+        MetricType::Counter,
+        "Light sweeps",
+        one(counters.light_sweeps as f64),
+    );
     add(
         "routings_total",
         MetricType::Counter,
@@ -145,8 +150,8 @@ fn families(state: &State) -> Vec<Family> {
         one(counters.routings as f64),
     );
     let help = "Partial sweeps of changed nodes";
-    add("followed_total", MetricType::Counter, help, one(counters.followed as f64));
-    let cached = one(counters.cached as f64);
+    add("followed_total", MetricType::Counter, help, one(counters.partial_discoveries as f64));
+    let cached = one(counters.cached_plans as f64);
     add("cached_routings_total", MetricType::Counter, "Routes taken from the cache", cached);
     add("traps_total", MetricType::Counter, "Received traps", one(counters.traps as f64));
     add(

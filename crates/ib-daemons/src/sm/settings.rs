@@ -229,7 +229,8 @@ impl Settings {
         let [all, ca, switch0, switch_external, router] = &self.lanes;
         let of = |own: &Lanes| {
             let mut qos = PortQos::default();
-            let entries = |text: &str| PortQos::turns(text).expect("the field was validated");
+            let entries =
+                |text: &str| PortQos::parse_arbitration(text).expect("the field was validated");
             for lanes in [all, own] {
                 if lanes.max_vls > 0 {
                     qos.max_vls = lanes.max_vls;
@@ -244,7 +245,7 @@ impl Settings {
                     qos.vlarb_low = entries(text);
                 }
                 if let Some(text) = &lanes.sl2vl {
-                    qos.sl2vl = PortQos::lanes(text).expect("the field was validated");
+                    qos.sl2vl = PortQos::parse_sl_to_vl(text).expect("the field was validated");
                 }
             }
             qos
@@ -329,11 +330,19 @@ impl Field<'_> {
                 };
             }
             Self::Turns(value) => {
-                given.as_deref().map(PortQos::turns).transpose().map_err(|e| e.to_string())?;
+                given
+                    .as_deref()
+                    .map(PortQos::parse_arbitration)
+                    .transpose()
+                    .map_err(|e| e.to_string())?;
                 *value = given;
             }
             Self::Levels(value) => {
-                given.as_deref().map(PortQos::lanes).transpose().map_err(|e| e.to_string())?;
+                given
+                    .as_deref()
+                    .map(PortQos::parse_sl_to_vl)
+                    .transpose()
+                    .map_err(|e| e.to_string())?;
                 *value = given;
             }
         }

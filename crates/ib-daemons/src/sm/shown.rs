@@ -45,7 +45,7 @@ impl Daemon {
         Shown {
             state: word.to_uppercase(),
             sweeps: state.counters.sweeps,
-            followed: state.counters.followed,
+            followed: state.counters.partial_discoveries,
             is_up: report.is_some() && state.no_plan.is_none(),
             last,
             alarms: state.alarms.iter().map(alarm_data).collect(),

@@ -19,7 +19,7 @@ use ib_types::{Gid, Instant};
 use ib_wire::acm::{ByteOrder, ClientHeader, Entry, HEADER_LENGTH, Resolve};
 
 use crate::acm::SimPorts;
-use ib_control::capture::Captured as _;
+use ib_control::capture::HcaOwner as _;
 use ib_device::sim::{SimDevice, SimDevices};
 use ib_device::{DeviceEvent, SimDeviceError, SimDeviceOptions};
 

@@ -1,11 +1,11 @@
-//! How fast packets of 4096 bytes go from one thread to another over the loopback device: with ICRC,
-//! without, and, to compare, plain datagrams that the system cuts and puts together in the same way.
+//! Throughput of packets of 4096 bytes between two threads over the loopback device: RoCEv2 with
+//! and without ICRC, and plain UDP datagrams with the same segmentation offload.
 //!
-//! Then HCAs over the same device: RDMA WRITE beside the plain stream, messages in a second, and the time
-//! of a message beside that of a plain datagram.
+//! Then HCAs over the same device: throughput of RDMA WRITE, message rate, and latency, each
+//! compared with plain UDP.
 //!
-//! The number of packets in flight is limited, so that no packet is lost and both threads are measured.
-//! The optional argument is the duration of each measurement in seconds.
+//! The number of packets in flight is limited, so that no packet is lost and both threads are
+//! measured. The optional argument is the duration of each measurement in seconds.
 
 mod rdma;
 
@@ -21,20 +21,20 @@ use ib_os::{clock, sockopt};
 use ib_roce::{RoceOptions, RoceSocket};
 use ib_types::Gid;
 
-/// The payload of a packet, and its length with a BTH.
+/// Payload of a packet, and its length including the BTH.
 const PAYLOAD: usize = 4096;
 const PACKET: usize = PAYLOAD + 12;
 
-/// How many bytes of payload may be in flight.
+/// Maximum number of payload bytes in flight.
 const WINDOW: u64 = 1 << 20;
 
-/// What is sent, again and again: more than the processor's nearest cache holds.
+/// Size of the memory that is sent repeatedly: larger than the first-level cache.
 const REGION: usize = 1 << 20;
 
-/// How often a message goes to and fro in a turn.
+/// Number of round trips per measurement.
 const ROUNDS: usize = 20_000;
 
-/// Each measurement is made in so many turns, so that what else the machine does meets all.
+/// Number of alternating measurements, so that other load affects all variants.
 const TURNS: u32 = 5;
 
 fn main() {
@@ -84,8 +84,9 @@ fn main() {
     }
 }
 
-/// Runs a sender and a receiver, and returns Gbit/s of payload. Both are handed how many bytes of
-/// payload have arrived; the sender returns how many more it has sent, the receiver how many came.
+/// Runs a sender and a receiver. Returns the payload throughput in Gbit/s. Both get the number of
+/// payload bytes received so far. The sender returns the number of bytes sent, the receiver the
+/// number received.
 fn run(
     length: Duration,
     mut send: impl FnMut() -> u64 + Send,
@@ -164,7 +165,7 @@ fn bind(options: &RoceOptions) -> RoceSocket {
     RoceSocket::bind(options).expect("a socket")
 }
 
-/// As many bytes of the same length in datagrams with nothing to look at.
+/// Sends plain datagrams of the same length, without headers to parse.
 fn plain(address: IpAddr, length: Duration) -> f64 {
     const SEGMENT: usize = PACKET + 4;
     const SEGMENTS: usize = 15;
@@ -172,7 +173,7 @@ fn plain(address: IpAddr, length: Duration) -> f64 {
         UdpSocket::bind((address, 0)).expect("a socket"),
         UdpSocket::bind((address, 0)).expect("a socket"),
     );
-    here.connect(there.local_addr().expect("an address")).expect("a way");
+    here.connect(there.local_addr().expect("an address")).expect("loopback datagrams are sent");
     there.set_read_timeout(Some(Duration::from_millis(1))).expect("a limit");
     for (socket, level, name, value) in [
         (&here, libc::SOL_UDP, libc::UDP_SEGMENT, SEGMENT as i32),

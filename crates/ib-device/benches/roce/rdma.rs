@@ -1,5 +1,5 @@
-//! HCAs over the loopback device: RDMA WRITE, messages, and the time to and fro beside that of plain
-//! datagrams. Each HCA has a thread that polls, and so has each end of plain datagrams.
+//! HCAs over the loopback device: throughput, message rate and latency, compared with plain UDP.
+//! Each HCA and each end of plain UDP has a polling thread.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use ib_hca::{
 };
 use ib_os::clock;
 
-/// The length of a long message, and of a short one.
+/// Lengths of long and short messages.
 const LONG: usize = 1 << 20;
 const SHORT: usize = 64;
 
-/// How many long messages and short ones are in flight.
+/// Numbers of long and short messages in flight.
 const LONGS: u64 = 8;
 const SHORTS: u64 = 256;
 
@@ -36,7 +36,7 @@ impl Host {
     fn new(address: IpAddr) -> Self {
         let mut options = DeviceOptions::new(address);
         options.socket.port = 0;
-        let mut device = Device::open(options).expect("loopback is there");
+        let mut device = Device::open(options).expect("the loopback device exists");
         let hca = device.hca();
         let pd = hca.alloc_pd().expect("room");
         let cq = hca.create_cq(1 << 16).expect("room");
@@ -45,8 +45,8 @@ impl Host {
         let qp = hca.create_qp(pd, &init).expect("room");
         let memory = Memory::zeroed(LONG).expect("memory");
         let mr = hca.reg_mr(pd, (&memory, 0, LONG), 0, AccessFlags::ALL).expect("a region");
-        let key = hca.key(mr).expect("it is there");
-        device.prepare(qp, AccessFlags::ALL).expect("it is new");
+        let key = hca.key(mr).expect("the memory region exists");
+        device.prepare(qp, AccessFlags::ALL).expect("the queue pair is in state Reset");
         Self { device, qp, cq, memory, key }
     }
 
@@ -65,9 +65,9 @@ impl Host {
         self.device.hca().post_recv(clock::now(), self.qp, wr).expect("room");
     }
 
-    /// Moves what can be moved; returns how many sends and receives have ended.
+    /// Processes packets. Returns the number of completed sends and receives.
     fn poll(&mut self) -> (u64, u64) {
-        if !self.device.progress().expect("it works") {
+        if !self.device.progress().expect("no system call fails") {
             std::hint::spin_loop();
         }
         let (mut sent, mut received) = (0, 0);
@@ -79,12 +79,12 @@ impl Host {
     }
 }
 
-/// Returns two ends that are connected; the second one has as many receives as it can have.
+/// Returns two connected ends. The receive queue of the second one is full.
 fn pair(address: IpAddr) -> [Host; 2] {
     let (mut one, mut other) = (Host::new(address), Host::new(address));
     one.device.set_peer_port(other.device.port());
     other.device.set_peer_port(one.device.port());
-    other.device.listen(PORT).expect("it is free");
+    other.device.listen(PORT).expect("the port is not in use");
     for _ in 0..1024 {
         other.receive();
     }
@@ -94,18 +94,21 @@ fn pair(address: IpAddr) -> [Host; 2] {
             while let Some(event) = other.device.poll_event() {
                 if let Ok(request) = Device::request(event) {
                     let options = EndpointOptions::default();
-                    other.device.accept(other.qp, &request, &options).expect("it is new");
+                    other
+                        .device
+                        .accept(other.qp, &request, &options)
+                        .expect("the queue pair is in state Init");
                     return other;
                 }
             }
         }
     });
     let peer = SocketAddr::new(address, PORT);
-    one.device.connect(one.qp, peer, &EndpointOptions::default()).expect("it listens");
-    [one, server.join().expect("it accepts")]
+    one.device.connect(one.qp, peer, &EndpointOptions::default()).expect("the server accepts");
+    [one, server.join().expect("the server accepts")]
 }
 
-/// Runs one end in this thread for a while, and the other one in another; returns what the first one returns.
+/// Runs `main` in this thread and the other end in another thread. Returns the result of `main`.
 fn beside<T>(other: &mut Host, work: impl Fn(&mut Host) + Sync, main: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -120,7 +123,7 @@ fn beside<T>(other: &mut Host, work: impl Fn(&mut Host) + Sync, main: impl FnOnc
     })
 }
 
-/// Returns Gbit/s of RDMA WRITE in messages of 1 MiB.
+/// Returns the throughput of RDMA WRITE in messages of 1 MiB, in Gbit/s.
 pub(crate) fn write(address: IpAddr, length: Duration) -> f64 {
     let [mut one, mut other] = pair(address);
     let to = RemoteAddress { addr: 0, rkey: other.key };
@@ -144,7 +147,7 @@ pub(crate) fn write(address: IpAddr, length: Duration) -> f64 {
     )
 }
 
-/// Returns how many messages of 64 bytes are sent in a second.
+/// Returns the number of messages of 64 bytes per second.
 pub(crate) fn messages(address: IpAddr, length: Duration) -> f64 {
     let [mut one, mut other] = pair(address);
     let receive = |end: &mut Host| {
@@ -158,7 +161,7 @@ pub(crate) fn messages(address: IpAddr, length: Duration) -> f64 {
         while start.elapsed() < length {
             while posted - done < SHORTS {
                 posted += 1;
-                // One completion tells of 32.
+                // One of 32 sends is signaled.
                 one.post(SendOp::Send { imm: None }, SHORT, posted % 32 == 0);
             }
             done += 32 * one.poll().0;
@@ -167,7 +170,7 @@ pub(crate) fn messages(address: IpAddr, length: Duration) -> f64 {
     })
 }
 
-/// Returns the median of half of the time to and fro of messages of 64 bytes, in microseconds.
+/// Returns half the median round-trip time of messages of 64 bytes, in microseconds.
 pub(crate) fn latency(address: IpAddr, rounds: usize) -> f64 {
     let [mut one, mut other] = pair(address);
     let answer = |end: &mut Host| {
@@ -178,7 +181,7 @@ pub(crate) fn latency(address: IpAddr, rounds: usize) -> f64 {
         }
     };
     beside(&mut other, answer, || {
-        one.memory.fill(0, SHORT, 1).expect("it has a place");
+        one.memory.fill(0, SHORT, 1).expect("the range is in the memory");
         median(rounds, || {
             one.receive();
             one.post(SendOp::Send { imm: None }, SHORT, true);
@@ -187,29 +190,29 @@ pub(crate) fn latency(address: IpAddr, rounds: usize) -> f64 {
     })
 }
 
-/// The same of plain datagrams between sockets that are polled.
+/// Returns the same for plain datagrams between polled sockets.
 pub(crate) fn plain_latency(address: IpAddr, rounds: usize) -> f64 {
     let bind = || {
         let socket = UdpSocket::bind((address, 0)).expect("a socket");
-        socket.set_nonblocking(true).expect("Linux can");
+        socket.set_nonblocking(true).expect("the socket supports non-blocking mode");
         socket
     };
     let (one, other) = (bind(), bind());
-    one.connect(other.local_addr().expect("an address")).expect("a way");
-    other.connect(one.local_addr().expect("an address")).expect("a way");
+    one.connect(other.local_addr().expect("an address")).expect("loopback datagrams are sent");
+    other.connect(one.local_addr().expect("an address")).expect("loopback datagrams are sent");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut bytes = [0; 128];
             while !done.load(Ordering::Relaxed) {
                 if let Ok(length) = other.recv(&mut bytes) {
-                    other.send(&bytes[..length]).expect("it takes one");
+                    other.send(&bytes[..length]).expect("the socket has room");
                 }
             }
         });
         let mut bytes = [0; 128];
         let result = median(rounds, || {
-            one.send(&[1; SHORT]).expect("it takes one");
+            one.send(&[1; SHORT]).expect("the socket has room");
             while one.recv(&mut bytes).is_err() {
                 std::hint::spin_loop();
             }
@@ -219,7 +222,7 @@ pub(crate) fn plain_latency(address: IpAddr, rounds: usize) -> f64 {
     })
 }
 
-/// Returns the median of half of the time of a round, in microseconds.
+/// Returns half the median time of a round, in microseconds.
 fn median(rounds: usize, mut round: impl FnMut()) -> f64 {
     let mut samples: Vec<f64> = (0..rounds)
         .map(|_| {

@@ -35,53 +35,57 @@ fn device() -> Device {
     let mut options = DeviceOptions::new(address);
     options.socket.port = 0;
     options.spin = Duration::from_micros(20);
-    Device::open(options).expect("loopback is there")
+    Device::open(options).expect("the loopback device exists")
 }
 
-/// Makes what a queue pair needs, and prepares it.
+/// Creates protection domain, CQ, queue pair and memory, and brings the queue pair into state
+/// `Init`.
 fn made(mut device: Device, cap: QpCap) -> (Device, QpId, CqId, Arc<Memory>, u32) {
     let hca = device.hca();
-    let pd = hca.alloc_pd().expect("there is room");
-    let cq = hca.create_cq(4096).expect("there is room");
+    let pd = hca.alloc_pd().expect("the HCA has room");
+    let cq = hca.create_cq(4096).expect("the HCA has room");
     let init = QpInitAttr { qp_type: QpType::Rc, send_cq: cq, recv_cq: cq, srq: None, cap };
-    let qp = hca.create_qp(pd, &init).expect("there is room");
+    let qp = hca.create_qp(pd, &init).expect("the HCA has room");
     let memory = Memory::zeroed(LENGTH).expect("memory");
     let mr = hca.reg_mr(pd, (&memory, 0, LENGTH), 0, AccessFlags::ALL).expect("a region");
-    let key = hca.key(mr).expect("it is there");
-    device.prepare(qp, AccessFlags::ALL).expect("it is new");
+    let key = hca.key(mr).expect("the memory region exists");
+    device.prepare(qp, AccessFlags::ALL).expect("the queue pair is in state Reset");
     (device, qp, cq, memory, key)
 }
 
-/// Makes two HCAs that are connected and driven by a thread each.
+/// Returns two connected HCAs, each with a driver thread.
 fn pair(cap: QpCap) -> [DrivenHost; 2] {
     let (mut one, mut other) = (device(), device());
     one.set_peer_port(other.port());
     other.set_peer_port(one.port());
-    other.listen(PORT).expect("it is free");
+    other.listen(PORT).expect("the port is not in use");
     let (mut one, other) = (made(one, cap), made(other, cap));
     let server = std::thread::spawn(move || {
         let (mut device, qp, cq, memory, key) = other;
         let end = clock::now() + Duration::from_secs(10);
         loop {
-            if !device.progress().expect("it works") {
-                device.wait(end, None).expect("it works");
+            if !device.progress().expect("no system call fails") {
+                device.wait(end, None).expect("no system call fails");
             }
             while let Some(event) = device.poll_event() {
                 let Ok(request) = Device::request(event) else { continue };
                 let options = EndpointOptions::default();
-                device.accept(qp, &request, &options).expect("it is new");
+                device.accept(qp, &request, &options).expect("the queue pair is in state Init");
                 return (device, qp, cq, memory, key);
             }
         }
     });
     let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
-    one.0.connect(one.1, peer, &EndpointOptions::default()).expect("it listens");
-    let other = server.join().expect("it accepts");
+    one.0.connect(one.1, peer, &EndpointOptions::default()).expect("the server accepts");
+    let other = server.join().expect("the server accepts");
     [one, other].map(|(device, qp, cq, memory, key)| {
         let driver = Driver::start(device).expect("a thread");
         let handle = driver.handle();
-        let cq_handle = handle.completion_queue(cq, 64).expect("it runs");
-        let qp = handle.queue_pair(qp, cap, [cq, cq]).expect("it runs").expect("it is there");
+        let cq_handle = handle.completion_queue(cq, 64).expect("the driver runs");
+        let qp = handle
+            .queue_pair(qp, cap, [cq, cq])
+            .expect("the driver runs")
+            .expect("the queue pair exists");
         DrivenHost { driver, qp, cq: cq_handle, memory, key }
     })
 }
@@ -96,13 +100,13 @@ fn two_threads_send_and_receive_over_two_drivers() {
     let receiver = std::thread::spawn(move || {
         for wr_id in 0..256 {
             let data = other.sge(8 * wr_id as usize, 8);
-            other.qp.post_recv(RecvWr { wr_id, data }).expect("there is room");
+            other.qp.post_recv(RecvWr { wr_id, data }).expect("the receive queue has room");
         }
         for number in 0..COUNT {
-            let wc = other.cq.wait(PATIENCE).expect("it comes");
+            let wc = other.cq.wait(PATIENCE).expect("the message arrives");
             assert_eq!((wc.status, wc.wr_id), (WcStatus::Success, number % 256));
             let place = 8 * (number % 256) as usize;
-            let found = other.memory.to_vec(place, 8).expect("it has a place");
+            let found = other.memory.to_vec(place, 8).expect("the range is in the memory");
             assert_eq!(found, number.to_le_bytes());
             let wr = RecvWr { wr_id: number % 256, data: other.sge(place, 8) };
             while other.qp.post_recv(wr.clone()).is_err() {
@@ -128,9 +132,9 @@ fn two_threads_send_and_receive_over_two_drivers() {
             done += 1;
         }
     }
-    let other = receiver.join().expect("all has come");
-    one.driver.stop().expect("it works");
-    other.driver.stop().expect("it works");
+    let other = receiver.join().expect("all messages arrive");
+    one.driver.stop().expect("no system call fails");
+    other.driver.stop().expect("no system call fails");
 }
 
 #[test]
@@ -138,12 +142,12 @@ fn what_only_the_engine_can_know_ends_the_request() {
     let [one, other] = pair(QpCap::default());
     let wrong = Data::One(Sge { addr: LENGTH as u64, length: 1, lkey: one.key });
     one.qp.post_send(one.send(7, wrong)).expect("the queue has room");
-    let wc = one.cq.wait(PATIENCE).expect("it ends");
+    let wc = one.cq.wait(PATIENCE).expect("the request completes");
     assert_eq!((wc.wr_id, wc.status), (7, WcStatus::LocProtErr));
     one.qp.post_send(one.send(8, Data::None)).expect("the queue has room");
-    let wc = one.cq.wait(PATIENCE).expect("it ends");
+    let wc = one.cq.wait(PATIENCE).expect("the request completes");
     assert_eq!((wc.wr_id, wc.status), (8, WcStatus::WrFlushErr));
-    // Nothing more comes, and who waits for that waits no longer than it wants.
+    // No further completion arrives, so that `wait` returns at its timeout.
     assert_eq!(one.cq.wait(Duration::from_millis(5)), None);
     let many = Data::Many(vec![Sge::default(); 5].into());
     let refused = one.qp.post_send(one.send(9, many));
@@ -154,7 +158,7 @@ fn what_only_the_engine_can_know_ends_the_request() {
     assert_eq!(handle.with(|device| device.port()), Err(Stopped));
 }
 
-/// Whoever asks a thread that is about to sleep is heard, and so is who ends it.
+/// Closures and the end reach a driver thread that is about to sleep.
 #[test]
 fn nobody_asks_in_vain() {
     for _ in 0..300 {
@@ -163,9 +167,9 @@ fn nobody_asks_in_vain() {
         let driver = Driver::start(Device::open(options).expect("loopback")).expect("a thread");
         let handle = driver.handle();
         for _ in 0..20 {
-            assert!(handle.with(|device| device.port()).expect("it runs") > 0);
+            assert!(handle.with(|device| device.port()).expect("the driver runs") > 0);
         }
-        driver.stop().expect("it works");
+        driver.stop().expect("no system call fails");
         assert_eq!(handle.with(|device| device.port()), Err(Stopped));
     }
 }

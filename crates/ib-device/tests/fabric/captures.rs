@@ -1,4 +1,4 @@
-//! Captures of HCAs in a fabric that loses packets.
+//! Captures of HCAs in a fabric with packet loss.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use ib_wire::packet::Packet;
 
 use super::lab::Lab;
 
-/// The hosts that talk, and over how many connections.
+/// The communicating pairs of hosts, one connection each.
 const PAIRS: [(usize, usize); 4] = [(1, 17), (2, 9), (17, 1), (5, 14)];
 
-/// A packet that was lost: when, what its headers are, where and why.
+/// A lost packet: time, headers, and place with reason.
 type Lost = (u64, Vec<u8>, String);
 
-/// Moves the readers of queue pairs that have been chosen into the collector.
+/// Adds the packet readers of selected queue pairs to the collector, and collects packets.
 fn collect(lab: &mut Lab, collector: &mut Collector, file: &mut Vec<u8>) {
     while let Some((port, _, reader)) = lab.devices.poll_selected() {
         let (node, number) = lab.sim.place(port);
@@ -30,7 +30,8 @@ fn collect(lab: &mut Lab, collector: &mut Collector, file: &mut Vec<u8>) {
     collector.settle(true);
 }
 
-/// Runs a campaign of faults; returns the file, and what the fabric has lost of queue pairs above 0.
+/// Runs random faults. Returns the capture file, and the packets of queue pairs above 0 that the
+/// fabric has lost.
 fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
     let options = Options { seed, tap: true, ..Options::default() };
     let mut lab = Lab::new("xgft 3,2,3 1,2,2", options);
@@ -49,7 +50,7 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
         let (from, to) = (lab.region(here, 40_000), lab.region(there, 40_000));
         connections.push((here, qps[0], from, to));
     }
-    // On all ways between them, and different for each seed.
+    // Faults on all paths between the hosts, different for each seed.
     let switches: Vec<String> = lab
         .sim
         .node_ids()
@@ -69,7 +70,7 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
             lab.send(*here, *qp, round, write, from.data(0, 30_000));
         }
         if round == 3 {
-            // A cable is pulled, and is back before anybody gives up.
+            // A cable is pulled, and replugged before connections fail.
             let name = &switches[seed as usize % switches.len()];
             lab.command(&format!("Unlink \"{name}\"[1]"));
             lab.run_for(Duration::from_millis(2));
@@ -81,7 +82,7 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
         }
         for tapped in lab.sim.take_packets() {
             let Some(why) = tapped.lost else { continue };
-            let packet = Packet::parse(&tapped.bytes).expect("the simulator's own");
+            let packet = Packet::parse(&tapped.bytes).expect("the simulator sends valid packets");
             if packet.bth().destination.get() == 0 {
                 continue;
             }
@@ -92,7 +93,7 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
         }
     }
     for host in 0..lab.hosts.len() {
-        // What is traced no more is read to its end.
+        // Readers of queue pairs that are not traced any more are read to their end.
         while let Some((_, _, reader)) = lab.devices.poll_selected() {
             drop(reader);
         }
@@ -113,7 +114,7 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
     (file, lost)
 }
 
-/// Returns the packets of a file that are news of losses.
+/// Returns the loss reports in a capture file, and their number by interface.
 fn lost_in(file: &[u8]) -> (Vec<Lost>, BTreeMap<String, u64>) {
     let mut file = CaptureFile::new(file, &[]).expect("a capture");
     let (mut lost, mut by_interface) = (Vec::new(), BTreeMap::new());
@@ -162,6 +163,6 @@ fn all_that_a_fabric_loses_is_in_the_capture_with_place_and_reason() {
 fn a_run_with_the_same_seed_is_captured_to_the_same_byte() {
     let (first, _) = campaign(7);
     let (second, _) = campaign(7);
-    assert!(first == second, "{} and {} bytes", first.len(), second.len());
-    assert!(first != campaign(8).0, "another seed, another capture");
+    assert!(first == second, "the captures of {} and {} bytes differ", first.len(), second.len());
+    assert!(first != campaign(8).0, "captures with different seeds are equal");
 }

@@ -1,4 +1,4 @@
-//! A simulated fabric with a subnet manager and HCAs at its hosts, in virtual time.
+//! A simulated fabric with an SM, and HCAs at its hosts, in virtual time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ mod managed;
 
 use managed::Managed;
 
-/// The service that hosts listen for.
+/// Service ID on which hosts listen.
 const SERVICE: ServiceId = ServiceId(0x1234);
 
 /// A host with an HCA.
@@ -58,7 +58,7 @@ impl DerefMut for Lab {
     }
 }
 
-/// Memory that is registered.
+/// A registered memory region.
 pub(crate) struct Region {
     pub(crate) memory: Arc<Memory>,
     addr: u64,
@@ -75,12 +75,12 @@ impl Region {
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.memory.to_vec(0, self.memory.len()).expect("all of it")
+        self.memory.to_vec(0, self.memory.len()).expect("the range is the whole memory")
     }
 }
 
 impl Lab {
-    /// Returns a fabric of a kind that a manager has brought up, with HCAs at all hosts.
+    /// Creates a fabric that an SM has brought up, with HCAs at all hosts.
     pub(crate) fn new(kind: &str, options: Options) -> Self {
         let seed = options.seed;
         let managed = Managed::new(&managed::fabric(kind), options, "minhop");
@@ -95,18 +95,18 @@ impl Lab {
         let mut options = SimDeviceOptions::default();
         options.seed[8..16].copy_from_slice(&seed.to_le_bytes());
         let Managed { sim, devices, .. } = &mut self.managed;
-        devices.attach(sim, port, &options).expect("there is room");
-        let device = devices.get_mut(port).expect("just made");
-        let pd = device.hca().alloc_pd().expect("there is room");
-        let cq = device.hca().create_cq(4096).expect("there is room");
-        device.engines().cm.listen(SERVICE).expect("nobody else listens");
+        devices.attach(sim, port, &options).expect("the port accepts an HCA");
+        let device = devices.get_mut(port).expect("the HCA was attached above");
+        let pd = device.hca().alloc_pd().expect("the HCA has room");
+        let cq = device.hca().create_cq(4096).expect("the HCA has room");
+        device.engines().cm.listen(SERVICE).expect("the service ID is not in use");
         let (done, cm, answers) = (Vec::new(), Vec::new(), Vec::new());
         self.hosts.push(Host { port, pd, cq, done, cm, answers });
     }
 
     pub(crate) fn device(&mut self, host: usize) -> &mut SimDevice {
         let port = self.hosts[host].port;
-        self.devices.get_mut(port).expect("every host has one")
+        self.devices.get_mut(port).expect("every host has an HCA")
     }
 
     pub(crate) fn pd(&self, host: usize) -> PdId {
@@ -135,7 +135,7 @@ impl Lab {
         self.collect();
     }
 
-    /// Runs until something is found.
+    /// Runs until `find` returns a value.
     pub(crate) fn wait<T>(&mut self, mut find: impl FnMut(&mut Self) -> Option<T>) -> T {
         let end = self.sim.now() + Duration::from_secs(100);
         loop {
@@ -143,11 +143,11 @@ impl Lab {
             if let Some(found) = find(self) {
                 return found;
             }
-            assert!(self.step(end) && self.sim.now() < end, "it does not come");
+            assert!(self.step(end) && self.sim.now() < end, "the awaited event does not occur");
         }
     }
 
-    /// Runs until a host has so many completions, and takes them.
+    /// Runs until a host has `count` completions, and returns them.
     pub(crate) fn done(&mut self, host: usize, count: usize) -> Vec<Wc> {
         self.wait(|lab| (lab.hosts[host].done.len() >= count).then_some(()));
         let done = std::mem::take(&mut self.hosts[host].done);
@@ -158,23 +158,23 @@ impl Lab {
         done
     }
 
-    /// Runs until a host has completions, and takes them; returns how many there are. It asks after
-    /// those of this host only, which is what a benchmark needs.
+    /// Runs until a host has completions, and returns their number. Polls only this host, as a
+    /// benchmark needs.
     pub(crate) fn next_done(&mut self, host: usize) -> usize {
         let Host { port, cq, .. } = self.hosts[host];
         loop {
             let goes_on = (0..256).all(|_| self.step(Instant::NEVER));
-            let hca = self.devices.get_mut(port).expect("every host has one").hca();
+            let hca = self.devices.get_mut(port).expect("every host has an HCA").hca();
             let done = std::iter::from_fn(|| hca.poll_cq(cq));
             let count = done.inspect(|wc| assert_eq!(wc.status, WcStatus::Success)).count();
             if count > 0 {
                 return count;
             }
-            assert!(goes_on, "it does not come");
+            assert!(goes_on, "no completion arrives");
         }
     }
 
-    /// Asks the manager for a record.
+    /// Sends an SA query and returns the record.
     fn ask<R: Attribute>(&mut self, host: usize, what: (Method, &[u8]), wanted: &R) -> R {
         let (method, components) = what;
         self.transactions += 1;
@@ -191,14 +191,14 @@ impl Lab {
         answer.attribute().expect("a record")
     }
 
-    /// Returns the path between two hosts.
+    /// Queries the path between two hosts.
     pub(crate) fn path(&mut self, from: usize, to: usize) -> PathRecord {
         let lid = |host: usize| self.sim.link_port(self.hosts[host].port).lid;
         let ends = PathRecord { slid: lid(from), dlid: lid(to), ..PathRecord::zeroed() };
         self.ask(from, (Method::GET, &[4, 5]), &ends)
     }
 
-    /// Joins a host to a group, a new one for the GID 0.
+    /// Joins a host to a group, or to a new one for GID 0.
     pub(crate) fn join(&mut self, host: usize, mgid: Gid) -> MCMemberRecord {
         let wanted = MCMemberRecord {
             mgid,
@@ -219,7 +219,7 @@ impl Lab {
         let hca = self.device(host).hca();
         let addr = 0x1000_0000;
         let mr = hca.reg_mr(pd, (&memory, 0, length), addr, AccessFlags::ALL).expect("a region");
-        let key = hca.key(mr).expect("it is there");
+        let key = hca.key(mr).expect("the memory region exists");
         Region { memory, addr, key }
     }
 
@@ -227,19 +227,19 @@ impl Lab {
         let (pd, cq) = (self.hosts[host].pd, self.hosts[host].cq);
         let cap = QpCap { max_send_wr: 256, max_recv_wr: 256, ..QpCap::default() };
         let init = QpInitAttr { qp_type, send_cq: cq, recv_cq: cq, srq: None, cap };
-        self.device(host).hca().create_qp(pd, &init).expect("a queue pair")
+        self.device(host).hca().create_qp(pd, &init).expect("the HCA has room")
     }
 
     pub(crate) fn number(&mut self, host: usize, qp: QpId) -> Qpn {
-        self.device(host).hca().query_qp(qp).expect("it is there").0
+        self.device(host).hca().query_qp(qp).expect("the queue pair exists").0
     }
 
     pub(crate) fn modify(&mut self, host: usize, qp: QpId, attr: &QpAttr) {
         let now = self.sim.now();
-        self.device(host).hca().modify_qp(now, qp, attr).expect("it can be changed");
+        self.device(host).hca().modify_qp(now, qp, attr).expect("the state change is valid");
     }
 
-    /// Brings a queue pair of datagrams into service.
+    /// Creates a UD queue pair in state `Rts`.
     pub(crate) fn datagrams(&mut self, host: usize) -> QpId {
         let qp = self.create(host, QpType::Ud);
         let states = [
@@ -257,34 +257,37 @@ impl Lab {
         let now = self.sim.now();
         let flags = SendFlags { signaled: true, ..SendFlags::default() };
         let wr = SendWr { wr_id, op, data, flags };
-        self.device(host).hca().post_send(now, qp, wr).expect("it is taken");
+        self.device(host).hca().post_send(now, qp, wr).expect("the request is valid");
     }
 
     pub(crate) fn receive(&mut self, host: usize, qp: QpId, wr_id: u64, data: Data) {
         let now = self.sim.now();
-        self.device(host).hca().post_recv(now, qp, RecvWr { wr_id, data }).expect("it is taken");
+        self.device(host)
+            .hca()
+            .post_recv(now, qp, RecvWr { wr_id, data })
+            .expect("the request is valid");
     }
 
     pub(crate) fn retransmitted(&mut self, host: usize, qp: QpId) -> u64 {
-        self.device(host).hca().retransmitted(qp).expect("it is there")
+        self.device(host).hca().retransmitted(qp).expect("the queue pair exists")
     }
 
-    /// Returns the switches' ports by which packets between two hosts leave, the last one for the host.
-    pub(crate) fn way(&self, from: usize, to: usize) -> Vec<PortId> {
+    /// Returns the egress ports of switches between two hosts, the last one towards the host.
+    pub(crate) fn path_ports(&self, from: usize, to: usize) -> Vec<PortId> {
         let lid = |host: usize| self.sim.link_port(self.hosts[host].port).lid;
-        let (ports, loss) = self.sim.route(lid(from), lid(to)).expect("both are there");
+        let (ports, loss) = self.sim.route(lid(from), lid(to)).expect("both LIDs exist");
         assert!(loss.is_none(), "{loss:?}");
         ports.into_iter().filter(|&port| self.sim.is_switch(self.sim.place(port).0)).collect()
     }
 
-    /// Returns the name of a port as commands have it.
+    /// Returns the name of a port for console commands.
     pub(crate) fn name(&self, port: PortId) -> String {
         let (node, number) = self.sim.place(port);
         format!("\"{}\"[{number}]", self.sim.node_name(node))
     }
 }
 
-/// Returns a change of state.
+/// Returns the attributes of a state change.
 pub(crate) fn to(state: QpState) -> QpAttr {
     QpAttr { qp_state: Some(state), ..QpAttr::default() }
 }

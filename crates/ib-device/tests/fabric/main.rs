@@ -1,4 +1,4 @@
-//! HCAs at the hosts of a simulated fabric that our subnet manager has brought up.
+//! HCAs at the hosts of a simulated fabric that an SM of ib-sm has brought up.
 
 mod captures;
 #[allow(dead_code, reason = "the benchmark shares it")]
@@ -17,7 +17,7 @@ use lab::Lab;
 /// A fat tree of three levels of switches and 18 hosts.
 const FAT_TREE: &str = "xgft 3,2,3 1,2,2";
 
-/// Two hosts with all levels between them.
+/// Two hosts whose path passes all levels.
 const FAR: (usize, usize) = (1, 17);
 
 fn fat_tree() -> Lab {
@@ -32,7 +32,7 @@ fn pattern(length: usize) -> Vec<u8> {
 fn data_arrive_as_they_were_sent_over_all_levels() {
     let mut lab = fat_tree();
     let (here, there) = FAR;
-    assert!(lab.way(here, there).len() >= 5, "up and down again");
+    assert!(lab.path_ports(here, there).len() >= 5, "the path passes all levels");
     let qps = lab.connect(here, there);
     exchange(&mut lab, FAR, qps);
     let lost = &lab.sim.stats().lost;
@@ -49,7 +49,7 @@ fn a_global_route_has_a_header_of_its_own() {
     exchange(&mut lab, FAR, qps);
 }
 
-/// Moves data by every operation and compares.
+/// Transfers data by every operation and compares it.
 fn exchange(lab: &mut Lab, (here, there): (usize, usize), qps: [QpId; 2]) {
     const LENGTH: usize = 300_001;
     let (from, to) = (lab.region(here, LENGTH), lab.region(there, LENGTH));
@@ -106,7 +106,7 @@ fn a_group_hears_what_is_sent_to_it_and_others_do_not() {
         heard.push((host, region));
     }
 
-    // Whoever sends need not be a member.
+    // The sender need not be a member.
     let qp = lab.datagrams(1);
     let path = lab.path(1, 2);
     let route = Route {
@@ -117,7 +117,7 @@ fn a_group_hears_what_is_sent_to_it_and_others_do_not() {
         ..route_of(&path)
     };
     let pd = lab.pd(1);
-    let ah = lab.device(1).hca().create_ah(pd, route).expect("a way");
+    let ah = lab.device(1).hca().create_ah(pd, route).expect("a ports");
     let region = lab.region(1, 1000);
     region.memory.write(0, &data).expect("room");
     let to = UdDestination { ah, remote_qpn: Qpn::MULTICAST, remote_qkey: QKey(0x1111) };
@@ -137,12 +137,12 @@ fn a_group_hears_what_is_sent_to_it_and_others_do_not() {
     }
 }
 
-/// Writes over a lossy link and returns what was sent again, and the log.
+/// Transfers data over a lossy link. Returns the number of retransmissions, and the log.
 fn lossy(seed: u64) -> (u64, String) {
     let mut lab = Lab::new(FAT_TREE, Options { seed, log: LogLevel::Events, ..Options::default() });
     let (here, there) = FAR;
     let qps = lab.connect(here, there);
-    let port = lab.name(lab.way(here, there)[1]);
+    let port = lab.name(lab.path_ports(here, there)[1]);
     lab.command(&format!("Fault {port} loss=0.01 corrupt=0.005"));
     const LENGTH: usize = 4 << 20;
     let (from, to) = (lab.region(here, LENGTH), lab.region(there, LENGTH));
@@ -154,7 +154,7 @@ fn lossy(seed: u64) -> (u64, String) {
         lab.send(here, qps[0], number as u64, write, from.data(at, length));
     }
     let done = lab.done(here, 4);
-    assert!(done.iter().map(|wc| wc.wr_id).eq(0..4), "in order");
+    assert!(done.iter().map(|wc| wc.wr_id).eq(0..4), "completions are in order");
     assert_eq!(to.bytes(), data);
     (lab.retransmitted(here, qps[0]), lab.sim.take_log())
 }
@@ -162,11 +162,11 @@ fn lossy(seed: u64) -> (u64, String) {
 #[test]
 fn a_lossy_link_costs_retransmissions_and_nothing_else() {
     let (again, log) = lossy(3);
-    assert!(again > 10, "{again} packets were sent again");
+    assert!(again > 10, "{again} retransmissions");
     let repeated = lossy(3);
     assert_eq!(again, repeated.0);
-    assert!(log == repeated.1, "the same seed, the same log");
-    assert!(log != lossy(4).1, "another seed, another log");
+    assert!(log == repeated.1, "runs with the same seed differ");
+    assert!(log != lossy(4).1, "runs with different seeds are equal");
 }
 
 #[test]
@@ -181,13 +181,13 @@ fn a_transfer_survives_that_its_link_is_cut() {
     let write = SendOp::Write { to: to.remote(0), imm: None };
     lab.send(here, qps[0], 1, write, from.data(0, LENGTH));
     lab.run_for(Duration::from_micros(200));
-    assert!(lab.hosts[here].done.is_empty(), "it has only begun");
-    let way = lab.way(here, there);
-    let name = lab.name(way[1]);
+    assert!(lab.hosts[here].done.is_empty(), "the transfer has already completed");
+    let ports = lab.path_ports(here, there);
+    let name = lab.name(ports[1]);
     lab.command(&format!("Unlink {name}"));
     lab.done(here, 1);
     assert_eq!(to.bytes(), data);
-    assert_ne!(lab.way(here, there), way, "the manager has found another way");
+    assert_ne!(lab.path_ports(here, there), ports, "the SM has not rerouted");
     assert!(lab.retransmitted(here, qps[0]) > 0);
 }
 

@@ -1,30 +1,29 @@
-//! Partitions that switches enforce for their hosts: what a host may say and hear is checked where it
-//! is plugged in.
+//! Partition enforcement: switches check the P_Keys of packets at the ports of hosts.
 
 use ib_types::PKey;
 
-use super::{Context, Work, places};
+use super::{Context, Write, all_ports};
 use crate::config::PartEnforce;
+use crate::discovered_subnet::PortIndex;
 use crate::fault::Fault;
-use crate::found::Place;
 
-/// The keys in a block.
+/// Number of P_Keys in a block.
 const BLOCK: usize = 32;
 
-/// Returns whether a port of a switch checks what comes in and what leaves; `None` for ports that the
-/// manager has no say in.
-pub(super) fn directions(place: Place, context: &Context<'_>) -> Option<(bool, bool)> {
-    let switch = context.found.node(place.node).switch.filter(|_| place.port > 0)?;
-    (switch.partition_enforcement_cap > 0).then(|| match keys(place, context) {
+/// Returns whether a switch port checks inbound and outbound packets. `None` for port 0 and for
+/// switches without the capability.
+pub(super) fn directions(port_index: PortIndex, context: &Context<'_>) -> Option<(bool, bool)> {
+    let switch = context.found.node(port_index.node).switch.filter(|_| port_index.port > 0)?;
+    (switch.partition_enforcement_cap > 0).then(|| match keys(port_index, context) {
         Some(_) => context.config.part_enforce.directions(),
         None => (false, false),
     })
 }
 
-/// Returns the P_Keys that a switch lets pass at a port, by block: those of the host at its other end.
-/// `None` where nothing is enforced, and where there are more keys than the port has room for.
-pub(super) fn keys(place: Place, context: &Context<'_>) -> Option<Vec<[PKey; BLOCK]>> {
-    let (keys, room) = wanted(place, context)?;
+/// Returns the P_Keys that a switch port enforces, by block: those of the host at the other end.
+/// `None` if nothing is enforced, or if the keys exceed the table of the port.
+pub(super) fn keys(port_index: PortIndex, context: &Context<'_>) -> Option<Vec<[PKey; BLOCK]>> {
+    let (keys, room) = wanted(port_index, context)?;
     if keys.len() > usize::from(room) {
         return None;
     }
@@ -35,15 +34,20 @@ pub(super) fn keys(place: Place, context: &Context<'_>) -> Option<Vec<[PKey; BLO
     Some(blocks)
 }
 
-/// Returns the P_Keys of the host behind a port of a switch, and how many the port has room for; `None`
-/// where nothing is enforced.
-fn wanted(place: Place, context: &Context<'_>) -> Option<(Vec<PKey>, u16)> {
+/// Returns the P_Keys of the host at a switch port, and the size of the port's table. `None` if
+/// nothing is enforced.
+fn wanted(port_index: PortIndex, context: &Context<'_>) -> Option<(Vec<PKey>, u16)> {
     let found = &*context.found;
     if context.config.part_enforce == PartEnforce::Off {
         return None;
     }
-    let room = found.node(place.node).switch.filter(|_| place.port > 0)?.partition_enforcement_cap;
-    let host = found.port(place).peer.filter(|peer| !found.node(peer.node).kind.is_switch())?;
+    let room = found
+        .node(port_index.node)
+        .switch
+        .filter(|_| port_index.port > 0)?
+        .partition_enforcement_cap;
+    let host =
+        found.port(port_index).peer.filter(|peer| !found.node(peer.node).kind.is_switch())?;
     let keys = context.config.partitions.keys(
         found.port(host).guid,
         found.node(host.node).kind,
@@ -52,23 +56,24 @@ fn wanted(place: Place, context: &Context<'_>) -> Option<(Vec<PKey>, u16)> {
     Some((keys, room))
 }
 
-/// Returns the blocks that differ from what the switches hold, and names ports that have no room.
-pub(super) fn work(context: &Context<'_>, faults: &mut Vec<Fault>) -> Vec<Work> {
+/// Returns the P_Key blocks that differ from those of the switches. Adds a fault for each port
+/// whose table is too small.
+pub(super) fn work(context: &Context<'_>, faults: &mut Vec<Fault>) -> Vec<Write> {
     let mut work = Vec::new();
-    for place in places(context.found) {
-        let Some((keys, room)) = wanted(place, context) else { continue };
+    for port_index in all_ports(context.found) {
+        let Some((keys, room)) = wanted(port_index, context) else { continue };
         if room > 0 && keys.len() > usize::from(room) {
             let what = format!(
-                "has room to check {room} P_Keys, and the host there has {}: nothing is checked",
+                "can check {room} P_Keys, but its host has {}: nothing is checked",
                 keys.len()
             );
-            faults.push(Fault::Inconsistent { at: context.found.name(place), what });
+            faults.push(Fault::Inconsistent { at: context.found.name(port_index), what });
         }
-        let Some(wanted) = self::keys(place, context) else { continue };
-        let known = &context.found.port(place).p_keys;
+        let Some(wanted) = self::keys(port_index, context) else { continue };
+        let known = &context.found.port(port_index).p_keys;
         for (block, wanted) in (0..).zip(&wanted) {
             if known.get(usize::from(block)) != Some(wanted) {
-                work.push(Work::PKeys { place, block });
+                work.push(Write::PKeys { port_index, block });
             }
         }
     }

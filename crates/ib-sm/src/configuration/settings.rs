@@ -1,73 +1,79 @@
-//! The settings of ports.
+//! The PortInfo settings and P_Key tables of ports.
 
 use ib_types::PKey;
 use ib_wire::mad::sm::{CapabilityMask, MtuCode, PhysState, PortInfo, PortState};
 
 use super::{Context, enforce};
-use crate::found::{Found, Place};
+use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 use crate::plan::Plan;
 use crate::vls;
 
-/// Returns what a port is to be written; `None` when nothing has to change, and for ports that have
-/// neither LIDs nor a link.
-pub(super) fn wanted(place: Place, plan: &Plan, context: &Context<'_>) -> Option<PortInfo> {
+/// Returns the PortInfo to write to a port. `None` if nothing changes, or if the port has neither
+/// LIDs nor a link.
+pub(super) fn wanted(
+    port_index: PortIndex,
+    plan: &Plan,
+    context: &Context<'_>,
+) -> Option<PortInfo> {
     let found = &*context.found;
-    let port = found.port(place);
+    let port = found.port(port_index);
     let info = **port.info.as_ref()?;
     let peer = port.peer.and_then(|peer| found.port(peer).info.as_deref());
-    let is_end_port = found.is_end_port(place);
-    if !is_end_port && peer.is_none() || !is_managed(place, found) {
+    let is_end_port = found.is_end_port(port_index);
+    if !is_end_port && peer.is_none() || !is_managed(port_index, found) {
         return None;
     }
     let mut wanted = info;
     keep(&mut wanted);
     let kept = wanted;
     if is_end_port {
-        address(&mut wanted, place, plan, context)?;
+        address(&mut wanted, port_index, plan, context)?;
     }
     if let Some(peer) = peer {
-        link(&mut wanted, peer, place, context);
+        link(&mut wanted, peer, port_index, context);
     }
-    let rises = may_activate(place, found) && info.port_state == PortState::INIT;
+    let rises = may_activate(port_index, found) && info.port_state == PortState::INIT;
     if rises {
         wanted.port_state = PortState::ARMED;
     }
     (wanted != kept).then_some(wanted)
 }
 
-/// Returns true for a port that the manager brings into service: one with a link, and a full port 0 of
-/// a switch.
-pub(super) fn may_activate(place: Place, found: &Found) -> bool {
-    let (node, port) = (found.node(place.node), found.port(place));
+/// Returns true if the SM activates the port: it is not Active yet, and has a link or is an
+/// enhanced port 0.
+pub(super) fn may_activate(port_index: PortIndex, found: &DiscoveredSubnet) -> bool {
+    let (node, port) = (found.node(port_index.node), found.port(port_index));
     let waits = port
         .info
         .as_ref()
         .is_some_and(|info| matches!(info.port_state, PortState::INIT | PortState::ARMED));
     let full_port0 =
-        place.port == 0 && node.switch.as_ref().is_some_and(|switch| switch.enhanced_port0);
-    waits && (full_port0 || port.peer.is_some()) && is_managed(place, found)
+        port_index.port == 0 && node.switch.as_ref().is_some_and(|switch| switch.enhanced_port0);
+    waits && (full_port0 || port.peer.is_some()) && is_managed(port_index, found)
 }
 
-/// Returns false for a port that is left out, and at the other end of whose link there is one.
-fn is_managed(place: Place, found: &Found) -> bool {
-    let ends = [Some(place), found.port(place).peer];
-    !ends.into_iter().flatten().any(|end| found.is_left_out(end))
+/// Returns false if the port or its peer is left out because of a duplicate GUID.
+fn is_managed(port_index: PortIndex, found: &DiscoveredSubnet) -> bool {
+    let ends = [Some(port_index), found.port(port_index).peer];
+    !ends.into_iter().flatten().any(|end| found.is_excluded(end))
 }
 
-/// The P_Keys that a port shall have.
+/// The P_Key table that is planned for a port.
 pub(super) struct WantedKeys {
-    /// By block. Those that it has already stay where they are: programs know them by their place.
+    /// Blocks of the table. Keys that the port has already keep their index, because programs refer
+    /// to it.
     pub(super) blocks: Vec<[PKey; 32]>,
-    /// How many it has no room for.
+    /// Number of keys that do not fit into the table.
     pub(super) left_out: usize,
 }
 
-/// Returns the P_Keys that a port shall have; `None` for a port that holds none.
-pub(super) fn p_keys(place: Place, context: &Context<'_>) -> Option<WantedKeys> {
+/// Returns the planned P_Key table of a port; `None` for a port without a table.
+pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<WantedKeys> {
     let (found, partitions) = (&*context.found, &context.config.partitions);
-    let (port, kind) = (found.port(place), found.node(place.node).kind);
-    let own =
-        found.own.is_some_and(|own| own.node == place.node && (own == place || kind.is_switch()));
+    let (port, kind) = (found.port(port_index), found.node(port_index.node).kind);
+    let own = found
+        .own
+        .is_some_and(|own| own.node == port_index.node && (own == port_index || kind.is_switch()));
     let mut wanted = partitions.keys(port.guid, kind, own);
     let first = partitions.first_key(&wanted);
     let mut tables = port.p_keys.clone();
@@ -76,12 +82,12 @@ pub(super) fn p_keys(place: Place, context: &Context<'_>) -> Option<WantedKeys> 
     if slots.is_empty() {
         return None;
     }
-    // A membership that changes stays at its place, too.
+    // A key whose membership changes keeps its index, too.
     let mut left: Vec<usize> = (0..slots.len()).collect();
     for same in [|a: PKey, b: PKey| a == b, |a: PKey, b: PKey| a.partition() == b.partition()] {
         left.retain(|&at| {
             let found = wanted.iter().position(|&key| {
-                // The first place is for the key that shall stand there.
+                // Index 0 is reserved for the `indx0` key.
                 same(key, *slots[at]) && (at > 0 || first.is_none_or(|first| first == key))
             });
             if let Some(found) = found {
@@ -107,7 +113,7 @@ pub(super) fn p_keys(place: Place, context: &Context<'_>) -> Option<WantedKeys> 
     Some(WantedKeys { blocks: tables, left_out })
 }
 
-/// Makes settings that change no state when they are written.
+/// Sets the fields that request no change of state.
 pub(super) const fn keep(info: &mut PortInfo) {
     info.port_state = PortState::NO_CHANGE;
     info.phys_state = PhysState::NO_CHANGE;
@@ -115,12 +121,17 @@ pub(super) const fn keep(info: &mut PortInfo) {
     info.client_reregister = false;
 }
 
-/// Sets what ports with LIDs have. `None` when the plan has no LIDs for the port.
-fn address(info: &mut PortInfo, place: Place, plan: &Plan, context: &Context<'_>) -> Option<()> {
+/// Sets the fields of end ports. `None` if the plan has no LIDs for the port.
+fn address(
+    info: &mut PortInfo,
+    port_index: PortIndex,
+    plan: &Plan,
+    context: &Context<'_>,
+) -> Option<()> {
     let (config, found) = (context.config, &*context.found);
-    let lids = |place| plan.end_ports.get(&found.port(place).guid);
-    let &(lid, count) = lids(place)?;
-    let own = found.own.expect("the own port was found");
+    let lids = |port_index| plan.end_ports.get(&found.port(port_index).guid);
+    let &(lid, count) = lids(port_index)?;
+    let own = found.own.expect("the configured subnet includes the SM's port");
     let own = if found.node(own.node).kind.is_switch() { own.node.at(0) } else { own };
     let &(manager, _) = lids(own)?;
     info.lid = lid.get();
@@ -133,31 +144,31 @@ fn address(info: &mut PortInfo, place: Place, plan: &Plan, context: &Context<'_>
     info.m_key_protect = config.m_key_protection_level;
     info.subnet_timeout = config.subnet_timeout;
     let can = info.capability_mask.contains(CapabilityMask::CLIENT_REREGISTRATION);
-    info.client_reregister = can && context.reregisters(place);
+    info.client_reregister = can && context.must_reregister(port_index);
     Some(())
 }
 
-/// Sets what ports with a link have.
-fn link(info: &mut PortInfo, peer: &PortInfo, place: Place, context: &Context<'_>) {
+/// Sets the fields of linked ports.
+fn link(info: &mut PortInfo, peer: &PortInfo, port_index: PortIndex, context: &Context<'_>) {
     let (config, found) = (context.config, &*context.found);
     let mtu = info.mtu_cap.0.min(peer.mtu_cap.0);
     info.neighbor_mtu = MtuCode(mtu.max(MtuCode::MTU_256.0));
-    if let Some(vls) = vls::operational_vls(place, config, found) {
+    if let Some(vls) = vls::operational_vls(port_index, config, found) {
         info.operational_vls = vls;
     }
     if let Some(qos) = &config.qos {
-        info.vl_high_limit = qos.of(found.node(place.node).kind, place.port).high_limit;
+        info.vl_high_limit = qos.of(found.node(port_index.node).kind, port_index.port).high_limit;
     }
     info.local_phy_errors = config.local_phy_errors_threshold;
     info.overrun_errors = config.overrun_errors_threshold;
-    if !found.node(place.node).kind.is_switch() {
+    if !found.node(port_index.node).kind.is_switch() {
         return;
     }
-    if let Some((inbound, outbound)) = enforce::directions(place, context) {
+    if let Some((inbound, outbound)) = enforce::directions(port_index, context) {
         info.partition_enforcement_inbound = inbound;
         info.partition_enforcement_outbound = outbound;
     }
-    let peer_place = found.port(place).peer.expect("it has a link");
+    let peer_place = found.port(port_index).peer.expect("`link` is called for linked ports");
     let to_switch = found.node(peer_place.node).kind.is_switch();
     (info.hoq_life, info.vl_stall_count) = if to_switch {
         (config.head_of_queue_lifetime, config.vl_stall_count)

@@ -7,9 +7,9 @@ fn manager(guid: u64, priority: u8, state: SmState) -> SmInfo {
     SmInfo { guid: Guid(guid), priority, state, ..SmInfo::zeroed() }
 }
 
-/// Returns what was found when other managers are there, the first at node 0.
-fn found(others: &[SmInfo]) -> Found {
-    let mut found = Found::default();
+/// Returns a subnet with the given other SMs, the first at node 0.
+fn found(others: &[SmInfo]) -> DiscoveredSubnet {
+    let mut found = DiscoveredSubnet::default();
     for (index, &info) in others.iter().enumerate() {
         let node_info = NodeInfo {
             node_type: NodeType::CHANNEL_ADAPTER,
@@ -27,10 +27,12 @@ const STATES: [SmState; 4] =
     [SmState::NOT_ACTIVE, SmState::DISCOVERING, SmState::STANDBY, SmState::MASTER];
 
 #[test]
-fn who_manages_with_one_other_manager() {
-    // By own state, then by the other's state: worse than the own manager, better.
-    let place = found(&[manager(1, 0, SmState::MASTER)]).managers.keys().next().copied().unwrap();
-    let (wait, give) = (Outcome::Standby(place), Outcome::HandOver(place));
+fn election_with_one_other_sm() {
+    // Rows by own state, columns by the other SM's state: first an SM that loses, then one that
+    // wins.
+    let port_index =
+        found(&[manager(1, 0, SmState::MASTER)]).managers.keys().next().copied().unwrap();
+    let (wait, give) = (Outcome::Standby(port_index), Outcome::HandOver(port_index));
     let table = [
         (SmState::DISCOVERING, SmState::NOT_ACTIVE, Outcome::Master, Outcome::Master),
         (SmState::DISCOVERING, SmState::DISCOVERING, Outcome::Master, wait),
@@ -55,13 +57,13 @@ fn who_manages_with_one_other_manager() {
 }
 
 #[test]
-fn the_best_of_several_is_chosen_and_a_master_goes_first_for_who_is_none() {
+fn standby_prefers_a_master_over_a_better_sm() {
     let others = found(&[
         manager(1, 9, SmState::STANDBY),
         manager(2, 4, SmState::MASTER),
         manager(3, 9, SmState::STANDBY),
     ]);
-    let places: Vec<Place> = others.managers.keys().copied().collect();
+    let places: Vec<PortIndex> = others.managers.keys().copied().collect();
     let own = |state| manager(7, 5, state);
     assert_eq!(decide(&own(SmState::DISCOVERING), &others), Outcome::Standby(places[1]));
     assert_eq!(decide(&own(SmState::MASTER), &others), Outcome::HandOver(places[0]));
@@ -69,7 +71,7 @@ fn the_best_of_several_is_chosen_and_a_master_goes_first_for_who_is_none() {
 }
 
 #[test]
-fn every_order_in_every_state() {
+fn every_set_sm_info_in_every_state() {
     for own in STATES {
         for sender in STATES {
             for modifier in 0..=6 {

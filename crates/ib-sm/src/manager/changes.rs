@@ -1,16 +1,16 @@
-//! What has changed from one state of the subnet to the next.
+//! Ports and links that have appeared or disappeared between two states of the subnet.
 
 use super::event::{LinkChange, PortChange, SmEvent};
-use crate::found::{Found, Place};
+use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 use crate::sa::subnet::Subnet;
 
 /// Returns an event for each port and link that has appeared or disappeared.
 pub(super) fn between(last: Option<&Subnet>, new: &Subnet) -> Vec<SmEvent> {
-    let change = |subnet: &Subnet, place: Place, is_new| {
+    let change = |subnet: &Subnet, port_index: PortIndex, is_new| {
         let port = PortChange {
-            guid: subnet.found.port(place).guid,
-            lids: subnet.lids(place),
-            at: subnet.found.name(place),
+            guid: subnet.found.port(port_index).guid,
+            lids: subnet.lids(port_index),
+            at: subnet.found.name(port_index),
             is_new,
             is_first: last.is_none(),
         };
@@ -18,13 +18,13 @@ pub(super) fn between(last: Option<&Subnet>, new: &Subnet) -> Vec<SmEvent> {
     };
     let mut events = Vec::new();
     if let Some(last) = last {
-        let is_gone = |&at: &Place| new.by_guid(last.found.port(at).guid).is_none();
+        let is_gone = |&at: &PortIndex| new.by_guid(last.found.port(at).guid).is_none();
         events.extend(last.end_ports().filter(is_gone).map(|at| change(last, at, false)));
         let gone = links(&last.found, &new.found);
         let gone = gone.filter(|&ends| !has_link(&new.found, &last.found, ends));
         events.extend(gone.map(|ends| link(&last.found, ends, false)));
     }
-    let is_new = |at: &Place| {
+    let is_new = |at: &PortIndex| {
         let guid = new.found.port(*at).guid;
         last.is_none_or(|last| last.by_guid(guid).is_none())
     };
@@ -37,8 +37,11 @@ pub(super) fn between(last: Option<&Subnet>, new: &Subnet) -> Vec<SmEvent> {
     events
 }
 
-/// Returns all links, each from its lower end, but those of nodes that are the same in another state.
-fn links<'a>(found: &'a Found, other: &'a Found) -> impl Iterator<Item = (Place, Place)> + 'a {
+/// Returns the links of nodes that differ between two states, each from its lower end.
+fn links<'a>(
+    found: &'a DiscoveredSubnet,
+    other: &'a DiscoveredSubnet,
+) -> impl Iterator<Item = (PortIndex, PortIndex)> + 'a {
     let differing = found.nodes().filter(|&(node, _)| !found.shares(other, node));
     differing.flat_map(|(node, known)| {
         let ports = (0..=u8::MAX).zip(&known.ports);
@@ -49,16 +52,22 @@ fn links<'a>(found: &'a Found, other: &'a Found) -> impl Iterator<Item = (Place,
     })
 }
 
-/// Returns whether a link of one state of the subnet is there in another one.
-fn has_link(there: &Found, here: &Found, (one, other): (Place, Place)) -> bool {
-    let guid = |found: &Found, place: Place| found.node(place.node).info.node_guid;
+/// Returns true if the subnet `there` has a link of the subnet `here`.
+fn has_link(
+    there: &DiscoveredSubnet,
+    here: &DiscoveredSubnet,
+    (one, other): (PortIndex, PortIndex),
+) -> bool {
+    let guid = |found: &DiscoveredSubnet, port_index: PortIndex| {
+        found.node(port_index.node).info.node_guid
+    };
     let node = there.find(guid(here, one));
     let same = node.filter(|&node| one.port <= there.node(node).info.num_ports);
     let peer = same.and_then(|node| there.port(node.at(one.port)).peer);
     peer.is_some_and(|peer| guid(there, peer) == guid(here, other) && peer.port == other.port)
 }
 
-fn link(found: &Found, (one, other): (Place, Place), is_new: bool) -> SmEvent {
+fn link(found: &DiscoveredSubnet, (one, other): (PortIndex, PortIndex), is_new: bool) -> SmEvent {
     let ends = (found.name(one), found.name(other));
     SmEvent::Link(Box::new(LinkChange { ends, is_new }))
 }

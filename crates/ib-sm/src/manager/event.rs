@@ -17,7 +17,7 @@ use crate::plan::{Plan, TableQuality};
 pub enum SmEvent {
     /// A fault was found.
     Fault(Fault),
-    /// There is no plan, or no plan that may be written; no tables were written.
+    /// No tables were written: planning failed, or the plan was refused. Holds the reason.
     NoPlan(String),
     /// The plan is written, with a warning.
     Warning(String),
@@ -32,8 +32,8 @@ pub enum SmEvent {
     /// A trap was received.
     Trap(Box<Notice>),
     /// A discovery has started.
-    Exploration(Exploration),
-    /// A port with LIDs has appeared or disappeared, as of the last time the subnet came up.
+    DiscoveryStart(DiscoveryStart),
+    /// A port with LIDs has appeared or disappeared since the subnet was last up.
     Port(Box<PortChange>),
     /// A link has appeared or disappeared in a subnet that was up before.
     Link(Box<LinkChange>),
@@ -42,17 +42,17 @@ pub enum SmEvent {
 /// Counters of the SM since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SmCounters {
-    /// Heavy sweeps that have brought the subnet up.
+    /// Number of heavy sweeps that have brought the subnet up.
     pub sweeps: u64,
-    /// Partial discoveries, which query only nodes that have reported changes.
-    pub followed: u64,
-    /// Light sweeps.
-    pub looks: u64,
+    /// Number of partial discoveries, which query only nodes that have reported changes.
+    pub partial_discoveries: u64,
+    /// Number of light sweeps.
+    pub light_sweeps: u64,
     /// Number of route computations.
     pub routings: u64,
     /// Number of times that cached routes were used instead.
-    pub cached: u64,
-    /// Traps received.
+    pub cached_plans: u64,
+    /// Number of traps received.
     pub traps: u64,
 }
 
@@ -84,37 +84,37 @@ pub struct SweepReport {
     pub quality: Option<TableQuality>,
 }
 
-/// A port with LIDs that is there and was not, or is not there any more.
+/// A port with LIDs that has appeared or disappeared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortChange {
     /// The port's GUID.
     pub guid: Guid,
-    /// Its first and its last LID.
+    /// Lowest and highest LID.
     pub lids: (u16, u16),
-    /// Its node and its number, and the way to it.
+    /// Node, port number and directed route.
     pub at: PortName,
-    /// Whether it is there now.
+    /// True if the port has appeared; false if it has disappeared.
     pub is_new: bool,
-    /// Whether nothing was known before.
+    /// True if the subnet came up for the first time, so that all its ports are new.
     pub is_first: bool,
 }
 
-/// A link that is there and was not, or is not there any more.
+/// A link that has appeared or disappeared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkChange {
     /// Both ends.
     pub ends: (PortName, PortName),
-    /// Whether it is there now.
+    /// True if the link has appeared; false if it has disappeared.
     pub is_new: bool,
 }
 
-/// Why a subnet is explored, and how much of it.
+/// The start of a discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exploration {
-    /// Why, in words.
-    pub why: String,
-    /// Whether all of it is; otherwise only what has told of changes.
-    pub is_whole: bool,
+pub struct DiscoveryStart {
+    /// Reason of the discovery, for logs.
+    pub reason: String,
+    /// True for a full discovery; false if only nodes that reported changes are queried.
+    pub is_full: bool,
 }
 
 /// A port as of the last discovery.

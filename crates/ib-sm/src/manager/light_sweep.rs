@@ -1,17 +1,17 @@
-//! Light sweeps: which switches, tables and ports are looked at for changes.
+//! Light sweeps: queries of switches, table blocks and ports that may have changed unnoticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ib_types::Guid;
 
 use super::smp::Purpose;
-use crate::found::{Found, Place};
+use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 use crate::tables::{SwitchTable, Tables};
 
-/// Number of ports per light sweep that are checked for unnoticed changes.
-const MOST_UNCERTAIN: usize = 16;
+/// Maximum number of ports of [`LightSweeps::uncertain`] that one light sweep queries.
+const MAX_UNCERTAIN: usize = 16;
 
-/// What light sweeps look at, one after the other.
+/// State of the rotation in which light sweeps query table blocks and ports.
 #[derive(Debug, Default)]
 pub(super) struct LightSweeps {
     /// Number of light sweeps.
@@ -24,22 +24,22 @@ pub(super) struct LightSweeps {
 }
 
 impl LightSweeps {
-    /// Has all blocks of a switch's table read in the next light sweep.
-    pub(super) fn doubt_table(&mut self, switch: Guid) {
+    /// Makes the next light sweep read all known blocks of a switch's LFT.
+    pub(super) fn recheck_table(&mut self, switch: Guid) {
         self.doubtful.insert(switch);
     }
 
-    /// Has all ports of a switch checked in the next light sweeps.
-    pub(super) fn doubt_ports(&mut self, switch: Guid) {
+    /// Makes the next light sweeps query all ports of a switch.
+    pub(super) fn recheck_ports(&mut self, switch: Guid) {
         self.uncertain.insert(switch, 1);
     }
 
-    /// Returns the requests of a new light sweep; the last one is sent first.
-    pub(super) fn start(&mut self, found: &Found, tables: &Tables) -> Vec<Purpose> {
+    /// Starts a light sweep. Returns its queries; the caller sends the last one first.
+    pub(super) fn start(&mut self, found: &DiscoveredSubnet, tables: &Tables) -> Vec<Purpose> {
         self.count = self.count.wrapping_add(1);
         let mut requests = Vec::new();
         for (node, known) in found.nodes().filter(|(_, node)| node.kind.is_switch()) {
-            requests.push(Purpose::Change(node));
+            requests.push(Purpose::SwitchChange(node));
             let table = tables.get(&known.info.node_guid);
             let blocks = table.map_or(0, SwitchTable::blocks) as u16;
             let audit = |block| Purpose::Audit { node, block };
@@ -60,21 +60,21 @@ impl LightSweeps {
     /// link between switches in rotation.
     ///
     /// Either end of a link can have been reset without a trap.
-    fn ports_in_rotation(&self, found: &Found) -> BTreeSet<Place> {
-        let is_switch = |place: Place| found.node(place.node).kind.is_switch();
+    fn ports_in_rotation(&self, found: &DiscoveredSubnet) -> BTreeSet<PortIndex> {
+        let is_switch = |port_index: PortIndex| found.node(port_index.node).kind.is_switch();
         let turn =
-            |places: &[Place]| places.get(self.count as usize % places.len().max(1)).copied();
-        let adapters: Vec<Place> = found.end_ports().filter(|&at| !is_switch(at)).collect();
-        let trunks: Vec<Place> = found.trunks().collect();
+            |places: &[PortIndex]| places.get(self.count as usize % places.len().max(1)).copied();
+        let adapters: Vec<PortIndex> = found.end_ports().filter(|&at| !is_switch(at)).collect();
+        let trunks: Vec<PortIndex> = found.trunks().collect();
         let own = found.own.filter(|&own| !is_switch(own));
         let ends = own.into_iter().chain(turn(&adapters)).chain(turn(&trunks));
         ends.flat_map(|end| [Some(end), found.port(end).peer]).flatten().collect()
     }
 
     /// Returns the next ports to check for unnoticed changes.
-    fn uncertain_ports(&mut self, found: &Found) -> Vec<Place> {
+    fn uncertain_ports(&mut self, found: &DiscoveredSubnet) -> Vec<PortIndex> {
         let mut places = Vec::new();
-        while places.len() < MOST_UNCERTAIN
+        while places.len() < MAX_UNCERTAIN
             && let Some(mut entry) = self.uncertain.first_entry()
         {
             let (guid, port) = (*entry.key(), *entry.get());

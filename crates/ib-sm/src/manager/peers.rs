@@ -8,13 +8,13 @@ use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, MadStatus, Method, MgmtClass};
 
 use super::{SmEvent, Stage, SubnetManager};
+use crate::discovered_subnet::PortIndex;
 use crate::election::{self, Order};
-use crate::found::Place;
 use crate::multicast::MulticastTables;
 
 impl SubnetManager {
-    /// Takes a datagram that answers nothing. Returns true when it was for a subnet manager.
-    pub(super) fn handle_unasked(&mut self, now: Instant, datagram: &Datagram) -> bool {
+    /// Processes a received request or trap. Returns true if it was for an SM.
+    pub(super) fn handle_request(&mut self, now: Instant, datagram: &Datagram) -> bool {
         let mad = &datagram.mad;
         if !mad.class().is_smp() || mad.base_version() != 1 {
             return false;
@@ -22,48 +22,51 @@ impl SubnetManager {
         match (mad.method(), mad.attribute_id()) {
             (Method::TRAP, AttributeId::NOTICE) => self.handle_trap(now, datagram),
             (Method::GET, AttributeId::SM_INFO) => self.answer(datagram, MadStatus::OK),
-            (Method::SET, AttributeId::SM_INFO) => self.handle_order(now, datagram),
+            (Method::SET, AttributeId::SM_INFO) => self.handle_set_sm_info(now, datagram),
             _ => return false,
         }
         true
     }
 
-    /// Answers a Get or Set of SMInfo with what this manager is.
+    /// Responds to a Get or Set of SMInfo with this SM's attribute.
     fn answer(&mut self, datagram: &Datagram, status: MadStatus) {
         let mut mad = datagram.mad;
         mad.set_attribute(&self.info());
         smp::answer(&mut mad, status);
         if mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE {
-            // The link steps it: it stands where the request's stood, which is zero on ibsim.
+            // The link advances the hop pointer, so that the response starts with the request's:
+            // zero on ibsim.
             mad.set_hop_pointer(datagram.mad.hop_pointer());
         }
         self.smps.respond(datagram.reply(mad));
     }
 
     fn handle_trap(&mut self, now: Instant, datagram: &Datagram) {
-        // Whoever is not the master does not repress: the trap is not for it.
+        // Only the master represses traps.
         if self.state != SmState::MASTER {
             return;
         }
-        let notice: Notice = datagram.mad.attribute().expect("the attribute was looked at");
+        let notice: Notice =
+            datagram.mad.attribute().expect("`handle_request` checked the attribute ID");
         let mut mad = datagram.mad;
         mad.set_method(Method::TRAP_REPRESS);
         mad.set_m_key(self.config.m_key);
         self.smps.respond(datagram.reply(mad));
         if let Some(subnet) = &self.served {
-            let issuer = subnet.by_lid(notice.issuer_lid).map(|place| subnet.gid(place));
-            self.administration.tell(notice, issuer.unwrap_or(Gid(0)));
+            let issuer = subnet.by_lid(notice.issuer_lid).map(|port_index| subnet.gid(port_index));
+            self.sa.notify(notice, issuer.unwrap_or(Gid(0)));
         }
         if changes_subnet(&notice) {
             let at = self.served.as_ref().and_then(|subnet| {
-                let place = subnet.by_lid(notice.issuer_lid)?;
-                Some(subnet.found.node(place.node).info.node_guid)
+                let port_index = subnet.by_lid(notice.issuer_lid)?;
+                Some(subnet.found.node(port_index.node).info.node_guid)
             });
             match at {
                 Some(guid) => self.triggers.add_changed(guid),
                 None => {
                     let lid = notice.issuer_lid;
-                    let why = format!("trap {} from LID {lid}, which nobody has", notice.trap.0);
+                    let why =
+                        format!("trap {} from LID {lid}, which is not assigned", notice.trap.0);
                     self.search_soon(now, why);
                 }
             }
@@ -73,7 +76,8 @@ impl SubnetManager {
         self.advance(now);
     }
 
-    /// Has everything explored because of a port that nobody knows: at once, but not again and again.
+    /// Requests a full discovery because of an unknown port: at once, but at most once per
+    /// [`SEARCH_PAUSE`](super::triggers).
     fn search_soon(&mut self, now: Instant, why: String) {
         if let Some(from) = self.triggers.search_soon(now, why)
             && let Stage::Idle { next } = &mut self.stage
@@ -82,8 +86,9 @@ impl SubnetManager {
         }
     }
 
-    fn handle_order(&mut self, now: Instant, datagram: &Datagram) {
-        let sender: SmInfo = datagram.mad.attribute().expect("the attribute was looked at");
+    fn handle_set_sm_info(&mut self, now: Instant, datagram: &Datagram) {
+        let sender: SmInfo =
+            datagram.mad.attribute().expect("`handle_request` checked the attribute ID");
         let modifier = datagram.mad.attribute_modifier();
         let key = self.config.sm_key;
         if key != 0 && sender.sm_key != key {
@@ -93,21 +98,21 @@ impl SubnetManager {
             Err(status) => self.answer(datagram, status),
             Ok(order) => {
                 self.answer(datagram, MadStatus::OK);
-                self.obey(now, order);
+                self.apply_order(now, order);
             }
         }
     }
 
-    fn obey(&mut self, now: Instant, order: Order) {
+    fn apply_order(&mut self, now: Instant, order: Order) {
         match order {
             Order::Nothing => {}
             Order::TakeOver => {
-                // The other master may have written anything.
+                // The other master may have written tables.
                 self.subnet.forget_tables();
                 self.subnet.multicast = MulticastTables::default();
                 self.cache = None;
                 self.become_state(SmState::MASTER);
-                self.triggers.set_reason("another manager hands the subnet over");
+                self.triggers.set_reason("another SM hands the subnet over");
                 self.explore(now);
             }
             Order::Disable => {
@@ -116,32 +121,37 @@ impl SubnetManager {
             }
             Order::Standby => {
                 self.become_state(SmState::DISCOVERING);
-                self.triggers.set_reason("the master says so");
+                self.triggers.set_reason("the master requested standby");
                 self.explore(now);
             }
             Order::Discover => self.search(now),
         }
     }
 
-    /// Explores to find out who is the master now.
+    /// Starts a discovery to find the current master.
     fn search(&mut self, now: Instant) {
         self.become_state(SmState::DISCOVERING);
         self.subnet.forget_tables();
         self.cache = None;
-        self.triggers.set_reason("the master is to be found");
+        self.triggers.set_reason("the master is unknown");
         self.explore(now);
     }
 
-    /// Waits for the manager at a port, which is or becomes the master.
-    pub(super) fn stand_by(&mut self, now: Instant, master: Place) {
+    /// Becomes a standby SM that polls the SM at a port, which is or becomes the master.
+    pub(super) fn stand_by(&mut self, now: Instant, master: PortIndex) {
         self.become_state(SmState::STANDBY);
         self.subnet.is_fresh = true;
         let next = now + self.config.sminfo_polling_timeout;
         self.stage = Stage::Standby { master, next, failures: 0, waiting: false };
     }
 
-    /// Takes what the master says of itself, or that it says nothing.
-    pub(super) fn heard(&mut self, now: Instant, from: Place, result: Result<Message, Failure>) {
+    /// Processes the response to a poll of the master, or its timeout.
+    pub(super) fn handle_poll_result(
+        &mut self,
+        now: Instant,
+        from: PortIndex,
+        result: Result<Message, Failure>,
+    ) {
         let own = self.info();
         let Stage::Standby { master, next, failures, waiting } = &mut self.stage else { return };
         if *master != from {
@@ -156,11 +166,12 @@ impl SubnetManager {
         *next = now + self.config.sminfo_polling_timeout;
         match info {
             Some(info) if info.state == SmState::MASTER => *failures = 0,
-            // It waits as well, or has ceased to be a manager: this one is the better one.
+            // The polled SM is not active or loses the election: this SM tries to become the
+            // master.
             Some(info) if info.state == SmState::NOT_ACTIVE || own.outranks(&info) => {
                 self.search(now);
             }
-            // It is about to become the master, or does not live.
+            // The polled SM is about to become the master, or has failed.
             _ => {
                 *failures += 1;
                 if *failures >= self.config.sminfo_polling_retries {
@@ -170,8 +181,13 @@ impl SubnetManager {
         }
     }
 
-    /// The better manager has answered, or not.
-    pub(super) fn handed(&mut self, now: Instant, to: Place, result: &Result<Message, Failure>) {
+    /// Processes the response to HANDOVER.
+    pub(super) fn handle_handover_result(
+        &mut self,
+        now: Instant,
+        to: PortIndex,
+        result: &Result<Message, Failure>,
+    ) {
         let accepted = result.as_ref().is_ok_and(|answer| answer.status().is_ok());
         if accepted {
             if let Some(info) = self.subnet.found.managers.get_mut(&to) {
@@ -179,13 +195,13 @@ impl SubnetManager {
             }
             self.stand_by(now, to);
         } else {
-            // Somebody has to manage the subnet.
+            // The other SM did not accept, so that this SM remains the master.
             self.plan(now);
         }
     }
 }
 
-/// Returns true for traps after which the subnet is not what it was.
+/// Returns true if the trap reports a change of links, ports or switches.
 fn changes_subnet(notice: &Notice) -> bool {
     let changes = [
         TrapNumber::LINK_STATE_CHANGE,

@@ -4,21 +4,21 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_types::Instant;
 
-use super::event::{Exploration, SmEvent};
+use super::event::{DiscoveryStart, SmEvent};
 use crate::alarm::{Alarm, AlarmKind, RaisedAlarm};
 use crate::fault::Fault;
 use crate::plan::TableQuality;
 
-/// The events that were not polled yet, and what keeps them from being repeated.
+/// Queued events, and the reports that must not be repeated.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
     events: VecDeque<SmEvent>,
     /// Faults of the last complete sweep, and of the current one.
     last_faults: BTreeSet<String>,
     faults: BTreeSet<String>,
-    /// Why there is no plan, once it was reported.
+    /// Reason why there is no plan, if it was reported.
     refusal: Option<String>,
-    /// The warnings that were reported last.
+    /// Warnings of the last plan.
     warned: BTreeSet<String>,
     /// Quality of the forwarding tables in the switches, as of the last plan; `None` if not known.
     pub(super) quality: Option<TableQuality>,
@@ -34,14 +34,13 @@ impl Reporter {
         self.events.push_back(event);
     }
 
-    /// Reports that the subnet is explored. The faults of the sweep that starts are compared with those of
-    /// the last one.
-    pub(super) fn start_sweep(&mut self, why: String, is_whole: bool) {
-        self.push(SmEvent::Exploration(Exploration { why, is_whole }));
+    /// Reports the start of a discovery, and starts a new list of faults.
+    pub(super) fn start_sweep(&mut self, reason: String, is_full: bool) {
+        self.push(SmEvent::DiscoveryStart(DiscoveryStart { reason, is_full }));
         self.last_faults = std::mem::take(&mut self.faults);
     }
 
-    /// Reports faults that the last sweep did not meet.
+    /// Reports the faults that the last sweep did not report.
     pub(super) fn report_faults(&mut self, faults: Vec<Fault>) {
         for fault in faults {
             let text = fault.to_string();
@@ -58,14 +57,14 @@ impl Reporter {
         self.faults.iter().map(String::as_str)
     }
 
-    /// Reports the warnings of a plan that the last one did not give.
+    /// Reports the warnings that the last plan did not have.
     pub(super) fn warn(&mut self, warnings: &[String]) {
         let new = warnings.iter().filter(|warning| !self.warned.contains(*warning));
         self.events.extend(new.cloned().map(SmEvent::Warning));
         self.warned = warnings.iter().cloned().collect();
     }
 
-    /// Reports why there is no plan, unless that was reported last.
+    /// Reports why there is no plan, unless the same reason was reported last.
     pub(super) fn refuse(&mut self, reason: String) {
         if self.refusal.as_ref() != Some(&reason) {
             self.refusal = Some(reason.clone());
@@ -73,12 +72,12 @@ impl Reporter {
         }
     }
 
-    /// Takes note that there is a plan.
+    /// Clears the reason that was reported last, because there is a plan.
     pub(super) fn accept(&mut self) {
         self.refusal = None;
     }
 
-    /// Forgets alarms and quality of the tables: another SM is the master now, or no subnet has been
+    /// Drops alarms and quality of the tables: another SM is the master now, or no subnet has been
     /// discovered yet.
     pub(super) fn forget_tables(&mut self) {
         (self.quality, self.alarms) = (None, BTreeMap::new());

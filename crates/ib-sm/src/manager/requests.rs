@@ -1,4 +1,4 @@
-//! The requests of each stage, and what their results change.
+//! The requests of each stage, and the effects of their results.
 
 use ib_mad::{Completion, Failure, Message};
 use ib_types::Instant;
@@ -8,12 +8,12 @@ use ib_wire::mad::{AttributeId, Mad, Method, TransactionId};
 
 use super::smp::Purpose;
 use super::{Stage, SubnetManager};
-use crate::configuration::Work;
+use crate::configuration::Write;
 use crate::fault::{Fault, PortName};
 
 impl SubnetManager {
-    /// Starts as many requests as may be under way.
-    pub(super) fn fill(&mut self, now: Instant) {
+    /// Starts the requests of the current stage, up to the maximum number in flight.
+    pub(super) fn start_requests(&mut self, now: Instant) {
         while self.smps.has_room()
             && let Some((purpose, mut mad)) = self.next_request(now)
         {
@@ -30,24 +30,26 @@ impl SubnetManager {
             Stage::Discovering(discovery) => {
                 discovery.next().map(|(probe, mad)| (Purpose::Probe(probe), mad))
             }
-            Stage::Configuring(configuration) | Stage::Grouping(configuration) => {
-                configuration.next(&context).map(|(work, mad)| (Purpose::Work(work), mad))
+            Stage::Configuring(configuration) | Stage::WritingGroups(configuration) => {
+                configuration.next(&context).map(|(work, mad)| (Purpose::Write(work), mad))
             }
-            Stage::Looking { left, waiting } => {
+            Stage::LightSweep { left, waiting } => {
                 let purpose = left.pop()?;
                 *waiting += 1;
                 let (id, modifier, route) = match purpose {
-                    Purpose::Change(node) => {
+                    Purpose::SwitchChange(node) => {
                         (AttributeId::SWITCH_INFO, 0, &*found.node(node).route)
                     }
                     Purpose::Audit { node, block } => {
                         let route = &*found.node(node).route;
                         (AttributeId::LINEAR_FORWARDING, u32::from(block), route)
                     }
-                    Purpose::State(place) => {
-                        (AttributeId::PORT_INFO, u32::from(place.port), found.route(place))
-                    }
-                    _ => unreachable!("nothing else is looked at"),
+                    Purpose::State(port_index) => (
+                        AttributeId::PORT_INFO,
+                        u32::from(port_index.port),
+                        found.route(port_index),
+                    ),
+                    _ => unreachable!("light sweeps have no other purposes"),
                 };
                 let what = (id, modifier);
                 let mad = smp::directed_request(Method::GET, TransactionId(0), what, route);
@@ -71,62 +73,67 @@ impl SubnetManager {
         }
     }
 
-    /// Passes on how requests ended.
-    pub(super) fn collect(&mut self, now: Instant) {
+    /// Processes the completed requests.
+    pub(super) fn handle_completions(&mut self, now: Instant) {
         while let Some((purpose, completion)) = self.smps.poll_completion() {
             let Completion { attempts, result, .. } = completion;
-            self.pace.smp_ended();
-            if let Purpose::Work(Work::Clear { node, .. } | Work::Lft { node, .. }) = purpose
+            self.sa_budget.smp_completed();
+            if let Purpose::Write(Write::Clear { node, .. } | Write::Lft { node, .. }) = purpose
                 && (attempts > 1 || result.is_err())
             {
-                // A copy may still be on its way and undo what is written after it.
-                self.light_sweeps.doubt_table(self.subnet.found.node(node).info.node_guid);
+                // A delayed copy of the write may still arrive and overwrite a later one.
+                self.light_sweeps.recheck_table(self.subnet.found.node(node).info.node_guid);
             }
-            if let Purpose::Work(Work::Switch(node)) = purpose
+            if let Purpose::Write(Write::Switch(node)) = purpose
                 && result.is_ok()
                 && let known = self.subnet.found.node(node)
                 && known.switch.is_some_and(|switch| switch.port_state_change)
             {
-                self.light_sweeps.doubt_ports(known.info.node_guid);
+                self.light_sweeps.recheck_ports(known.info.node_guid);
             }
-            self.ended(now, purpose, result);
+            self.handle_completion(now, purpose, result);
         }
         self.advance(now);
     }
 
-    fn ended(&mut self, now: Instant, purpose: Purpose, result: Result<Message, Failure>) {
+    fn handle_completion(
+        &mut self,
+        now: Instant,
+        purpose: Purpose,
+        result: Result<Message, Failure>,
+    ) {
         let mut context = self.subnet.context(&self.config);
         match (&mut self.stage, purpose) {
             (Stage::Discovering(discovery), Purpose::Probe(probe)) => {
                 discovery.handle(probe, result, context.tables);
             }
             (
-                Stage::Configuring(configuration) | Stage::Grouping(configuration),
-                Purpose::Work(work),
+                Stage::Configuring(configuration) | Stage::WritingGroups(configuration),
+                Purpose::Write(work),
             ) => configuration.handle(work, result, &mut context),
-            (Stage::Looking { waiting, .. }, Purpose::Change(node)) => {
+            (Stage::LightSweep { waiting, .. }, Purpose::SwitchChange(node)) => {
                 *waiting -= 1;
                 let info = result.ok().and_then(|answer| answer.mad().attribute::<SwitchInfo>());
                 let known = context.found.node(node);
                 let guid = known.info.node_guid;
                 let top = known.switch.map(|switch| switch.linear_fdb_top);
-                // A switch with another highest LID was reset or is managed by somebody else.
+                // A switch with another `LinearFDBTop` was reset, or another SM has written to it.
                 match info.filter(|info| top == Some(info.linear_fdb_top)) {
                     None => {
-                        let what = "does not answer as it did: it was reset, or has gone";
+                        let what = "responds differently from before or not at all: it was reset or disconnected";
                         let why = format!("{} {what}", context.found.describe(&[node]));
-                        self.triggers.spoil(why);
+                        self.triggers.require_full_discovery(why);
                     }
                     Some(info) if info.port_state_change => self.triggers.add_changed(guid),
                     Some(_) => {}
                 }
             }
-            (Stage::Looking { waiting, .. }, Purpose::Audit { node, block }) => {
+            (Stage::LightSweep { waiting, .. }, Purpose::Audit { node, block }) => {
                 *waiting -= 1;
                 let read = result.ok().and_then(|answer| answer.mad().attribute());
                 let Some(LinearForwardingBlock { ports }) = read else {
-                    let why = format!("{} does not answer", context.found.describe(&[node]));
-                    return self.triggers.spoil(why);
+                    let why = format!("{} does not respond", context.found.describe(&[node]));
+                    return self.triggers.require_full_discovery(why);
                 };
                 let found = &*context.found;
                 let table = context.tables.entry(found.node(node).info.node_guid).or_default();
@@ -134,31 +141,37 @@ impl SubnetManager {
                     table.set(block.into(), &ports);
                     context.read_back.insert(found.node(node).info.node_guid);
                     let at = PortName { port: None, ..found.name(node.at(0)) };
-                    let why =
-                        format!("the table of {} was changed", context.found.describe(&[node]));
-                    self.triggers.spoil(why);
+                    let why = format!(
+                        "the table of {} was changed by another SM or a reset",
+                        context.found.describe(&[node])
+                    );
+                    self.triggers.require_full_discovery(why);
                     self.report(vec![Fault::TableChanged { at, block }]);
                 }
             }
-            (Stage::Looking { waiting, .. }, Purpose::State(place)) => {
+            (Stage::LightSweep { waiting, .. }, Purpose::State(port_index)) => {
                 *waiting -= 1;
                 let read = result.ok().and_then(|answer| answer.mad().attribute::<PortInfo>());
-                let known = context.found.port(place).info.as_deref();
+                let known = context.found.port(port_index).info.as_deref();
                 let is_same = |read: &PortInfo, known: &PortInfo| {
                     (read.port_state, read.lid) == (known.port_state, known.lid)
                 };
                 if let (Some(read), Some(known)) = (read, known)
                     && !is_same(&read, known)
                 {
-                    // Its link was down for so short a time that nobody has told.
-                    let why =
-                        format!("a port of {} was reset", context.found.describe(&[place.node]));
-                    self.triggers.spoil(why);
+                    // The link went down and up again without a trap.
+                    let why = format!(
+                        "a port of {} was reset",
+                        context.found.describe(&[port_index.node])
+                    );
+                    self.triggers.require_full_discovery(why);
                 }
             }
-            (Stage::Standby { .. }, Purpose::Master(place)) => self.heard(now, place, result),
-            (Stage::HandingOver { .. }, Purpose::HandOver(place)) => {
-                self.handed(now, place, &result);
+            (Stage::Standby { .. }, Purpose::Master(port_index)) => {
+                self.handle_poll_result(now, port_index, result)
+            }
+            (Stage::HandingOver { .. }, Purpose::HandOver(port_index)) => {
+                self.handle_handover_result(now, port_index, &result);
             }
             // The stage has changed since the request was sent.
             _ => {}

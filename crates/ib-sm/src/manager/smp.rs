@@ -7,28 +7,28 @@ use ib_mad::{Completion, OnLoss, Request, Requester, RequesterConfig, RequesterC
 use ib_types::Instant;
 use ib_wire::mad::{Mad, TransactionId};
 
-use crate::configuration::Work;
+use crate::configuration::Write;
+use crate::discovered_subnet::{NodeIndex, PortIndex};
 use crate::discovery::Probe;
-use crate::found::{NodeIndex, Place};
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Debug)]
 pub(super) enum Purpose {
     Probe(Probe),
-    Work(Work),
-    /// Whether the ports of a switch have changed.
-    Change(NodeIndex),
-    /// Whether a block of a table is still what was written.
+    Write(Write),
+    /// Light sweep: SwitchInfo, whose `PortStateChange` flag reports changed ports.
+    SwitchChange(NodeIndex),
+    /// Light sweep: an LFT block, compared with the block that was written.
     Audit {
         node: NodeIndex,
         block: u16,
     },
-    /// Whether an end port is what it was.
-    State(Place),
-    /// Whether the master lives.
-    Master(Place),
-    /// That another manager takes over.
-    HandOver(Place),
+    /// Light sweep: PortInfo, compared with the last known one.
+    State(PortIndex),
+    /// Standby: SMInfo of the master.
+    Master(PortIndex),
+    /// Set(SMInfo) HANDOVER to an SM of higher priority.
+    HandOver(PortIndex),
 }
 
 /// The SMPs of the SM. Each request in flight has one purpose.
@@ -82,7 +82,7 @@ impl Smps {
             on_loss: OnLoss::Retry,
             ..Request::new(Remote::directed(), mad).with_timing(self.timing)
         };
-        let transaction = self.requester.start(request).expect("Get and Set are answered");
+        let transaction = self.requester.start(request).expect("Get and Set have responses");
         self.purposes.insert(transaction, purpose);
     }
 
@@ -100,7 +100,7 @@ impl Smps {
         self.responses.push_back(response);
     }
 
-    /// Takes what came out of the link. Returns true if it belongs to a request.
+    /// Processes a received MAD or the loss of a request. Returns true if it belonged to a request.
     pub(super) fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         self.requester.handle(now, incoming)
     }
@@ -109,7 +109,7 @@ impl Smps {
         self.requester.handle_timeout(now);
     }
 
-    /// Returns the next request that has ended, and its purpose.
+    /// Returns the next completed request and its purpose.
     pub(super) fn poll_completion(&mut self) -> Option<(Purpose, Completion)> {
         loop {
             let completion = self.requester.poll_event()?;

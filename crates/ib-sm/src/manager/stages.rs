@@ -10,8 +10,8 @@ use super::sweep::Sweep;
 use super::{SmEvent, Stage, SubnetManager, changes};
 use crate::alarm::Alarm;
 use crate::cache::UnicastCache;
-use crate::configuration::{self, Configuration, Work};
-use crate::discovery::{Discovery, Explored};
+use crate::configuration::{self, Configuration, Write};
+use crate::discovery::{Discovery, DiscoveryResult};
 use crate::election::{self, Outcome};
 use crate::fault::Fault;
 use crate::plan::{Plan, PlanJob, TableQuality, TablesInUse};
@@ -19,13 +19,14 @@ use crate::sa;
 use crate::sa::subnet::Subnet;
 
 /// Maximum number of changed nodes for a partial discovery; if more have changed, the whole subnet is discovered.
-const MOST_CHANGED: usize = 16;
+const MAX_CHANGED: usize = 16;
 
 impl SubnetManager {
     /// Starts a discovery of the subnet; cancels outstanding requests.
     pub(super) fn explore(&mut self, now: Instant) {
         for purpose in self.smps.cancel_all() {
-            if let Purpose::Work(Work::Clear { node, block } | Work::Lft { node, block }) = purpose
+            if let Purpose::Write(Write::Clear { node, block } | Write::Lft { node, block }) =
+                purpose
             {
                 self.subnet.forget_block(node, block);
             }
@@ -45,37 +46,42 @@ impl SubnetManager {
             && !self.subnet.is_fresh
             && !self.triggers.is_unsettled
             && self.sweep.faults == 0
-            && changed.len() <= MOST_CHANGED;
+            && changed.len() <= MAX_CHANGED;
         let Some(nodes) = nodes.filter(|_| sound) else {
-            self.triggers.spoil("nodes have told of changes, and not all is known of them");
+            self.triggers.require_full_discovery(
+                "nodes reported changes, and a partial discovery is not possible",
+            );
             return self.explore(now);
         };
         let names = self.subnet.found.describe(&nodes);
-        self.reporter.start_sweep(format!("{names} tells of changes"), false);
+        self.reporter.start_sweep(format!("{names} reported changes"), false);
         self.sweep = Sweep::start(now, &self.smps.counters());
-        self.counters.followed += 1;
-        let discovery = Discovery::again(self.subnet.found.clone(), nodes);
+        self.counters.partial_discoveries += 1;
+        let discovery = Discovery::partial(self.subnet.found.clone(), nodes);
         self.stage = Stage::Discovering(Box::new(discovery));
     }
 
     /// Starts a light sweep; an SM without a complete subnet starts a discovery instead.
-    pub(super) fn look(&mut self) {
-        self.counters.looks += 1;
+    pub(super) fn start_light_sweep(&mut self) {
+        self.counters.light_sweeps += 1;
         let left = self.light_sweeps.start(&self.subnet.found, &self.subnet.tables);
         let doubts = [
-            (std::mem::take(&mut self.triggers.is_unsettled), "the last one left something undone"),
-            (self.state != SmState::MASTER, "there is no master yet"),
-            (!left.iter().any(|asked| matches!(asked, Purpose::Change(_))), "no switch is known"),
-            (self.sweep.faults > 0, "the last one met faults"),
+            (std::mem::take(&mut self.triggers.is_unsettled), "the last sweep was incomplete"),
+            (self.state != SmState::MASTER, "no SM is the master yet"),
+            (
+                !left.iter().any(|asked| matches!(asked, Purpose::SwitchChange(_))),
+                "no switch is known",
+            ),
+            (self.sweep.faults > 0, "the last sweep found faults"),
         ];
         if let Some((_, why)) = doubts.into_iter().find(|&(doubt, _)| doubt) {
-            self.triggers.spoil(why);
+            self.triggers.require_full_discovery(why);
         }
-        self.stage = Stage::Looking { left, waiting: 0 };
+        self.stage = Stage::LightSweep { left, waiting: 0 };
     }
 
     /// Waits for the next sweep.
-    pub(super) fn rest(&mut self, now: Instant) {
+    pub(super) fn become_idle(&mut self, now: Instant) {
         let patience = self.config.timing.timeout * (self.config.timing.retries + 1);
         let next = self.triggers.next_sweep(now, self.config.sweep_interval, patience);
         self.stage = Stage::Idle { next };
@@ -84,45 +90,53 @@ impl SubnetManager {
     /// Enters the next stage if this one is complete; returns whether it is.
     pub(super) fn advance(&mut self, now: Instant) -> bool {
         match &self.stage {
-            Stage::Discovering(discovery) if discovery.is_done() => self.explored(now),
-            Stage::Configuring(configuration) if configuration.is_done() => self.up(now),
-            Stage::Looking { waiting: 0, left } if self.triggers.is_stale() || left.is_empty() => {
+            Stage::Discovering(discovery) if discovery.is_done() => self.finish_discovery(now),
+            Stage::Configuring(configuration) if configuration.is_done() => {
+                self.finish_configuration(now)
+            }
+            Stage::LightSweep { waiting: 0, left }
+                if self.triggers.is_stale() || left.is_empty() =>
+            {
                 if self.triggers.is_stale() {
                     self.explore(now);
                 } else if self.triggers.has_changed() {
                     self.follow_changes(now);
                 } else {
-                    self.rest(now);
+                    self.become_idle(now);
                 }
             }
             Stage::Idle { .. } if self.triggers.is_stale() => self.explore(now),
             Stage::Idle { .. } if self.triggers.has_changed() => self.follow_changes(now),
-            Stage::Idle { .. } if self.subnet.has_new_groups() => self.group(),
-            Stage::Grouping(configuration) if configuration.is_done() => self.grouped(now),
+            Stage::Idle { .. } if self.subnet.has_new_groups() => self.write_groups(),
+            Stage::WritingGroups(configuration) if configuration.is_done() => {
+                self.finish_groups(now)
+            }
             _ => return false,
         }
         true
     }
 
-    /// Ends a discovery: decides which SM is the master.
-    fn explored(&mut self, now: Instant) {
+    /// PortSet a discovery: decides which SM is the master.
+    fn finish_discovery(&mut self, now: Instant) {
         let stage = std::mem::replace(&mut self.stage, Stage::Planning(None));
-        let Stage::Discovering(discovery) = stage else { unreachable!("just seen") };
-        let Explored { found, faults, same_shape, failed, reset } = discovery.finish();
-        // After an incomplete discovery, an SM that is not the master may have missed the master.
+        let Stage::Discovering(discovery) = stage else {
+            unreachable!("the caller matched the stage")
+        };
+        let DiscoveryResult { found, faults, same_shape, failed, reset } = discovery.finish();
+        // Cursor an incomplete discovery, an SM that is not the master may have missed the master.
         let blind = self.state != SmState::MASTER && !faults.is_empty();
-        if failed || blind && self.triggers.repeats_blind() {
-            self.triggers.spoil("the last one did not see everything");
+        if failed || blind && self.triggers.take_repeat() {
+            self.triggers.require_full_discovery("the last discovery was incomplete");
             return self.explore(now);
         }
         self.triggers.accept_discovery();
         self.subnet.adopt(found, &reset);
         self.sweep.discovered = now;
         self.report(faults);
-        self.ignore_strangers();
+        self.ignore_foreign_sms();
         if self.subnet.found.own.is_none() {
-            self.reporter.push(SmEvent::NoPlan("the own port does not answer".to_owned()));
-            return self.rest(now);
+            self.reporter.push(SmEvent::NoPlan("the SM's own port does not respond".to_owned()));
+            return self.become_idle(now);
         }
         match election::decide(&self.info(), &self.subnet.found) {
             Outcome::Master => {
@@ -143,14 +157,14 @@ impl SubnetManager {
     }
 
     /// Ignores SMs that do not have the `SM_Key` of this subnet.
-    fn ignore_strangers(&mut self) {
+    fn ignore_foreign_sms(&mut self) {
         let key = self.config.sm_key;
         let knows = |info: &SmInfo| key == 0 || info.sm_key == key;
         let strangers = self.subnet.found.managers.iter().filter(|(_, info)| !knows(info));
         let faults: Vec<Fault> = strangers
-            .map(|(&place, _)| Fault::Inconsistent {
-                at: self.subnet.found.name(place),
-                what: "a manager with another SM_Key, which is taken for none".to_owned(),
+            .map(|(&port_index, _)| Fault::Inconsistent {
+                at: self.subnet.found.name(port_index),
+                what: "an SM with another SM_Key; it is ignored".to_owned(),
             })
             .collect();
         self.subnet.found.managers.retain(|_, info| knows(info));
@@ -161,7 +175,7 @@ impl SubnetManager {
     pub(super) fn plan(&mut self, now: Instant) {
         let cached = self.cache.as_ref().filter(|cache| cache.serves(&self.subnet.found));
         if let Some(plan) = cached.map(UnicastCache::plan) {
-            self.counters.cached += 1;
+            self.counters.cached_plans += 1;
             self.sweep.cached = true;
             return self.configure(now, plan);
         }
@@ -178,8 +192,8 @@ impl SubnetManager {
         self.stage = Stage::Planning(Some(Box::new(job)));
     }
 
-    /// Returns the quality of the tables in the switches on the last discovered subnet, and the first pair whose
-    /// packets do not arrive. `None` if no table is known.
+    /// Returns the quality of the tables in the switches on the last discovered subnet, and the
+    /// first pair whose packets do not arrive. `None` if no table is known.
     pub(super) fn assess_tables_in_use(&self) -> Option<(TableQuality, Option<String>)> {
         PlanJob::new(&self.subnet.found, &self.config, self.tables_in_use(), Arc::default())
             .assess()
@@ -209,7 +223,7 @@ impl SubnetManager {
     }
 
     /// Starts to write multicast tables after group members have joined or left.
-    fn group(&mut self) {
+    fn write_groups(&mut self) {
         self.subnet.start_grouping();
         let Some(subnet) = self.served.as_ref().filter(|_| self.state == SmState::MASTER) else {
             return;
@@ -217,23 +231,27 @@ impl SubnetManager {
         let plan = Arc::clone(&subnet.plan);
         let context = self.subnet.context(&self.config);
         let configuration = Configuration::for_groups(plan, &context);
-        self.stage = Stage::Grouping(Box::new(configuration));
+        self.stage = Stage::WritingGroups(Box::new(configuration));
     }
 
-    fn grouped(&mut self, now: Instant) {
+    fn finish_groups(&mut self, now: Instant) {
         let stage = std::mem::replace(&mut self.stage, Stage::Idle { next: None });
-        let Stage::Grouping(configuration) = stage else { unreachable!("just seen") };
+        let Stage::WritingGroups(configuration) = stage else {
+            unreachable!("the caller matched the stage")
+        };
         let (_, _, faults, incomplete) = configuration.finish();
         self.report(faults);
         if incomplete {
-            self.triggers.spoil("multicast tables were not written");
+            self.triggers.require_full_discovery("multicast tables were not written");
         }
-        self.rest(now);
+        self.become_idle(now);
     }
 
-    fn up(&mut self, now: Instant) {
+    fn finish_configuration(&mut self, now: Instant) {
         let stage = std::mem::replace(&mut self.stage, Stage::Idle { next: None });
-        let Stage::Configuring(configuration) = stage else { unreachable!("just seen") };
+        let Stage::Configuring(configuration) = stage else {
+            unreachable!("the caller matched the stage")
+        };
         let (plan, written, faults, incomplete) = configuration.finish();
         self.report(faults);
         let nodes = self.subnet.found.nodes().len();
@@ -260,12 +278,12 @@ impl SubnetManager {
         self.reporter.push(SmEvent::SubnetUp(Box::new(report)));
         self.subnet.is_fresh = false;
         self.triggers.end_sweep(incomplete);
-        self.rest(now);
+        self.become_idle(now);
     }
 
     /// Publishes a new state of the subnet to the SA, and reports the ports that have appeared or disappeared.
     fn serve(&mut self, subnet: Subnet) {
-        let own = subnet.found.own.expect("the own port was found");
+        let own = subnet.found.own.expect("a served subnet includes the SM's port");
         let lid = subnet.base_lid(own).unwrap_or(0);
         let manager = (lid, Gid::new(subnet.prefix, self.guid));
         let last = self.served.take();
@@ -274,21 +292,24 @@ impl SubnetManager {
         }
         let has = |subnet: &Subnet, guid| subnet.by_guid(guid).is_some();
         if let Some(last) = &last {
-            for place in last.end_ports().filter(|&at| !has(&subnet, last.found.port(at).guid)) {
-                let gid = last.gid(place);
+            for port_index in last.end_ports().filter(|&at| !has(&subnet, last.found.port(at).guid))
+            {
+                let gid = last.gid(port_index);
                 let notice = sa::gid_notice(TrapNumber::GID_OUT_OF_SERVICE, lid, gid);
-                self.administration.tell(notice, manager.1);
-                self.administration.forget(gid, manager);
+                self.sa.notify(notice, manager.1);
+                self.sa.forget(gid, manager);
             }
-            for place in subnet.end_ports().filter(|&at| !has(last, subnet.found.port(at).guid)) {
-                let gid = subnet.gid(place);
+            for port_index in
+                subnet.end_ports().filter(|&at| !has(last, subnet.found.port(at).guid))
+            {
+                let gid = subnet.gid(port_index);
                 let notice = sa::gid_notice(TrapNumber::GID_IN_SERVICE, lid, gid);
-                self.administration.tell(notice, manager.1);
+                self.sa.notify(notice, manager.1);
             }
         }
         self.subnet.registered.retain(|&guid| has(&subnet, guid));
-        self.administration.take_room(&subnet.found);
-        if let Some(groups) = self.administration.take_group_changes() {
+        self.sa.limit_groups(&subnet.found);
+        if let Some(groups) = self.sa.take_group_changes() {
             self.subnet.set_groups(groups);
         }
         self.served = Some(Arc::new(subnet));

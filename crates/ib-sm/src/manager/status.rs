@@ -16,7 +16,7 @@ use crate::partition::Partitions;
 use crate::plan::{PlanJob, TableQuality, TablesInUse};
 
 impl SubnetManager {
-    /// Returns the GUID of the manager's port.
+    /// Returns the port GUID of the SM.
     #[must_use]
     pub const fn guid(&self) -> Guid {
         self.guid
@@ -34,7 +34,7 @@ impl SubnetManager {
         self.smps.outstanding()
     }
 
-    /// Returns the subnet as of the last discovery, with the LIDs that ports had then.
+    /// Returns the last discovered subnet as a graph, with the LIDs that its ports had then.
     #[must_use]
     pub fn fabric(&self) -> Option<Fabric> {
         self.subnet.found.own?;
@@ -43,13 +43,12 @@ impl SubnetManager {
         Some(job.fabric().clone())
     }
 
-    /// Returns the other managers that were found last: the GUID and the name of the port, and what
-    /// the manager there says of itself.
+    /// Returns the other SMs of the last discovery: port GUID, port name and SMInfo.
     pub fn managers(&self) -> impl Iterator<Item = (Guid, PortName, &SmInfo)> {
         let found = &self.subnet.found;
-        let named = |place| (found.port(place).guid, found.name(place));
-        found.managers.iter().map(move |(&place, info)| {
-            let (guid, name) = named(place);
+        let named = |port_index| (found.port(port_index).guid, found.name(port_index));
+        found.managers.iter().map(move |(&port_index, info)| {
+            let (guid, name) = named(port_index);
             (guid, name, info)
         })
     }
@@ -70,7 +69,8 @@ impl SubnetManager {
         self.reporter.faults()
     }
 
-    /// Returns all ports of the subnet as it was brought up last, node by node; nothing before that.
+    /// Returns all ports of the subnet as of the last time it was up, node by node. Empty before
+    /// the first time.
     #[must_use]
     pub fn ports(&self) -> Vec<PortStatus> {
         let Some(subnet) = self.served.as_deref() else { return Vec::new() };
@@ -94,13 +94,16 @@ impl SubnetManager {
         ports
     }
 
-    /// Returns the ports that a switch sends packets to a multicast LID out of, as they were written.
+    /// Returns the egress ports of each multicast LID at a switch, as written to its MFT.
     #[must_use]
     pub fn multicast_ports(&self, switch: Guid) -> BTreeMap<u16, Vec<u8>> {
         let mut ports: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
         for (block, position) in self.subnet.multicast.blocks(switch) {
-            let masks =
-                self.subnet.multicast.block(switch, (block, position)).expect("it is known");
+            let masks = self
+                .subnet
+                .multicast
+                .block(switch, (block, position))
+                .expect("`blocks` lists known blocks");
             let first =
                 MulticastForwardingBlock::FIRST_LID + block * MulticastForwardingBlock::LIDS;
             for (lid, mask) in (first..).zip(masks) {
@@ -112,19 +115,19 @@ impl SubnetManager {
         ports
     }
 
-    /// Has other partitions from the next sweep on. Groups that are new are there at once;
-    /// those that no partition asks for any more go with their last member.
+    /// Replaces the partitions as of the next sweep. Their multicast groups are created at once.
+    /// Groups that no partition configures any more are deleted with their last member.
     pub fn set_partitions(&mut self, partitions: Partitions) {
         self.config.partitions = partitions;
-        self.administration.set_partitions(&self.config);
+        self.sa.set_partitions(&self.config);
     }
 
-    /// Has LIDs assigned in another way from the next sweep on.
+    /// Replaces the options of LID assignment as of the next sweep.
     pub fn set_lids(&mut self, lids: LidOptions) {
         self.config.routing.lids = lids;
     }
 
-    /// Makes a manager that has not begun yet do nothing until another one tells it to.
+    /// Makes an SM without a subnet NOT-ACTIVE until another SM enables it.
     pub fn deactivate(&mut self) {
         self.become_state(SmState::NOT_ACTIVE);
         self.stage = Stage::NotActive;

@@ -1,18 +1,18 @@
-//! Why and when the subnet is swept again.
+//! The reasons and the time of the next sweep.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ib_types::{Guid, Instant};
 
-/// Time after a full discovery in which traps of unknown ports start no other one.
+/// Minimum time between full discoveries that traps of unknown ports cause.
 const SEARCH_PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum number of doublings of the sweep interval if nodes keep not responding.
-const MOST_DOUBLINGS: u32 = 8;
+const MAX_DOUBLINGS: u32 = 8;
 
 /// Reason of a discovery that nodes have caused by traps or change flags.
-const CHANGES: &str = "nodes have told of changes";
+const CHANGES: &str = "nodes reported changes";
 
 /// The reasons for the next sweep.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ impl Triggers {
         }
     }
 
-    /// Requests a full discovery, and remembers why: the first reason counts.
-    pub(super) fn spoil(&mut self, why: impl Into<String>) {
+    /// Requests a full discovery. The first reason is kept.
+    pub(super) fn require_full_discovery(&mut self, why: impl Into<String>) {
         self.is_stale = true;
         self.why.get_or_insert_with(|| why.into());
     }
@@ -61,7 +61,7 @@ impl Triggers {
         self.is_stale
     }
 
-    /// Takes note that a node has reported changes.
+    /// Records that a node has reported changes.
     pub(super) fn add_changed(&mut self, guid: Guid) {
         self.changed.insert(guid);
     }
@@ -75,40 +75,41 @@ impl Triggers {
         std::mem::take(&mut self.changed)
     }
 
-    /// Takes note that a full discovery starts; returns why.
+    /// Records that a full discovery starts. Returns its reason.
     pub(super) fn start_discovery(&mut self, now: Instant) -> String {
         self.is_stale = false;
         self.search_from = now + SEARCH_PAUSE;
         let changed = self.take_changed();
         self.why.take().unwrap_or_else(|| {
-            let why = if changed.is_empty() { "what was found is not certain" } else { CHANGES };
+            let why =
+                if changed.is_empty() { "the discovered subnet may be outdated" } else { CHANGES };
             why.to_owned()
         })
     }
 
-    /// Requests a full discovery because of an unknown port. Returns when the SM has to look again, if one
-    /// was started shortly before.
+    /// Requests a full discovery because of an unknown port. If one started shortly before, returns
+    /// the time at which the next may start.
     pub(super) fn search_soon(&mut self, now: Instant, why: String) -> Option<Instant> {
         if now >= self.search_from {
-            self.spoil(why);
+            self.require_full_discovery(why);
             return None;
         }
         self.is_unsettled = true;
         Some(self.search_from)
     }
 
-    /// Returns true if a discovery that may have missed the master has to be repeated, which it is once.
-    pub(super) const fn repeats_blind(&mut self) -> bool {
+    /// Returns true once if a discovery that may have missed the master has to be repeated.
+    pub(super) const fn take_repeat(&mut self) -> bool {
         !std::mem::replace(&mut self.has_repeated, true)
     }
 
-    /// Takes note that the result of a discovery is used.
+    /// Records that the result of a discovery is used.
     pub(super) const fn accept_discovery(&mut self) {
         self.has_repeated = false;
     }
 
-    /// Takes note of a sweep, in which something could not be written if it is `incomplete`: a node that did
-    /// not respond may be disconnected, so that the discovered subnet is outdated.
+    /// Records the end of a sweep. A sweep is `incomplete` if a node did not respond to a write: it
+    /// may be disconnected, so that the discovered subnet is outdated.
     pub(super) const fn end_sweep(&mut self, incomplete: bool) {
         self.is_unsettled |= incomplete;
         self.incomplete_sweeps =
@@ -127,7 +128,7 @@ impl Triggers {
         if !self.is_unsettled {
             return next;
         }
-        let soon = now + patience * 2_u32.pow(self.incomplete_sweeps.min(MOST_DOUBLINGS));
+        let soon = now + patience * 2_u32.pow(self.incomplete_sweeps.min(MAX_DOUBLINGS));
         Some(next.map_or(soon, |at| at.min(soon)))
     }
 }

@@ -1,8 +1,8 @@
 //! The reader of partition files.
 //!
-//! It goes by lines, as OpenSM does: a definition up to its colon stands on one line, and what follows
-//! the colon may go on over several, each of which ends a member or a group. Words may be cut short:
-//! `limi` is `limited`.
+//! It reads line by line, as OpenSM does. A definition up to its colon is on one line. Members and
+//! groups may continue on further lines; each line end also ends a member or group. Keywords may be
+//! abbreviated: `limi` is `limited`.
 
 use std::str::FromStr;
 
@@ -12,13 +12,13 @@ use ib_types::{Gid, Guid, NodeKind, PKey};
 use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::MtuCode;
 
-use super::{Group, Membership, Partition, Who};
+use super::{Group, MemberSpec, Membership, Partition};
 
-/// Reads a partition file. Returns its partitions, of which those with the same key are one, and what
-/// was passed over.
+/// Reads a partition file. Returns its partitions and the warnings. Definitions with the same P_Key
+/// are one partition.
 ///
 /// # Errors
-/// Fails at the first thing after which it is not clear who is meant to be a member of what.
+/// Fails at the first syntax error that makes the membership of a port ambiguous.
 pub fn parse(
     file_name: &str,
     bytes: &[u8],
@@ -28,27 +28,31 @@ pub fn parse(
     let mut open = None;
     for (number, line) in text.lines().enumerate() {
         let code = line.split('#').next().unwrap_or("");
-        let mut rest = Word { text: code, line: number + 1, column: 1 };
-        while !rest.trim().text.is_empty() {
+        let mut become_idle = Word { text: code, line: number + 1, column: 1 };
+        while !become_idle.trim().text.is_empty() {
             let Some(definition) = &mut open else {
-                let (head, tail) = rest.split(':').ok_or_else(|| {
-                    reader.error(rest.trim(), "the name of a partition, flags and `:` on one line")
+                let (head, tail) = become_idle.split(':').ok_or_else(|| {
+                    reader.error(
+                        become_idle.trim(),
+                        "the name of a partition, flags and `:` on one line",
+                    )
                 })?;
                 open = Some(reader.definition(head)?);
-                rest = tail;
+                become_idle = tail;
                 continue;
             };
-            let (list, tail) = rest.split(';').map_or((rest, None), |(a, b)| (a, Some(b)));
+            let (list, tail) =
+                become_idle.split(';').map_or((become_idle, None), |(a, b)| (a, Some(b)));
             reader.properties(definition, list)?;
             let Some(tail) = tail else { break };
             open = None;
-            rest = tail;
+            become_idle = tail;
         }
     }
     Ok((reader.partitions, reader.warnings))
 }
 
-/// A part of a line and where it starts.
+/// A part of a line, with its position.
 #[derive(Clone, Copy, Debug)]
 struct Word<'t> {
     text: &'t str,
@@ -63,25 +67,25 @@ impl<'t> Word<'t> {
         Self { text: text.trim_end(), column, ..self }
     }
 
-    /// Returns what is before and behind the first of a sign.
+    /// Returns the parts before and behind the first occurrence of a character.
     fn split(self, sign: char) -> Option<(Self, Self)> {
         let (before, behind) = self.text.split_once(sign)?;
         let column = self.column + before.len() + sign.len_utf8();
         Some((Self { text: before, ..self }, Self { text: behind, column, ..self }))
     }
 
-    /// Returns the parts between commas, without the space around them.
+    /// Returns the parts between commas, trimmed.
     fn list(self) -> impl Iterator<Item = Word<'t>> {
         let mut left = Some(self);
         std::iter::from_fn(move || {
             let word = left?;
-            let (first, rest) = word.split(',').map_or((word, None), |(a, b)| (a, Some(b)));
-            left = rest;
+            let (first, become_idle) = word.split(',').map_or((word, None), |(a, b)| (a, Some(b)));
+            left = become_idle;
             Some(first.trim())
         })
     }
 
-    /// Returns a name and the value behind `=`, if there is one.
+    /// Returns a name and the value behind `=`, if any.
     fn pair(self) -> (Self, Option<Self>) {
         match self.split('=') {
             Some((name, value)) => (name.trim(), Some(value.trim())),
@@ -90,27 +94,27 @@ impl<'t> Word<'t> {
     }
 }
 
-/// A definition whose members are being read.
+/// A definition while its members are read.
 struct Definition {
-    /// Which of the partitions it belongs to.
+    /// Index of its partition.
     partition: usize,
-    /// How those take part of whom nothing is said.
+    /// Membership of members without an explicit one.
     default: Membership,
-    /// What the groups have unless they say something else.
+    /// Flags that the groups inherit.
     flags: Flags,
-    /// Whether it has neither a name nor a key.
+    /// True if the definition has neither a name nor a P_Key.
     nameless: bool,
 }
 
-/// What a group is told.
+/// The flags of a group.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flags {
     mtu: Option<u8>,
     rate: Option<u8>,
     sl: Option<u8>,
-    /// The group itself names its service level.
+    /// True if the group has an explicit service level.
     own_sl: bool,
-    /// A bit for each scope.
+    /// Bit mask of scopes.
     scopes: u16,
     q_key: Option<u32>,
     traffic_class: Option<u8>,
@@ -124,7 +128,7 @@ struct Reader<'f> {
 }
 
 impl Reader<'_> {
-    fn place(&self, word: Word<'_>, message: String) -> ParseError {
+    fn located(&self, word: Word<'_>, message: String) -> ParseError {
         ParseError { file: self.file.to_owned(), line: word.line, column: word.column, message }
     }
 
@@ -133,10 +137,10 @@ impl Reader<'_> {
             "" => "nothing".to_owned(),
             text => format!("`{text}`"),
         };
-        self.place(word, format!("found {found}, expected {expected}"))
+        self.located(word, format!("found {found}, expected {expected}"))
     }
 
-    /// Keeps a warning; `so` says what comes of it.
+    /// Adds a warning. `so` describes the consequence.
     fn warn(&mut self, word: Word<'_>, expected: &str, so: &str) {
         let mut warning = self.error(word, expected);
         warning.message += "; ";
@@ -144,7 +148,7 @@ impl Reader<'_> {
         self.warnings.push(warning);
     }
 
-    /// Reads what stands before the colon.
+    /// Reads the part of a definition before the colon.
     fn definition(&mut self, head: Word<'_>) -> Result<Definition, ParseError> {
         if let Some((before, _)) = head.split(';') {
             return Err(self.error(before.trim(), "flags and `:` before `;`"));
@@ -156,13 +160,13 @@ impl Reader<'_> {
         let (default, flags) = (Membership::Limited, Flags::default());
         let mut definition = Definition { partition, default, flags, nameless };
         if nameless {
-            self.warn(name, "a name or a P_Key", "as with OpenSM, its members do not get a key");
+            self.warn(name, "a name or a P_Key", "as in OpenSM, its members get no P_Key");
         }
         let mut ipoib = false;
         for word in words {
             let (flag, value) = word.pair();
             if flag.text.is_empty() {
-                self.warn(word, "a flag", "it is passed over");
+                self.warn(word, "a flag", "it is ignored");
             } else if self.group_flag(&mut definition.flags, flag, value) {
             } else if flag.text == "indx0" {
                 self.partitions[partition].first = true;
@@ -171,17 +175,15 @@ impl Reader<'_> {
             } else if is_start(flag.text, "defmember") {
                 match value.and_then(|value| membership(value.text)) {
                     Some(given) => definition.default = given,
-                    None => self.warn(
-                        value.unwrap_or(flag),
-                        "full, limited or both",
-                        "it is passed over",
-                    ),
+                    None => {
+                        self.warn(value.unwrap_or(flag), "full, limited or both", "it is ignored")
+                    }
                 }
             } else {
                 self.warn(
                     flag,
                     "one of ipoib, indx0, defmember, rate, mtu, sl, scope, Q_Key, TClass, FlowLabel",
-                    "it is passed over",
+                    "it is ignored",
                 );
             }
         }
@@ -200,14 +202,14 @@ impl Reader<'_> {
         Ok(definition)
     }
 
-    /// Returns which partition is meant, which is made when there is none with this key or, where no key
-    /// is given, with this name.
+    /// Returns the index of the partition with this P_Key, or, without a P_Key, with this name.
+    /// Adds a partition if there is none.
     fn partition(&mut self, name: Word<'_>, key: Option<Word<'_>>) -> Result<usize, ParseError> {
         let mut wanted = None;
         if let Some(word) = key {
             let value = number(word.text).filter(|&(_, whole)| whole).map(|(value, _)| value);
             let value = value.ok_or_else(|| self.error(word, "a P_Key, 0x1 to 0x7fff"))?;
-            // Zero asks for a key.
+            // Key 0 requests a free key.
             wanted = Some(PKey(value as u16).partition()).filter(|&key| key != 0);
         } else if let Some(at) = self.partitions.iter().position(|it| it.name == name.text) {
             if !name.text.is_empty() {
@@ -221,7 +223,7 @@ impl Reader<'_> {
             Some(key) => key,
             None => {
                 let free = (1..PKey::DEFAULT.partition()).find(|&key| at(self, key).is_none());
-                free.ok_or_else(|| self.error(name, "a P_Key that is left"))?
+                free.ok_or_else(|| self.error(name, "a free P_Key"))?
             }
         };
         if let Some(at) = at(self, key) {
@@ -233,7 +235,7 @@ impl Reader<'_> {
         Ok(self.partitions.len() - 1)
     }
 
-    /// Reads a line of what stands behind the colon.
+    /// Reads a line of members and groups behind the colon.
     fn properties(
         &mut self,
         definition: &mut Definition,
@@ -246,7 +248,7 @@ impl Reader<'_> {
                 self.member(definition, name, value)?;
                 continue;
             }
-            // The traffic class is the broadcast group's alone.
+            // Groups do not inherit the traffic class.
             let inherited = Flags { traffic_class: None, ..definition.flags };
             let mut flags = Flags { sl: None, ..inherited };
             for word in words.by_ref() {
@@ -255,7 +257,7 @@ impl Reader<'_> {
                     self.warn(
                         flag,
                         "one of rate, mtu, sl, scope, Q_Key, TClass, FlowLabel",
-                        "it is passed over",
+                        "it is ignored",
                     );
                 }
             }
@@ -266,7 +268,7 @@ impl Reader<'_> {
                 Some(mgid) if mgid.is_multicast() => {
                     self.groups(definition.partition, mgid, &flags, word);
                 }
-                _ => self.warn(word, "a multicast GID", "there is no such group"),
+                _ => self.warn(word, "a multicast GID", "the group is not created"),
             }
         }
         Ok(())
@@ -278,12 +280,12 @@ impl Reader<'_> {
         name: Word<'_>,
         value: Option<Word<'_>>,
     ) -> Result<(), ParseError> {
-        const WORDS: [(&str, Who); 5] = [
-            ("ALL", Who::All),
-            ("ALL_CAS", Who::Kind(NodeKind::ChannelAdapter)),
-            ("ALL_SWITCHES", Who::Kind(NodeKind::Switch)),
-            ("ALL_ROUTERS", Who::Kind(NodeKind::Router)),
-            ("SELF", Who::Manager),
+        const WORDS: [(&str, MemberSpec); 5] = [
+            ("ALL", MemberSpec::All),
+            ("ALL_CAS", MemberSpec::Kind(NodeKind::ChannelAdapter)),
+            ("ALL_SWITCHES", MemberSpec::Kind(NodeKind::Switch)),
+            ("ALL_ROUTERS", MemberSpec::Kind(NodeKind::Router)),
+            ("SELF", MemberSpec::Manager),
         ];
         let known = WORDS.iter().find(|(word, _)| is_start(name.text, word));
         let who = match known {
@@ -296,13 +298,13 @@ impl Reader<'_> {
                         "a port GUID, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF or mgid=GID",
                     )
                 })?;
-                Who::Port(Guid(guid))
+                MemberSpec::Port(Guid(guid))
             }
         };
         let membership = match value {
             None => definition.default,
             Some(value) => membership(value.text).unwrap_or_else(|| {
-                self.warn(value, "full, limited or both", "it is taken as limited");
+                self.warn(value, "full, limited or both", "the member is limited");
                 Membership::Limited
             }),
         };
@@ -312,7 +314,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Takes a flag of groups; returns false when it is none.
+    /// Reads a flag of groups. Returns false if the name is not such a flag.
     fn group_flag(&mut self, flags: &mut Flags, flag: Word<'_>, value: Option<Word<'_>>) -> bool {
         const NAMES: [(&str, u64); 7] = [
             ("mtu", 63),
@@ -326,15 +328,15 @@ impl Reader<'_> {
         let known = NAMES.into_iter().find(|(name, _)| is_start(flag.text, name));
         let Some((name, most)) = known.filter(|_| !flag.text.is_empty()) else { return false };
         let Some(word) = value else {
-            self.warn(flag, "`=` and a number behind it", "it is passed over");
+            self.warn(flag, "`=` and a number behind it", "it is ignored");
             return true;
         };
         let (value, whole) = number(word.text).unwrap_or((0, false));
         if !whole {
-            self.warn(word, "a number", &format!("it is taken as {value}"));
+            self.warn(word, "a number", &format!("{value} is used"));
         }
         if value > most {
-            self.warn(word, &format!("0 to {most}"), "it is passed over");
+            self.warn(word, &format!("0 to {most}"), "it is ignored");
             return true;
         }
         match name {
@@ -362,8 +364,8 @@ impl Reader<'_> {
                 if named == 0 {
                     mgid.0 |= u128::from(key) << 80;
                 } else if named != key {
-                    let expected = format!("P_Key {key:#06x} or none in it");
-                    self.warn(word, &expected, "there is no such group");
+                    let expected = format!("P_Key {key:#06x} or 0 in the MGID");
+                    self.warn(word, &expected, "the group is not created");
                     return;
                 }
             }
@@ -378,7 +380,7 @@ impl Reader<'_> {
                     self.warn(
                         word,
                         "a broadcast group of the same scope, MTU and rate",
-                        "there is no such group",
+                        "the group is not created",
                     );
                     continue;
                 }
@@ -387,7 +389,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a group unless there is one with its MGID, or it cannot be.
+    /// Adds a group, unless its MGID exists already or the group is invalid.
     fn add(&mut self, partition: usize, group: Group, word: Word<'_>) {
         let known = self.partitions.iter().flat_map(|it| &it.groups);
         if known.into_iter().any(|it| it.mgid == group.mgid) {
@@ -395,7 +397,7 @@ impl Reader<'_> {
         }
         let flags = group.mgid.0 >> 116 & 0xf;
         let signature = (group.mgid.0 >> 96) as u16;
-        let so = "there is no such group";
+        let so = "the group is not created";
         if !(1..=5).contains(&group.mtu.0) {
             self.warn(word, "an MTU code, 1 to 5", so);
         } else if group.rate.megabits_per_second().is_none() {
@@ -403,14 +405,14 @@ impl Reader<'_> {
         } else if flags > 1 {
             self.warn(word, "a multicast GID without reserved flags", so);
         } else if signature == 0xa01b && group.scope() == 2 {
-            self.warn(word, "a scope beyond the link for 0xa01b", so);
+            self.warn(word, "a scope beyond link-local for signature 0xa01b", so);
         } else {
             self.partitions[partition].groups.push(group);
         }
     }
 }
 
-/// Returns a group as flags have it.
+/// Returns a group with the values of flags.
 fn group(mgid: Gid, flags: &Flags, of_ip: bool) -> Group {
     Group {
         mgid,
@@ -424,7 +426,7 @@ fn group(mgid: Gid, flags: &Flags, of_ip: bool) -> Group {
     }
 }
 
-/// Says whether a word is another one, or its start.
+/// Returns true if `word` is a prefix of `of`.
 fn is_start(word: &str, of: &str) -> bool {
     of.starts_with(word)
 }
@@ -435,8 +437,8 @@ fn membership(word: &str) -> Option<Membership> {
     known.into_iter().find(|(name, _)| is_start(word, name)).map(|(_, membership)| membership)
 }
 
-/// Returns the number that a word starts with, hexadecimal behind 0x and octal behind 0, and whether it is
-/// the whole word.
+/// Parses the number at the start of a word: hexadecimal behind `0x`, octal behind `0`. Also
+/// returns whether the whole word is a number.
 fn number(text: &str) -> Option<(u64, bool)> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -4,7 +4,7 @@ fn read(text: &str) -> Result<Partitions, String> {
     Partitions::read("partitions.conf", text.as_bytes()).map_err(|error| error.to_string())
 }
 
-/// Returns the keys of an adapter's port that is not the manager's.
+/// Returns the P_Keys of a CA port that is not the SM's.
 fn keys(partitions: &Partitions, guid: u64) -> Vec<u16> {
     keys_of(partitions, guid, ADAPTER, false)
 }
@@ -28,7 +28,7 @@ fn warnings(partitions: &Partitions) -> Vec<String> {
 const ADAPTER: NodeKind = NodeKind::ChannelAdapter;
 
 #[test]
-fn without_a_file_all_are_full_members_of_the_default_partition() {
+fn default_partition_has_all_ports_as_full_members() {
     assert_eq!(Partitions::default().keys(Guid(1), ADAPTER, false), [PKey::DEFAULT]);
     let empty = read("# nothing\n\n").unwrap();
     assert_eq!(keys(&empty, 1), [0xffff]);
@@ -37,7 +37,7 @@ fn without_a_file_all_are_full_members_of_the_default_partition() {
 }
 
 #[test]
-fn a_file_says_who_is_in_what() {
+fn file_lists_members_of_partitions() {
     let partitions = read(
         "# who may talk to whom\n\
          Default=0x7fff, ipoib, mtu=5 : ALL=limited, SELF=full ;\n\
@@ -71,7 +71,7 @@ fn definitions_with_the_same_key_are_one_partition() {
 }
 
 #[test]
-fn a_key_is_chosen_when_none_is_given() {
+fn partition_without_key_gets_a_free_one() {
     let partitions = read(
         "x=1:0x11;a:0x11;b=0:0x11;a:0x11=full;:0x11;c:0x11;=0x20:0x11;\n\
          NewPartition , ipoib : 0x123456=full, 0x3456789034=limi, 0x2134af2306 ;",
@@ -81,11 +81,11 @@ fn a_key_is_chosen_when_none_is_given() {
     assert_eq!(keys(&partitions, 0x12_3456), [0x7fff, 0x8006]);
     assert_eq!(keys(&partitions, 0x34_5678_9034), [0x7fff, 6]);
     assert_eq!(keys(&partitions, 0x21_34af_2306), [0x7fff, 6]);
-    assert_eq!(warnings(&partitions).len(), 1, "who has neither name nor key");
+    assert_eq!(warnings(&partitions).len(), 1, "the definition without name and key");
 }
 
 #[test]
-fn the_lowest_key_that_asks_for_it_stands_first() {
+fn lowest_indx0_key_is_at_index_0() {
     let partitions = read("Default:ALL=full;p=0x10,indx0:ALL;q=5,indx0:0x11;r=4:ALL;").unwrap();
     let first = |guid| partitions.first_key(&partitions.keys(Guid(guid), ADAPTER, false));
     assert_eq!(first(0x11), Some(PKey(5)));
@@ -94,7 +94,7 @@ fn the_lowest_key_that_asks_for_it_stands_first() {
 }
 
 #[test]
-fn groups_are_as_the_manual_has_them() {
+fn group_flags_follow_the_manual() {
     let partitions = read(
         "Default=0x7fff,ipoib:\n\
          \tmgid=ff12:401b::0707,sl=1 # random IPv4 group\n\
@@ -127,34 +127,34 @@ fn groups_are_as_the_manual_has_them() {
 }
 
 #[test]
-fn what_is_strange_is_passed_over_and_named() {
+fn invalid_values_are_ignored_with_a_warning() {
     let flags = "one of ipoib, indx0, defmember, rate, mtu, sl, scope, Q_Key, TClass, FlowLabel";
-    let unknown = format!("1:6: found `fast`, expected {flags}; it is passed over");
+    let unknown = format!("1:6: found `fast`, expected {flags}; it is ignored");
     for (text, message) in [
         ("a=1, fast : ALL;", unknown.as_str()),
-        ("a=1,sl=17:;", "1:8: found `17`, expected 0 to 15; it is passed over"),
-        ("a=1,mtu:;", "1:5: found `mtu`, expected `=` and a number behind it; it is passed over"),
-        ("a=1,sl=3x:;", "1:8: found `3x`, expected a number; it is taken as 3"),
-        ("a=1,defmember=x:;", "1:15: found `x`, expected full, limited or both; it is passed over"),
+        ("a=1,sl=17:;", "1:8: found `17`, expected 0 to 15; it is ignored"),
+        ("a=1,mtu:;", "1:5: found `mtu`, expected `=` and a number behind it; it is ignored"),
+        ("a=1,sl=3x:;", "1:8: found `3x`, expected a number; 3 is used"),
+        ("a=1,defmember=x:;", "1:15: found `x`, expected full, limited or both; it is ignored"),
         (
             "a=1 :\n ALL=some;",
-            "2:6: found `some`, expected full, limited or both; it is taken as limited",
+            "2:6: found `some`, expected full, limited or both; the member is limited",
         ),
         (
             "a=1:mgid=fe80::1;",
-            "1:10: found `fe80::1`, expected a multicast GID; there is no such group",
+            "1:10: found `fe80::1`, expected a multicast GID; the group is not created",
         ),
         (
             "a=1,ipoib:mgid=ff12:401b:9::1;",
-            "1:16: found `ff12:401b:9::1`, expected P_Key 0x8001 or none in it; there is no such group",
+            "1:16: found `ff12:401b:9::1`, expected P_Key 0x8001 or 0 in the MGID; the group is not created",
         ),
         (
             "a=1,ipoib:mgid=ff12:401b::1,mtu=5;",
-            "1:16: found `ff12:401b::1`, expected a broadcast group of the same scope, MTU and rate; there is no such group",
+            "1:16: found `ff12:401b::1`, expected a broadcast group of the same scope, MTU and rate; the group is not created",
         ),
         (
             "a=1,ipoib,mtu=9:;",
-            "1:1: found `a=1,ipoib,mtu=9`, expected an MTU code, 1 to 5; there is no such group",
+            "1:1: found `a=1,ipoib,mtu=9`, expected an MTU code, 1 to 5; the group is not created",
         ),
     ] {
         let partitions = read(text).unwrap();
@@ -163,7 +163,7 @@ fn what_is_strange_is_passed_over_and_named() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn syntax_errors_have_line_and_column() {
     let head = "the name of a partition, flags and `:` on one line";
     let member = "a port GUID, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF or mgid=GID";
     for (text, at, expected) in [

@@ -11,7 +11,7 @@ pub struct TableQuality {
     pub unreachable_host_pairs: u64,
     /// Pairs of a switch and a LID whose packets do not arrive.
     pub unreachable: u64,
-    /// Credit loops: cycles of links whose buffers can wait for each other forever.
+    /// Number of credit loops: cycles of links whose buffers can wait for each other indefinitely.
     pub credit_loops: usize,
 }
 

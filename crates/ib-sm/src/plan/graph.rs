@@ -4,10 +4,11 @@ use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec};
 use ib_types::{Lid, Lmc};
 use ib_wire::mad::sm::PortInfo;
 
-use crate::found::Found;
+use crate::discovered_subnet::DiscoveredSubnet;
 
-/// Returns the discovered subnet as a graph. Nodes that did not answer all queries are left out.
-pub(super) fn fabric(found: &Found) -> Fabric {
+/// Returns the discovered subnet as a graph. Nodes that did not respond to all queries are left
+/// out.
+pub(super) fn fabric(found: &DiscoveredSubnet) -> Fabric {
     let mut fabric = Fabric::new();
     let mut ids: Vec<Option<NodeId>> = vec![None; found.nodes().len()];
     for (index, node) in found.nodes() {
@@ -29,7 +30,7 @@ pub(super) fn fabric(found: &Found) -> Fabric {
             enhanced_port0: node.switch.is_some_and(|switch| switch.enhanced_port0),
             ..NodeSpec::new(node.kind, info.node_guid.to_string(), info.node_guid, info.num_ports)
         };
-        // GUIDs of nodes are unique here, and so are those of the end ports that are not left out.
+        // Node GUIDs are unique here, and so are the GUIDs of end ports that are not left out.
         let Ok(id) = fabric.add_node(spec) else { continue };
         ids[index.0 as usize] = Some(id);
         for (number, port) in (0..=info.num_ports).zip(&node.ports) {
@@ -51,8 +52,8 @@ pub(super) fn fabric(found: &Found) -> Fabric {
             let ((Some(one), Some(other)), Some(info)) = (both, port.info.as_deref()) else {
                 continue;
             };
-            // Each link is found from both ends. A port that is cabled to itself is left out.
-            let left_out = found.is_left_out(index.at(number)) || found.is_left_out(peer);
+            // Each link is listed at both ends. A port that is cabled to itself is left out.
+            let left_out = found.is_excluded(index.at(number)) || found.is_excluded(peer);
             if (index.at(number)) < peer && found.port(peer).info.is_some() && !left_out {
                 let _ = fabric.connect((one, number), (other, peer.port), rate(info));
             }

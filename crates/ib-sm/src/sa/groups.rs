@@ -1,4 +1,4 @@
-//! Multicast groups: who creates them, joins and leaves; IBTA volume 1, chapter 15.2.5.17.
+//! Multicast groups: creation, joins and leaves. Source: IBTA volume 1, section 15.2.5.17.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -16,20 +16,20 @@ use super::view::Viewer;
 use crate::config::SmConfig;
 use crate::partition;
 
-/// The last multicast LID; 0xffff is permissive.
+/// The highest multicast LID; 0xffff is the permissive LID.
 const LAST_LID: u16 = 0xfffe;
 
-/// What stands in the MGIDs that administration makes, and the scope that reaches the link only.
+/// Signature of MGIDs that the SA assigns, and the link-local scope.
 const OWN_SIGNATURE: u32 = 0xa01b;
 
-/// What marks an MGID of IPv4 and of IPv6 over InfiniBand; RFC 4391, chapter 4.
+/// MGID signatures of IPv4 and IPv6 over InfiniBand. Source: RFC 4391, section 4.
 const IPOIB_SIGNATURES: [u32; 2] = [0x401b, 0x601b];
 const LINK_LOCAL: u32 = 2;
 
-/// The most members of all groups together.
-const MOST_MEMBERS: usize = 1 << 20;
+/// Maximum number of members of all groups together.
+const MAX_MEMBERS: usize = 1 << 20;
 
-/// Bits of the component mask.
+/// Component mask bits of MCMemberRecord.
 mod component {
     pub(super) const MGID: u8 = 0;
     pub(super) const PORT_GID: u8 = 1;
@@ -50,65 +50,66 @@ mod component {
 }
 use component::*;
 
-/// The states of members that keep a group alive.
+/// Join states that keep a group alive.
 const KEEPING: JoinState = JoinState(JoinState::FULL_MEMBER.0 | JoinState::SEND_ONLY_FULL_MEMBER.0);
 
-/// A group.
+/// A multicast group.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
-    /// What all members share; the fields of a member are zero.
+    /// The record without member-specific fields, which are zero.
     shared: MCMemberRecord,
-    /// How each port takes part, by its GID, and whether another port joined for it.
+    /// Join state of each member by port GID, and true if another port has joined for it
+    /// (`ProxyJoin`).
     members: BTreeMap<Gid, (JoinState, bool)>,
-    /// Whether it stays without members, as the groups of partitions do.
-    stays: bool,
+    /// True if the group exists without members, because a partition configures it.
+    is_permanent: bool,
 }
 
 impl Group {
-    /// Returns the ports that send or receive, by port GUID.
+    /// Returns the member ports by port GUID.
     pub(crate) fn ports(&self) -> impl Iterator<Item = Guid> {
         self.members.keys().map(|gid| gid.guid())
     }
 }
 
-/// Who asks to join or to leave, and for which port.
+/// The ports of a join or leave request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Applicant<'a> {
-    /// The GID of the port that asks.
-    pub(super) asker: Gid,
-    /// The P_Keys of the port that asks.
-    pub(super) asker_keys: &'a [PKey],
-    /// The P_Keys of the port that is to be the member.
+pub(super) struct MembershipRequest<'a> {
+    /// GID of the requesting port.
+    pub(super) requester: Gid,
+    /// P_Keys of the requesting port.
+    pub(super) requester_keys: &'a [PKey],
+    /// P_Keys of the member port.
     pub(super) keys: &'a [PKey],
-    /// What the port that is to be the member can do.
+    /// MTU, rate and packet lifetime of the member port.
     pub(super) limits: PortLimits,
 }
 
-impl Applicant<'_> {
-    /// Checks that the asker may change a membership: its own, and one that another port asked for if
-    /// it is in the group's partition; o15-0.2.1.
+impl MembershipRequest<'_> {
+    /// Checks that the requester may change a membership: its own, or one by proxy join if the
+    /// requester is in the group's partition. Source: o15-0.2.1.
     fn may_change(&self, member: Gid, by_proxy: bool, group: PKey) -> Result<(), MadStatus> {
-        let may = if by_proxy { has(self.asker_keys, group) } else { self.asker == member };
+        let may = if by_proxy { has(self.requester_keys, group) } else { self.requester == member };
         if may { Ok(()) } else { Err(MadStatus::SA_REQUEST_INVALID) }
     }
 }
 
-/// Returns whether a port with these keys is in the partition of a key.
+/// Returns true if one of the P_Keys is in the partition of `key`, full or limited.
 pub(super) fn has(keys: &[PKey], key: PKey) -> bool {
     keys.iter().any(|own| own.partition() == key.partition())
 }
 
-/// All groups.
+/// All multicast groups.
 #[derive(Debug)]
 pub(super) struct Groups {
     by_gid: BTreeMap<Gid, Group>,
     by_lid: BTreeMap<u16, Gid>,
     members: usize,
-    /// The number in the next MGID that is made.
+    /// Number in the next MGID that the SA assigns.
     next: u64,
-    /// The multicast LIDs whose members have changed since they were last asked for.
+    /// Multicast LIDs whose members have changed since the last call of [`Self::take_changed`].
     changed: BTreeSet<u16>,
-    /// The last multicast LID that all switches can forward.
+    /// The highest multicast LID that all switches can forward.
     last: u16,
 }
 
@@ -125,32 +126,32 @@ impl Default for Groups {
     }
 }
 
-/// What came of a join or of a leave.
+/// The result of a join or leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    /// What the answer says.
+pub(super) struct MembershipChange {
+    /// Attribute of the response.
     pub(super) record: MCMemberRecord,
-    /// The group is new.
+    /// True if the request has created the group.
     pub(super) created: bool,
-    /// The group has gone.
+    /// True if the request has deleted the group.
     pub(super) deleted: bool,
 }
 
 impl Groups {
-    /// Sets how many multicast LIDs the switches can forward. Groups that are there stay.
-    pub(super) fn set_room(&mut self, lids: u16) {
+    /// Sets the number of multicast LIDs that the switches can forward. Existing groups are kept.
+    pub(super) fn set_lid_limit(&mut self, lids: u16) {
         let last = MulticastForwardingBlock::FIRST_LID.saturating_add(lids.saturating_sub(1));
         self.last = last.min(LAST_LID);
     }
 
-    /// Joins a port to a group, which is made when it is not there.
+    /// Joins a port to a group. Creates the group if it does not exist.
     pub(super) fn join(
         &mut self,
         mask: ComponentMask,
         wanted: &MCMemberRecord,
-        applicant: &Applicant<'_>,
+        membership: &MembershipRequest<'_>,
         prefix: u64,
-    ) -> Result<Change, MadStatus> {
+    ) -> Result<MembershipChange, MadStatus> {
         let needed = [PORT_GID, JOIN_STATE];
         if !needed.iter().all(|&bit| mask.has(bit)) || wanted.join_state.0 == 0 {
             return Err(MadStatus::SA_INSUFFICIENT_COMPONENTS);
@@ -158,34 +159,34 @@ impl Groups {
         if wanted.port_gid.prefix() != prefix {
             return Err(MadStatus::SA_INVALID_GID);
         }
-        if self.members == MOST_MEMBERS {
+        if self.members == MAX_MEMBERS {
             return Err(MadStatus::SA_NO_RESOURCES);
         }
-        let limits = &applicant.limits;
-        let by_proxy = applicant.asker != wanted.port_gid;
-        if by_proxy && !applicant.keys.iter().any(|&key| has(applicant.asker_keys, key)) {
+        let limits = &membership.limits;
+        let by_proxy = membership.requester != wanted.port_gid;
+        if by_proxy && !membership.keys.iter().any(|&key| has(membership.requester_keys, key)) {
             return Err(MadStatus::SA_REQUEST_INVALID);
         }
         let named = mask.has(MGID) && wanted.mgid != Gid(0);
         let created = !named || !self.by_gid.contains_key(&wanted.mgid);
         let mgid = if created {
-            // Nobody makes a group of a partition that the member is not in.
-            if mask.has(P_KEY) && !has(applicant.keys, wanted.p_key) {
+            // A group can be created only in a partition of the member.
+            if mask.has(P_KEY) && !has(membership.keys, wanted.p_key) {
                 return Err(MadStatus::SA_REQUEST_INVALID);
             }
             self.create(mask, wanted, limits, prefix)?
         } else {
             wanted.mgid
         };
-        let group = self.by_gid.get_mut(&mgid).expect("it is there now");
+        let group = self.by_gid.get_mut(&mgid).expect("the group was found or created above");
         if !created {
             fits(mask, wanted, &group.shared, limits)?;
-            if !has(applicant.keys, group.shared.p_key) {
+            if !has(membership.keys, group.shared.p_key) {
                 return Err(MadStatus::SA_REQUEST_INVALID);
             }
         }
         if let Some(&(_, by_proxy)) = group.members.get(&wanted.port_gid) {
-            applicant.may_change(wanted.port_gid, by_proxy, group.shared.p_key)?;
+            membership.may_change(wanted.port_gid, by_proxy, group.shared.p_key)?;
         }
         // A port that joins for itself may allow proxies to change its membership, as in OpenSM.
         let by_proxy = by_proxy || mask.has(PROXY_JOIN) && wanted.proxy_join;
@@ -201,10 +202,10 @@ impl Groups {
             proxy_join: *proxy_join,
             ..group.shared
         };
-        Ok(Change { record, created, deleted: false })
+        Ok(MembershipChange { record, created, deleted: false })
     }
 
-    /// Makes a group and returns its MGID.
+    /// Creates a group and returns its MGID.
     fn create(
         &mut self,
         mask: ComponentMask,
@@ -223,10 +224,10 @@ impl Groups {
         let mgid = if mask.has(MGID) && wanted.mgid != Gid(0) {
             let head = (wanted.mgid.0 >> 96) as u32;
             let (scope, signature) = (head >> 16 & 0xf, head & 0xffff);
-            // What administration makes by itself never ends at the link.
+            // MGIDs that the SA assigns never have link-local scope.
             let made_here = signature == OWN_SIGNATURE && scope == LINK_LOCAL;
-            // Three of the four flags are reserved; whoever signs for IPoIB is taken at its word, as
-            // OpenSM does.
+            // Three of the four flags are reserved. As in OpenSM, MGIDs with an IPoIB signature are
+            // not checked.
             let reserved = head & 0x00e0_0000 != 0 && !IPOIB_SIGNATURES.contains(&signature);
             if !wanted.mgid.is_multicast() || made_here || reserved {
                 return Err(MadStatus::SA_REQUEST_INVALID);
@@ -289,13 +290,13 @@ impl Groups {
             ..MCMemberRecord::zeroed()
         };
         self.by_lid.insert(mlid, mgid);
-        self.by_gid.insert(mgid, Group { shared, members: BTreeMap::new(), stays: false });
+        self.by_gid.insert(mgid, Group { shared, members: BTreeMap::new(), is_permanent: false });
         Ok(mgid)
     }
 
-    /// Returns whether a new group of `IPoIB` has what the broadcast group of its address has, as OpenSM
-    /// wants it: Q_Key, partition, service level, traffic class, flow label, and the hop limit when it
-    /// is given. The broadcast group itself may have anything.
+    /// Returns true if a new `IPoIB` group matches the broadcast group of its scope and P_Key, as
+    /// OpenSM requires. Q_Key, partition, SL, traffic class and flow label have to be equal, and
+    /// also the hop limit if the request gives it. The broadcast group itself is not restricted.
     fn fits_broadcast(&self, mask: ComponentMask, wanted: &MCMemberRecord) -> bool {
         const SCOPE_AND_KEY: u128 = 0x000f_0000_ffff << 80;
         const BROADCAST: u128 = 0xff10_401b << 96 | 0xffff_ffff;
@@ -313,14 +314,14 @@ impl Groups {
             && (!mask.has(HOP_LIMIT) || wanted.hop_limit == group.hop_limit)
     }
 
-    /// Takes a port out of a group, in the states that the request names, all of which it must have. The
-    /// answer has those that are left.
+    /// Removes the requested join states of a member, all of which it must have. The response has
+    /// the remaining ones.
     pub(super) fn leave(
         &mut self,
         mask: ComponentMask,
         wanted: &MCMemberRecord,
-        applicant: &Applicant<'_>,
-    ) -> Result<Change, MadStatus> {
+        membership: &MembershipRequest<'_>,
+    ) -> Result<MembershipChange, MadStatus> {
         if ![MGID, PORT_GID, JOIN_STATE].iter().all(|&bit| mask.has(bit)) {
             return Err(MadStatus::SA_INSUFFICIENT_COMPONENTS);
         }
@@ -331,7 +332,7 @@ impl Groups {
         if wanted.join_state.0 == 0 || wanted.join_state.0 & !state.0 != 0 {
             return Err(MadStatus::SA_REQUEST_INVALID);
         }
-        applicant.may_change(wanted.port_gid, *proxy_join, group.shared.p_key)?;
+        membership.may_change(wanted.port_gid, *proxy_join, group.shared.p_key)?;
         *state = JoinState(state.0 & !wanted.join_state.0);
         let record = MCMemberRecord {
             port_gid: wanted.port_gid,
@@ -344,11 +345,11 @@ impl Groups {
             self.members -= 1;
             self.changed.insert(record.mlid);
         }
-        let deleted = self.delete_if_left(wanted.mgid);
-        Ok(Change { record, created: false, deleted })
+        let deleted = self.delete_if_unused(wanted.mgid);
+        Ok(MembershipChange { record, created: false, deleted })
     }
 
-    /// Takes a port that has gone out of all groups; returns the groups that have gone with it.
+    /// Removes a port that has left from all groups. Returns the groups that were deleted.
     pub(super) fn forget(&mut self, port: Gid) -> Vec<MCMemberRecord> {
         let with: Vec<Gid> = self
             .by_gid
@@ -358,23 +359,23 @@ impl Groups {
             .collect();
         let mut gone = Vec::new();
         for mgid in with {
-            let group = self.by_gid.get_mut(&mgid).expect("just seen");
+            let group = self.by_gid.get_mut(&mgid).expect("`with` lists existing groups");
             group.members.remove(&port);
             self.members -= 1;
             let shared = group.shared;
             self.changed.insert(shared.mlid);
-            if self.delete_if_left(mgid) {
+            if self.delete_if_unused(mgid) {
                 gone.push(shared);
             }
         }
         gone
     }
 
-    /// Deletes a group that no member keeps alive; returns whether it did.
-    fn delete_if_left(&mut self, mgid: Gid) -> bool {
+    /// Deletes the group if no member keeps it alive. Returns true if it was deleted.
+    fn delete_if_unused(&mut self, mgid: Gid) -> bool {
         let group = &self.by_gid[&mgid];
         let kept = group.members.values().any(|(state, _)| state.0 & KEEPING.0 != 0);
-        if kept || group.stays {
+        if kept || group.is_permanent {
             return false;
         }
         self.members -= group.members.len();
@@ -384,9 +385,10 @@ impl Groups {
         true
     }
 
-    /// Appends the records that a request selects of the group behind one: of each member for trusted requesters, else
-    /// of the group and of the requester. A requester that is not trusted sees groups of its own partitions only, as
-    /// in OpenSM. Returns the group, and how many records were looked at.
+    /// Appends the selected records of the next group behind `after`. Trusted clients get a record
+    /// of each member, others get the group and their own membership. As in OpenSM, clients that
+    /// are not trusted see groups of their own partitions only. Returns the group, and the number
+    /// of records that were checked.
     pub(super) fn records(
         &self,
         after: Option<Gid>,
@@ -396,7 +398,7 @@ impl Groups {
     ) -> Option<(Gid, usize)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let (&gid, group) = self.by_gid.range((from, Bound::Unbounded)).next()?;
-        // A P_Key selects the groups of its partition, whatever its membership bit.
+        // The membership bit of the P_Key does not matter.
         let wanted = MCMemberRecord::parse(query.template.first_chunk().expect("52 bytes"));
         let partition = group.shared.p_key.partition();
         let is_wanted = !query.mask.has(P_KEY) || wanted.p_key.partition() == partition;
@@ -410,7 +412,7 @@ impl Groups {
         let members: Vec<_> =
             if viewer.trusted { group.members.iter().collect() } else { own.into_iter().collect() };
         if members.is_empty() && !viewer.trusted {
-            // The group itself has members of every kind.
+            // The record of the group itself matches every join state.
             query.without(JOIN_STATE).add(&group.shared, records);
         }
         let looked = members.len().max(1);
@@ -426,7 +428,7 @@ impl Groups {
         self.by_lid.iter().map(|(&mlid, gid)| (mlid, &self.by_gid[gid]))
     }
 
-    /// Returns whether members have come or gone since this was last asked.
+    /// Returns the multicast LIDs whose members have changed since the last call.
     pub(super) fn take_changed(&mut self) -> BTreeSet<u16> {
         std::mem::take(&mut self.changed)
     }
@@ -440,8 +442,7 @@ impl Groups {
         named.or_else(|| (first..=self.last).find(free)).ok_or(MadStatus::SA_NO_RESOURCES)
     }
 
-    /// Makes an MGID that no group has: transient, with the signature of those that administration
-    /// makes.
+    /// Returns an unused MGID: transient, with the signature of the SA.
     fn new_gid(&mut self, scope: u8, prefix: u64) -> Gid {
         loop {
             self.next += 1;
@@ -454,8 +455,8 @@ impl Groups {
     }
 }
 
-/// Chooses a value, the best first, that the request admits and the port can do. Without a selector the
-/// request admits all values; a value that does not exist admits none.
+/// Returns the first of `offers` that the request admits and that does not exceed `most`. If the
+/// value is not given, the request admits all; an undefined value admits none.
 fn choose<T: Copy>(
     named: bool,
     selector: Selector,
@@ -472,8 +473,8 @@ fn choose<T: Copy>(
     offers.find(admitted).ok_or(MadStatus::SA_REQUEST_INVALID)
 }
 
-/// Checks that a port may join a group that is there, as OpenSM does: MTU and rate count with their
-/// selectors only; MLID, packet life time and scope do not count.
+/// Checks whether a port may join an existing group, as OpenSM does: MTU and rate count only with
+/// their selectors; MLID, packet lifetime and scope do not count.
 fn fits(
     mask: ComponentMask,
     wanted: &MCMemberRecord,
@@ -499,7 +500,7 @@ fn fits(
 }
 
 impl Groups {
-    /// Makes a group of the partition with a key, which stays. The first of an MGID prevails.
+    /// Adds a permanent group of a partition. The first definition of an MGID counts.
     pub(super) fn add_of_partition(
         &mut self,
         key: u16,
@@ -525,34 +526,35 @@ impl Groups {
             life_time,
             sl: group.sl,
             flow_label: group.flow_label,
-            // Routers may pass on what is not for the link alone.
+            // Routers may forward packets of groups beyond link-local scope.
             hop_limit: if group.scope() == 2 { 0 } else { 0xff },
             scope: group.scope(),
             ..MCMemberRecord::zeroed()
         };
         self.by_lid.insert(mlid, mgid);
-        self.by_gid.insert(mgid, Group { shared, members: BTreeMap::new(), stays: true });
+        self.by_gid.insert(mgid, Group { shared, members: BTreeMap::new(), is_permanent: true });
         Ok(())
     }
 }
 
-impl super::Administration {
-    /// Has the groups of other partitions: makes those that are missing; those that no partition asks
-    /// for any more go with their last member.
+impl super::Sa {
+    /// Replaces the groups of partitions. Missing groups are created. Groups that no partition
+    /// configures any more are deleted with their last member.
     pub(crate) fn set_partitions(&mut self, config: &SmConfig) {
         let asked = of_partitions(config);
         let wanted: BTreeSet<Gid> = asked.iter().map(|(_, group)| group.mgid).collect();
         let groups = &mut self.groups;
-        let kept = groups.by_gid.iter().filter(|(gid, group)| group.stays && !wanted.contains(gid));
+        let kept =
+            groups.by_gid.iter().filter(|(gid, group)| group.is_permanent && !wanted.contains(gid));
         for gid in kept.map(|(&gid, _)| gid).collect::<Vec<_>>() {
-            groups.by_gid.get_mut(&gid).expect("just seen").stays = false;
-            groups.delete_if_left(gid);
+            groups.by_gid.get_mut(&gid).expect("the GID is from `by_gid`").is_permanent = false;
+            groups.delete_if_unused(gid);
         }
         groups.add_of_partitions(&asked, config);
     }
 }
 
-/// Returns the groups that partitions ask for, with the P_Keys of these.
+/// Returns the groups of all partitions, with the P_Keys of the partitions.
 fn of_partitions(config: &SmConfig) -> Vec<(u16, partition::Group)> {
     let all = config.partitions.all().iter();
     let groups = all.flat_map(|it| it.groups.iter().map(|&group| (it.key, group)));
@@ -564,7 +566,7 @@ fn of_partitions(config: &SmConfig) -> Vec<(u16, partition::Group)> {
 }
 
 impl Groups {
-    /// Starts with the groups that partitions ask for.
+    /// Creates the groups of the configured partitions.
     pub(super) fn new(config: &SmConfig) -> Self {
         let mut groups = Self::default();
         groups.add_of_partitions(&of_partitions(config), config);
@@ -574,10 +576,10 @@ impl Groups {
     fn add_of_partitions(&mut self, asked: &[(u16, partition::Group)], config: &SmConfig) {
         for (key, group) in asked {
             match self.by_gid.get_mut(&group.mgid) {
-                Some(known) => known.stays = true,
+                Some(known) => known.is_permanent = true,
                 None => {
                     let life_time = LifeTimeCode(config.packet_life_time);
-                    // A file that names more groups than there are multicast LIDs has the first of them.
+                    // If there are more groups than multicast LIDs, the last ones are dropped.
                     let _ = self.add_of_partition(*key, group, life_time);
                 }
             }

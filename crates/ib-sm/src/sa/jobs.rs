@@ -1,4 +1,4 @@
-//! Answers of many records, found a few at a time so that nobody else has to wait.
+//! Searches for large responses, done in slices so that other requests are served in between.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use super::groups::Groups;
 use super::path::PathQuery;
 use super::query::Query;
 use super::records::RecordQuery;
-use super::services::{Identity, Services};
+use super::services::{ServiceKey, Services};
 use super::subnet::Subnet;
 use super::subscriptions::Subscriptions;
 use super::view::{Records, SubnetView, Viewer};
-use crate::found::Place;
+use crate::discovered_subnet::PortIndex;
 
-/// What a request, and each pair of ports whose paths are looked for, costs in microseconds.
+/// Time charged for a request, and for each pair of ports of a path query, in microseconds.
 pub(super) const COST: u32 = 5;
 
-/// How many records are looked at in a microsecond.
+/// Number of records that are checked in a microsecond.
 const RECORDS: usize = 4;
 
-/// How many answers are worked at in turns; the next ones wait.
-const MOST: usize = 64;
+/// Maximum number of concurrent searches. Further requests wait.
+const MAX: usize = 64;
 
-/// How many requests wait for their turns.
-const MOST_WAITING: usize = 4096;
+/// Maximum number of waiting requests.
+const MAX_WAITING: usize = 4096;
 
-/// How much is found for a request before the next one has its turn, in microseconds.
+/// Length of a slice in microseconds.
 pub(super) const TURN: u32 = 160;
 
-/// What records are made from.
+/// The data that records are built from.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     pub(super) now: Instant,
@@ -43,54 +43,55 @@ pub(super) struct Sources<'a> {
     pub(super) groups: &'a Groups,
 }
 
-/// The records that a request wants.
+/// A search for records.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum RecordSearch {
     Paths(PathQuery),
-    /// Of what a sweep has found and written.
-    Found(Box<RecordQuery>),
-    /// Of what ports have registered.
+    /// Records of discovered attributes and written tables.
+    DiscoveredSubnet(Box<RecordQuery>),
+    /// Records of registrations.
     Registered(Box<RegisteredQuery>),
 }
 
-/// Records of what ports have registered: services, subscriptions, members of groups.
+/// Search for records of registrations: services, subscriptions or group members.
 #[derive(Debug)]
 pub(super) struct RegisteredQuery {
     subnet: Arc<Subnet>,
     request: Mad,
-    asker: Option<Place>,
+    requester: Option<PortIndex>,
     trusted: bool,
-    /// Behind what the next one is, once something was looked at.
-    after: After,
+    /// The last item that was checked; the search continues behind it.
+    after: Cursor,
     is_done: bool,
     records: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum After {
-    Service(Option<Identity>),
+enum Cursor {
+    Service(Option<ServiceKey>),
     Subscriber(Option<Gid>),
     Group(Option<Gid>),
 }
 
 impl RegisteredQuery {
-    /// Starts to find the records that a request selects; `None` when there are no such records.
+    /// Starts the search for the records that a request selects; `None` if the SA has no such
+    /// records.
     pub(super) fn new(
         subnet: &Arc<Subnet>,
         request: &Mad,
-        asker: Option<Place>,
+        requester: Option<PortIndex>,
         trusted: bool,
     ) -> Option<Self> {
         let after = match request.attribute_id() {
-            AttributeId::SERVICE_RECORD => After::Service(None),
-            AttributeId::INFORM_INFO_RECORD => After::Subscriber(None),
-            AttributeId::MC_MEMBER_RECORD => After::Group(None),
+            AttributeId::SERVICE_RECORD => Cursor::Service(None),
+            AttributeId::INFORM_INFO_RECORD => Cursor::Subscriber(None),
+            AttributeId::MC_MEMBER_RECORD => Cursor::Group(None),
             _ => return None,
         };
         Some(Self {
             subnet: Arc::clone(subnet),
             request: *request,
-            asker,
+            requester,
             trusted,
             after,
             is_done: false,
@@ -98,37 +99,38 @@ impl RegisteredQuery {
         })
     }
 
-    /// Looks at about so many records more; returns at how many.
+    /// Checks about `most` further records. Returns the number of checked ones.
     fn step(&mut self, sources: &Sources<'_>, most: usize) -> usize {
-        let Self { subnet, request, asker, trusted, records, .. } = self;
+        let Self { subnet, request, requester, trusted, records, .. } = self;
         let query = Query { mask: request.component_mask(), template: request.data() };
         let viewer = Viewer {
-            gid: asker.map(|asker| subnet.gid(asker)),
-            keys: asker.map_or(&[][..], |asker| subnet.p_keys(asker)),
+            gid: requester.map(|requester| subnet.gid(requester)),
+            keys: requester.map_or(&[][..], |requester| subnet.p_keys(requester)),
             trusted: *trusted,
         };
         let mut looked = 0;
         while !self.is_done && looked < most {
             let (after, count) = match self.after {
-                After::Service(after) => {
+                Cursor::Service(after) => {
                     let most = most - looked;
                     let services = sources.services;
                     let last = services.records(sources.now, after, most, &query, &viewer, records);
-                    (last.map(|last| After::Service(Some(last))), most)
+                    (last.map(|last| Cursor::Service(Some(last))), most)
                 }
-                After::Subscriber(after) => {
+                Cursor::Subscriber(after) => {
                     let sees = |gid: Gid| {
-                        let share = |port| asker.is_some_and(|asker| subnet.share(asker, port));
+                        let share =
+                            |port| requester.is_some_and(|requester| subnet.share(requester, port));
                         *trusted || subnet.by_guid(gid.guid()).is_some_and(share)
                     };
                     let next = sources.subscriptions.records(after, &query, sees, records);
                     let (gid, count) = next.unzip();
-                    (gid.map(|gid| After::Subscriber(Some(gid))), count.unwrap_or(1))
+                    (gid.map(|gid| Cursor::Subscriber(Some(gid))), count.unwrap_or(1))
                 }
-                After::Group(after) => {
+                Cursor::Group(after) => {
                     let next = sources.groups.records(after, &query, &viewer, records);
                     let (gid, count) = next.unzip();
-                    (gid.map(|gid| After::Group(Some(gid))), count.unwrap_or(1))
+                    (gid.map(|gid| Cursor::Group(Some(gid))), count.unwrap_or(1))
                 }
             };
             looked += count;
@@ -142,15 +144,15 @@ impl RegisteredQuery {
 
     fn finish(self) -> Records {
         match self.after {
-            After::Service(_) => Records::of::<ServiceRecord>(self.records),
-            After::Subscriber(_) => Records::of::<InformInfoRecord>(self.records),
-            After::Group(_) => Records::of::<MCMemberRecord>(self.records),
+            Cursor::Service(_) => Records::of::<ServiceRecord>(self.records),
+            Cursor::Subscriber(_) => Records::of::<InformInfoRecord>(self.records),
+            Cursor::Group(_) => Records::of::<MCMemberRecord>(self.records),
         }
     }
 }
 
-impl Work {
-    /// Goes on for about so many microseconds; returns how many it has taken.
+impl RecordSearch {
+    /// Continues for about `most` microseconds. Returns the time used.
     pub(super) fn step(&mut self, sources: &Sources<'_>, most: u32) -> Result<u32, MadStatus> {
         let records = most.max(1) as usize * RECORDS;
         let looked = match self {
@@ -159,7 +161,7 @@ impl Work {
                 query.step(pairs)?;
                 return Ok(pairs as u32 * COST);
             }
-            Self::Found(query) => query.step(sources.view, records),
+            Self::DiscoveredSubnet(query) => query.step(sources.view, records),
             Self::Registered(query) => query.step(sources, records),
         };
         Ok(looked.div_ceil(RECORDS) as u32)
@@ -168,16 +170,16 @@ impl Work {
     pub(super) fn is_done(&self) -> bool {
         match self {
             Self::Paths(query) => query.left() == 0,
-            Self::Found(query) => query.left() == 0,
+            Self::DiscoveredSubnet(query) => query.left() == 0,
             Self::Registered(query) => query.is_done,
         }
     }
 
-    /// Returns whether it is done in one turn, as far as that can be told.
+    /// Returns true if the search is expected to complete within a slice.
     fn is_short(&self) -> bool {
         match self {
             Self::Paths(query) => query.left() <= (TURN / COST) as usize,
-            Self::Found(query) => query.left() <= 1,
+            Self::DiscoveredSubnet(query) => query.left() <= 1,
             Self::Registered(_) => false,
         }
     }
@@ -185,7 +187,7 @@ impl Work {
     fn held(&self) -> usize {
         match self {
             Self::Paths(query) => query.held(),
-            Self::Found(query) => query.held(),
+            Self::DiscoveredSubnet(query) => query.held(),
             Self::Registered(query) => query.records.capacity(),
         }
     }
@@ -194,17 +196,17 @@ impl Work {
     pub(super) fn finish(self) -> Records {
         match self {
             Self::Paths(query) => Records::of::<PathRecord>(query.finish()),
-            Self::Found(query) => query.finish(),
+            Self::DiscoveredSubnet(query) => query.finish(),
             Self::Registered(query) => query.finish(),
         }
     }
 }
 
-/// A request and what was found for it.
+/// A request and the search for its records.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) request: Message,
-    pub(super) work: Work,
+    pub(super) work: RecordSearch,
 }
 
 impl Job {
@@ -213,7 +215,7 @@ impl Job {
     }
 }
 
-/// The requests whose answers are not complete, in the order in which they have their turns.
+/// The searches in progress, in round-robin order, and the requests that wait for one to complete.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     all: VecDeque<Job>,
@@ -225,22 +227,22 @@ impl Jobs {
         self.all.is_empty() && self.waiting.is_empty()
     }
 
-    /// Returns the job whose turn it is.
+    /// Removes and returns the next job to continue.
     pub(super) fn next(&mut self) -> Option<Job> {
         self.all.pop_front()
     }
 
-    /// Puts a job behind the others.
-    pub(super) fn again(&mut self, job: Job) {
+    /// Appends a job that is not complete.
+    pub(super) fn requeue(&mut self, job: Job) {
         self.all.push_back(job);
     }
 
-    /// Returns a request that has waited, when there is room for its answer.
-    pub(super) fn waited(&mut self) -> Option<Message> {
-        if self.all.len() < MOST { self.waiting.pop_front() } else { None }
+    /// Removes and returns a waiting request if a search may start.
+    pub(super) fn next_waiting(&mut self) -> Option<Message> {
+        if self.all.len() < MAX { self.waiting.pop_front() } else { None }
     }
 
-    /// Returns whether the same request is being answered.
+    /// Returns true if a repetition of the request is already being searched for.
     pub(super) fn has(&self, request: &Message) -> bool {
         let key = |request: &Message| {
             let (remote, mad) = (request.remote(), request.mad());
@@ -249,31 +251,31 @@ impl Jobs {
         self.all.iter().any(|job| key(&job.request) == key(request))
     }
 
-    /// Returns work back that may begin, and has the request wait otherwise.
+    /// Returns the search if it may start. Otherwise queues the request and returns `None`.
     ///
     /// # Errors
-    /// Fails when too many wait.
+    /// Fails with `BUSY` if too many requests are waiting.
     pub(super) fn admit(
         &mut self,
         request: &Message,
-        work: Work,
-    ) -> Result<Option<Work>, MadStatus> {
-        if self.all.len() < MOST || work.is_short() {
+        work: RecordSearch,
+    ) -> Result<Option<RecordSearch>, MadStatus> {
+        if self.all.len() < MAX || work.is_short() {
             return Ok(Some(work));
         }
-        if request.is_reassembled() || self.waiting.len() == MOST_WAITING {
+        if request.is_reassembled() || self.waiting.len() == MAX_WAITING {
             return Err(MadStatus::BUSY);
         }
         self.waiting.push_back(request.clone());
         Ok(None)
     }
 
-    /// Returns how many bytes the requests hold and what was found for them.
+    /// Returns the total size of requests and records in bytes.
     pub(super) fn held(&self) -> usize {
         self.all.iter().map(Job::held).sum()
     }
 
-    /// Takes away the job that holds the most.
+    /// Removes and returns the job with the largest size.
     pub(super) fn take_largest(&mut self) -> Option<Job> {
         let jobs = self.all.iter().enumerate();
         let at = jobs.max_by_key(|(_, job)| job.held()).map(|(at, _)| at)?;

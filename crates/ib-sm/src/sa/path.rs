@@ -1,4 +1,4 @@
-//! Paths between ports, and the nodes on them.
+//! PathRecords, MultiPathRecords and TraceRecords.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use ib_wire::mad::sa::{
 use ib_wire::mad::sm::MtuCode;
 use ib_wire::mad::{Attribute, MadStatus};
 
-use super::subnet::{Ends, PathProperties, Subnet};
-use crate::found::Place;
+use super::subnet::{PathProperties, PortSet, Subnet};
+use crate::discovered_subnet::PortIndex;
 
-/// Bits of the component mask of a PathRecord; IBTA volume 1, chapter 15.2.5.16.
+/// Component mask bits of PathRecord. Source: IBTA volume 1, section 15.2.5.16.
 pub(super) mod component {
     pub(crate) const DGID: u8 = 2;
     pub(crate) const SGID: u8 = 3;
@@ -32,52 +32,53 @@ pub(super) mod component {
 }
 use component::*;
 
-/// The most paths that one answer has.
-const MOST_PATHS: usize = 1 << 20;
+/// Maximum number of paths in a response.
+const MAX_PATHS: usize = 1 << 20;
 
-/// The preference of paths between LIDs at different offsets in the selected ranges of their ports;
-/// that of the others is 0, the best. OpenSM's values.
+/// `Preference` of paths between LIDs at different offsets in the selected ranges of their ports.
+/// Other paths have 0, the best. Values as in OpenSM.
 const BETWEEN_OFFSETS: u8 = 2;
 
-/// The MTUs there are.
+/// All valid MTUs.
 const MTUS: std::ops::RangeInclusive<MtuCode> = MtuCode::MTU_256..=MtuCode::MTU_4096;
 
-/// The most pairs of ports among which a path to be traced is looked for.
-pub(super) const MOST_TRACED: usize = 64;
+/// Maximum number of port pairs that are searched for a path to trace.
+pub(super) const MAX_TRACED_PAIRS: usize = 64;
 
-/// Paths between two sets of ports, found a few pairs at a time so that nobody else has to wait.
+/// Search for the paths between two sets of ports, in slices of a few pairs.
 #[derive(Debug)]
 pub(super) struct PathQuery {
     subnet: Arc<Subnet>,
     mask: ComponentMask,
     wanted: PathRecord,
-    /// Who asks: only paths of ports that it may know of are told. `None` may know of all.
-    viewer: Option<Place>,
-    sources: Ends,
-    destinations: Ends,
-    /// How many paths of each pair of ports.
+    /// The requesting port: only paths between ports visible to it are returned. `None` if all are
+    /// visible.
+    viewer: Option<PortIndex>,
+    sources: PortSet,
+    destinations: PortSet,
+    /// Maximum number of paths of each pair of ports.
     limit: usize,
-    /// Whether the first path will do.
+    /// True if the search stops at the first path.
     one: bool,
-    /// How many pairs are left, and how many there are.
+    /// Number of remaining pairs, and of all pairs.
     left: usize,
     pairs: usize,
-    /// The paths that were found, one behind the other.
+    /// PathRecords in wire format, concatenated.
     records: Vec<u8>,
 }
 
 impl PathQuery {
-    /// Starts to find the paths that a request for PathRecords selects; for `one` the first.
+    /// Starts the search for a PathRecord request. With `one`, it stops at the first path.
     pub(super) fn new(
         subnet: &Arc<Subnet>,
         mask: ComponentMask,
         wanted: &PathRecord,
-        viewer: Option<Place>,
+        viewer: Option<PortIndex>,
         one: bool,
     ) -> Result<Self, MadStatus> {
         let raw = mask.has(RAW_TRAFFIC) && wanted.raw_traffic;
-        let nobody = || Ends::These(Vec::new());
-        let of = |gid, lid| if raw { nobody() } else { ends(subnet, gid, lid) };
+        let no_ports = || PortSet::These(Vec::new());
+        let of = |gid, lid| if raw { no_ports() } else { ends(subnet, gid, lid) };
         let given = |bit, gid| mask.has(bit).then_some(gid);
         let given_lid = |bit, lid| mask.has(bit).then_some(lid);
         let sources = of(given(SGID, wanted.sgid), given_lid(SLID, wanted.slid));
@@ -91,15 +92,15 @@ impl PathQuery {
         Ok(Self { one, ..query })
     }
 
-    /// Starts to find the paths that a request for paths between two sets of ports selects.
+    /// Starts the search for a MultiPathRecord request.
     pub(super) fn multi(
         subnet: &Arc<Subnet>,
         mask: ComponentMask,
         wanted: &MultiPathRecord,
         data: &[u8],
-        viewer: Option<Place>,
+        viewer: Option<PortIndex>,
     ) -> Result<Self, MadStatus> {
-        /// Bits of the component mask of a MultiPathRecord and those of a PathRecord that mean the same.
+        /// Pairs of MultiPathRecord and PathRecord component mask bits with the same meaning.
         const SAME: [(u8, u8); 9] = [
             (6, NUMB_PATH),
             (7, P_KEY),
@@ -112,9 +113,9 @@ impl PathQuery {
             (15, LIFE_TIME),
         ];
         if mask.has(0) && wanted.raw_traffic {
-            let nobody = || Ends::These(Vec::new());
+            let no_ports = || PortSet::These(Vec::new());
             let (mask, wanted) = (ComponentMask(0), PathRecord::zeroed());
-            return Self::between(subnet, mask, wanted, nobody(), nobody(), viewer, 1);
+            return Self::between(subnet, mask, wanted, no_ports(), no_ports(), viewer, 1);
         }
         let (sources, destinations) = wanted.gids(data).ok_or(MadStatus::SA_REQUEST_INVALID)?;
         if sources.is_empty() || destinations.is_empty() {
@@ -125,7 +126,7 @@ impl PathQuery {
             subnet.by_guid(gid.guid()).filter(|_| local).ok_or(MadStatus::SA_INVALID_GID)
         };
         let ports = |gids: Vec<Gid>| {
-            gids.into_iter().map(port).collect::<Result<Vec<Place>, _>>().map(Ends::These)
+            gids.into_iter().map(port).collect::<Result<Vec<PortIndex>, _>>().map(PortSet::These)
         };
         let (sources, destinations) = (ports(sources)?, ports(destinations)?);
         let given = SAME.iter().filter(|(bit, _)| mask.has(*bit)).map(|&(_, bit)| bit);
@@ -150,9 +151,9 @@ impl PathQuery {
         subnet: &Arc<Subnet>,
         mask: ComponentMask,
         wanted: PathRecord,
-        sources: Ends,
-        destinations: Ends,
-        viewer: Option<Place>,
+        sources: PortSet,
+        destinations: PortSet,
+        viewer: Option<PortIndex>,
         limit: usize,
     ) -> Result<Self, MadStatus> {
         let named = |value, selector| mask.has(value) && mask.has(selector);
@@ -178,21 +179,21 @@ impl PathQuery {
         })
     }
 
-    /// Returns the number of pairs that are left.
+    /// Returns the number of remaining pairs.
     pub(super) const fn left(&self) -> usize {
         self.left
     }
 
-    /// Returns how many bytes it holds.
+    /// Returns the allocated size in bytes.
     pub(super) fn held(&self) -> usize {
-        let places = |ends: &Ends| match ends {
-            Ends::All => 0,
-            Ends::These(places) => places.capacity() * size_of::<Place>(),
+        let places = |ends: &PortSet| match ends {
+            PortSet::All => 0,
+            PortSet::These(places) => places.capacity() * size_of::<PortIndex>(),
         };
         self.records.capacity() + places(&self.sources) + places(&self.destinations)
     }
 
-    /// Looks at a few pairs.
+    /// Searches `pairs` further pairs.
     pub(super) fn step(&mut self, pairs: usize) -> Result<(), MadStatus> {
         for _ in 0..pairs.min(self.left) {
             let count = self.destinations.len(&self.subnet);
@@ -210,32 +211,33 @@ impl PathQuery {
                 self.left = 0;
                 break;
             }
-            if self.records.len() > MOST_PATHS * PathRecord::STRIDE {
+            if self.records.len() > MAX_PATHS * PathRecord::STRIDE {
                 return Err(MadStatus::SA_NO_RESOURCES);
             }
         }
         Ok(())
     }
 
-    /// Returns the paths, one behind the other.
+    /// Returns the PathRecords, concatenated.
     pub(super) fn finish(self) -> Vec<u8> {
         self.records
     }
 }
 
-/// Returns the nodes on the path that a request selects; there must be one such path.
+/// Returns TraceRecords of the nodes on the selected path. Fails unless exactly one path is
+/// selected.
 pub(super) fn trace_records(
     subnet: &Arc<Subnet>,
     mask: ComponentMask,
     wanted: &PathRecord,
-    viewer: Option<Place>,
+    viewer: Option<PortIndex>,
 ) -> Result<Vec<TraceRecord>, MadStatus> {
     let mut query = PathQuery::new(subnet, mask, wanted, viewer, true)?;
     query.one = false;
-    if query.left() > MOST_TRACED {
+    if query.left() > MAX_TRACED_PAIRS {
         return Err(MadStatus::SA_TOO_MANY_RECORDS);
     }
-    query.step(MOST_TRACED)?;
+    query.step(MAX_TRACED_PAIRS)?;
     let paths = query.finish();
     let mut paths = paths.chunks_exact(PathRecord::STRIDE);
     let bytes = paths.next().ok_or(MadStatus::SA_NO_RECORDS)?;
@@ -265,34 +267,34 @@ pub(super) fn trace_records(
     Ok(records.collect())
 }
 
-/// Returns the ports at one end of the paths, by the GID and the LID that the request gives.
-fn ends(subnet: &Subnet, gid: Option<Gid>, lid: Option<u16>) -> Ends {
-    let nobody = || Ends::These(Vec::new());
+/// Returns the source or destination ports that a request selects by GID and LID.
+fn ends(subnet: &Subnet, gid: Option<Gid>, lid: Option<u16>) -> PortSet {
+    let no_ports = || PortSet::These(Vec::new());
     let own = |gid: &Gid| gid.prefix() == subnet.prefix;
     let by_gid = gid.map(|gid| Some(gid).filter(own).and_then(|gid| subnet.by_guid(gid.guid())));
     let by_lid = lid.map(|lid| subnet.by_lid(lid));
     if [by_gid, by_lid].contains(&Some(None)) {
-        // Nothing leads to a port that is not there.
-        return nobody();
+        // A GID or LID without a port selects no path.
+        return no_ports();
     }
     match (by_gid.flatten(), by_lid.flatten()) {
-        (Some(one), Some(other)) if one != other => nobody(),
-        (Some(place), _) | (None, Some(place)) => Ends::These(vec![place]),
-        (None, None) => Ends::All,
+        (Some(one), Some(other)) if one != other => no_ports(),
+        (Some(port_index), _) | (None, Some(port_index)) => PortSet::These(vec![port_index]),
+        (None, None) => PortSet::All,
     }
 }
 
 /// Appends the paths from one port to another.
 ///
-/// With several LIDs at either end the paths between equal offsets come first, then the others by
-/// SLID. Offsets count from the first LID that the request admits: a given SLID is paired with the
-/// base DLID first.
+/// If a port has several LIDs, paths between equal LID offsets come first, then the others by SLID.
+/// Offsets count from the first LID that the request admits: a given SLID is paired with the base
+/// DLID first.
 fn pair(
     subnet: &Subnet,
     mask: ComponentMask,
     wanted: &PathRecord,
-    from: Place,
-    to: Place,
+    from: PortIndex,
+    to: PortIndex,
     limit: usize,
     records: &mut Vec<u8>,
 ) {
@@ -325,14 +327,14 @@ fn pair(
     }
 }
 
-/// Returns the partition that both ports are in, the one with the lowest number; one of them has to be a
+/// Returns the common P_Key with the lowest partition number. At least one of the ports has to be a
 /// full member.
 fn common_partition(
     subnet: &Subnet,
     mask: ComponentMask,
     wanted: &PathRecord,
-    from: Place,
-    to: Place,
+    from: PortIndex,
+    to: PortIndex,
 ) -> Option<PKey> {
     let keys = subnet.p_keys(from).iter();
     let mut common = keys.filter(|key| subnet.p_keys(to).iter().any(|other| key.matches(*other)));
@@ -343,7 +345,7 @@ fn common_partition(
     }
 }
 
-/// Returns what holds on a path in a partition, when the request wants such a path.
+/// Returns the properties of a path in a partition; `None` if the request excludes them.
 fn suits(
     subnet: &Subnet,
     mask: ComponentMask,
@@ -353,7 +355,7 @@ fn suits(
 ) -> Option<PathRecord> {
     let life_time = if path.hops == 0 { LifeTimeCode(0) } else { subnet.life_time };
     let sl = match subnet.plan.routing.layers.is_uniform() {
-        // Where the routes need no level of their own, any will do.
+        // If the routes use SL 0 only, the client may choose any SL.
         true if mask.has(SL) => wanted.sl,
         true if path.level == ServiceLevel::default() => subnet.level_of(p_key).get(),
         _ => path.level.get(),
@@ -390,8 +392,8 @@ fn suits(
     })
 }
 
-/// Returns the MTU that a path shall use of what its links can carry: all of it, or as much less as a
-/// request wants that asks for less or for just that. OpenSM heeds a value only with its selector.
+/// Returns the MTU of a path whose links support `offered`; `None` if the request excludes it. LESS
+/// and EXACTLY may reduce the MTU. As in OpenSM, a value counts only with its selector.
 fn mtu_within(by: Selector, wanted: MtuCode, offered: MtuCode) -> Option<MtuCode> {
     match by {
         Selector::GREATER => (offered > wanted).then_some(offered),
@@ -402,8 +404,8 @@ fn mtu_within(by: Selector, wanted: MtuCode, offered: MtuCode) -> Option<MtuCode
     }
 }
 
-/// Returns the rate that a path shall use: as much less than its links have as a request wants that asks
-/// for less.
+/// Returns the rate of a path whose links support `offered`; `None` if the request excludes it.
+/// LESS may reduce the rate.
 fn rate_within(by: Selector, wanted: RateCode, offered: RateCode) -> Option<RateCode> {
     let speed = |code: RateCode| code.megabits_per_second().unwrap_or(0);
     let (limit, most) = (speed(wanted), speed(offered));
@@ -414,8 +416,8 @@ fn rate_within(by: Selector, wanted: RateCode, offered: RateCode) -> Option<Rate
     by.admits(&limit, &most).then_some(offered)
 }
 
-/// Returns the life time that a path's packets shall have: that of the subnet, or as much less as a
-/// request wants that asks for less or for just that; less than one code above zero is none.
+/// Returns the packet lifetime of a path; `None` if the request excludes it. LESS and EXACTLY may
+/// reduce the lifetime, but LESS not to code 0.
 fn life_time_within(
     by: Selector,
     wanted: LifeTimeCode,

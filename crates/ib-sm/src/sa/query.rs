@@ -1,11 +1,11 @@
-//! What a request for records selects.
+//! The selection of records by a request.
 
 use ib_wire::mad::sa::{ComponentMask, Record, matches};
 
-/// The bit of the mask that all records of ports and switches have for the LID.
+/// Component mask bit of the LID, which all records of ports and switches share.
 pub(super) const LID: u8 = 0;
 
-/// What a request selects: the components that it gives, and their values.
+/// The selection of records by a request: component mask and template.
 #[derive(Clone, Copy)]
 pub(super) struct Query<'a> {
     pub(super) mask: ComponentMask,
@@ -13,9 +13,9 @@ pub(super) struct Query<'a> {
 }
 
 impl Query<'_> {
-    /// Returns the LID at the start of the template, when it is given.
+    /// Returns the LID at the start of the template, if the mask selects it.
     pub(super) fn lid(&self) -> Option<u16> {
-        let bytes = self.template.first_chunk::<2>().expect("a template has its length");
+        let bytes = self.template.first_chunk::<2>().expect("a template is as long as its record");
         self.mask.has(LID).then(|| u16::from_be_bytes(*bytes))
     }
 
@@ -23,12 +23,12 @@ impl Query<'_> {
         Self { mask: ComponentMask(self.mask.0 & !(1 << bit)), ..self }
     }
 
-    /// Returns true when a record is selected.
+    /// Returns true if the request selects a record.
     pub(super) fn selects<R: Record>(&self, record: &R) -> bool {
         matches(self.mask, R::COMPONENTS, self.template, &record.to_record())
     }
 
-    /// Appends a record when it is selected.
+    /// Appends a record if the request selects it.
     pub(super) fn add<R: Record>(&self, record: &R, to: &mut Vec<u8>) {
         let start = to.len();
         to.resize(start + R::STRIDE, 0);

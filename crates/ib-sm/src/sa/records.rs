@@ -1,8 +1,8 @@
-//! Records that say what a sweep has found and written.
+//! Records of discovered attributes and written tables.
 //!
-//! Records are found port by port, so that nobody has to wait for a long table. Records whose LID the
-//! request gives are found by it; of the others all are looked at. Whoever does not know the key gets
-//! those of ports that share a partition with the one that asks.
+//! Records are collected port by port, so that a large table can be interrupted. If the request
+//! gives a LID, only its port is checked; otherwise all ports are. Clients that are not trusted see
+//! the ports that share a partition with them.
 
 use std::sync::Arc;
 
@@ -19,36 +19,37 @@ use ib_wire::mad::sm::{
 use ib_wire::mad::{AttributeId, Mad};
 
 use super::query::{LID, Query};
-use super::subnet::{Ends, Subnet};
+use super::subnet::{PortSet, Subnet};
 use super::view::{Records, SubnetView};
-use crate::found::Place;
+use crate::discovered_subnet::PortIndex;
 
-/// The GUIDs of a block.
+/// Number of GUIDs in a GUIDInfo block.
 const GUIDS: u8 = 8;
 
-/// The `AttributeModifier` bit of requests for PortInfoRecords that have at least the given capabilities.
+/// `AttributeModifier` bit of PortInfoRecord requests: ports need at least the given capabilities,
+/// not exactly these.
 const CAPABILITY_MASK_MATCH: u32 = 1 << 31;
 
-/// What the records of a port are made from.
+/// The data that the records of a port are built from.
 struct Source<'a> {
     subnet: &'a Subnet,
     known: SubnetView<'a>,
-    /// Who asks; `None` may know of all ports.
-    viewer: Option<Place>,
+    /// The requesting port; `None` if all ports are visible.
+    viewer: Option<PortIndex>,
     query: Query<'a>,
     /// True if capabilities select ports with at least these bits; false if exactly these.
     at_least: bool,
 }
 
-/// A kind of records.
+/// How the records of an attribute are collected.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
-    /// Whether each port of a switch has records, not only its port 0 for all.
+    /// True if each port of a switch has a record; false if only its port 0 has.
     of_ports: bool,
-    /// Appends the selected records of a port, which has a LID or is of a switch that has it. Returns
-    /// how many records were looked at.
-    add: fn(&Source<'_>, Place, u16, &mut Vec<u8>) -> usize,
-    /// Returns an answer of such records.
+    /// Appends the selected records of a port with the given LID; external switch ports have the
+    /// LID of port 0. Returns the number of records that were checked.
+    add: fn(&Source<'_>, PortIndex, u16, &mut Vec<u8>) -> usize,
+    /// Wraps the collected records as a response.
     answer: fn(Vec<u8>) -> Records,
 }
 
@@ -80,34 +81,35 @@ impl Kind {
     }
 }
 
-/// The records that a request selects, found a few at a time.
+/// Search for the records that a request selects.
 #[derive(Debug)]
 pub(super) struct RecordQuery {
     subnet: Arc<Subnet>,
     request: Mad,
-    viewer: Option<Place>,
+    viewer: Option<PortIndex>,
     kind: Kind,
-    ends: Ends,
-    /// The next end port, and of a switch the next port.
+    ends: PortSet,
+    /// Index of the next end port; at a switch, also the number of the next port.
     next: usize,
     port: u8,
-    /// How many records will do.
+    /// Number of records after which the search stops.
     enough: usize,
     records: Vec<u8>,
 }
 
 impl RecordQuery {
-    /// Starts to find the records that a request selects; `None` when there are no such records.
+    /// Starts the search for the records that a request selects; `None` if the SA has no such
+    /// records.
     pub(super) fn new(
         subnet: &Arc<Subnet>,
         request: &Mad,
-        viewer: Option<Place>,
+        viewer: Option<PortIndex>,
         enough: usize,
     ) -> Option<Self> {
         let query = Query { mask: request.component_mask(), template: request.data() };
         let ends = match query.lid() {
-            Some(lid) => Ends::These(subnet.by_lid(lid).into_iter().collect()),
-            None => Ends::All,
+            Some(lid) => PortSet::These(subnet.by_lid(lid).into_iter().collect()),
+            None => PortSet::All,
         };
         Some(Self {
             subnet: Arc::clone(subnet),
@@ -122,17 +124,17 @@ impl RecordQuery {
         })
     }
 
-    /// Returns how many end ports are left.
+    /// Returns the number of remaining end ports.
     pub(super) fn left(&self) -> usize {
         self.ends.len(&self.subnet) - self.next
     }
 
-    /// Returns how many bytes it holds.
+    /// Returns the size of the records in bytes.
     pub(super) const fn held(&self) -> usize {
         self.records.capacity()
     }
 
-    /// Looks at about so many records more; returns at how many.
+    /// Checks about `most` further records. Returns the number of checked ones.
     pub(super) fn step(&mut self, known: SubnetView<'_>, most: usize) -> usize {
         let subnet = &*self.subnet;
         let query = Query { mask: self.request.component_mask(), template: self.request.data() };
@@ -148,11 +150,11 @@ impl RecordQuery {
             let end = self.ends.at(subnet, self.next);
             let node = subnet.found.node(end.node);
             let of_ports = self.kind.of_ports && node.kind.is_switch();
-            let place = if of_ports { end.node.at(self.port) } else { end };
+            let port_index = if of_ports { end.node.at(self.port) } else { end };
             looked += 1;
-            if self.viewer.is_none_or(|viewer| subnet.share(viewer, place)) {
+            if self.viewer.is_none_or(|viewer| subnet.share(viewer, port_index)) {
                 let lid = subnet.lids(end).0;
-                looked += (self.kind.add)(&source, place, lid, &mut self.records);
+                looked += (self.kind.add)(&source, port_index, lid, &mut self.records);
             }
             if of_ports && self.port < node.info.num_ports {
                 self.port += 1;
@@ -170,33 +172,43 @@ impl RecordQuery {
         (self.kind.answer)(Vec::new()).stride * records <= self.records.len()
     }
 
-    /// Returns the records.
+    /// Returns the collected records.
     pub(super) fn finish(self) -> Records {
         (self.kind.answer)(self.records)
     }
 }
 
-fn node_record(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
+fn node_record(
+    source: &Source<'_>,
+    port_index: PortIndex,
+    lid: u16,
+    records: &mut Vec<u8>,
+) -> usize {
     let found = &source.subnet.found;
-    let node = found.node(place.node);
-    let port_guid = found.port(place).guid;
+    let node = found.node(port_index.node);
+    let port_guid = found.port(port_index).guid;
     let record = NodeRecord {
         lid,
-        node_info: NodeInfo { port_guid, local_port: place.port, ..node.info },
+        node_info: NodeInfo { port_guid, local_port: port_index.port, ..node.info },
         node_description: node.description,
     };
     source.query.add(&record, records);
     1
 }
 
-fn port_info_record(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
-    /// The bits of `CapabilityMask` and `CapabilityMask2`.
+fn port_info_record(
+    source: &Source<'_>,
+    port_index: PortIndex,
+    lid: u16,
+    records: &mut Vec<u8>,
+) -> usize {
+    /// Component mask bits of `CapabilityMask` and `CapabilityMask2`.
     const CAPABILITIES: u8 = 7;
     const CAPABILITIES2: u8 = 53;
-    /// How speeds are to be shown, which selects nothing.
+    /// Component mask bit of the options, which select the format of speeds, not records.
     const OPTIONS: u8 = 2;
     let query = &source.query;
-    let Some(info) = source.subnet.found.port(place).info.as_deref() else { return 1 };
+    let Some(info) = source.subnet.found.port(port_index).info.as_deref() else { return 1 };
     let wanted = PortInfoRecord::parse(query.template.first_chunk().expect("68 bytes"));
     let options = if query.mask.has(OPTIONS) { wanted.options } else { 0 };
     let mut query = query.without(OPTIONS);
@@ -211,36 +223,54 @@ fn port_info_record(source: &Source<'_>, place: Place, lid: u16, records: &mut V
         }
         query = query.without(CAPABILITIES).without(CAPABILITIES2);
     }
-    let mut record = PortInfoRecord { lid, port: place.port, options, ..PortInfoRecord::zeroed() };
+    let mut record =
+        PortInfoRecord { lid, port: port_index.port, options, ..PortInfoRecord::zeroed() };
     record.port_info = *info;
-    // The key is nobody's business.
+    // The M_Key is never returned.
     record.port_info.m_key = 0;
     query.add(&record, records);
     1
 }
 
-fn switch_info_record(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
-    if let Some(switch_info) = source.subnet.found.node(place.node).switch {
+fn switch_info_record(
+    source: &Source<'_>,
+    port_index: PortIndex,
+    lid: u16,
+    records: &mut Vec<u8>,
+) -> usize {
+    if let Some(switch_info) = source.subnet.found.node(port_index.node).switch {
         source.query.add(&SwitchInfoRecord { lid, switch_info }, records);
     }
     1
 }
 
-/// A link is shown to those who may know of both its ends, if these may know of each other.
-fn link_record(source: &Source<'_>, place: Place, from_lid: u16, records: &mut Vec<u8>) -> usize {
+/// Adds the LinkRecord of a port. It is visible if both ends are visible to the client and share a
+/// partition.
+fn link_record(
+    source: &Source<'_>,
+    port_index: PortIndex,
+    from_lid: u16,
+    records: &mut Vec<u8>,
+) -> usize {
     let subnet = source.subnet;
-    let Some(peer) = subnet.found.port(place).peer else { return 1 };
+    let Some(peer) = subnet.found.port(port_index).peer else { return 1 };
     let Some(to_lid) = subnet.base_lid(peer) else { return 1 };
-    let sees = |viewer| subnet.share(viewer, peer) && subnet.share(place, peer);
+    let sees = |viewer| subnet.share(viewer, peer) && subnet.share(port_index, peer);
     if source.viewer.is_none_or(sees) {
-        let record = LinkRecord { from_lid, from_port: place.port, to_port: peer.port, to_lid };
+        let record =
+            LinkRecord { from_lid, from_port: port_index.port, to_port: peer.port, to_lid };
         source.query.add(&record, records);
     }
     1
 }
 
-fn forwarding_records(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
-    let guid = source.subnet.found.node(place.node).info.node_guid;
+fn forwarding_records(
+    source: &Source<'_>,
+    port_index: PortIndex,
+    lid: u16,
+    records: &mut Vec<u8>,
+) -> usize {
+    let guid = source.subnet.found.node(port_index.node).info.node_guid;
     let Some(table) = source.known.tables.get(&guid) else { return 0 };
     for block in 0..table.blocks() {
         let Some(ports) = table.block(block) else { continue };
@@ -253,26 +283,31 @@ fn forwarding_records(source: &Source<'_>, place: Place, lid: u16, records: &mut
 
 pub(super) fn manager_records(
     subnet: &Subnet,
-    viewer: Option<Place>,
+    viewer: Option<PortIndex>,
     own: &SmInfo,
     query: &Query<'_>,
 ) -> Vec<u8> {
-    let mut managers: Vec<(Place, SmInfo)> =
-        subnet.found.managers.iter().map(|(&place, &info)| (place, info)).collect();
-    managers.extend(subnet.found.own.map(|place| (place, *own)));
+    let mut managers: Vec<(PortIndex, SmInfo)> =
+        subnet.found.managers.iter().map(|(&port_index, &info)| (port_index, info)).collect();
+    managers.extend(subnet.found.own.map(|port_index| (port_index, *own)));
     let mut records = Vec::new();
-    for (place, info) in managers {
-        let seen = viewer.is_none_or(|viewer| subnet.share(viewer, place));
-        let Some(lid) = subnet.base_lid(place).filter(|_| seen) else { continue };
-        // Who asks is not known to be trusted.
+    for (port_index, info) in managers {
+        let seen = viewer.is_none_or(|viewer| subnet.share(viewer, port_index));
+        let Some(lid) = subnet.base_lid(port_index).filter(|_| seen) else { continue };
+        // The trustworthiness of the client is not known here, so that SM_Keys are cleared.
         let record = SmInfoRecord { lid, sm_info: SmInfo { sm_key: 0, ..info } };
         query.add(&record, &mut records);
     }
     records
 }
 
-fn guid_info_records(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
-    let port = source.subnet.found.port(place);
+fn guid_info_records(
+    source: &Source<'_>,
+    port_index: PortIndex,
+    lid: u16,
+    records: &mut Vec<u8>,
+) -> usize {
+    let port = source.subnet.found.port(port_index);
     let room = port.info.as_ref().map_or(0, |info| info.guid_cap);
     let blocks = room.div_ceil(GUIDS).max(1);
     for block in 0..blocks {
@@ -287,21 +322,31 @@ fn guid_info_records(source: &Source<'_>, place: Place, lid: u16, records: &mut 
     blocks.into()
 }
 
-/// The P_Keys of end ports, and those that switches let pass where something is plugged in, as they
-/// were read and written.
-fn p_key_records(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
-    let blocks = &source.subnet.found.port(place).p_keys;
+/// Adds the P_Key tables of end ports, and those that switches enforce at host ports, as last read
+/// or written.
+fn p_key_records(
+    source: &Source<'_>,
+    port_index: PortIndex,
+    lid: u16,
+    records: &mut Vec<u8>,
+) -> usize {
+    let blocks = &source.subnet.found.port(port_index).p_keys;
     for (block, &keys) in (0..).zip(blocks) {
         let table = PKeyTable { keys };
-        source.query.add(&PKeyTableRecord { lid, block, port: place.port, table }, records);
+        source.query.add(&PKeyTableRecord { lid, block, port: port_index.port, table }, records);
     }
     blocks.len()
 }
 
-/// The multicast tables as they were written.
-fn multicast_records(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
+/// Adds the multicast forwarding tables as written.
+fn multicast_records(
+    source: &Source<'_>,
+    port_index: PortIndex,
+    lid: u16,
+    records: &mut Vec<u8>,
+) -> usize {
     let tables = source.known.multicast;
-    let guid = source.subnet.found.node(place.node).info.node_guid;
+    let guid = source.subnet.found.node(port_index.node).info.node_guid;
     let mut looked = 0;
     for at in tables.blocks(guid) {
         looked += 1;
@@ -315,13 +360,13 @@ fn multicast_records(source: &Source<'_>, place: Place, lid: u16, records: &mut 
 
 /// Adds the `SLtoVLMappingTableRecord`s of a port as the SM has written them. A table that was not written is
 /// all zeros, as in OpenSM.
-fn sl_to_vl_records(source: &Source<'_>, out: Place, lid: u16, records: &mut Vec<u8>) -> usize {
-    /// The bits of the ports that packets come in and leave by.
+fn sl_to_vl_records(source: &Source<'_>, out: PortIndex, lid: u16, records: &mut Vec<u8>) -> usize {
+    /// Component mask bits of input and output port.
     const INPUT: u8 = 1;
     const OUTPUT: u8 = 2;
     let node = source.subnet.found.node(out.node);
     let known = source.known.written.get(&(node.info.node_guid, out.port));
-    // Of what is no switch there is one table, and it names no ports.
+    // Nodes other than switches have one table, and its record names no ports.
     let is_switch = node.kind.is_switch();
     let (last, output_port) = if is_switch { (node.info.num_ports, out.port) } else { (0, 0) };
     let query = source.query;
@@ -338,21 +383,21 @@ fn sl_to_vl_records(source: &Source<'_>, out: Place, lid: u16, records: &mut Vec
 /// all zeros, as in OpenSM.
 fn arbitration_records(
     source: &Source<'_>,
-    place: Place,
+    port_index: PortIndex,
     lid: u16,
     records: &mut Vec<u8>,
 ) -> usize {
-    /// The bit of the port's number.
+    /// Component mask bit of the port number.
     const PORT: u8 = 1;
-    let node = source.subnet.found.node(place.node);
-    let known = source.known.written.get(&(node.info.node_guid, place.port));
-    // Of what is no switch the LID alone tells the port, whatever number is given.
+    let node = source.subnet.found.node(port_index.node);
+    let known = source.known.written.get(&(node.info.node_guid, port_index.port));
+    // At nodes other than switches the LID determines the port; the port number is ignored.
     let query = source.query;
     let query = if node.kind.is_switch() { query } else { query.without(PORT) };
     for block in 1..=4 {
         let table = known.and_then(|known| known.arbitration.get(&block)).copied();
         let table = table.unwrap_or_else(VlArbitration::zeroed);
-        query.add(&VlArbitrationRecord { lid, port: place.port, block, table }, records);
+        query.add(&VlArbitrationRecord { lid, port: port_index.port, block, table }, records);
     }
     4
 }

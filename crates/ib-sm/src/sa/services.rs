@@ -1,4 +1,4 @@
-//! Services that ports offer; IBTA volume 1, chapter 15.2.5.15.
+//! Registered services. Source: IBTA volume 1, section 15.2.5.15.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -12,43 +12,43 @@ use super::groups::has;
 use super::query::Query;
 use super::view::Viewer;
 
-/// The most services that are kept.
-const MOST: usize = 65_536;
+/// Maximum number of services.
+const MAX: usize = 65_536;
 
-/// A lease that does not end.
-const FOR_EVER: u32 = u32::MAX;
+/// Lease of a service that does not expire.
+const INDEFINITE: u32 = u32::MAX;
 
-/// Bits of the component mask.
+/// Component mask bits of ServiceRecord.
 const SERVICE_ID: u8 = 0;
 const SERVICE_GID: u8 = 1;
 const P_KEY: u8 = 2;
 const LEASE: u8 = 4;
 const KEY: u8 = 5;
 
-/// The P_Key of a service that is for all partitions.
+/// P_Key of a service that is visible in all partitions.
 const NO_PARTITION: PKey = PKey(0);
 
-/// What makes a service another one: identifier, port and partition.
-pub(super) type Identity = (u64, Gid, PKey);
+/// The key of a service: ServiceID, ServiceGID and P_Key.
+pub(super) type ServiceKey = (u64, Gid, PKey);
 
-/// The services.
+/// The registered services.
 #[derive(Debug, Default)]
 pub(super) struct Services {
-    all: BTreeMap<Identity, Service>,
-    /// Those that run out, by when.
-    deadlines: BTreeSet<(Instant, Identity)>,
+    all: BTreeMap<ServiceKey, Service>,
+    /// Expiry times of the services with a lease.
+    deadlines: BTreeSet<(Instant, ServiceKey)>,
 }
 
 #[derive(Debug)]
 struct Service {
     record: ServiceRecord,
-    /// When it is forgotten.
+    /// Expiry time; `None` if the service does not expire.
     ends: Option<Instant>,
 }
 
 impl Services {
-    /// Takes up a service, or prolongs it; returns what was taken up. A service of a partition is only
-    /// taken up from a port, and for one, that `in_partition` finds in it.
+    /// Registers a service or renews its lease. Returns the registered record. If the record has a
+    /// P_Key, `in_partition` has to accept it.
     pub(super) fn register(
         &mut self,
         now: Instant,
@@ -59,24 +59,24 @@ impl Services {
         if !mask.has(SERVICE_ID) || !mask.has(SERVICE_GID) {
             return Err(MadStatus::SA_REQUEST_INVALID);
         }
-        // What the mask does not name is not there, whatever stands in its place.
+        // Components outside the mask get their default values.
         if !mask.has(P_KEY) {
             record.p_key = NO_PARTITION;
         } else if !in_partition(record.p_key) {
             return Err(MadStatus::SA_REQUEST_INVALID);
         }
         if !mask.has(LEASE) {
-            record.lease = FOR_EVER;
+            record.lease = INDEFINITE;
         }
         if !mask.has(KEY) {
             record.key = [0; 16];
         }
-        let key = identity(&record);
-        if self.all.len() == MOST && !self.all.contains_key(&key) {
+        let key = service_key(&record);
+        if self.all.len() == MAX && !self.all.contains_key(&key) {
             return Err(MadStatus::SA_NO_RESOURCES);
         }
         let lease = Duration::from_secs(record.lease.into());
-        let ends = (record.lease != FOR_EVER).then(|| now + lease);
+        let ends = (record.lease != INDEFINITE).then(|| now + lease);
         if let Some(Service { ends: Some(before), .. }) =
             self.all.insert(key, Service { record, ends })
         {
@@ -86,10 +86,14 @@ impl Services {
         Ok(record)
     }
 
-    /// Forgets the service whose identifier, port and partition a request names, whatever its mask says;
-    /// it has to be there. OpenSM's clients give back the record that they were told, which has no key.
-    pub(super) fn withdraw(&mut self, wanted: &ServiceRecord) -> Result<ServiceRecord, MadStatus> {
-        let key = identity(wanted);
+    /// Removes and returns the service with the ID, GID and P_Key of a record. The component mask
+    /// and the service key do not matter: OpenSM's clients send the record as returned at
+    /// registration, without its key.
+    pub(super) fn unregister(
+        &mut self,
+        wanted: &ServiceRecord,
+    ) -> Result<ServiceRecord, MadStatus> {
+        let key = service_key(wanted);
         let service = self.all.remove(&key).ok_or(MadStatus::SA_NO_RECORDS)?;
         if let Some(ends) = service.ends {
             self.deadlines.remove(&(ends, key));
@@ -97,19 +101,19 @@ impl Services {
         Ok(service.record)
     }
 
-    /// Appends the records that a request selects among so many services behind one, of the partitions of
-    /// the port that asks; with their keys for those who are trusted only. Returns the last that was
-    /// looked at, when there may be more.
+    /// Appends the records that a request selects, from at most `most` services behind `after`.
+    /// Only services in the viewer's partitions are visible, and only trusted clients see service
+    /// keys. Returns the last service that was checked; `None` after the last service.
     pub(super) fn records(
         &self,
         now: Instant,
-        after: Option<Identity>,
+        after: Option<ServiceKey>,
         most: usize,
         query: &Query<'_>,
         viewer: &Viewer<'_>,
         records: &mut Vec<u8>,
-    ) -> Option<Identity> {
-        // How much of a lease is left is told, and not asked for.
+    ) -> Option<ServiceKey> {
+        // The remaining lease does not select records.
         let query = query.without(LEASE);
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut last = None;
@@ -123,14 +127,14 @@ impl Services {
             if !visible || !query.selects(&service.record) {
                 continue;
             }
-            let lease = service.ends.map_or(FOR_EVER, |ends| ends.since(now).as_secs() as u32);
+            let lease = service.ends.map_or(INDEFINITE, |ends| ends.since(now).as_secs() as u32);
             let record = ServiceRecord { lease, ..service.record };
             records.extend(if viewer.trusted { record } else { without_key(record) }.to_record());
         }
         None
     }
 
-    /// Forgets what has run out.
+    /// Removes services whose leases have expired.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         while let Some(&(ends, key)) = self.deadlines.first()
             && ends <= now
@@ -140,18 +144,18 @@ impl Services {
         }
     }
 
-    /// Returns when the next service runs out.
+    /// Returns the next expiry time.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.deadlines.first().map(|&(ends, _)| ends)
     }
 }
 
-/// Returns what makes a record another one.
-const fn identity(record: &ServiceRecord) -> Identity {
+/// Returns the key of a record's service.
+const fn service_key(record: &ServiceRecord) -> ServiceKey {
     (record.service_id, record.service_gid, record.p_key)
 }
 
-/// Returns a record for those who are not trusted; C15-0.1.14.
+/// Clears the service key for clients that are not trusted. Source: C15-0.1.14.
 pub(super) fn without_key(record: ServiceRecord) -> ServiceRecord {
     ServiceRecord { key: [0; 16], ..record }
 }

@@ -1,5 +1,4 @@
-//! The subnet as administration knows it: what was found, the plan that was written, and indexes over
-//! both.
+//! The subnet that the SA answers queries from: discovered nodes, the written plan, and indexes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,37 +9,38 @@ use ib_wire::mad::sa::{LifeTimeCode, RateCode};
 use ib_wire::mad::sm::MtuCode;
 
 use crate::config::{PartEnforce, SmConfig};
-use crate::found::{Found, NodeIndex, Place};
+use crate::discovered_subnet::{DiscoveredSubnet, NodeIndex, PortIndex};
 use crate::plan::Plan;
 
-/// Where no place stands.
-const NOWHERE: u32 = u32::MAX;
+/// Marks a LID without an end port.
+const NO_END_PORT: u32 = u32::MAX;
 
-/// A subnet that was brought up.
+/// A subnet that is up.
 #[derive(Clone, Debug)]
 pub(crate) struct Subnet {
-    pub(crate) found: Found,
+    pub(crate) found: DiscoveredSubnet,
     pub(crate) plan: Arc<Plan>,
     pub(crate) prefix: u64,
     pub(crate) life_time: LifeTimeCode,
-    /// The end port of each LID: the node's number and that of its port.
-    places: Vec<u32>,
-    by_guid: BTreeMap<Guid, Place>,
-    /// The end ports by rising GUID.
-    ends: Vec<Place>,
-    /// The partitions of each end port; ports with the same ones share them.
+    /// End port of each LID, packed: node index and port number.
+    end_port_by_lid: Vec<u32>,
+    by_guid: BTreeMap<Guid, PortIndex>,
+    /// End ports by ascending GUID.
+    ends: Vec<PortIndex>,
+    /// P_Keys of each end port. Ports with equal tables share them.
     p_keys: BTreeMap<Guid, Arc<[PKey]>>,
-    /// Whether all ports have the same keys, one of them a full member's: all share a partition.
+    /// True if all ports have the same P_Keys, one of them with full membership: every port may
+    /// communicate with every other.
     is_open: bool,
-    /// Whether switches check the partitions of their hosts.
+    /// True if switches enforce the partitions of their hosts.
     checks: bool,
-    /// The service levels of the partitions by their numbers; none without quality of service.
+    /// Service levels of the partitions by P_Key number; empty without quality of service.
     levels: BTreeMap<u16, ServiceLevel>,
-    /// The row of each switch in the tables, by node.
+    /// Row of each switch in the plan's tables, by node index.
     rows: Vec<Option<SwitchId>>,
 }
 
-/// MTU, rate and lifetime of packets that a port can have.
+/// MTU, rate and packet lifetime of a port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortLimits {
     pub(super) mtu: MtuCode,
@@ -48,33 +48,33 @@ pub(super) struct PortLimits {
     pub(super) life_time: LifeTimeCode,
 }
 
-/// The ports that a request is about.
+/// The ports that a request selects.
 #[derive(Clone, Debug)]
-pub(crate) enum Ends {
-    /// All that have LIDs, by rising GUID.
+pub(crate) enum PortSet {
+    /// All end ports, by ascending GUID.
     All,
-    /// These.
-    These(Vec<Place>),
+    /// A list of end ports.
+    These(Vec<PortIndex>),
 }
 
-impl Ends {
+impl PortSet {
     pub(crate) fn len(&self, subnet: &Subnet) -> usize {
         match self {
             Self::All => subnet.ends.len(),
-            Self::These(places) => places.len(),
+            Self::These(end_port_by_lid) => end_port_by_lid.len(),
         }
     }
 
-    /// Returns one of them, by its number below their count.
-    pub(crate) fn at(&self, subnet: &Subnet, number: usize) -> Place {
+    /// Returns an end port by its index.
+    pub(crate) fn at(&self, subnet: &Subnet, number: usize) -> PortIndex {
         match self {
             Self::All => subnet.ends[number],
-            Self::These(places) => places[number],
+            Self::These(end_port_by_lid) => end_port_by_lid[number],
         }
     }
 }
 
-/// A node on a path, and the ports by which the path enters and leaves it.
+/// A node on a path, with its ingress and egress port.
 pub(crate) type Step = (NodeIndex, Option<u8>, Option<u8>);
 
 /// Properties of the whole path from one port to another.
@@ -87,19 +87,19 @@ pub(crate) struct PathProperties {
 }
 
 impl Subnet {
-    pub(crate) fn new(found: Found, plan: Arc<Plan>, config: &SmConfig) -> Self {
+    pub(crate) fn new(found: DiscoveredSubnet, plan: Arc<Plan>, config: &SmConfig) -> Self {
         let mut known_sets: BTreeSet<Arc<[PKey]>> = BTreeSet::new();
         let mut p_keys = BTreeMap::new();
-        let mut places = vec![NOWHERE; usize::from(plan.max_lid) + 1];
+        let mut end_port_by_lid = vec![NO_END_PORT; usize::from(plan.max_lid) + 1];
         let mut by_guid = BTreeMap::new();
-        for place in found.end_ports() {
-            let guid = found.port(place).guid;
+        for port_index in found.end_ports() {
+            let guid = found.port(port_index).guid;
             let Some(&(first, count)) = plan.end_ports.get(&guid) else { continue };
-            by_guid.insert(guid, place);
-            let kind = found.node(place.node).kind;
-            let own = found
-                .own
-                .is_some_and(|own| own.node == place.node && (own == place || kind.is_switch()));
+            by_guid.insert(guid, port_index);
+            let kind = found.node(port_index.node).kind;
+            let own = found.own.is_some_and(|own| {
+                own.node == port_index.node && (own == port_index || kind.is_switch())
+            });
             let keys: Arc<[PKey]> = config.partitions.keys(guid, kind, own).into();
             let keys = match known_sets.get(&keys) {
                 Some(known) => Arc::clone(known),
@@ -109,9 +109,9 @@ impl Subnet {
                 }
             };
             p_keys.insert(guid, keys);
-            let packed = place.node.0 << 8 | u32::from(place.port);
+            let packed = port_index.node.0 << 8 | u32::from(port_index.port);
             for lid in first.get()..first.get() + count {
-                if let Some(entry) = places.get_mut(usize::from(lid)) {
+                if let Some(entry) = end_port_by_lid.get_mut(usize::from(lid)) {
                     *entry = packed;
                 }
             }
@@ -130,7 +130,7 @@ impl Subnet {
             plan,
             prefix: config.subnet_prefix,
             life_time: LifeTimeCode(config.packet_life_time),
-            places,
+            end_port_by_lid,
             by_guid,
             p_keys,
             is_open: known_sets.len() == 1
@@ -141,50 +141,52 @@ impl Subnet {
         }
     }
 
-    /// Returns the ports with LIDs, by rising GUID.
-    pub(crate) fn end_ports(&self) -> impl Iterator<Item = Place> {
+    /// Returns the end ports, by ascending GUID.
+    pub(crate) fn end_ports(&self) -> impl Iterator<Item = PortIndex> {
         self.ends.iter().copied()
     }
 
-    /// Returns the port that has a LID.
-    pub(crate) fn by_lid(&self, lid: u16) -> Option<Place> {
-        let packed = *self.places.get(usize::from(lid)).filter(|&&packed| packed != NOWHERE)?;
+    /// Returns the end port with a LID.
+    pub(crate) fn by_lid(&self, lid: u16) -> Option<PortIndex> {
+        let packed =
+            *self.end_port_by_lid.get(usize::from(lid)).filter(|&&packed| packed != NO_END_PORT)?;
         Some(NodeIndex(packed >> 8).at(packed as u8))
     }
 
-    /// Returns the port that has a GUID.
-    pub(crate) fn by_guid(&self, guid: Guid) -> Option<Place> {
+    /// Returns the end port with a GUID.
+    pub(crate) fn by_guid(&self, guid: Guid) -> Option<PortIndex> {
         self.by_guid.get(&guid).copied()
     }
 
-    /// Returns the lowest LID of an end port and how many it has.
-    pub(crate) fn lids(&self, end_port: Place) -> (u16, u16) {
+    /// Returns the base LID of an end port, and its number of LIDs.
+    pub(crate) fn lids(&self, end_port: PortIndex) -> (u16, u16) {
         let guid = self.found.port(end_port).guid;
-        let &(first, count) = self.plan.end_ports.get(&guid).expect("an end port has LIDs");
+        let &(first, count) =
+            self.plan.end_ports.get(&guid).expect("every end port of the plan has LIDs");
         (first.get(), count)
     }
 
-    /// Returns the lowest LID by which a port is addressed: of a switch's port that of port 0.
-    pub(crate) fn base_lid(&self, place: Place) -> Option<u16> {
-        let node = self.found.node(place.node);
-        let end_port = if node.kind.is_switch() { place.node.at(0) } else { place };
+    /// Returns the base LID of a port; at a switch that of port 0.
+    pub(crate) fn base_lid(&self, port_index: PortIndex) -> Option<u16> {
+        let node = self.found.node(port_index.node);
+        let end_port = if node.kind.is_switch() { port_index.node.at(0) } else { port_index };
         let guid = self.found.port(end_port).guid;
         self.plan.end_ports.get(&guid).map(|&(first, _)| first.get())
     }
 
-    /// Returns the GID of a port.
-    pub(crate) fn gid(&self, place: Place) -> Gid {
-        Gid::new(self.prefix, self.found.port(place).guid)
+    /// Returns the port GID.
+    pub(crate) fn gid(&self, port_index: PortIndex) -> Gid {
+        Gid::new(self.prefix, self.found.port(port_index).guid)
     }
 
-    /// Returns what the link of a port can carry.
-    pub(super) fn limits(&self, place: Place) -> PortLimits {
+    /// Returns MTU, rate and lifetime of a port's link.
+    pub(super) fn limits(&self, port_index: PortIndex) -> PortLimits {
         let life_time = self.life_time;
-        match self.found.port(place).info.as_deref() {
-            Some(info) if place.port > 0 => {
+        match self.found.port(port_index).info.as_deref() {
+            Some(info) if port_index.port > 0 => {
                 PortLimits { mtu: info.neighbor_mtu, rate: rate_of(info).0, life_time }
             }
-            // What a switch's own port sends enters the switch at its full rate.
+            // Packets from port 0 of a switch enter it at its full rate.
             Some(info) => PortLimits { mtu: info.mtu_cap, rate: RateCode::GBPS_1200, life_time },
             None => PortLimits { mtu: MtuCode::MTU_256, rate: RateCode::GBPS_2_5, life_time },
         }
@@ -195,26 +197,26 @@ impl Subnet {
         self.rows[node.0 as usize]
     }
 
-    /// Returns the partitions of an end port.
-    pub(crate) fn p_keys(&self, end_port: Place) -> &[PKey] {
+    /// Returns the P_Keys of an end port.
+    pub(crate) fn p_keys(&self, end_port: PortIndex) -> &[PKey] {
         let guid = self.found.port(end_port).guid;
         self.p_keys.get(&guid).map_or(&[], |keys| keys)
     }
 
-    /// Returns the partitions whose packets pass a port: of an end port its own, of a switch's port to
-    /// an adapter those of the adapter, if the switch checks. `None` where all pass.
-    fn passing(&self, place: Place) -> Option<&[PKey]> {
-        let is_switch = |place: Place| self.found.node(place.node).kind.is_switch();
-        if place.port == 0 || !is_switch(place) {
-            return Some(self.p_keys(place));
+    /// Returns the P_Keys that may pass a port: at an end port its own, at an enforcing switch port
+    /// those of the host. `None` if all may pass.
+    fn passing(&self, port_index: PortIndex) -> Option<&[PKey]> {
+        let is_switch = |port_index: PortIndex| self.found.node(port_index.node).kind.is_switch();
+        if port_index.port == 0 || !is_switch(port_index) {
+            return Some(self.p_keys(port_index));
         }
-        let peer = self.found.port(place).peer.filter(|&peer| self.checks && !is_switch(peer));
+        let peer = self.found.port(port_index).peer.filter(|&peer| self.checks && !is_switch(peer));
         peer.map(|peer| self.p_keys(peer))
     }
 
-    /// Returns whether two ports may know of each other: they are the same, or share a partition of
-    /// which one is a full member, as OpenSM has it.
-    pub(crate) fn share(&self, one: Place, other: Place) -> bool {
+    /// Returns true if two ports are visible to each other, as in OpenSM: they are the same, or
+    /// share a partition with at least one full member.
+    pub(crate) fn share(&self, one: PortIndex, other: PortIndex) -> bool {
         if self.is_open {
             return true;
         }
@@ -224,19 +226,19 @@ impl Subnet {
         one == other || keys.iter().any(|key| others.iter().any(|other| key.matches(*other)))
     }
 
-    /// Returns the service level of a partition's paths.
+    /// Returns the service level of paths in a partition.
     pub(crate) fn level_of(&self, key: PKey) -> ServiceLevel {
         self.levels.get(&key.partition()).copied().unwrap_or_default()
     }
 
-    /// Follows the tables from a port to a LID, which belongs to another port: what holds on the whole
-    /// path. `None` when they do not lead there.
-    pub(crate) fn path(&self, from: Place, to: Place, lid: u16) -> Option<PathProperties> {
+    /// Returns the properties of the path from a port to a LID of another port. `None` if the LFTs
+    /// do not lead there.
+    pub(crate) fn path(&self, from: PortIndex, to: PortIndex, lid: u16) -> Option<PathProperties> {
         let own = self.found.port(from).info.as_deref()?;
         let level = ServiceLevel::default();
         let mut path = PathProperties { mtu: own.mtu_cap, rate: rate_of(own).0, level, hops: 0 };
-        let is_switch = |place: Place| self.found.node(place.node).kind.is_switch();
-        // The own port of a switch has a rate of its own.
+        let is_switch = |port_index: PortIndex| self.found.node(port_index.node).kind.is_switch();
+        // Port 0 of a switch limits the path by its own rate.
         let mut slowest = if is_switch(from) { rate_of(own).1 } else { u32::MAX };
         let (mut first, mut last) = (None, None);
         self.walk(from, to, lid, |leaves, _| {
@@ -259,9 +261,9 @@ impl Subnet {
         Some(path)
     }
 
-    /// Follows the tables from a port to a LID: the nodes, and by which ports the path enters and leaves
-    /// each. `None` when they do not lead there.
-    pub(crate) fn steps(&self, from: Place, to: Place, lid: u16) -> Option<Vec<Step>> {
+    /// Returns the nodes on the path from a port to a LID, with ingress and egress ports. `None` if
+    /// the LFTs do not lead there.
+    pub(crate) fn steps(&self, from: PortIndex, to: PortIndex, lid: u16) -> Option<Vec<Step>> {
         let mut steps = vec![(from.node, None, None)];
         self.walk(from, to, lid, |leaves, enters| {
             if let Some(last) = steps.last_mut() {
@@ -273,19 +275,20 @@ impl Subnet {
         Some(steps)
     }
 
-    /// Follows the tables from a port to a LID, which belongs to another port, link by link.
+    /// Follows the LFTs from a port to a LID of another port, and calls `step` with both ends of
+    /// each link.
     fn walk(
         &self,
-        from: Place,
-        to: Place,
+        from: PortIndex,
+        to: PortIndex,
         lid: u16,
-        mut step: impl FnMut(Place, Place) -> Option<()>,
+        mut step: impl FnMut(PortIndex, PortIndex) -> Option<()>,
     ) -> Option<()> {
-        /// More links than any path has.
-        const MOST: usize = 64;
+        /// Maximum number of links of a path.
+        const MAX: usize = 64;
         let found = &self.found;
         let mut at = from;
-        for _ in 0..MOST {
+        for _ in 0..MAX {
             let node = found.node(at.node);
             if if node.kind.is_switch() { at.node == to.node } else { at == to } {
                 return Some(());
@@ -294,8 +297,7 @@ impl Subnet {
                 let port = self.plan.routing.lfts.port(self.row(at.node)?, lid);
                 Some(at.node.at(port)).filter(|_| port > 0 && port <= node.info.num_ports)?
             } else {
-                // What starts at an adapter leaves by the port that it starts at, and nothing passes
-                // through one.
+                // A CA sends from the port where the path starts, and forwards nothing.
                 Some(at).filter(|&at| at == from)?
             };
             at = found.port(leaves).peer?;
@@ -304,8 +306,8 @@ impl Subnet {
         None
     }
 
-    /// Goes over the link of a port and takes note of what it can carry.
-    fn pass(&self, leaves: Place, path: &mut PathProperties, slowest: &mut u32) -> Option<()> {
+    /// Adds the link of a port to the properties of a path.
+    fn pass(&self, leaves: PortIndex, path: &mut PathProperties, slowest: &mut u32) -> Option<()> {
         let info = self.found.port(leaves).info.as_deref()?;
         let (rate, speed) = rate_of(info);
         if speed < *slowest {
@@ -317,7 +319,7 @@ impl Subnet {
     }
 }
 
-/// Returns the rate of a port's link, and in Mbit/s.
+/// Returns the rate of a port's link as a code and in Mbit/s.
 fn rate_of(info: &ib_wire::mad::sm::PortInfo) -> (RateCode, u32) {
     let code = info.rate();
     (code, code.megabits_per_second().unwrap_or(2_500))

@@ -1,4 +1,5 @@
-//! Who wants to hear of what happens, and who is told; IBTA volume 1, chapters 13.4.8.3 and 13.4.11.
+//! Event subscriptions and the reports to subscribers. Source: IBTA volume 1, sections 13.4.8.3 and
+//! 13.4.11.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -12,28 +13,28 @@ use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass, TransactionId};
 
 use super::query::Query;
 
-/// The most subscriptions of all ports, and of one.
-const MOST: usize = 65_536;
-const MOST_OF_ONE: usize = 256;
+/// Maximum number of subscriptions of all ports, and of one port.
+const MAX: usize = 65_536;
+const MAX_PER_PORT: usize = 256;
 
-/// The most reports that wait to be sent.
-const MOST_REPORTS: usize = 65_536;
+/// Maximum number of queued reports.
+const MAX_REPORTS: usize = 65_536;
 
-/// The number that stands for everything in a subscription.
+/// Wildcard values of InformInfo.
 const ANY: u16 = 0xffff;
 const ANY_PRODUCER: u32 = 0x00ff_ffff;
 
-/// The first of the traps that only the trusted hear of: violations of keys.
-const FIRST_OF_KEYS: u16 = 256;
-const LAST_OF_KEYS: u16 = 259;
+/// The range of P_Key, Q_Key and M_Key violation traps, which only trusted subscribers receive.
+const FIRST_KEY_VIOLATION: u16 = 256;
+const LAST_KEY_VIOLATION: u16 = 259;
 
-/// Subscriptions by the port that has them.
+/// Subscriptions by the GID of the subscriber.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     of: BTreeMap<Gid, Vec<Subscription>>,
     count: usize,
     numbers: u16,
-    /// What subscribers are to be told.
+    /// Queued reports.
     reports: VecDeque<Request>,
 }
 
@@ -42,12 +43,12 @@ struct Subscription {
     number: u16,
     info: InformInfo,
     remote: Remote,
-    /// Whether who asked for it knew the key.
+    /// True if the subscription was requested with the `SA_Key`.
     trusted: bool,
 }
 
 impl Subscriptions {
-    /// Subscribes or ends a subscription; returns what the answer says.
+    /// Subscribes or unsubscribes; returns the attribute of the response.
     pub(super) fn set(
         &mut self,
         subscriber: Gid,
@@ -55,7 +56,7 @@ impl Subscriptions {
         info: InformInfo,
         trusted: bool,
     ) -> Result<InformInfo, MadStatus> {
-        if info.is_generic == 1 && is_of_keys(info.trap) && !trusted {
+        if info.is_generic == 1 && is_key_violation(info.trap) && !trusted {
             return Err(MadStatus::SA_REQUEST_INVALID);
         }
         let remote = Remote { qpn: subscriber_queue_pair(&info, &remote), ..remote };
@@ -68,7 +69,7 @@ impl Subscriptions {
                 let own = self.of.entry(subscriber).or_default();
                 if let Some(known) = own.iter_mut().find(|one| same(one)) {
                     (known.remote, known.trusted) = (remote, trusted);
-                } else if own.len() == MOST_OF_ONE || self.count == MOST {
+                } else if own.len() == MAX_PER_PORT || self.count == MAX {
                     return Err(MadStatus::SA_NO_RESOURCES);
                 } else {
                     own.push(Subscription { number: self.numbers, info, remote, trusted });
@@ -91,13 +92,13 @@ impl Subscriptions {
         }
     }
 
-    /// Forgets the subscriptions of a port that has gone.
+    /// Removes the subscriptions of a port that has left.
     pub(super) fn forget(&mut self, subscriber: Gid) {
         self.count -= self.of.remove(&subscriber).map_or(0, |own| own.len());
     }
 
-    /// Appends the records that a request selects of the subscriber behind one; returns it, and how many
-    /// records were looked at.
+    /// Appends the selected records of the next subscriber behind `after`. Returns this subscriber,
+    /// and the number of records that were checked.
     pub(super) fn records(
         &self,
         after: Option<Gid>,
@@ -115,13 +116,13 @@ impl Subscriptions {
         Some((subscriber_gid, own.len()))
     }
 
-    /// Tells of a notice whoever wants to know.
-    pub(super) fn tell(&mut self, notice: Notice, issuer: Gid) {
+    /// Queues reports of a notice to all matching subscribers.
+    pub(super) fn notify(&mut self, notice: Notice, issuer: Gid) {
         let told = SaNotice { notice, issuer_gid: issuer };
         for own in self.of.values() {
-            for one in own.iter().filter(|one| one.hears_of(&notice, issuer)) {
-                if self.reports.len() == MOST_REPORTS {
-                    // Who does not take reports must not make the others' wait for ever.
+            for one in own.iter().filter(|one| one.receives(&notice, issuer)) {
+                if self.reports.len() == MAX_REPORTS {
+                    // Further reports are dropped, because subscribers acknowledge too slowly.
                     return;
                 }
                 let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::REPORT, TransactionId(0));
@@ -131,27 +132,27 @@ impl Subscriptions {
         }
     }
 
-    /// Returns the next report to be sent.
+    /// Returns the next report to send.
     pub(super) fn next_report(&mut self) -> Option<Request> {
         self.reports.pop_front()
     }
 }
 
 impl Subscription {
-    /// Returns true when it is for a notice: violations of keys are for the trusted only, who asks for
-    /// everything not excepted.
-    fn hears_of(&self, notice: &Notice, issuer: Gid) -> bool {
-        let may = self.trusted || !(notice.is_generic && is_of_keys(notice.trap.0));
+    /// Returns true if the subscription matches a notice. Key violations are reported to trusted
+    /// subscribers only, even with wildcards.
+    fn receives(&self, notice: &Notice, issuer: Gid) -> bool {
+        let may = self.trusted || !(notice.is_generic && is_key_violation(notice.trap.0));
         may && wants(&self.info, notice, issuer)
     }
 }
 
-/// Returns true for the traps of violations of keys.
-const fn is_of_keys(trap: u16) -> bool {
-    FIRST_OF_KEYS <= trap && trap <= LAST_OF_KEYS
+/// Returns true for traps of key violations.
+const fn is_key_violation(trap: u16) -> bool {
+    FIRST_KEY_VIOLATION <= trap && trap <= LAST_KEY_VIOLATION
 }
 
-/// Returns the queue pair that reports go to: the one that the subscription names, else who asked.
+/// Returns the QP for reports: the one in the subscription, or else the QP of the requester.
 fn subscriber_queue_pair(info: &InformInfo, remote: &Remote) -> Qpn {
     if info.qpn.get() == 0 { remote.qpn } else { info.qpn }
 }

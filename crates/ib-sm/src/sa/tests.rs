@@ -4,9 +4,9 @@ use ib_wire::mad::TransactionId;
 use ib_wire::mad::sm::SmInfo;
 
 #[test]
-fn what_costs_more_than_the_credit_is_paid_by_the_next_ones() {
+fn overrun_is_charged_to_later_budgets() {
     let config = SmConfig::default();
-    let mut administration = Administration::new(&config);
+    let mut sa = Sa::new(&config);
     let (tables, multicast, written) = Default::default();
     let known = SubnetView {
         subnet: None,
@@ -21,12 +21,12 @@ fn what_costs_more_than_the_credit_is_paid_by_the_next_ones() {
         let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(number));
         mad.set_attribute_id(AttributeId::NODE_RECORD);
         let datagram = Datagram::new(Remote::gsi(1), mad);
-        assert!(administration.handle(now, &Incoming::Received(datagram)));
+        assert!(sa.handle(now, &Incoming::Received(datagram)));
     }
-    // A request costs 5 even when there is no answer.
+    // A request costs 5 µs even if it gets no response.
     for (credit, left) in [(1, 2), (4, 2), (1, 1), (3, 1), (1, 1)] {
-        let mut rest = credit;
-        administration.work(now, known, &mut rest);
-        assert_eq!((rest, administration.responder.requests()), (0, left), "{credit}");
+        let mut become_idle = credit;
+        sa.work(now, known, &mut become_idle);
+        assert_eq!((become_idle, sa.responder.requests()), (0, left), "{credit}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the SA answers queries from, and the records of an answer.
+//! The data that the SA answers queries from, and the records of a response.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use super::subnet::Subnet;
 use crate::multicast::MulticastTables;
 use crate::tables::{Tables, WrittenTables};
 
-/// What the SA answers queries from.
+/// The data that the SA answers queries from.
 #[derive(Clone, Copy)]
 pub(crate) struct SubnetView<'a> {
-    /// The subnet, once it was up.
+    /// The last subnet that was up; `None` if there was none, or if this SM is not the master.
     pub(crate) subnet: Option<&'a Arc<Subnet>>,
     pub(crate) tables: &'a Tables,
     pub(crate) multicast: &'a MulticastTables,
     pub(crate) written: &'a WrittenTables,
-    /// What the manager says of itself.
+    /// SMInfo of this SM.
     pub(crate) manager: SmInfo,
-    /// The key of those who are trusted.
+    /// `SA_Key` of trusted requests.
     pub(crate) sa_key: u64,
 }
 
-/// The port that sends a query: what it may see depends on its partitions.
+/// The port that sends a query. Its partitions limit the visible records.
 pub(super) struct Viewer<'a> {
     pub(super) gid: Option<Gid>,
     pub(super) keys: &'a [PKey],
@@ -33,18 +33,18 @@ pub(super) struct Viewer<'a> {
     pub(super) trusted: bool,
 }
 
-/// The records of an answer, one behind the other.
+/// The records of a response, concatenated.
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) id: AttributeId,
     pub(super) bytes: Vec<u8>,
     pub(super) stride: usize,
-    /// The length of a record without the gap to the next one.
+    /// Length of a record in bytes without padding.
     pub(super) length: usize,
 }
 
 impl SubnetView<'_> {
-    /// Returns the LID and GID of the manager.
+    /// Returns LID and GID of the SM.
     pub(super) fn address(&self) -> (u16, Gid) {
         let lid =
             self.subnet.and_then(|subnet| subnet.found.own.and_then(|own| subnet.base_lid(own)));

@@ -26,7 +26,7 @@ fn shared_differing_and_discarding_vls_need_a_map() {
 }
 
 #[test]
-fn a_single_service_level_needs_a_map_only_for_discards() {
+fn single_service_level_needs_a_map_only_for_discards() {
     let mut swapped = IDENTITY;
     swapped[0] = 3;
     assert!(plan(&[IDENTITY, swapped]).is_one_vl_per_level(0b1));

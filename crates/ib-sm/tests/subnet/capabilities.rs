@@ -12,7 +12,7 @@ use crate::walk::{Connected, Host};
 /// Starts an SM on a fabric with changed capabilities, and waits until the subnet is up.
 fn with_port_info(kind: &str, config: SmConfig, change: impl Fn(&mut PortInfo) + 'static) -> Lab {
     let mut lab = Lab::new(kind);
-    lab.spoil(move |datagram| {
+    lab.corrupt(move |datagram| {
         if datagram.mad.attribute_id() == AttributeId::PORT_INFO
             && let Some(mut info) = datagram.mad.attribute::<PortInfo>()
         {
@@ -21,7 +21,7 @@ fn with_port_info(kind: &str, config: SmConfig, change: impl Fn(&mut PortInfo) +
         }
     });
     lab.add(0, config);
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     lab
 }
 
@@ -32,14 +32,14 @@ fn lids_do_not_exceed_linear_fdb_cap() {
         let mut lab = Lab::with(Sim::new(&generated("torus 5x5 hosts=4"), options));
         let own = lab.host(0);
         lab.add(0, SmConfig::default());
-        lab.run_while(|lab| lab.stations[0].reports.is_empty());
-        let station = &lab.stations[0];
+        lab.run_while(|lab| lab.sms[0].reports.is_empty());
+        let sm = &lab.sms[0];
         let no_lid = |fault: &&Fault| matches!(fault, Fault::NoLid { .. });
         // 125 ports need a LID; LID 0 is not a valid LID.
         let without = 125 - (usize::from(cap) - 1);
-        assert_eq!(station.faults.iter().filter(no_lid).count(), without);
-        assert_eq!(station.faults.len(), without);
-        assert_eq!(station.last().faults, without);
+        assert_eq!(sm.faults.iter().filter(no_lid).count(), without);
+        assert_eq!(sm.faults.len(), without);
+        assert_eq!(sm.last().faults, without);
         let sim = &lab.sim;
         let connected = Connected::to(sim, own);
         assert!(connected.hosts.iter().all(|host| sim.port_info(host.port).lid < cap));
@@ -62,8 +62,8 @@ fn groups_do_not_exceed_multicast_fdb_cap() {
     let options = Options { multicast_fdb_cap: 2, ..Options::default() };
     let mut lab = Lab::with(Sim::new(&generated("mesh 1x2"), options));
     lab.add(0, SmConfig::default());
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
-    let mut client = lab.asker(1);
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
+    let mut client = lab.sa_client(1);
     let port_gid = ib_types::Gid::new(ib_types::Gid::DEFAULT_PREFIX, {
         let host = lab.host(1);
         lab.sim.link_port(host).port_guid
@@ -82,7 +82,7 @@ fn groups_do_not_exceed_multicast_fdb_cap() {
         statuses.push(answer.status());
     }
     assert_eq!(statuses[0], MadStatus::OK);
-    assert_ne!(statuses[2], MadStatus::OK, "the switches have room for two groups: {statuses:?}");
+    assert_ne!(statuses[2], MadStatus::OK, "the switches can forward two groups: {statuses:?}");
 }
 
 #[test]
@@ -94,9 +94,7 @@ fn oper_vls_do_not_exceed_vl_cap() {
     };
     let config = SmConfig { routing: lash, ..SmConfig::default() };
     let lab = with_port_info("torus 5x5 hosts=1", config, |info| info.vl_cap = VlCap::VL0);
-    assert!(
-        lab.stations[0].manager.alarms().any(|it| matches!(it.alarm, Alarm::CreditLoops { .. }))
-    );
+    assert!(lab.sms[0].manager.alarms().any(|it| matches!(it.alarm, Alarm::CreditLoops { .. })));
     for node in lab.sim.node_ids().filter(|&node| lab.sim.is_switch(node)) {
         for port in crate::walk::ports(&lab.sim, node) {
             if lab.live_peer(port).is_some() {
@@ -113,10 +111,10 @@ fn vl_arbitration_entries_do_not_exceed_the_caps() {
     let lab = with_port_info("mesh 2x2 hosts=1", config.clone(), |info| {
         (info.vl_arbitration_low_cap, info.vl_arbitration_high_cap) = (0, 0);
     });
-    assert_eq!(lab.stations[0].last().written.arbitration_blocks, 0);
+    assert_eq!(lab.sms[0].last().written.arbitration_blocks, 0);
     lab.check();
     let lab = with_port_info("mesh 2x2 hosts=1", config, |_| {});
-    assert!(lab.stations[0].last().written.arbitration_blocks > 0);
+    assert!(lab.sms[0].last().written.arbitration_blocks > 0);
 }
 
 #[test]
@@ -137,7 +135,7 @@ fn neighbor_mtu_does_not_exceed_either_mtu_cap() {
 #[test]
 fn enforcement_is_not_set_on_switches_without_the_capability() {
     let mut lab = Lab::new("mesh 2x2 hosts=1");
-    lab.spoil(|datagram| {
+    lab.corrupt(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::SWITCH_INFO
             && let Some(mut info) = datagram.mad.attribute::<SwitchInfo>()
         {
@@ -146,8 +144,8 @@ fn enforcement_is_not_set_on_switches_without_the_capability() {
         }
     });
     lab.add(0, SmConfig::default());
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
-    assert_eq!(lab.stations[0].faults, []);
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
+    assert_eq!(lab.sms[0].faults, []);
     let leaf = lab.sim.peer(lab.host(1)).expect("a link");
     assert!(!lab.sim.port_info(leaf).partition_enforcement_inbound);
     lab.check();

@@ -1,4 +1,4 @@
-//! Features of the SM beside routes: VLs, partitions, caches, refusals, groups and notices.
+//! Features of the SM other than routes: VLs, partitions, caches, refusals, groups and notices.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use ib_wire::mad::sm::{Notice, PortState, SlToVl, TrapNumber, VlArbitration, VlC
 use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId};
 
-use crate::lab::{ASKER, Lab};
+use crate::lab::{CLIENT_QPN, Lab};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -22,18 +22,18 @@ fn routed_with(engines: &str) -> RoutingConfig {
 fn up(kind: &str, config: SmConfig) -> Lab {
     let mut lab = Lab::new(kind);
     lab.add(0, config);
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     lab
 }
 
 #[test]
 fn vl_tables_are_written_to_each_port_once() {
-    let sl2vl = PortQos::lanes("3,2,1,0,3,2,1,0,3,2,1,0,3,2,1,15").unwrap();
-    let low = PortQos::turns("0:7,1:5,12:3").unwrap();
+    let sl2vl = PortQos::parse_sl_to_vl("3,2,1,0,3,2,1,0,3,2,1,0,3,2,1,15").unwrap();
+    let low = PortQos::parse_arbitration("0:7,1:5,12:3").unwrap();
     let swe = PortQos { sl2vl, max_vls: 4, vlarb_low: low, high_limit: 9, ..PortQos::default() };
     let qos = Some(QosConfig { switch_external: swe, ..QosConfig::default() });
     let mut lab = up("torus 3x3 hosts=1", SmConfig { qos, ..SmConfig::default() });
-    let written = lab.stations[0].last().written;
+    let written = lab.sms[0].last().written;
     assert!(written.sl_to_vl_tables > 9 * 5 && written.arbitration_blocks > 9 * 5, "{written:?}");
     let leaf = lab.sim.peer(lab.host(3)).unwrap();
     let number = lab.sim.place(leaf).1;
@@ -41,10 +41,10 @@ fn vl_tables_are_written_to_each_port_once() {
     assert_eq!((info.operational_vls.lanes(), info.vl_high_limit), (Some(4), 9));
     assert_eq!(lab.sim.port_info(lab.host(3)).operational_vls.lanes(), Some(4), "both ends agree");
     let lid = lab.sim.port_info(lab.sim.find_port(lab.sim.place(leaf).0, 0).unwrap()).lid;
-    let mut asker = lab.asker(1);
+    let mut sa_client = lab.sa_client(1);
     let mut get = |lab: &mut Lab, id, modifier| {
         let mad = smp::lid_request(Method::GET, TransactionId(0), (id, modifier));
-        *lab.ask(&mut asker, Remote::smi(lid), mad).mad()
+        *lab.ask(&mut sa_client, Remote::smi(lid), mad).mad()
     };
     let read = get(&mut lab, AttributeId::SL_TO_VL, SlToVl::modifier(1, number));
     let read: SlToVl = read.attribute().unwrap();
@@ -54,9 +54,9 @@ fn vl_tables_are_written_to_each_port_once() {
     let turns = read.entries.map(|turn| (turn.lane.get(), turn.weight));
     assert_eq!(turns[..4], [(0, 7), (1, 5), (0, 3), (0, 0)], "VL 12 is VL 0 of four");
     let now = lab.sim.now();
-    lab.stations[0].manager.sweep(now);
-    lab.run_while(|lab| lab.stations[0].reports.len() < 2);
-    let written = lab.stations[0].last().written;
+    lab.sms[0].manager.sweep(now);
+    lab.run_while(|lab| lab.sms[0].reports.len() < 2);
+    let written = lab.sms[0].last().written;
     assert_eq!((written.sl_to_vl_tables, written.arbitration_blocks), (0, 0), "{written:?}");
     lab.check();
 }
@@ -65,12 +65,12 @@ fn vl_tables_are_written_to_each_port_once() {
 fn lash_writes_sl_to_vl_tables_without_qos() {
     let config = SmConfig { routing: routed_with("lash,no_fallback"), ..SmConfig::default() };
     let lab = up("torus 5x5 hosts=1", config);
-    let report = lab.stations[0].last();
+    let report = lab.sms[0].last();
     assert!(report.plan.routing.layers.count() > 1);
     assert!(report.written.sl_to_vl_tables > 25 * 5, "{:?}", report.written);
     assert_eq!(report.written.arbitration_blocks, 0);
-    assert_eq!(lab.stations[0].warnings, [""; 0]);
-    assert_eq!(lab.stations[0].manager.alarms().count(), 0);
+    assert_eq!(lab.sms[0].warnings, [""; 0]);
+    assert_eq!(lab.sms[0].manager.alarms().count(), 0);
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn up_down_rooted_at_a_spine_gives_a_warning() {
     let mut warnings = Vec::new();
     for &node in [spine, leaf] {
         lab.add_at(lab.sim.end_port(node).unwrap(), config.clone());
-        lab.run_while(|lab| lab.stations[0].reports.is_empty());
-        warnings.push(std::mem::take(&mut lab.stations[0].warnings));
+        lab.run_while(|lab| lab.sms[0].reports.is_empty());
+        warnings.push(std::mem::take(&mut lab.sms[0].warnings));
         lab.kill(0);
     }
     assert_eq!((warnings[0].len(), warnings[1].len()), (1, 0), "{warnings:?}");
@@ -138,8 +138,8 @@ fn rebooted_host_and_bounced_leaf_need_no_new_routes() {
     };
     let mut lab = up("xgft 2,3,3 1,2,2", config);
     let counters = |lab: &Lab| {
-        let counters = lab.stations[0].manager.counters();
-        (counters.routings, counters.cached)
+        let counters = lab.sms[0].manager.counters();
+        (counters.routings, counters.cached_plans)
     };
     assert_eq!(counters(&lab), (1, 0));
     let name = |lab: &Lab, port| lab.sim.node_name(lab.sim.place(port).0).to_owned();
@@ -148,10 +148,10 @@ fn rebooted_host_and_bounced_leaf_need_no_new_routes() {
     let mut cached = 0;
     for victim in [name(&lab, host), name(&lab, leaf)] {
         for state in ["off", "on"] {
-            let (before, nodes) = (counters(&lab), lab.stations[0].last().nodes);
+            let (before, nodes) = (counters(&lab), lab.sms[0].last().nodes);
             lab.command(&format!("power \"{victim}\" {state}"));
             lab.run_while(|lab| {
-                let now = lab.stations[0].last().nodes;
+                let now = lab.sms[0].last().nodes;
                 if state == "off" { now >= nodes } else { now <= nodes }
             });
             lab.run_for(SECOND);
@@ -162,7 +162,7 @@ fn rebooted_host_and_bounced_leaf_need_no_new_routes() {
         }
         lab.check();
     }
-    assert!(lab.stations[0].last().cached);
+    assert!(lab.sms[0].last().cached);
     // A lost link between switches needs new routes.
     let up = (1..=20).filter_map(|number| lab.sim.find_port(lab.sim.place(leaf).0, number));
     let mut up = up.filter(|&port| {
@@ -178,10 +178,10 @@ fn rebooted_host_and_bounced_leaf_need_no_new_routes() {
     assert_eq!(counters(&lab), (2, cached));
 }
 
-/// Returns the only alarm of the SM; panics if there is none or more than one.
+/// Returns the only alarm of the SM. Panics if there is none, or more than one.
 fn only_alarm(lab: &Lab) -> Alarm {
     let alarms: Vec<Alarm> =
-        lab.stations[0].manager.alarms().map(|raised| raised.alarm.clone()).collect();
+        lab.sms[0].manager.alarms().map(|raised| raised.alarm.clone()).collect();
     let [alarm] = &alarms[..] else { panic!("{alarms:?}") };
     alarm.clone()
 }
@@ -191,7 +191,7 @@ fn credit_loops_of_configured_engines_raise_an_alarm() {
     let config = SmConfig { routing: routed_with("minhop"), ..SmConfig::default() };
     let lab = up("torus 5 hosts=1", config);
     let Alarm::CreditLoops { engine, loops, first, avoided_by, tried } = only_alarm(&lab) else {
-        panic!("another alarm");
+        panic!("unexpected alarm");
     };
     assert_eq!((engine, loops, first.len()), (EngineKind::MinHop, 2, 5));
     // Up/down finds no root in a ring; lash needs two VLs.
@@ -203,12 +203,12 @@ fn credit_loops_of_configured_engines_raise_an_alarm() {
 #[test]
 fn default_engines_avoid_credit_loops() {
     let lab = up("torus 5 hosts=1", SmConfig::default());
-    assert_eq!(lab.stations[0].last().plan.routing.engine, EngineKind::Lash);
-    assert_eq!(lab.stations[0].manager.alarms().count(), 0);
+    assert_eq!(lab.sms[0].last().plan.routing.engine, EngineKind::Lash);
+    assert_eq!(lab.sms[0].manager.alarms().count(), 0);
     // One VL does not suffice for lash: the loop is accepted.
     let lab = up("torus 5 hosts=1", SmConfig { max_op_vls: VlCap::VL0, ..SmConfig::default() });
     let Alarm::CreditLoops { engine, avoided_by, .. } = only_alarm(&lab) else {
-        panic!("another alarm");
+        panic!("unexpected alarm");
     };
     assert_eq!((engine, avoided_by), (EngineKind::MinHop, None));
     lab.check();
@@ -224,10 +224,10 @@ fn required_freedom_of_deadlock_refuses_credit_loops() {
     let mut lab = Lab::new("torus 5 hosts=1");
     lab.add(0, config);
     lab.run_for(5 * SECOND);
-    let station = &lab.stations[0];
-    assert_eq!(station.reports.len(), 0);
-    assert_eq!(station.refusals.len(), 1, "reported once: {:?}", station.refusals);
-    let alarms: Vec<Alarm> = station.manager.alarms().map(|raised| raised.alarm.clone()).collect();
+    let sm = &lab.sms[0];
+    assert_eq!(sm.reports.len(), 0);
+    assert_eq!(sm.refusals.len(), 1, "reported once: {:?}", sm.refusals);
+    let alarms: Vec<Alarm> = sm.manager.alarms().map(|raised| raised.alarm.clone()).collect();
     let [Alarm::Unreachable { host_pairs: 20, .. }, Alarm::NoPlan { .. }] = &alarms[..] else {
         panic!("{alarms:?}")
     };
@@ -245,7 +245,7 @@ fn tables_that_a_switch_ignores_are_not_counted_as_written() {
     lab.command(&format!("IgnoreLft \"{leaf}\" all"));
     lab.command(&format!("Unlink \"{leaf}\"[3]"));
     lab.run_for(60 * SECOND);
-    let manager = &lab.stations[0].manager;
+    let manager = &lab.sms[0].manager;
     assert!(manager.quality().is_none_or(|it| it.unreachable_host_pairs > 0));
     let faults: Vec<&str> = manager.faults().collect();
     assert!(faults.iter().any(|fault| fault.contains("forwarding table")), "{faults:?}");
@@ -255,7 +255,7 @@ fn tables_that_a_switch_ignores_are_not_counted_as_written() {
     assert!(sweeps <= 25, "{sweeps}");
     lab.command(&format!("IgnoreLft \"{leaf}\" none"));
     lab.run_for(60 * SECOND);
-    let manager = &lab.stations[0].manager;
+    let manager = &lab.sms[0].manager;
     assert_eq!(manager.quality().map(|it| it.unreachable_host_pairs), Some(0));
     assert_eq!(manager.alarms().count(), 0);
     lab.check();
@@ -267,7 +267,7 @@ fn table_quality_is_reported_when_no_engine_can_route() {
     lab.add(0, SmConfig { routing: routed_with("ftree,no_fallback"), ..SmConfig::default() });
     lab.run_for(5 * SECOND);
     let alarms: Vec<Alarm> =
-        lab.stations[0].manager.alarms().map(|raised| raised.alarm.clone()).collect();
+        lab.sms[0].manager.alarms().map(|raised| raised.alarm.clone()).collect();
     let [Alarm::Unreachable { host_pairs: 20, .. }, Alarm::NoPlan { .. }] = &alarms[..] else {
         panic!("{alarms:?}")
     };
@@ -280,8 +280,8 @@ fn table_quality_is_reported_when_no_engine_can_route() {
     let (mut lab, cut) = open_ring(lash);
     lab.command(&format!("relink {cut}"));
     lab.run_for(15 * SECOND);
-    let Alarm::NoPlan { .. } = only_alarm(&lab) else { panic!("another alarm") };
-    let manager = &lab.stations[0].manager;
+    let Alarm::NoPlan { .. } = only_alarm(&lab) else { panic!("unexpected alarm") };
+    let manager = &lab.sms[0].manager;
     assert_eq!(manager.quality().map(|it| it.unreachable_host_pairs), Some(0));
     // A switch that restarts has no tables: its host and the others do not reach each other.
     let last = lab.sim.node_name(lab.sim.place(lab.sim.peer(lab.host(4)).unwrap()).0).to_owned();
@@ -289,11 +289,11 @@ fn table_quality_is_reported_when_no_engine_can_route() {
         lab.command(&format!("power \"{last}\" {state}"));
         lab.run_for(15 * SECOND);
     }
-    let manager = &lab.stations[0].manager;
+    let manager = &lab.sms[0].manager;
     assert!(manager.quality().is_some_and(|it| it.unreachable_host_pairs >= 8));
 }
 
-/// A ring of switches, and the name of a port whose link closes it.
+/// Returns a ring of switches with one link unlinked, and the port name of this link.
 fn open_ring(config: SmConfig) -> (Lab, String) {
     let mut lab = Lab::new("torus 5 hosts=1");
     let (switch, _) = lab.sim.place(lab.sim.peer(lab.host(2)).expect("the host has a link"));
@@ -305,8 +305,8 @@ fn open_ring(config: SmConfig) -> (Lab, String) {
     let cut = format!("\"{}\"[{number}]", lab.sim.node_name(switch));
     lab.command(&format!("unlink {cut}"));
     lab.add(0, config);
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
-    assert_eq!(lab.stations[0].manager.alarms().count(), 0);
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
+    assert_eq!(lab.sms[0].manager.alarms().count(), 0);
     (lab, cut)
 }
 
@@ -321,10 +321,10 @@ fn loop_free_tables_that_reach_all_are_kept() {
     let before = tables(&lab);
     lab.command(&format!("relink {cut}"));
     lab.run_for(30 * SECOND);
-    let station = &lab.stations[0];
-    assert!(station.last().plan.is_kept);
-    assert_eq!(station.last().plan.report.credit.loops, 0);
-    assert_eq!((station.refusals.len(), station.manager.alarms().count()), (0, 0));
+    let sm = &lab.sms[0];
+    assert!(sm.last().plan.is_kept);
+    assert_eq!(sm.last().plan.report.credit.loops, 0);
+    assert_eq!((sm.refusals.len(), sm.manager.alarms().count()), (0, 0));
     assert_eq!(tables(&lab), before);
     // The ports of the repaired link are configured.
     lab.check();
@@ -340,54 +340,59 @@ fn repaired_routes_with_a_credit_loop_are_programmed() {
     lab.run_for(5 * SECOND);
     lab.command(&format!("relink {cut}"));
     lab.run_for(5 * SECOND);
-    assert_eq!(lab.stations[0].manager.alarms().count(), 0);
+    assert_eq!(lab.sms[0].manager.alarms().count(), 0);
     lab.command(&format!("power \"{other}\" on"));
     lab.run_for(30 * SECOND);
-    let Alarm::CreditLoops { engine, .. } = only_alarm(&lab) else { panic!("another alarm") };
+    let Alarm::CreditLoops { engine, .. } = only_alarm(&lab) else { panic!("unexpected alarm") };
     assert_eq!(engine, EngineKind::MinHop);
     lab.check();
     // Without the loop, the alarm is cleared.
     lab.command(&format!("unlink {cut}"));
     lab.run_for(30 * SECOND);
-    assert_eq!(lab.stations[0].manager.alarms().count(), 0);
+    assert_eq!(lab.sms[0].manager.alarms().count(), 0);
     lab.check();
 }
 
 #[test]
 fn subscribers_are_notified_of_ports_that_leave_and_join() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
-    let mut asker = lab.asker(2);
+    let mut sa_client = lab.sa_client(2);
     let info = InformInfo {
         lid_range_begin: 0xffff,
         is_generic: 1,
         subscribe: 1,
         notice_type: 0xffff,
         trap: 0xffff,
-        qpn: Qpn::truncated(ASKER),
+        qpn: Qpn::truncated(CLIENT_QPN),
         producer: 0xff_ffff,
         ..InformInfo::zeroed()
     };
-    let answer = lab.ask_records(&mut asker, (Method::SET, ComponentMask::of(&[])), &info);
+    let answer = lab.ask_records(&mut sa_client, (Method::SET, ComponentMask::of(&[])), &info);
     assert_eq!(answer.status(), MadStatus::OK);
     let name = lab.sim.node_name(lab.sim.place(lab.host(6)).0).to_owned();
     lab.command(&format!("power \"{name}\" off"));
     let end = lab.sim.now() + 5 * SECOND;
     while lab.sim.now() < end {
-        lab.listen(&mut asker);
+        lab.listen(&mut sa_client);
     }
-    let told = |asker: &crate::lab::Asker| -> Vec<u16> {
-        let notices = asker.told.iter().filter_map(|it| it.mad.attribute());
+    let reports = |sa_client: &crate::lab::SaClient| -> Vec<u16> {
+        let notices = sa_client.reports.iter().filter_map(|it| it.mad.attribute());
         notices.map(|it: SaNotice| it.notice.trap.0).collect()
     };
-    assert!(told(&asker).contains(&65), "{:?}", told(&asker));
-    assert!(told(&asker).contains(&128), "{:?}", told(&asker));
-    asker.told.clear();
+    assert!(reports(&sa_client).contains(&65), "{:?}", reports(&sa_client));
+    assert!(reports(&sa_client).contains(&128), "{:?}", reports(&sa_client));
+    sa_client.reports.clear();
     lab.command(&format!("power \"{name}\" on"));
     let end = lab.sim.now() + 5 * SECOND;
     while lab.sim.now() < end {
-        lab.listen(&mut asker);
+        lab.listen(&mut sa_client);
     }
-    assert_eq!(told(&asker).iter().filter(|&&trap| trap == 64).count(), 1, "{:?}", told(&asker));
+    assert_eq!(
+        reports(&sa_client).iter().filter(|&&trap| trap == 64).count(),
+        1,
+        "{:?}",
+        reports(&sa_client)
+    );
 }
 
 #[test]
@@ -397,8 +402,8 @@ fn received_trap_is_repressed_and_not_repeated() {
     let name = lab.sim.node_name(lab.sim.place(lab.host(6)).0).to_owned();
     lab.command(&format!("power \"{name}\" off"));
     lab.run_for(20 * SECOND);
-    assert_eq!(lab.stations[0].traps, 1);
-    let counters = lab.stations[0].manager.counters();
+    assert_eq!(lab.sms[0].traps, 1);
+    let counters = lab.sms[0].manager.counters();
     assert_eq!((counters.traps, counters.sweeps), (1, 2));
 }
 
@@ -410,16 +415,16 @@ fn unresponsive_nodes_are_queried_at_growing_intervals() {
     let config = SmConfig { sweep_interval: Some(300 * SECOND), ..SmConfig::default() };
     lab.add(0, config);
     lab.run_for(60 * SECOND);
-    let sweeps = lab.stations[0].manager.counters().sweeps;
+    let sweeps = lab.sms[0].manager.counters().sweeps;
     assert!((4..=10).contains(&sweeps), "{sweeps}");
 }
 
 #[test]
 fn responses_with_many_records_arrive_completely() {
     let mut lab = up("xgft 2,8,8 1,2,4", SmConfig::default());
-    let mut asker = lab.asker(3);
+    let mut sa_client = lab.sa_client(3);
     let all = (Method::GET_TABLE, ComponentMask::of(&[]));
-    let answer = lab.ask_records(&mut asker, all, &NodeRecord::zeroed());
+    let answer = lab.ask_records(&mut sa_client, all, &NodeRecord::zeroed());
     let nodes = lab.sim.node_ids().count();
     assert_eq!(answer.records::<NodeRecord>().count(), nodes);
     assert!(answer.is_reassembled(), "{nodes} records are more than a datagram holds");
@@ -428,16 +433,16 @@ fn responses_with_many_records_arrive_completely() {
 #[test]
 fn broadcast_group_is_created_and_removed_with_its_partition() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
-    let mut asker = lab.asker(3);
+    let mut sa_client = lab.sa_client(3);
     let all = (Method::GET_TABLE, ComponentMask::of(&[]));
     let mut keys = |lab: &mut Lab, text: &str| {
         let partitions = Partitions::read("p", text.as_bytes()).expect("partitions");
-        lab.stations[0].manager.set_partitions(partitions);
+        lab.sms[0].manager.set_partitions(partitions);
         // The requester sees the groups of the partitions in its P_Key table, which a sweep writes.
         let now = lab.sim.now();
-        lab.stations[0].manager.sweep(now);
+        lab.sms[0].manager.sweep(now);
         lab.run_for(5 * SECOND);
-        let answer = lab.ask_records(&mut asker, all, &MCMemberRecord::zeroed());
+        let answer = lab.ask_records(&mut sa_client, all, &MCMemberRecord::zeroed());
         answer.records::<MCMemberRecord>().map(|it| it.p_key.0).collect::<Vec<_>>()
     };
     let default = "Default=0x7fff, ipoib : ALL=full ;\n";
@@ -449,14 +454,14 @@ fn broadcast_group_is_created_and_removed_with_its_partition() {
 #[test]
 fn events_give_the_reason_of_a_discovery_and_the_changes() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
-    let first = std::mem::take(&mut lab.stations[0].changes);
+    let first = std::mem::take(&mut lab.sms[0].changes);
     assert_eq!(first.len(), 1 + 18, "{first:?}");
-    assert_eq!(first[0], "explored: the manager starts");
+    assert_eq!(first[0], "discovery: the SM starts");
     let name = lab.sim.node_name(lab.sim.place(lab.host(6)).0).to_owned();
     lab.command(&format!("power \"{name}\" off"));
     lab.run_for(Duration::from_secs(5));
-    let changes = std::mem::take(&mut lab.stations[0].changes);
-    assert!(changes[0].ends_with(" tells of changes"), "{changes:?}");
+    let changes = std::mem::take(&mut lab.sms[0].changes);
+    assert!(changes[0].ends_with(" reported changes"), "{changes:?}");
     assert_eq!(changes[1..], ["port false", "link false"], "{changes:?}");
 }
 
@@ -465,13 +470,13 @@ fn response_has_the_hop_pointer_of_the_directed_route_request() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
     let what = (AttributeId::SM_INFO, 0);
     let now = lab.sim.now();
-    // Links differ: on ibsim it is 0, HCAs have it behind the path.
+    // Links differ: the hop pointer is 0 on ibsim, and behind the path at HCAs.
     for pointer in [0, 3] {
         let mut mad = smp::directed_request(Method::GET, TransactionId(5), what, &[1, 2]);
         mad.set_hop_pointer(pointer);
         let asked = Datagram::new(Remote::directed(), mad);
-        assert!(lab.stations[0].manager.handle(now, &Incoming::Received(asked)));
-        let answer = lab.stations[0].manager.poll_transmit(now).unwrap();
+        assert!(lab.sms[0].manager.handle(now, &Incoming::Received(asked)));
+        let answer = lab.sms[0].manager.poll_transmit(now).unwrap();
         assert!(answer.mad.is_returning());
         assert_eq!(answer.mad.hop_pointer(), pointer);
     }
@@ -482,8 +487,9 @@ fn p_keys_that_do_not_fit_into_a_port_table_are_reported() {
     let text: String = (1..=100).map(|key| format!("P{key}={key:#x}:ALL=full;\n")).collect();
     let partitions = Partitions::read("test", text.as_bytes()).unwrap();
     let lab = up("mesh 1x2", SmConfig { partitions, ..SmConfig::default() });
-    let faults: Vec<String> = lab.stations[0].faults.iter().map(ToString::to_string).collect();
-    let hosts = faults.iter().filter(|fault| fault.contains("more are wanted")).count();
+    let faults: Vec<String> = lab.sms[0].faults.iter().map(ToString::to_string).collect();
+    let hosts =
+        faults.iter().filter(|fault| fault.contains("further P_Keys are configured")).count();
     let switches = faults.iter().filter(|fault| fault.contains("nothing is checked")).count();
     assert_eq!((hosts, switches), (4, 2), "{faults:?}");
 }
@@ -491,7 +497,7 @@ fn p_keys_that_do_not_fit_into_a_port_table_are_reported() {
 #[test]
 fn traps_of_unknown_ports_start_at_most_one_discovery_a_second() {
     let mut lab = up("mesh 1x2", SmConfig::default());
-    let sweeps = |lab: &Lab| lab.stations[0].manager.counters().sweeps;
+    let sweeps = |lab: &Lab| lab.sms[0].manager.counters().sweeps;
     let before = sweeps(&lab);
     let mut notice = Notice::zeroed();
     notice.is_generic = true;
@@ -502,9 +508,9 @@ fn traps_of_unknown_ports_start_at_most_one_discovery_a_second() {
     for _ in 0..100 {
         let datagram = Datagram::new(Remote::smi(0x7777), mad);
         let now = lab.sim.now();
-        lab.stations[0].manager.handle(now, &Incoming::Received(datagram));
+        lab.sms[0].manager.handle(now, &Incoming::Received(datagram));
         lab.run_for(SECOND / 20);
     }
     let more = sweeps(&lab) - before;
-    assert!((1..=6).contains(&more), "{more} explorations in five seconds");
+    assert!((1..=6).contains(&more), "{more} discoveries in five seconds");
 }

@@ -1,4 +1,4 @@
-//! Multicast groups, and what becomes of them when the subnet changes.
+//! Multicast groups, and the effects of changes of the subnet on them.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::lab::Lab;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Brings a fabric up.
+/// Brings up a fabric.
 fn up(kind: &str) -> Lab {
     let mut lab = Lab::managed(kind);
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     lab
 }
 
-/// Joins a host to a group, a new one for the GID 0; returns the group.
+/// Joins a host to a group, or to a new one for GID 0. Returns the group.
 fn join(lab: &mut Lab, host: usize, mgid: Gid) -> MCMemberRecord {
     let wanted = MCMemberRecord {
         mgid,
@@ -33,14 +33,14 @@ fn join(lab: &mut Lab, host: usize, mgid: Gid) -> MCMemberRecord {
         ..MCMemberRecord::zeroed()
     };
     let named: &[u8] = if mgid == Gid(0) { &[1, 2, 6, 7, 12, 13, 15, 16] } else { &[0, 1, 16] };
-    let mut asker = lab.asker(host);
+    let mut sa_client = lab.sa_client(host);
     let what = (Method::SET, ComponentMask::of(named));
-    let answer = lab.ask_records(&mut asker, what, &wanted);
+    let answer = lab.ask_records(&mut sa_client, what, &wanted);
     assert_eq!(answer.status(), MadStatus::OK, "host {host}");
     answer.mad().attribute().expect("a record")
 }
 
-/// Joins hosts to a new group; returns it.
+/// Joins hosts to a new group. Returns the group.
 fn group(lab: &mut Lab, members: &[usize]) -> MCMemberRecord {
     let group = join(lab, members[0], Gid(0));
     for &host in &members[1..] {
@@ -50,7 +50,7 @@ fn group(lab: &mut Lab, members: &[usize]) -> MCMemberRecord {
     group
 }
 
-/// Sends a packet to a group and returns the hosts that got it, as often as they did.
+/// Sends a packet to a group. Returns the hosts that received it, once for each copy.
 fn delivered(lab: &mut Lab, from: usize, mlid: u16) -> Vec<usize> {
     let hosts = lab.hosts();
     for host in 0..hosts {
@@ -74,7 +74,7 @@ fn delivered(lab: &mut Lab, from: usize, mlid: u16) -> Vec<usize> {
     got
 }
 
-/// Returns a UD packet to a group from its BTH on.
+/// Returns the BTH, DETH and payload of a UD packet to a group.
 fn datagram() -> Vec<u8> {
     let bth = Bth { opcode: Opcode::UD_SEND_ONLY, ..Bth::default() };
     let mut bytes = vec![0; Bth::LENGTH + Deth::LENGTH + 4];
@@ -90,8 +90,8 @@ fn members_of_a_group_get_each_packet_once() {
     let group = group(&mut lab, &[1, 4, 7]);
     assert!(group.mlid >= 0xc000);
     assert_eq!(delivered(&mut lab, 4, group.mlid), [1, 7]);
-    // A port that is left out takes part no more.
-    let mut asker = lab.asker(7);
+    // A port that left does not receive packets.
+    let mut sa_client = lab.sa_client(7);
     let gone = MCMemberRecord {
         mgid: group.mgid,
         port_gid: lab.sim.link_port(lab.host(7)).gid(),
@@ -99,7 +99,7 @@ fn members_of_a_group_get_each_packet_once() {
         ..MCMemberRecord::zeroed()
     };
     let what = (Method::DELETE, ComponentMask::of(&[0, 1, 16]));
-    assert_eq!(lab.ask_records(&mut asker, what, &gone).status(), MadStatus::OK);
+    assert_eq!(lab.ask_records(&mut sa_client, what, &gone).status(), MadStatus::OK);
     lab.run_for(SECOND);
     assert_eq!(delivered(&mut lab, 4, group.mlid), [1]);
 }
@@ -121,7 +121,7 @@ fn many_groups_are_delivered_each_to_its_members() {
 }
 
 #[test]
-fn a_switch_that_was_off_for_a_moment_gets_its_groups_again() {
+fn restarted_switch_gets_its_multicast_tables() {
     for switches in ["leaf", "all"] {
         let mut lab = up("torus 3x3 hosts=1");
         let group = group(&mut lab, &[1, 4, 7]);
@@ -137,15 +137,15 @@ fn a_switch_that_was_off_for_a_moment_gets_its_groups_again() {
         }
         lab.run_for(10 * SECOND);
         lab.check();
-        // Nobody was gone when the manager looked: all are members still.
+        // The members did not leave while the switch was off.
         assert_eq!(delivered(&mut lab, 1, group.mlid), [4, 7], "{switches}");
     }
 }
 
 #[test]
-fn whoever_was_forgotten_is_asked_to_register_again() {
+fn forgotten_client_is_requested_to_reregister() {
     let mut lab = up("torus 3x3 hosts=1");
-    lab.spoil(|datagram| {
+    lab.corrupt(|datagram| {
         let mad = &mut datagram.mad;
         if mad.attribute_id() == AttributeId::PORT_INFO
             && let Some(mut info) = mad.attribute::<ib_wire::mad::sm::PortInfo>()
@@ -171,32 +171,32 @@ fn whoever_was_forgotten_is_asked_to_register_again() {
         lab.run_for(5 * SECOND);
     }
     lab.check();
-    // The link of the host itself was never down.
+    // The host's own link was up all the time.
     assert!(lab.reregistered.contains(&lid), "{:?}", lab.reregistered);
-    let others = lab.reregistered.iter().filter(|&&told| told == lab.lid(1)).count();
-    assert_eq!(others, 0, "who was there all the time is left in peace");
+    let others = lab.reregistered.iter().filter(|&&lid| lid == lab.lid(1)).count();
+    assert_eq!(others, 0, "other ports are not requested to reregister");
     lab.reregistered.clear();
     let now = lab.sim.now();
-    lab.stations[0].manager.sweep(now);
+    lab.sms[0].manager.sweep(now);
     lab.run_for(SECOND);
-    assert!(lab.reregistered.is_empty(), "once is enough: {:?}", lab.reregistered);
+    assert!(lab.reregistered.is_empty(), "one request suffices: {:?}", lab.reregistered);
 }
 
 #[test]
-fn a_port_with_the_guid_of_another_one_is_named_and_left_out() {
+fn port_with_a_duplicate_guid_gets_no_lid() {
     let mut lab = Lab::new("torus 3x3 hosts=1");
     let (first, second) = (lab.host(3), lab.host(5));
     let guid: Guid = lab.sim.link_port(first).port_guid;
     let name = lab.sim.node_name(lab.sim.place(second).0).to_owned();
     lab.command(&format!("guid \"{name}\"[1] {guid}"));
     lab.add(0, SmConfig::default());
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
-    let faults: Vec<String> = lab.stations[0].faults.iter().map(ToString::to_string).collect();
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
+    let faults: Vec<String> = lab.sms[0].faults.iter().map(ToString::to_string).collect();
     assert_eq!(faults.len(), 1, "{faults:?}");
-    assert!(faults[0].contains(&format!("GUID {guid} is there twice")), "{faults:?}");
+    assert!(faults[0].contains(&format!("GUID {guid} exists twice")), "{faults:?}");
     let lids = [first, second].map(|port| lab.sim.port_info(port).lid);
     assert!(lids.contains(&0) && lids.iter().any(|&lid| lid > 0), "{lids:?}");
-    // When it has a GUID of its own again it is taken up.
+    // A port with a unique GUID gets a LID again.
     lab.command(&format!("guid \"{name}\"[1] 0x00dead0000beef00"));
     lab.run_for(30 * SECOND);
     lab.check();

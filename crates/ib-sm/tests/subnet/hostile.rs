@@ -1,5 +1,5 @@
-//! Answers that are wrong, and requests that nobody would make. Nothing panics, nothing goes on for
-//! ever, and when all is well again the subnet comes up.
+//! Inconsistent responses and malformed requests. The SM neither panics nor loops, and brings the
+//! subnet up once all responses are correct.
 //!
 //! `HOSTILE_RUNS` is the number of runs and `HOSTILE_FIRST` the seed of the first one.
 
@@ -29,8 +29,8 @@ impl Random {
     }
 }
 
-/// Spoils a datagram: a byte or two, the transaction, the status, what it is.
-fn spoil(random: &mut Random, datagram: &mut Datagram) {
+/// Corrupts a MAD: one or two bytes, its transaction ID, status, method or attribute.
+fn corrupt(random: &mut Random, datagram: &mut Datagram) {
     let mad = &mut datagram.mad;
     match random.below(8) {
         0 => mad.set_transaction_id(TransactionId(random.below(1 << 40))),
@@ -48,7 +48,7 @@ fn spoil(random: &mut Random, datagram: &mut Datagram) {
 }
 
 #[test]
-fn whatever_comes_is_borne() {
+fn malformed_responses_are_survived() {
     let number = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
     };
@@ -62,34 +62,35 @@ fn whatever_comes_is_borne() {
         let every = 2 + random.below(200);
         let mut left = 1 + random.below(300);
         let mut after = random.below(500);
-        lab.spoil(move |datagram| {
+        lab.corrupt(move |datagram| {
             if after > 0 {
                 after -= 1;
             } else if left > 0 && random.below(every) == 0 {
                 left -= 1;
-                spoil(&mut random, datagram);
+                corrupt(&mut random, datagram);
             }
         });
         let interval = Some(5 * SECOND);
         lab.add(0, SmConfig { sweep_interval: interval, ..SmConfig::default() });
         lab.run_for(20 * SECOND);
-        lab.spoil(|_| {});
-        // A lie that fits is believed until a look shows another thing; a new manager believes none.
-        let port = lab.stations[0].port();
+        lab.corrupt(|_| {});
+        // An SM trusts a consistent wrong response until a light sweep shows another one. A new SM
+        // starts from scratch.
+        let port = lab.sms[0].port();
         lab.kill(0);
         lab.add_at(port, SmConfig::default());
         lab.run_for(20 * SECOND);
-        assert_eq!(lab.stations[0].manager.info().state, SmState::MASTER, "seed {seed}");
-        assert!(!lab.stations[0].reports.is_empty(), "seed {seed}");
+        assert_eq!(lab.sms[0].manager.info().state, SmState::MASTER, "seed {seed}");
+        assert!(!lab.sms[0].reports.is_empty(), "seed {seed}");
         lab.check();
     }
 }
 
 #[test]
-fn a_lie_that_stays_is_told_once() {
+fn persistent_inconsistency_is_reported_once() {
     let mut lab = Lab::new("torus 3x3 hosts=1");
     let victim = lab.sim.link_port(lab.host(5)).node_guid;
-    lab.spoil(move |datagram| {
+    lab.corrupt(move |datagram| {
         let info: Option<NodeInfo> = datagram.mad.attribute();
         if let Some(info) = info.filter(|info| info.node_guid == victim) {
             datagram.mad.set_attribute(&NodeInfo { num_ports: 255, ..info });
@@ -97,33 +98,33 @@ fn a_lie_that_stays_is_told_once() {
     });
     lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
     lab.run_for(60 * SECOND);
-    let [fault] = &lab.stations[0].faults[..] else { panic!("{:?}", lab.stations[0].faults) };
+    let [fault] = &lab.sms[0].faults[..] else { panic!("{:?}", lab.sms[0].faults) };
     assert!(matches!(fault, Fault::Inconsistent { .. }), "{fault}");
     assert!(fault.to_string().contains("255 ports"), "{fault}");
-    assert_eq!(lab.stations[0].last().nodes, 17, "the rest is up");
+    assert_eq!(lab.sms[0].last().nodes, 17, "all other nodes are discovered");
 }
 
 #[test]
-fn a_look_sees_the_state_of_both_ends_of_links_with_few_questions() {
+fn light_sweep_detects_a_reset_port_with_few_smps() {
     for is_trunk in [false, true] {
         let mut lab = Lab::new("torus 3x3 hosts=1");
         let leaf = lab.sim.peer(lab.host(3)).expect("its switch");
         let to_host = u32::from(lab.sim.place(leaf).1);
         lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
-        // Once all has been looked at that may have changed while it was explored.
+        // After the light sweeps that query the ports with cleared change flags.
         lab.run_for(20 * SECOND);
         let asked = Rc::new(Cell::new(0));
         let counted = Rc::clone(&asked);
         let of_ports = |mad: &Mad| mad.attribute::<PortInfo>();
-        lab.spoil(move |datagram| {
+        lab.corrupt(move |datagram| {
             counted.set(counted.get() + of_ports(&datagram.mad).iter().count());
         });
         lab.run_for(60 * SECOND);
-        assert!(asked.get() <= 61 * 6, "{} questions in 60 looks", asked.get());
-        assert_eq!(lab.stations[0].reports.len(), 1, "nothing has changed");
-        // A port of a switch was reset: its adapter, or the switch beside it, has not been.
+        assert!(asked.get() <= 61 * 6, "{} SMPs in 60 light sweeps", asked.get());
+        assert_eq!(lab.sms[0].reports.len(), 1, "nothing has changed");
+        // A switch port was reset, but not its peer.
         let mut is_told = false;
-        lab.spoil(move |datagram| {
+        lab.corrupt(move |datagram| {
             let is_it = (datagram.mad.attribute_modifier() != to_host) == is_trunk;
             // Only port 0 of a switch has a LID.
             let info = of_ports(&datagram.mad).filter(|info| info.lid == 0 && is_it && !is_told);
@@ -134,21 +135,22 @@ fn a_look_sees_the_state_of_both_ends_of_links_with_few_questions() {
             }
         });
         lab.run_for(20 * SECOND);
-        let station = &lab.stations[0];
-        assert!(station.changes.iter().any(|it| it.contains("was reset")), "{:?}", station.changes);
-        assert_eq!(station.reports.len(), 2);
+        let sm = &lab.sms[0];
+        assert!(sm.changes.iter().any(|it| it.contains("was reset")), "{:?}", sm.changes);
+        assert_eq!(sm.reports.len(), 2);
         lab.check();
     }
 }
 
 #[test]
-fn a_link_that_comes_up_while_it_is_explored_is_found() {
+fn link_that_comes_up_during_discovery_is_found() {
     let mut lab = Lab::new("torus 3x3 hosts=1");
     let leaf = lab.sim.peer(lab.host(3)).expect("its switch");
     let to_host = u32::from(lab.sim.place(leaf).1);
-    // The last switch says at first that its port to its host is down, and tells nobody that it is not any more.
+    // The last switch first reports the port to its host as down, and sends no trap when it comes
+    // up.
     let mut seen = 0;
-    lab.spoil(move |datagram| {
+    lab.corrupt(move |datagram| {
         let is_it = datagram.mad.attribute_modifier() == to_host;
         let info: Option<PortInfo> = datagram.mad.attribute();
         if let Some(info) = info.filter(|info| is_it && info.lid == 0) {
@@ -160,7 +162,7 @@ fn a_link_that_comes_up_while_it_is_explored_is_found() {
         }
     });
     lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     let out_of_service = |lab: &Lab| {
         let hosts = (0..9)
             .filter(|&host| lab.sim.port_info(lab.host(host)).port_state != PortState::ACTIVE);
@@ -173,11 +175,11 @@ fn a_link_that_comes_up_while_it_is_explored_is_found() {
 }
 
 #[test]
-fn a_guid_that_is_there_twice_is_named_and_the_rest_comes_up() {
+fn duplicate_guid_is_reported_and_other_nodes_come_up() {
     let mut lab = Lab::new("torus 3x3 hosts=1");
     let guid = |lab: &Lab, host: usize| lab.sim.link_port(lab.host(host)).node_guid;
     let (twin, of) = (guid(&lab, 5), guid(&lab, 2));
-    lab.spoil(move |datagram| {
+    lab.corrupt(move |datagram| {
         let info: Option<NodeInfo> = datagram.mad.attribute();
         if let Some(info) = info.filter(|info| info.node_guid == twin) {
             let port_guid = Guid(of.0 + 1);
@@ -186,28 +188,25 @@ fn a_guid_that_is_there_twice_is_named_and_the_rest_comes_up() {
     });
     lab.add(0, SmConfig::default());
     lab.run_for(5 * SECOND);
-    let station = &lab.stations[0];
+    let sm = &lab.sms[0];
     assert!(
-        station
-            .faults
-            .iter()
-            .any(|it| matches!(it, Fault::DuplicateGuid { guid, .. } if *guid == of)),
+        sm.faults.iter().any(|it| matches!(it, Fault::DuplicateGuid { guid, .. } if *guid == of)),
         "{:?}",
-        station.faults
+        sm.faults
     );
-    assert_eq!(station.last().nodes, 17);
+    assert_eq!(sm.last().nodes, 17);
 }
 
 #[test]
-fn two_ports_with_the_same_lid_get_different_ones() {
+fn ports_with_the_same_lid_get_different_ones() {
     let mut lab = Lab::managed("torus 3x3 hosts=1");
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     let (one, other) = (lab.lid(3), lab.lid(6));
     assert_ne!(one, other);
     lab.kill(0);
-    // The next manager reads the LID of one port at both.
+    // The next SM reads the same LID at two ports.
     let mut lies = 4;
-    lab.spoil(move |datagram| {
+    lab.corrupt(move |datagram| {
         let info: Option<PortInfo> = datagram.mad.attribute();
         if let Some(info) = info.filter(|info| info.lid == other && lies > 0)
             && datagram.mad.method() == Method::GET_RESP
@@ -217,19 +216,19 @@ fn two_ports_with_the_same_lid_get_different_ones() {
         }
     });
     lab.add(0, SmConfig::default());
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     let (one, other) = (lab.lid(3), lab.lid(6));
     assert_ne!(one, other);
-    let notes = &lab.stations[0].last().plan.notes;
+    let notes = &lab.sms[0].last().plan.notes;
     assert!(notes.iter().any(|note| note.contains("LID")), "{notes:?}");
-    lab.spoil(|_| {});
+    lab.corrupt(|_| {});
     lab.check();
 }
 
 #[test]
-fn a_flood_of_questions_costs_bounded_memory_and_nobody_else_his_answer() {
+fn flood_of_requests_uses_bounded_memory() {
     let mut lab = Lab::managed("torus 3x3 hosts=1");
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     let now = lab.sim.now();
     let mut random = Random(7);
     for number in 0..200_000_u64 {
@@ -240,12 +239,12 @@ fn a_flood_of_questions_costs_bounded_memory_and_nobody_else_his_answer() {
         mad.set_attribute_id(AttributeId(random.below(0x40) as u16));
         let remote = Remote::gsi(1 + random.below(18) as u16);
         let incoming = Incoming::Received(Datagram::new(remote, mad));
-        lab.stations[0].manager.handle(now, &incoming);
-        while lab.stations[0].manager.poll_transmit(now).is_some() {}
+        lab.sms[0].manager.handle(now, &incoming);
+        while lab.sms[0].manager.poll_transmit(now).is_some() {}
     }
-    let mut asker = lab.asker(2);
+    let mut sa_client = lab.sa_client(2);
     let all = (Method::GET_TABLE, ComponentMask::of(&[]));
-    let answer = lab.ask_records(&mut asker, all, &NodeRecord::zeroed());
+    let answer = lab.ask_records(&mut sa_client, all, &NodeRecord::zeroed());
     assert_eq!(answer.records::<NodeRecord>().count(), 18);
     lab.check();
 }

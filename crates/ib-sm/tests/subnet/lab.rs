@@ -1,4 +1,4 @@
-//! A simulated fabric with subnet managers on some of its ports, in virtual time.
+//! A simulated fabric with SMs on some of its ports, in virtual time.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,56 +16,56 @@ use ib_wire::mad::sa::{ComponentMask, SaHeader};
 use ib_wire::mad::sm::{PortInfo, PortState, SmState};
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, MgmtClass, TransactionId};
 
-/// A fabric and its managers.
+/// A simulated fabric and its SMs.
 pub(crate) struct Lab {
     pub(crate) sim: Sim,
-    pub(crate) stations: Vec<Station>,
-    /// Looks for forwarding loops whenever a table has changed.
+    pub(crate) sms: Vec<RunningSm>,
+    /// Checks for forwarding loops after each change of a table, if enabled.
     watch: Option<Watch>,
-    /// Changes what managers receive.
-    spoil: Spoil,
-    /// The LIDs of the ports that were told that clients shall register again.
+    /// Changes the MADs that SMs receive.
+    corrupt: Corrupt,
+    /// LIDs of ports that were requested to reregister.
     pub(crate) reregistered: Vec<u16>,
 }
 
-/// What is done to datagrams.
-type Spoil = Box<dyn FnMut(&mut Datagram)>;
+/// Changes a received MAD.
+type Corrupt = Box<dyn FnMut(&mut Datagram)>;
 
-/// The tables as they were when they were last looked at.
+/// The tables as of the last check for loops.
 #[derive(Default)]
 struct Watch {
     tables: Vec<Vec<u8>>,
-    looks: u64,
+    loop_checks: u64,
 }
 
-/// A manager at a port.
-pub(crate) struct Station {
+/// An SM at a port, and its recorded events.
+pub(crate) struct RunningSm {
     pub(crate) manager: SubnetManager,
     pub(crate) reports: Vec<SweepReport>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) states: Vec<SmState>,
-    /// Why there was no plan.
+    /// Reasons why there was no plan.
     pub(crate) refusals: Vec<String>,
     pub(crate) warnings: Vec<String>,
     pub(crate) traps: usize,
-    /// What it says of explorations, ports and links.
+    /// Recorded discoveries, port changes and link changes.
     pub(crate) changes: Vec<String>,
     client: ClientId,
     port: PortId,
 }
 
-/// The queue pair that askers are told at.
-pub(crate) const ASKER: u32 = 77;
+/// The QP of SA clients.
+pub(crate) const CLIENT_QPN: u32 = 77;
 
-/// Somebody who asks and is told, at the port of a host.
-pub(crate) struct Asker {
+/// A client of the SA at the port of a host.
+pub(crate) struct SaClient {
     client: ClientId,
     requester: Requester,
-    /// What came unasked.
-    pub(crate) told: Vec<Datagram>,
+    /// Received reports.
+    pub(crate) reports: Vec<Datagram>,
 }
 
-/// Makes a fabric of a kind, such as `"torus 3x3 hosts=1"`.
+/// Generates a fabric, such as `"torus 3x3 hosts=1"`.
 pub(crate) fn generated(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
     let kind = Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
@@ -80,29 +80,29 @@ impl Lab {
     pub(crate) fn with(sim: Sim) -> Self {
         Self {
             sim,
-            stations: Vec::new(),
+            sms: Vec::new(),
             watch: None,
-            spoil: Box::new(|_| {}),
+            corrupt: Box::new(|_| {}),
             reregistered: Vec::new(),
         }
     }
 
-    /// Has everything changed that managers receive from now on.
-    pub(crate) fn spoil(&mut self, spoil: impl FnMut(&mut Datagram) + 'static) {
-        self.spoil = Box::new(spoil);
+    /// Changes all MADs that SMs receive from now on.
+    pub(crate) fn corrupt(&mut self, corrupt: impl FnMut(&mut Datagram) + 'static) {
+        self.corrupt = Box::new(corrupt);
     }
 
-    /// Panics from now on whenever tables send packets round in circles over links in service.
+    /// Panics from now on if tables have a forwarding loop over active links.
     pub(crate) fn watch_for_loops(&mut self) {
         self.watch = Some(Watch::default());
     }
 
-    /// Returns how many states of the tables were looked at.
-    pub(crate) fn looks(&self) -> u64 {
-        self.watch.as_ref().map_or(0, |watch| watch.looks)
+    /// Returns the number of checks for loops.
+    pub(crate) fn loop_checks(&self) -> u64 {
+        self.watch.as_ref().map_or(0, |watch| watch.loop_checks)
     }
 
-    /// Makes a fabric with a manager on its first host.
+    /// Creates a fabric with an SM on its first host.
     pub(crate) fn managed(kind: &str) -> Self {
         let mut lab = Self::new(kind);
         lab.add(0, SmConfig::default());
@@ -118,20 +118,20 @@ impl Lab {
     pub(crate) fn host(&self, number: usize) -> PortId {
         let sim = &self.sim;
         let nodes = sim.node_ids().filter(|&node| !sim.is_switch(node));
-        nodes.filter_map(|node| sim.end_port(node)).nth(number).expect("so many hosts")
+        nodes.filter_map(|node| sim.end_port(node)).nth(number).expect("the fabric has the host")
     }
 
-    /// Starts a manager on a host.
+    /// Starts an SM on a host.
     pub(crate) fn add(&mut self, host: usize, config: SmConfig) -> usize {
         self.add_at(self.host(host), config)
     }
 
-    /// Starts a manager on a port.
+    /// Starts an SM on a port.
     pub(crate) fn add_at(&mut self, port: PortId, config: SmConfig) -> usize {
         let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
-        let client = self.sim.attach(port, options).expect("there is room");
+        let client = self.sim.attach(port, options).expect("the port accepts a client");
         let guid = self.sim.link_port(port).port_guid;
-        self.stations.push(Station {
+        self.sms.push(RunningSm {
             manager: SubnetManager::new(config, guid, self.sim.now()),
             reports: Vec::new(),
             faults: Vec::new(),
@@ -143,40 +143,40 @@ impl Lab {
             client,
             port,
         });
-        self.stations.len() - 1
+        self.sms.len() - 1
     }
 
-    /// Ends a manager without a word.
-    pub(crate) fn kill(&mut self, station: usize) {
-        let station = self.stations.remove(station);
-        self.sim.detach(station.client);
+    /// Stops an SM without notice.
+    pub(crate) fn kill(&mut self, sm: usize) {
+        let sm = self.sms.remove(sm);
+        self.sim.detach(sm.client);
     }
 
-    /// Returns somebody who asks from the port of a host.
-    pub(crate) fn asker(&mut self, host: usize) -> Asker {
-        let options = ClientOptions { queue_pair: ASKER, ..ClientOptions::default() };
+    /// Creates an SA client at the port of a host.
+    pub(crate) fn sa_client(&mut self, host: usize) -> SaClient {
+        let options = ClientOptions { queue_pair: CLIENT_QPN, ..ClientOptions::default() };
         let client = self.sim.attach(self.host(host), options);
-        let client = client.expect("there is room");
+        let client = client.expect("the port accepts a client");
         let requester = Requester::new(RequesterConfig { tag: 7, ..RequesterConfig::default() });
-        Asker { client, requester, told: Vec::new() }
+        SaClient { client, requester, reports: Vec::new() }
     }
 
-    /// Asks and waits for the answer.
-    pub(crate) fn ask(&mut self, asker: &mut Asker, remote: Remote, mad: Mad) -> Message {
-        asker.requester.start(Request::new(remote, mad)).expect("it is a request");
+    /// Sends a request and returns the response.
+    pub(crate) fn ask(&mut self, sa_client: &mut SaClient, remote: Remote, mad: Mad) -> Message {
+        sa_client.requester.start(Request::new(remote, mad)).expect("the MAD is a request");
         for _ in 0..100_000 {
-            self.listen(asker);
-            if let Some(completion) = asker.requester.poll_event() {
-                return completion.result.expect("an answer");
+            self.listen(sa_client);
+            if let Some(completion) = sa_client.requester.poll_event() {
+                return completion.result.expect("a response");
             }
         }
-        panic!("nobody answers");
+        panic!("no response");
     }
 
-    /// Asks the manager of the fabric for records.
+    /// Sends a query to the SA and returns the response.
     pub(crate) fn ask_records<R: Attribute>(
         &mut self,
-        asker: &mut Asker,
+        sa_client: &mut SaClient,
         (method, mask): (Method, ComponentMask),
         template: &R,
     ) -> Message {
@@ -184,35 +184,35 @@ impl Lab {
         let mut mad = Mad::new(MgmtClass::SUBN_ADM, method, TransactionId(0));
         mad.set_attribute(template);
         mad.set_sa(&SaHeader { component_mask: mask, ..mad.sa() });
-        self.ask(asker, Remote::gsi(manager), mad)
+        self.ask(sa_client, Remote::gsi(manager), mad)
     }
 
-    /// Lets a little time pass and takes what comes to somebody; tellings are taken note of and
-    /// answered.
-    pub(crate) fn listen(&mut self, asker: &mut Asker) {
+    /// Runs for a short time and processes the packets of a client. Reports are recorded and
+    /// acknowledged.
+    pub(crate) fn listen(&mut self, sa_client: &mut SaClient) {
         let now = self.sim.now();
-        while let Some(datagram) = asker.requester.poll_transmit(now) {
-            self.sim.submit(asker.client, &datagram);
+        while let Some(datagram) = sa_client.requester.poll_transmit(now) {
+            self.sim.submit(sa_client.client, &datagram);
         }
         self.run_for(Duration::from_micros(20));
         let now = self.sim.now();
-        while let Some(incoming) = self.sim.receive(asker.client) {
-            if asker.requester.handle(now, &incoming) {
+        while let Some(incoming) = self.sim.receive(sa_client.client) {
+            if sa_client.requester.handle(now, &incoming) {
                 continue;
             }
             let Incoming::Received(datagram) = incoming else { continue };
             if datagram.mad.method() == Method::REPORT {
                 let mut mad = datagram.mad;
                 mad.set_method(Method::REPORT_RESP);
-                self.sim.submit(asker.client, &datagram.reply(mad));
+                self.sim.submit(sa_client.client, &datagram.reply(mad));
             }
-            asker.told.push(datagram);
+            sa_client.reports.push(datagram);
         }
-        asker.requester.handle_timeout(now);
+        sa_client.requester.handle_timeout(now);
     }
 
     pub(crate) fn command(&mut self, text: &str) {
-        self.sim.run(&text.parse().expect("a command")).expect("it can be done");
+        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts it");
     }
 
     pub(crate) fn run_for(&mut self, time: Duration) {
@@ -220,31 +220,34 @@ impl Lab {
         self.run_until(end, |_| false);
     }
 
-    /// Runs until something is true; panics after a minute of the fabric's time.
+    /// Runs while a condition holds. Panics after a minute of virtual time.
     pub(crate) fn run_while(&mut self, condition: impl Fn(&Self) -> bool) {
         let end = self.sim.now() + Duration::from_secs(60);
-        assert!(!self.run_until(end, |lab| !condition(lab)), "it does not come to an end");
+        assert!(
+            !self.run_until(end, |lab| !condition(lab)),
+            "the condition still holds after a minute"
+        );
     }
 
-    /// Runs to a moment, or until something is true. Returns true when it came to the moment.
+    /// Runs until `stop` returns true, or until `end`. Returns true if it reached `end`.
     fn run_until(&mut self, end: Instant, stop: impl Fn(&Self) -> bool) -> bool {
         loop {
             self.pump();
             if stop(self) {
                 return false;
             }
-            let wakes = self.stations.iter().filter_map(|it| it.manager.poll_timeout()).min();
+            let wakes = self.sms.iter().filter_map(|it| it.manager.poll_timeout()).min();
             let limit = wakes.map_or(end, |wakes| wakes.min(end));
             if self.sim.run_step(limit) {
-                self.look_for_loops();
+                self.check_for_loops();
                 continue;
             }
             self.sim.run_until(limit);
             let now = self.sim.now();
             let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-            for station in &mut self.stations {
-                if due(station.manager.poll_timeout()) {
-                    station.manager.handle_timeout(now);
+            for sm in &mut self.sms {
+                if due(sm.manager.poll_timeout()) {
+                    sm.manager.handle_timeout(now);
                 }
             }
             if now >= end {
@@ -253,7 +256,7 @@ impl Lab {
         }
     }
 
-    fn look_for_loops(&mut self) {
+    fn check_for_loops(&mut self) {
         let Some(watch) = &mut self.watch else { return };
         let sim = &self.sim;
         let nodes: Vec<NodeId> = sim.node_ids().filter(|&node| sim.is_switch(node)).collect();
@@ -268,7 +271,7 @@ impl Lab {
         if !changed {
             return;
         }
-        watch.looks += 1;
+        watch.loop_checks += 1;
         let longest = watch.tables.iter().map(Vec::len).max().unwrap_or(0);
         for lid in 1..longest {
             let next = |node: NodeId| {
@@ -286,71 +289,67 @@ impl Lab {
                     at = to;
                     steps += 1;
                     let name = sim.node_name(start);
-                    assert!(
-                        steps <= nodes.len(),
-                        "LID {lid} goes round from {name} at {:?}",
-                        sim.now()
-                    );
+                    assert!(steps <= nodes.len(), "LID {lid} loops from {name} at {:?}", sim.now());
                 }
             }
         }
     }
 
-    /// Passes on what has come, until nobody has anything to say.
+    /// Delivers packets until no SM or client has anything to send.
     fn pump(&mut self) {
         let now = self.sim.now();
-        for station in &mut self.stations {
+        for sm in &mut self.sms {
             loop {
-                while let Some(mut incoming) = self.sim.receive(station.client) {
+                while let Some(mut incoming) = self.sim.receive(sm.client) {
                     if let Incoming::Received(datagram) = &mut incoming {
-                        (self.spoil)(datagram);
+                        (self.corrupt)(datagram);
                     }
-                    station.manager.handle(now, &incoming);
+                    sm.manager.handle(now, &incoming);
                 }
-                if let Some(job) = station.manager.poll_job() {
-                    station.manager.handle_plan(now, job.run());
+                if let Some(job) = sm.manager.poll_job() {
+                    sm.manager.handle_plan(now, job.run());
                 }
-                while let Some(event) = station.manager.poll_event() {
+                while let Some(event) = sm.manager.poll_event() {
                     if std::env::var_os("TRACE").is_some() {
                         let text: String = format!("{event:?}").chars().take(100).collect();
-                        eprintln!("{now:?} {} {text}", station.manager.info().guid);
+                        eprintln!("{now:?} {} {text}", sm.manager.info().guid);
                     }
                     match event {
-                        SmEvent::Fault(fault) => station.faults.push(fault),
-                        SmEvent::NoPlan(why) => station.refusals.push(why),
-                        SmEvent::Warning(what) => station.warnings.push(what),
-                        SmEvent::SubnetUp(report) => station.reports.push(*report),
-                        SmEvent::State(state) => station.states.push(state),
-                        SmEvent::Trap(_) => station.traps += 1,
-                        SmEvent::Exploration(it) => {
-                            station.changes.push(format!("explored: {}", it.why));
+                        SmEvent::Fault(fault) => sm.faults.push(fault),
+                        SmEvent::NoPlan(why) => sm.refusals.push(why),
+                        SmEvent::Warning(what) => sm.warnings.push(what),
+                        SmEvent::SubnetUp(report) => sm.reports.push(*report),
+                        SmEvent::State(state) => sm.states.push(state),
+                        SmEvent::Trap(_) => sm.traps += 1,
+                        SmEvent::DiscoveryStart(it) => {
+                            sm.changes.push(format!("discovery: {}", it.reason));
                         }
-                        SmEvent::Port(it) => station.changes.push(format!("port {}", it.is_new)),
-                        SmEvent::Link(it) => station.changes.push(format!("link {}", it.is_new)),
+                        SmEvent::Port(it) => sm.changes.push(format!("port {}", it.is_new)),
+                        SmEvent::Link(it) => sm.changes.push(format!("link {}", it.is_new)),
                         _ => {}
                     }
                 }
                 let mut idle = true;
-                while let Some(datagram) = station.manager.poll_transmit(now) {
+                while let Some(datagram) = sm.manager.poll_transmit(now) {
                     let mad = &datagram.mad;
                     let sets_port = mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE
                         && mad.method() == Method::SET
                         && mad.attribute_id() == AttributeId::PORT_INFO;
                     let info = mad.attribute::<PortInfo>().filter(|_| sets_port);
-                    let told = info.filter(|info| info.client_reregister);
-                    self.reregistered.extend(told.map(|info| info.lid));
-                    self.sim.submit(station.client, &datagram);
+                    let requests = info.filter(|info| info.client_reregister);
+                    self.reregistered.extend(requests.map(|info| info.lid));
+                    self.sim.submit(sm.client, &datagram);
                     idle = false;
                 }
-                if idle && !self.sim.has_incoming(station.client) {
+                if idle && !self.sim.has_incoming(sm.client) {
                     break;
                 }
             }
         }
     }
 
-    /// Checks that all ports with a link are in service, and that every host reaches every other one as
-    /// the tables say. Switches' own LIDs may be left out: up/down routing does so.
+    /// Checks that all linked ports are Active, and that every host reaches every other over the
+    /// LFTs. LIDs of switches are not checked, because up/down routing may leave them out.
     pub(crate) fn check(&self) {
         let (mut lids, sim) = (Vec::new(), &self.sim);
         for node in sim.node_ids() {
@@ -378,7 +377,7 @@ impl Lab {
         }
     }
 
-    /// Returns the switch with a GUID.
+    /// Returns the switch with a node GUID.
     pub(crate) fn find_switch(&self, guid: Guid) -> NodeId {
         let sim = &self.sim;
         let mut nodes = sim.node_ids().filter(|&node| sim.is_switch(node));
@@ -388,7 +387,7 @@ impl Lab {
         nodes.find(|&node| own(node) == guid).expect("there is such a switch")
     }
 
-    /// Returns the node that has a LID.
+    /// Returns the node with a LID.
     pub(crate) fn owner(&self, lid: u16) -> NodeId {
         let sim = &self.sim;
         let end = |node: NodeId| {
@@ -403,7 +402,7 @@ impl Lab {
         self.sim.peer(port).filter(|_| up)
     }
 
-    /// Returns the number of links from one node to another.
+    /// Returns the number of hops between two nodes; `None` if there is no path.
     pub(crate) fn hops(&self, from: NodeId, to: NodeId) -> Option<usize> {
         let mut reached = BTreeMap::from([(from, 0)]);
         let mut queue = VecDeque::from([from]);
@@ -430,19 +429,19 @@ impl Lab {
     }
 }
 
-impl Station {
-    /// Returns what came of the last sweep.
+impl RunningSm {
+    /// Returns the report of the last sweep.
     pub(crate) fn last(&self) -> &SweepReport {
-        self.reports.last().expect("the subnet was up")
+        self.reports.last().expect("the subnet has been up")
     }
 
-    /// Returns the port that the manager sits on.
+    /// Returns the port of the SM.
     pub(crate) const fn port(&self) -> PortId {
         self.port
     }
 }
 
-impl fmt::Display for Station {
+impl fmt::Display for RunningSm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let info = self.manager.info();
         let (guid, doing) = (info.guid, self.manager.activity());

@@ -1,6 +1,5 @@
 //! Subnet managers on simulated fabrics, in virtual time.
 
-mod administration;
 mod campaign;
 mod capabilities;
 mod features;
@@ -9,6 +8,7 @@ mod hostile;
 mod lab;
 mod opensm_rules;
 mod reach;
+mod sa_queries;
 mod vls;
 mod walk;
 
@@ -23,50 +23,50 @@ use lab::Lab;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_fabric_comes_up() {
+fn fabrics_come_up() {
     for kind in ["torus 3x3 hosts=1", "xgft 2,2,4 1,2,2", "hypercube 3 hosts=2", "mesh 1x2"] {
         let mut lab = Lab::managed(kind);
-        lab.run_while(|lab| lab.stations[0].reports.is_empty());
-        let station = &lab.stations[0];
-        assert_eq!(station.faults, [], "{kind}");
-        assert_eq!(station.states, [SmState::MASTER]);
-        assert_eq!(station.last().written.detoured, 0, "nothing was there before");
+        lab.run_while(|lab| lab.sms[0].reports.is_empty());
+        let sm = &lab.sms[0];
+        assert_eq!(sm.faults, [], "{kind}");
+        assert_eq!(sm.states, [SmState::MASTER]);
+        assert_eq!(sm.last().written.cleared, 0, "no entry was cleared");
         lab.check();
         assert!(
             lab.sim.now().as_nanos() < 1_000_000_000,
-            "a fabric without losses takes no second"
+            "without packet loss the subnet is up within a second"
         );
     }
 }
 
 #[test]
-fn nothing_is_written_twice() {
+fn unchanged_attributes_are_not_written() {
     let mut lab = Lab::managed("torus 3x3 hosts=1");
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     let now = lab.sim.now();
-    lab.stations[0].manager.sweep(now);
-    lab.run_while(|lab| lab.stations[0].reports.len() < 2);
-    let written = lab.stations[0].last().written;
+    lab.sms[0].manager.sweep(now);
+    lab.run_while(|lab| lab.sms[0].reports.len() < 2);
+    let written = lab.sms[0].last().written;
     assert_eq!((written.ports, written.lft_blocks), (0, 0), "{written:?}");
     lab.check();
 }
 
 #[test]
-fn a_manager_that_comes_back_reads_the_tables_and_leaves_them() {
+fn restarted_sm_keeps_the_tables() {
     let mut lab = Lab::managed("torus 3x3 hosts=1");
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     lab.kill(0);
     lab.add(0, SmConfig::default());
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
-    let written = lab.stations[0].last().written;
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
+    let written = lab.sms[0].last().written;
     assert_eq!(written.lft_blocks, 0, "{written:?}");
     lab.check();
 }
 
 #[test]
-fn a_link_that_fails_is_routed_around_and_only_entries_that_must_change_do() {
+fn failed_link_changes_only_the_necessary_entries() {
     let mut lab = Lab::managed("xgft 2,2,4 1,2,2");
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     let leaf = lab.sim.peer(lab.host(0)).unwrap();
     let (leaf, _) = lab.sim.place(leaf);
     let up = (1..=20).find(|&number| {
@@ -75,11 +75,11 @@ fn a_link_that_fails_is_routed_around_and_only_entries_that_must_change_do() {
     });
     let name = lab.sim.node_name(leaf).to_owned();
     lab.command(&format!("unlink \"{name}\"[{}]", up.unwrap()));
-    lab.run_while(|lab| lab.stations[0].reports.len() < 2);
+    lab.run_while(|lab| lab.sms[0].reports.len() < 2);
     lab.check();
-    let station = &lab.stations[0];
-    assert!(station.traps > 0, "a trap told of it");
-    let (before, after) = (&station.reports[0].plan, &station.reports[1].plan);
+    let sm = &lab.sms[0];
+    assert!(sm.traps > 0, "a trap reported the change");
+    let (before, after) = (&sm.reports[0].plan, &sm.reports[1].plan);
     let mut changed = 0;
     for (row, &guid) in (0..).map(SwitchId).zip(&before.switches) {
         assert_eq!(after.switches[row.index()], guid);
@@ -89,7 +89,7 @@ fn a_link_that_fails_is_routed_around_and_only_entries_that_must_change_do() {
             if old != new {
                 changed += 1;
                 let (at, to) = (lab.find_switch(guid), lab.owner(lid));
-                let shortest = lab.hops(at, to).expect("it is reached");
+                let shortest = lab.hops(at, to).expect("the switch is reachable");
                 let by_old = lab.sim.find_port(at, old).and_then(|port| lab.live_peer(port));
                 let by_old = by_old.and_then(|peer| lab.hops(lab.sim.place(peer).0, to));
                 assert_ne!(by_old.map(|hops| hops + 1), Some(shortest), "LID {lid} at {guid}");
@@ -97,62 +97,62 @@ fn a_link_that_fails_is_routed_around_and_only_entries_that_must_change_do() {
         }
     }
     assert!(changed > 0);
-    assert_eq!(station.last().written.lft_entries, changed);
+    assert_eq!(sm.last().written.lft_entries, changed);
     lab.command(&format!("relink \"{name}\"[{}]", up.unwrap()));
-    lab.run_while(|lab| lab.stations[0].reports.len() < 3);
+    lab.run_while(|lab| lab.sms[0].reports.len() < 3);
     lab.run_for(SECOND);
     lab.check();
 }
 
 #[test]
-fn a_host_that_was_off_gets_its_lid_back() {
+fn restarted_host_keeps_its_lid() {
     let mut lab = Lab::managed("torus 3x3 hosts=1");
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     let lid = lab.lid(4);
     let name = lab.sim.node_name(lab.sim.place(lab.host(4)).0).to_owned();
     lab.command(&format!("power \"{name}\" off"));
-    lab.run_while(|lab| lab.stations[0].reports.len() < 2);
-    assert_eq!(lab.stations[0].last().nodes, 17);
+    lab.run_while(|lab| lab.sms[0].reports.len() < 2);
+    assert_eq!(lab.sms[0].last().nodes, 17);
     lab.command(&format!("power \"{name}\" on"));
-    lab.run_while(|lab| lab.stations[0].last().nodes < 18);
+    lab.run_while(|lab| lab.sms[0].last().nodes < 18);
     lab.run_for(SECOND);
     lab.check();
     assert_eq!(lab.lid(4), lid);
 }
 
 #[test]
-fn the_better_manager_gets_the_subnet_and_the_other_one_takes_it_back() {
+fn subnet_is_handed_over_and_taken_back() {
     let mut lab = Lab::managed("torus 3x3 hosts=1");
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     lab.add(5, SmConfig { sm_priority: 9, ..SmConfig::default() });
-    lab.run_while(|lab| lab.stations[1].reports.is_empty());
-    assert_eq!(lab.stations[0].states, [SmState::MASTER, SmState::STANDBY]);
-    assert_eq!(lab.stations[1].states, [SmState::STANDBY, SmState::MASTER]);
+    lab.run_while(|lab| lab.sms[1].reports.is_empty());
+    assert_eq!(lab.sms[0].states, [SmState::MASTER, SmState::STANDBY]);
+    assert_eq!(lab.sms[1].states, [SmState::STANDBY, SmState::MASTER]);
     lab.check();
     let better = lab.lid(5);
-    assert_eq!(lab.sim.port_info(lab.stations[0].port()).master_sm_lid, better);
-    // The better one dies without a word.
-    let before = lab.stations[0].reports.len();
+    assert_eq!(lab.sim.port_info(lab.sms[0].port()).master_sm_lid, better);
+    // The SM of higher priority fails.
+    let before = lab.sms[0].reports.len();
     lab.kill(1);
-    lab.run_while(|lab| lab.stations[0].reports.len() == before);
-    let states = &lab.stations[0].states;
+    lab.run_while(|lab| lab.sms[0].reports.len() == before);
+    let states = &lab.sms[0].states;
     assert_eq!(states[2..], [SmState::DISCOVERING, SmState::MASTER]);
     lab.check();
     assert_eq!(lab.sim.port_info(lab.host(5)).master_sm_lid, lab.lid(0));
 }
 
 #[test]
-fn a_port_with_another_m_key_is_left_alone_and_named() {
+fn port_with_another_m_key_is_reported_and_unchanged() {
     for level in [1, 2, 3] {
         let mut lab = Lab::new("torus 3x3 hosts=1");
         let host = lab.host(4);
         let name = lab.sim.node_name(lab.sim.place(host).0).to_owned();
         lab.command(&format!("mkey \"{name}\" 0x1234 {level}"));
         lab.add(0, SmConfig::default());
-        lab.run_while(|lab| lab.stations[0].reports.is_empty());
-        let station = &lab.stations[0];
-        assert!(!station.faults.is_empty());
-        for fault in &station.faults {
+        lab.run_while(|lab| lab.sms[0].reports.is_empty());
+        let sm = &lab.sms[0];
+        assert!(!sm.faults.is_empty());
+        for fault in &sm.faults {
             assert!(matches!(fault, Fault::NoAnswer { .. }), "{fault}");
             assert!(fault.to_string().contains("route 0,"), "{fault}");
         }
@@ -167,15 +167,15 @@ fn a_port_with_another_m_key_is_left_alone_and_named() {
 }
 
 #[test]
-fn a_manager_with_another_key_is_named_and_not_given_the_subnet() {
+fn sm_with_another_sm_key_is_reported_and_ignored() {
     let mut lab = Lab::new("torus 3x3 hosts=1");
     lab.add(0, SmConfig { sm_key: 0x1111, sm_priority: 3, ..SmConfig::default() });
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     lab.add(5, SmConfig { sm_key: 0x2222, sm_priority: 9, ..SmConfig::default() });
     let now = lab.sim.now();
-    lab.stations[0].manager.sweep(now);
+    lab.sms[0].manager.sweep(now);
     lab.run_for(5 * SECOND);
-    assert_eq!(lab.stations[0].states, [SmState::MASTER]);
-    let faults: Vec<String> = lab.stations[0].faults.iter().map(ToString::to_string).collect();
+    assert_eq!(lab.sms[0].states, [SmState::MASTER]);
+    let faults: Vec<String> = lab.sms[0].faults.iter().map(ToString::to_string).collect();
     assert!(faults.iter().any(|fault| fault.contains("another SM_Key")), "{faults:?}");
 }

@@ -1,4 +1,4 @@
-//! Requests to administration that OpenSM answers by its own rules, as they were measured.
+//! Special cases of SA requests. The expected responses are those of OpenSM.
 
 use std::time::Duration;
 
@@ -16,21 +16,21 @@ use ib_wire::mad::{
     Attribute, AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass, TransactionId,
 };
 
-use crate::lab::{Asker, Lab};
+use crate::lab::{Lab, SaClient};
 
-/// Host 1 of a fabric, a client of the SM at host 0.
+/// A fabric with an SM on host 0 and an SA client on host 1.
 struct Client {
     lab: Lab,
-    asker: Asker,
+    sa_client: SaClient,
 }
 
 impl Client {
     fn new(config: SmConfig) -> Self {
         let mut lab = Lab::new("torus 3x3 hosts=1");
         lab.add(0, config);
-        lab.run_while(|lab| lab.stations[0].reports.is_empty());
-        let asker = lab.asker(1);
-        Self { lab, asker }
+        lab.run_while(|lab| lab.sms[0].reports.is_empty());
+        let sa_client = lab.sa_client(1);
+        Self { lab, sa_client }
     }
 
     fn gid(&self, host: usize) -> Gid {
@@ -39,10 +39,10 @@ impl Client {
 
     fn ask(&mut self, mad: Mad) -> Message {
         let manager = Remote::gsi(self.lab.lid(0));
-        self.lab.ask(&mut self.asker, manager, mad)
+        self.lab.ask(&mut self.sa_client, manager, mad)
     }
 
-    /// Asks for a table, which is not refused.
+    /// Queries a table, which must not be refused.
     fn table<R: Record>(&mut self, mask: &[u8], template: &R) -> Vec<R> {
         let answer = self.ask(request(Method::GET_TABLE, mask, template));
         assert_eq!(answer.status(), MadStatus::OK);
@@ -72,7 +72,7 @@ fn request<R: Attribute>(method: Method, mask: &[u8], template: &R) -> Mad {
 }
 
 #[test]
-fn a_loopback_plug_is_explored_and_carries_no_route() {
+fn loopback_plug_carries_no_route() {
     let net = b"Switch 8 \"leaf\"\n[1] \"a\"[1]\n[2] \"b\"[1]\n[5] \"leaf\"[5]\n\nHca 1 \"a\"\n\
                 [1] \"leaf\"[1]\n\nHca 1 \"b\"\n[1] \"leaf\"[2]\n\n";
     let fabric = ib_topology::read("net", net).expect("a net file as ibsim takes it");
@@ -81,8 +81,8 @@ fn a_loopback_plug_is_explored_and_carries_no_route() {
     assert_eq!(fabric.port(plug).peer, Some(plug));
     let mut lab = Lab::with(Sim::new(&fabric, Options::default()));
     lab.add(0, SmConfig::default());
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
-    assert_eq!(lab.stations[0].faults, []);
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
+    assert_eq!(lab.sms[0].faults, []);
     assert_eq!(lab.sim.port_info(plug).port_state, PortState::ACTIVE);
     lab.check();
 }
@@ -114,7 +114,7 @@ fn class_port_info_lists_only_supported_features() {
 
 #[test]
 fn capabilities_select_ports_exactly_or_at_least() {
-    /// The bit of the component mask.
+    /// Component mask bit of `CapabilityMask`.
     const CAPABILITY_MASK: u8 = 7;
     let mut client = Client::new(SmConfig::default());
     let mut select = |capability_mask, modifier: u32| {
@@ -134,14 +134,14 @@ fn capabilities_select_ports_exactly_or_at_least() {
     let at_least = select(CapabilityMask::SM, 1 << 31);
     let [manager] = at_least[..] else { panic!("one port has the manager: {at_least:?}") };
     assert!(manager.contains(CapabilityMask::SM) && manager != CapabilityMask::SM);
-    assert_eq!(select(CapabilityMask::SM, 0), [], "no port has just this capability");
+    assert_eq!(select(CapabilityMask::SM, 0), [], "no port has exactly this capability");
     assert_eq!(select(manager, 0), [manager]);
     assert!(select(CapabilityMask(0), 1 << 31).len() > select(CapabilityMask(0), 0).len());
 }
 
 #[test]
-fn a_p_key_selects_groups_whatever_its_membership_bit() {
-    /// The bit of the component mask.
+fn p_key_selects_groups_without_its_membership_bit() {
+    /// Component mask bit of the P_Key.
     const P_KEY: u8 = 7;
     let mut client = Client::new(SmConfig::default());
     for (key, expected) in [(0xffff, 1), (0x7fff, 1), (0x8001, 0)] {
@@ -151,7 +151,7 @@ fn a_p_key_selects_groups_whatever_its_membership_bit() {
 }
 
 #[test]
-fn a_given_slid_is_paired_with_the_base_dlid_first() {
+fn given_slid_is_paired_with_the_base_dlid_first() {
     const DGID: u8 = 2;
     const SGID: u8 = 3;
     const DLID: u8 = 4;
@@ -188,8 +188,8 @@ fn components_of_a_join_count_as_in_opensm() {
     const OK: MadStatus = MadStatus::OK;
     const INVALID: MadStatus = MadStatus::SA_REQUEST_INVALID;
     let cases: &[Component] = &[
-        ("another MLID", &[3], |it| it.mlid = 0xc001, OK),
-        ("no MLID", &[3], |it| it.mlid = 5, OK),
+        ("another MLID than assigned", &[3], |it| it.mlid = 0xc001, OK),
+        ("invalid MLID", &[3], |it| it.mlid = 5, OK),
         ("MTU without selector", &[5], |it| it.mtu = MtuCode(63), OK),
         ("rate without selector", &[9], |it| it.rate = RateCode(63), OK),
         ("selector without rate", &[8], |it| it.rate_selector = Selector::EXACTLY, INVALID),
@@ -240,14 +240,14 @@ fn components_of_a_join_count_as_in_opensm() {
         let joined = client.change(Method::SET, &named(mask), &wanted);
         assert_eq!(joined.err().unwrap_or(OK), *expected, "{what}");
     }
-    client.change(Method::DELETE, &named(&[]), &own).expect("it is a member");
+    client.change(Method::DELETE, &named(&[]), &own).expect("the port is a member");
     let wanted = MCMemberRecord { proxy_join: true, ..own };
-    let joined = client.change(Method::SET, &named(&[17]), &wanted).expect("it may join");
-    assert!(joined.proxy_join, "a port may leave its membership to others");
+    let joined = client.change(Method::SET, &named(&[17]), &wanted).expect("the join is accepted");
+    assert!(joined.proxy_join, "a port may allow proxies to change its membership");
 }
 
 #[test]
-fn a_taken_mlid_is_replaced_when_a_group_is_created() {
+fn used_mlid_is_replaced_when_a_group_is_created() {
     let mut client = Client::new(SmConfig::default());
     for (number, (asked, granted)) in
         [(0xc005, 0xc005), (0xc000, 0xc001), (5, 0xc002)].into_iter().enumerate()

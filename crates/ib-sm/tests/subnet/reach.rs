@@ -96,11 +96,11 @@ impl Run {
         let start = self.lab.sim.now();
         let step = Duration::from_millis(500);
         let (mut quiet, mut up_at) = (Duration::ZERO, start);
-        let mut reports = self.lab.stations[0].reports.len();
+        let mut reports = self.lab.sms[0].reports.len();
         while quiet < QUIET {
             self.lab.run_for(step);
-            let now = self.lab.stations[0].reports.len();
-            let idle = self.lab.stations[0].manager.activity() == "idle";
+            let now = self.lab.sms[0].reports.len();
+            let idle = self.lab.sms[0].manager.activity() == "idle";
             if now != reports || !idle {
                 (quiet, reports, up_at) = (Duration::ZERO, now, self.lab.sim.now());
             } else {
@@ -114,9 +114,9 @@ impl Run {
         let connected = Connected::to(&self.lab.sim, self.own);
         let mut dead = connected.dead_pairs();
         dead.extend(connected.unconfigured_ports());
-        let station = &self.lab.stations[0];
-        let alarms: Vec<String> = station.manager.alarms().map(|it| it.alarm.to_string()).collect();
-        let quality = station.manager.quality();
+        let sm = &self.lab.sms[0];
+        let alarms: Vec<String> = sm.manager.alarms().map(|it| it.alarm.to_string()).collect();
+        let quality = sm.manager.quality();
         if dead.is_empty() && quality.is_none_or(|it| it.unreachable_host_pairs > 0) {
             self.tally.dead.push(format!("no pair is dead, but {quality:?} after {commands:?}"));
         }
@@ -132,9 +132,9 @@ impl Run {
     /// Compares the alarms with a walk through service levels, VLs and tables.
     fn check_loops(&mut self) {
         let sim = &self.lab.sim;
-        let station = &self.lab.stations[0];
-        let Some(report) = station.reports.last() else { return };
-        let alarm = station.manager.alarms().find_map(|it| match &it.alarm {
+        let sm = &self.lab.sms[0];
+        let Some(report) = sm.reports.last() else { return };
+        let alarm = sm.manager.alarms().find_map(|it| match &it.alarm {
             Alarm::CreditLoops { engine, avoided_by, .. } => {
                 Some(avoided_by.map_or(format!("{engine}, which no tried engine avoids"), |it| {
                     format!("{engine}, which {it} would avoid")
@@ -173,7 +173,7 @@ impl Run {
                 self.tally.loops_accepted += 1;
                 *self.tally.alarms.entry(alarm.clone()).or_default() += 1;
             }
-            // The alarm counts loops of routes to switches' hosts that are off, too.
+            // The alarm also counts loops of routes to hosts that are off.
             (Some(_) | None, false) => {}
         }
         if let Some(discarded) = discarded {
@@ -217,7 +217,7 @@ fn draw_vls(rng: &mut Rng) -> (VlCap, Option<QosConfig>) {
             2 => (0..16).map(|_| rng.below(8).to_string()).collect(),
             _ => (0..16).map(|level| (level % 8).to_string()).collect(),
         };
-        let sl2vl = PortQos::lanes(&vls.join(",")).expect("16 VLs");
+        let sl2vl = PortQos::parse_sl_to_vl(&vls.join(",")).expect("16 VLs");
         PortQos { sl2vl, max_vls: 1 + rng.below(8) as u8, ..PortQos::default() }
     };
     let qos = (rng.below(3) > 0).then(|| {
@@ -380,7 +380,7 @@ fn run(seed: u64) -> Tally {
 }
 
 #[test]
-fn hosts_that_cables_connect_stay_reachable() {
+fn cabled_hosts_stay_reachable() {
     let number = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
     };

@@ -63,7 +63,7 @@ fn draw(rng: &mut Rng) -> SmConfig {
         };
         let kind = rng.below(8);
         let vls: Vec<String> = (0..16).map(|level| vl(rng, kind, level).to_string()).collect();
-        let sl2vl = PortQos::lanes(&vls.join(",")).expect("16 VLs");
+        let sl2vl = PortQos::parse_sl_to_vl(&vls.join(",")).expect("16 VLs");
         let max_vls = *pick(rng, &[1, 2, 3, 4, 8, 15]);
         PortQos { sl2vl, max_vls, ..PortQos::default() }
     };
@@ -77,9 +77,9 @@ fn run(kind: &str, config: SmConfig) -> Option<Outcome> {
     let own = lab.host(0);
     lab.add(0, config);
     lab.run_for(std::time::Duration::from_secs(5));
-    if lab.stations[0].reports.is_empty() {
+    if lab.sms[0].reports.is_empty() {
         // Without a fallback, lash may need more VLs than exist.
-        assert_eq!(lab.stations[0].refusals.len(), 1);
+        assert_eq!(lab.sms[0].refusals.len(), 1);
         return None;
     }
     let levels = path_levels(&mut lab);
@@ -105,7 +105,7 @@ fn run(kind: &str, config: SmConfig) -> Option<Outcome> {
             discarded += usize::from(is_discarded);
         }
     }
-    let loops = lab.stations[0].manager.alarms().find_map(|it| match it.alarm {
+    let loops = lab.sms[0].manager.alarms().find_map(|it| match it.alarm {
         Alarm::CreditLoops { loops, .. } => Some(loops),
         _ => None,
     });
@@ -122,7 +122,7 @@ fn run(kind: &str, config: SmConfig) -> Option<Outcome> {
 
 /// Queries the service level of the path between each pair of LIDs.
 fn path_levels(lab: &mut Lab) -> BTreeMap<(u16, u16), ServiceLevel> {
-    let mut client = lab.asker(1);
+    let mut client = lab.sa_client(1);
     let mut levels = BTreeMap::new();
     for host in 0..lab.hosts() {
         let slid = lab.lid(host);
@@ -174,7 +174,7 @@ fn credit_loops_are_reported_on_the_vls_in_use() {
 #[test]
 fn lash_is_not_programmed_if_it_needs_too_many_vls() {
     let lash = RoutingConfig { engines: "lash".parse().expect("lash"), ..RoutingConfig::default() };
-    let all_zero = PortQos::lanes(&["0"; 16].join(",")).expect("16 VLs");
+    let all_zero = PortQos::parse_sl_to_vl(&["0"; 16].join(",")).expect("16 VLs");
     let qos = |port: PortQos| {
         Some(QosConfig { ca: port.clone(), switch_external: port, ..QosConfig::default() })
     };

@@ -150,7 +150,7 @@ impl<'a> Connected<'a> {
     }
 }
 
-/// A directed graph of channels, in which cycles are sought.
+/// A directed graph of channels, for the detection of cycles.
 pub(crate) struct Dependencies<C> {
     next: BTreeMap<C, BTreeSet<C>>,
 }
@@ -160,7 +160,7 @@ impl<C: Copy + Ord> Dependencies<C> {
         Self { next: BTreeMap::new() }
     }
 
-    /// Adds a dependency: packets that hold one channel wait for another.
+    /// Adds a dependency: packets in channel `held` wait for channel `wanted`.
     pub(crate) fn add(&mut self, held: C, wanted: C) {
         self.next.entry(held).or_default().insert(wanted);
     }

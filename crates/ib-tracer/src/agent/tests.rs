@@ -8,7 +8,7 @@ fn agent() -> TracerAgent {
     TracerAgent::new("node1.example")
 }
 
-/// Returns the answer to a request that came in by a port.
+/// Returns the response to a request that arrived by `port`.
 fn ask(agent: &mut TracerAgent, port: Option<u8>, mad: Mad) -> Option<Mad> {
     let datagram = Datagram::new(Remote::gsi(7), mad);
     agent.handle(Instant::ZERO, Arrival { port, lid: 3 }, &datagram);
@@ -35,20 +35,23 @@ fn route(ports: &[u8]) -> Mad {
     mad
 }
 
-fn told(mad: &Mad) -> SourceRoute {
+fn source_route(mad: &Mad) -> SourceRoute {
     mad.attribute().expect("a source route")
 }
 
 #[test]
-fn the_port_of_the_last_hop_is_compared_and_the_actual_one_told() {
+fn arrival_port_is_compared_with_the_last_hop() {
     let mut agent = agent();
     let answer = ask(&mut agent, Some(5), route(&[3, 5])).expect("an answer");
     assert_eq!((answer.method(), answer.status()), (Method::GET_RESP, MadStatus::OK));
-    assert_eq!((told(&answer).incoming_port, told(&answer).ports[..2].to_vec()), (5, vec![3, 5]));
+    assert_eq!(
+        (source_route(&answer).incoming_port, source_route(&answer).ports[..2].to_vec()),
+        (5, vec![3, 5])
+    );
     let answer = ask(&mut agent, Some(6), route(&[3, 5])).expect("an answer");
-    // The code 7 of bad fields, where it belongs in the status.
+    // Field code 7 at its position in the status.
     assert_eq!((answer.status(), answer.status().field_code()), (MadStatus(0x001c), 7));
-    assert_eq!(told(&answer).incoming_port, 6);
+    assert_eq!(source_route(&answer).incoming_port, 6);
     let all: Vec<u8> = (1..=64).collect();
     let answer = ask(&mut agent, Some(64), route(&all)).expect("an answer");
     assert!(answer.status().is_ok());
@@ -59,30 +62,30 @@ fn the_port_of_the_last_hop_is_compared_and_the_actual_one_told() {
 }
 
 #[test]
-fn a_link_that_cannot_tell_the_port_is_not_guessed_at() {
+fn unknown_arrival_port_is_reported_as_unknown() {
     let mut agent = agent();
     let answer = ask(&mut agent, None, route(&[5])).expect("an answer");
     assert!(answer.status().is_ok());
-    assert_eq!(told(&answer).incoming_port, UNKNOWN_PORT);
+    assert_eq!(source_route(&answer).incoming_port, UNKNOWN_PORT);
 }
 
 #[test]
-fn routes_without_hops_and_with_too_many_are_bad_fields() {
+fn invalid_hop_counts_are_bad_fields() {
     let mut agent = agent();
     assert_eq!(
         ask(&mut agent, Some(5), route(&[])).map(|it| it.status()),
         Some(MadStatus::BAD_FIELD)
     );
     let mut mad = route(&[5]);
-    let long = SourceRoute { hop_count: 65, ..told(&mad) };
+    let long = SourceRoute { hop_count: 65, ..source_route(&mad) };
     mad.set_attribute(&long);
     let answer = ask(&mut agent, Some(5), mad).expect("an answer");
-    assert_eq!((answer.status(), told(&answer).incoming_port), (MadStatus::BAD_FIELD, 5));
+    assert_eq!((answer.status(), source_route(&answer).incoming_port), (MadStatus::BAD_FIELD, 5));
     assert_eq!(agent.counters().refused, 2);
 }
 
 #[test]
-fn the_class_and_ibping_are_answered() {
+fn agent_responds_to_class_port_info_and_ibping() {
     let mut agent = agent();
     let answer =
         ask(&mut agent, Some(1), request(AttributeId::CLASS_PORT_INFO)).expect("an answer");
@@ -93,7 +96,7 @@ fn the_class_and_ibping_are_answered() {
 }
 
 #[test]
-fn what_is_not_asked_of_this_agent_is_refused_or_ignored() {
+fn other_requests_are_refused_or_ignored() {
     let mut agent = agent();
     let mut status = |mad| ask(&mut agent, Some(1), mad).map(|answer| answer.status());
     let mut set = route(&[1]);

@@ -29,7 +29,7 @@ fn no_candidate_exceeds_the_limit() {
     assert_eq!(candidates::<u8>(&[], 2), vec![BTreeSet::new()]);
 }
 
-/// Compares with an exhaustive search over all subsets of eight components.
+/// Compares the candidates with an exhaustive search over all subsets of eight components.
 #[test]
 fn candidates_are_those_of_an_exhaustive_search() {
     let mut state = 1_u32;
@@ -42,11 +42,15 @@ fn candidates_are_those_of_an_exhaustive_search() {
         let set = |mask: u32| (0..8).filter(|bit| mask >> bit & 1 != 0).collect();
         let conflicts: Vec<BTreeSet<u32>> = masks.iter().map(|&mask| set(mask)).collect();
         let hits = |&chosen: &u32| masks.iter().all(|mask| mask & chosen != 0);
-        let least = (0..256).filter(hits).map(u32::count_ones).min().expect("all hit");
+        let least = (0..256)
+            .filter(hits)
+            .map(u32::count_ones)
+            .min()
+            .expect("the set of all components hits every conflict");
         let all = (0_u32..256).filter(hits).filter(|it| it.count_ones() == least).map(set);
         let expected: BTreeSet<BTreeSet<u32>> = all.collect();
         let found = candidates(&conflicts, 8);
-        assert_eq!(found.len(), expected.len().min(MOST_CANDIDATES));
+        assert_eq!(found.len(), expected.len().min(MAX_CANDIDATES));
         assert!(found.iter().all(|it| expected.contains(it)));
     }
 }

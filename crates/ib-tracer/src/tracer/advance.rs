@@ -3,9 +3,9 @@
 use ib_types::Instant;
 
 use super::judge::suspected;
-use super::{Asked, Source, Step, TraceId, Tracer, start_of};
-use crate::atlas::{Walked, Way};
-use crate::fact::{Fact, Via};
+use super::{RequestPurpose, Source, Step, TraceId, Tracer, end_of_path};
+use crate::fabric_model::{Path, WalkResult};
+use crate::fact::{Fact, FactSource};
 use crate::path::{Hop, NodeNumber, Stop};
 use crate::trace::{Judgement, Reason, Trace, TraceError, Verdict};
 use crate::tree::{Branch, BranchEnd, Tree};
@@ -37,7 +37,8 @@ impl Tracer {
                         self.tree_events.push_back((id, tree));
                     }
                     Err(steps) => {
-                        self.trees.get_mut(&id).expect("it goes on").awaits = steps.len();
+                        self.trees.get_mut(&id).expect("the tree has not completed").awaits =
+                            steps.len();
                         for step in steps {
                             self.take(id, step, now);
                         }
@@ -59,44 +60,44 @@ impl Tracer {
     fn take(&mut self, id: TraceId, step: Step, now: Instant) {
         match step {
             Step::Fact(fact) => self.want(id, Source::Nodes, fact),
-            Step::Claim(fact) => self.want(id, Source::Administration, fact),
-            Step::Probe(lid, way) => {
+            Step::Claim(fact) => self.want(id, Source::SaRecords, fact),
+            Step::Probe(lid, path) => {
                 if self.probes.get(lid).is_none()
-                    && let Some((question, request)) = self.probes.ask(lid, *way, &self.atlas)
+                    && let Some((question, request)) = self.probes.ask(lid, *path, &self.model)
                 {
-                    self.send(Asked::Probe(lid, question), *request);
+                    self.send(RequestPurpose::Probe(lid, question), *request);
                 }
                 match self.probes.get(lid) {
                     Some(None) => self.probes_wanted.entry(lid).or_default().push(id),
                     _ => self.ready.push_front(id),
                 }
             }
-            Step::Launch(launch) => {
-                self.launches_wanted.entry(launch).or_default().push(id);
-                if self.probes.launched(launch).is_none() {
-                    let request = self.probes.launch(launch, &self.atlas);
-                    self.send(Asked::Launch(launch), request);
+            Step::CombinedRoute(combined_route) => {
+                self.combined_routes_wanted.entry(combined_route).or_default().push(id);
+                if self.probes.combined_result(combined_route).is_none() {
+                    let request = self.probes.combined_route(combined_route, &self.model);
+                    self.send(RequestPurpose::CombinedRoute(combined_route), request);
                 }
             }
-            Step::Trial(launch) => {
-                if self.trials.get(launch).is_none() {
+            Step::Trial(combined_route) => {
+                if self.trials.get(combined_route).is_none() {
                     let known = (&self.probes, self.timing);
-                    let requests = self.trials.start(launch, &self.atlas, known);
-                    self.send_trial(launch, requests);
+                    let requests = self.trials.start(combined_route, &self.model, known);
+                    self.send_trial(combined_route, requests);
                 }
-                match self.trials.get(launch) {
+                match self.trials.get(combined_route) {
                     Some(trial::Outcome::Running) => {
-                        self.launches_wanted.entry(launch).or_default().push(id);
+                        self.combined_routes_wanted.entry(combined_route).or_default().push(id);
                     }
                     _ => self.ready.push_front(id),
                 }
             }
-            Step::Census(launch) => {
-                self.launches_wanted.entry(launch).or_default().push(id);
-                self.censuses.want(launch);
+            Step::Census(combined_route) => {
+                self.combined_routes_wanted.entry(combined_route).or_default().push(id);
+                self.censuses.want(combined_route);
             }
-            Step::Count(link, launch) => {
-                self.counted.entry(link).or_insert(launch);
+            Step::Count(link, combined_route) => {
+                self.counted.entry(link).or_insert(combined_route);
                 self.ready.push_front(id);
             }
             Step::Waits(lid) => self.probes_wanted.entry(lid).or_default().push(id),
@@ -113,13 +114,13 @@ impl Tracer {
 
     /// Returns the next steps of the trace of a tree, or its result.
     fn step_tree(&mut self, mlid: u16) -> Result<Result<Tree, TraceError>, Vec<Step>> {
-        let Some(own) = self.atlas.own() else {
-            return match self.atlas.lacking.get(&Fact::Own) {
+        let Some(own) = self.model.own() else {
+            return match self.model.unreadable.get(&Fact::Own) {
                 Some(why) => Ok(Err(TraceError::NoOwnPort(why.clone()))),
                 None => Err(vec![Step::Fact(Fact::Own)]),
             };
         };
-        let grown = Tree::grow(&self.atlas, own, mlid)
+        let grown = Tree::grow(&self.model, own, mlid)
             .map_err(|facts| facts.into_iter().map(Step::Fact).collect::<Vec<_>>())?;
         let claimed = self.claimed_tree(mlid)?;
         let (mut branches, mut steps) = (Vec::with_capacity(grown.len()), Vec::new());
@@ -157,8 +158,8 @@ impl Tracer {
             true => Step::Surveyed,
             false => Step::Done(Box::new(Err(error))),
         };
-        let Some(own) = self.atlas.own() else {
-            return match self.atlas.lacking.get(&Fact::Own) {
+        let Some(own) = self.model.own() else {
+            return match self.model.unreadable.get(&Fact::Own) {
                 Some(why) => failed(TraceError::NoOwnPort(why.clone())),
                 None => Step::Fact(Fact::Own),
             };
@@ -171,18 +172,18 @@ impl Tracer {
                 Err(fact) => return Step::Fact(fact),
             },
         };
-        let way = match self.atlas.walk(start, lid) {
-            Walked::Needs(fact) => return Step::Fact(fact),
-            Walked::Ended(way) => way,
+        let path = match self.model.walk(start, lid) {
+            WalkResult::Needs(fact) => return Step::Fact(fact),
+            WalkResult::Ended(path) => path,
         };
         if is_survey {
             return Step::Surveyed;
         }
         let judged = match self.via {
-            Via::DirectedRoutes => {
-                self.judge(own, Some(lid), &way).map(|hops| (hops, way.stop.clone()))
+            FactSource::DirectedRoutes => {
+                self.judge(own, Some(lid), &path).map(|hops| (hops, path.stop.clone()))
             }
-            Via::Administration => self.compare(own, (from_lid, lid), &way),
+            FactSource::SaRecords => self.compare(own, (from_lid, lid), &path),
         };
         let (hops, stop) = match judged {
             Ok(judged) => judged,
@@ -191,11 +192,11 @@ impl Tracer {
         let is_bad = stop.judgement() == Judgement::ProvenBad
             || hops.iter().any(|(_, verdict)| verdict.is_bad());
         // A subnet manager (SM) may have changed tables since.
-        if is_bad && let Some(fact) = self.atlas.unconfirmed(&way, lid) {
+        if is_bad && let Some(fact) = self.model.unconfirmed(&path, lid) {
             return Step::Fact(fact);
         }
-        let (hops, stop) = match self.atlas.changed_on(&way) {
-            Some(at) => (hops.into_iter().map(doubted).collect(), Stop::Changed { at }),
+        let (hops, stop) = match self.model.changed_on(&path) {
+            Some(at) => (hops.into_iter().map(downgrade).collect(), Stop::Changed { at }),
             None => (hops, stop),
         };
         let elapsed = now.since(started);
@@ -210,22 +211,22 @@ impl Tracer {
     ) -> Result<Result<(NodeNumber, u8), TraceError>, Fact> {
         let start = match self.starts.get(&lid) {
             Some(&start) => start,
-            None => match self.atlas.walk(own, lid) {
-                Walked::Needs(fact) => return Err(fact),
-                Walked::Ended(way) if way.stop == Stop::Arrived => {
-                    let start = start_of(own, &way);
+            None => match self.model.walk(own, lid) {
+                WalkResult::Needs(fact) => return Err(fact),
+                WalkResult::Ended(path) if path.stop == Stop::Arrived => {
+                    let start = end_of_path(own, &path);
                     self.starts.insert(lid, start);
                     start
                 }
-                Walked::Ended(Way { hops, stop }) => {
-                    let name = |number| self.atlas.name(number);
-                    let why = stop.describe(&self.atlas, (lid, &hops), &name);
+                WalkResult::Ended(Path { hops, stop }) => {
+                    let name = |number| self.model.name(number);
+                    let why = stop.describe(&self.model, (lid, &hops), &name);
                     let stop = Box::new(stop);
                     return Ok(Err(TraceError::NoStart { lid, why, hops, stop }));
                 }
             },
         };
-        Ok(match self.doubt(start, lid)? {
+        Ok(match self.lid_conflict(start, lid)? {
             None => Ok(start),
             Some(why) => {
                 let stop = Box::new(Stop::Uncompared { why: why.clone() });
@@ -236,7 +237,7 @@ impl Tracer {
 }
 
 /// Downgrades a bad verdict to "not proven" for a hop of a path over a changed table.
-fn doubted((hop, verdict): (Hop, Verdict)) -> (Hop, Verdict) {
+fn downgrade((hop, verdict): (Hop, Verdict)) -> (Hop, Verdict) {
     match verdict.is_bad() {
         true => (hop, suspected(Reason::TableChanged, Vec::new())),
         false => (hop, verdict),

@@ -1,48 +1,49 @@
 //! Comparison of the nodes with the SA records.
 //!
-//! Records are claims. A difference is proven only if the node itself reports something else. If the SA has
-//! no record, the verdict is "not proven".
+//! Records are claims. A difference is proven only if the node itself contradicts the record.
+//! Without a record, the verdict is "not proven".
 
 use std::collections::BTreeSet;
 
 use ib_types::Guid;
 
-use super::{Step, Tracer, start_of};
-use crate::atlas::{Link, Walked, Way};
-use crate::fact::{Fact, Via};
+use super::{Step, Tracer, end_of_path};
+use crate::fabric_model::{Link, Path, WalkResult};
+use crate::fact::{Fact, FactSource};
 use crate::path::{Hop, NodeNumber, Stop};
 use crate::trace::Verdict;
 use crate::tree::{Branch, BranchEnd, Tree};
 
 impl Tracer {
-    /// Returns the verdicts on the hops of a path by the nodes, up to the first difference from the SA records.
+    /// Returns the verdicts on a path as the nodes report it, up to the first difference from the
+    /// SA records.
     pub(super) fn compare(
         &mut self,
         own: (NodeNumber, u8),
         (from, lid): (Option<u16>, u16),
-        way: &Way,
+        path: &Path,
     ) -> Result<(Vec<(Hop, Verdict)>, Stop), Step> {
-        let claimed = match self.claimed_way(from, lid)? {
+        let claimed = match self.claimed_path(from, lid)? {
             Ok(claimed) => claimed,
             Err(why) => {
-                let hops = self.judge(own, Some(lid), way)?;
-                return Ok((hops, uncompared(&way.stop, &why)));
+                let hops = self.judge(own, Some(lid), path)?;
+                return Ok((hops, uncompared(&path.stop, &why)));
             }
         };
         for (place, claim) in claimed.hops.iter().enumerate() {
-            let hop = way.hops.get(place).copied();
-            let named = self.atlas.find(self.claims.node(claim.from).guid).first();
-            let last = way.hops.last().map(|hop| hop.node).or(named.copied());
+            let hop = path.hops.get(place).copied();
+            let named = self.model.find(self.claims.node(claim.from).guid).first();
+            let last = path.hops.last().map(|hop| hop.node).or(named.copied());
             let from = hop.map(|hop| hop.from).or(last).unwrap_or(own.0);
             let is_same = hop.is_some_and(|hop| {
-                (self.port_of(&hop), self.atlas.node(hop.node).guid, hop.enters)
+                (self.port_of(&hop), self.model.node(hop.node).guid, hop.enters)
                     == (self.claimed_port(claim), self.claims.node(claim.node).guid, claim.enters)
             });
             if is_same {
                 continue;
             }
-            let mut hops = self.judge(own, Some(lid), &prefix(way, place))?;
-            let (hop, verdict) = match (hop, &way.stop) {
+            let mut hops = self.judge(own, Some(lid), &prefix(path, place))?;
+            let (hop, verdict) = match (hop, &path.stop) {
                 (Some(hop), _) if self.identity(&hop).is_some() => {
                     (hop, self.verdict(own, &hop, (None, false))?)
                 }
@@ -69,40 +70,40 @@ impl Tracer {
                 }
                 (None, Stop::Arrived) => {
                     let name = self.claims.name(claim.node);
-                    let (Some(last), Some(here)) = (hops.last_mut(), way.hops.last()) else {
-                        return Ok((hops, uncompared(&way.stop, &format!("it leads to {name}"))));
+                    let (Some(last), Some(here)) = (hops.last_mut(), path.hops.last()) else {
+                        return Ok((hops, uncompared(&path.stop, &format!("it leads to {name}"))));
                     };
-                    let here = self.atlas.name(here.node);
+                    let here = self.model.name(here.node);
                     let what = format!(
-                        "LID {lid} is reported by {here}, behind which subnet administration has it"
+                        "LID {lid} is reported by {here}; by the SA records it is behind that node"
                     );
                     if !last.1.is_bad() {
                         last.1 = Verdict::Duplicate { what };
                     }
                     return Ok((hops, Stop::Arrived));
                 }
-                // The path of the nodes ends here for a reason of its own.
+                // The path by the nodes ends here for another reason.
                 (None, stop) => return Ok((hops, stop.clone())),
             };
             hops.push((hop, verdict));
-            let why = "the path goes on differently from the records of subnet administration";
+            let why = "the rest of the path differs from the SA records";
             return Ok((hops, Stop::Uncompared { why: why.to_owned() }));
         }
-        let hops = self.judge(own, Some(lid), way)?;
-        if claimed.stop != Stop::Arrived && way.stop == Stop::Arrived {
+        let hops = self.judge(own, Some(lid), path)?;
+        if claimed.stop != Stop::Arrived && path.stop == Stop::Arrived {
             let claims = &self.claims;
             let name = |number| claims.name(number);
             let why = claimed.stop.describe(claims, (lid, &claimed.hops), &name);
-            return Ok((hops, uncompared(&way.stop, &why)));
+            return Ok((hops, uncompared(&path.stop, &why)));
         }
-        Ok((hops, way.stop.clone()))
+        Ok((hops, path.stop.clone()))
     }
 
-    /// Returns the path by the records, or the reason why they do not give it.
-    fn claimed_way(&self, from: Option<u16>, lid: u16) -> Result<Result<Way, String>, Step> {
+    /// Returns the path by the SA records, or the reason why they have none.
+    fn claimed_path(&self, from: Option<u16>, lid: u16) -> Result<Result<Path, String>, Step> {
         let claims = &self.claims;
         let Some(own) = claims.own() else {
-            return match claims.lacking.get(&Fact::Own) {
+            return match claims.unreadable.get(&Fact::Own) {
                 Some(why) => Ok(Err(why.clone())),
                 None => Err(Step::Claim(Fact::Own)),
             };
@@ -110,23 +111,23 @@ impl Tracer {
         let start = match from {
             None => own,
             Some(from) => match claims.walk(own, from) {
-                Walked::Needs(fact) => return Err(Step::Claim(fact)),
-                Walked::Ended(way) if way.stop == Stop::Arrived => start_of(own, &way),
-                Walked::Ended(way) => {
+                WalkResult::Needs(fact) => return Err(Step::Claim(fact)),
+                WalkResult::Ended(path) if path.stop == Stop::Arrived => end_of_path(own, &path),
+                WalkResult::Ended(path) => {
                     let name = |number| claims.name(number);
-                    return Ok(Err(way.stop.describe(claims, (from, &way.hops), &name)));
+                    return Ok(Err(path.stop.describe(claims, (from, &path.hops), &name)));
                 }
             },
         };
         match claims.walk(start, lid) {
-            Walked::Needs(fact) => Err(Step::Claim(fact)),
-            Walked::Ended(way) => Ok(Ok(way)),
+            WalkResult::Needs(fact) => Err(Step::Claim(fact)),
+            WalkResult::Ended(path) => Ok(Ok(path)),
         }
     }
 
     /// Returns the link behind a port; both ends are the near port if no node responds behind it.
     fn link_of(&self, from: NodeNumber, out: u8) -> Result<Hop, Step> {
-        match self.atlas.node(from).links.get(&out) {
+        match self.model.node(from).links.get(&out) {
             None => Err(Step::Fact(Fact::Link { node: from, port: out })),
             Some(&Link::To(node, enters, _)) => Ok(Hop { from, out, node, enters }),
             Some(Link::Nowhere { .. }) => Ok(Hop { from, out, node: from, enters: out }),
@@ -135,48 +136,50 @@ impl Tracer {
 
     /// Returns the verdict on a node that has the recorded LID and port, but another GUID.
     fn other_guid(&self, hop: &Hop, claim: &Hop) -> Option<Verdict> {
-        let found = self.atlas.end((hop.node, hop.enters))?;
-        let told = self.claims.end((claim.node, claim.enters))?;
-        let (guid, claimed) = (self.atlas.node(hop.node).guid, self.claims.node(claim.node).guid);
-        let is_same = hop.enters == claim.enters && found.lid == told.lid && guid != claimed;
+        let found = self.model.end((hop.node, hop.enters))?;
+        let source_route = self.claims.end((claim.node, claim.enters))?;
+        let (guid, claimed) = (self.model.node(hop.node).guid, self.claims.node(claim.node).guid);
+        let is_same =
+            hop.enters == claim.enters && found.lid == source_route.lid && guid != claimed;
         is_same.then(|| Verdict::Inconsistent {
             what: format!(
-                "it reports GUID {guid}, subnet administration has GUID {claimed} for its LID {}",
+                "it reports GUID {guid}, the SA has GUID {claimed} for its LID {}",
                 found.lid
             ),
         })
     }
 
     fn other_link(&self, from: NodeNumber, out: u8) -> Result<Verdict, Step> {
-        let what = match self.atlas.node(from).links.get(&out) {
+        let what = match self.model.node(from).links.get(&out) {
             None => return Err(Step::Fact(Fact::Link { node: from, port: out })),
             Some(&Link::To(node, enters, _)) => {
-                format!("it leads to port {enters} of {}", self.atlas.name(node))
+                format!("it leads to port {enters} of {}", self.model.name(node))
             }
-            Some(Link::Nowhere { why, .. }) => format!("no node answers behind it: {why}"),
+            Some(Link::Nowhere { why, .. }) => format!("no node responds behind it: {why}"),
         };
         Ok(Verdict::OtherLink { what })
     }
 
-    /// Returns the port that a hop leaves by, by the GUID of its node.
+    /// Returns the port that a hop leaves, by the GUID of its node.
     pub(super) fn port_of(&self, hop: &Hop) -> (Guid, u8) {
-        (self.atlas.node(hop.from).guid, hop.out)
+        (self.model.node(hop.from).guid, hop.out)
     }
 
     fn claimed_port(&self, hop: &Hop) -> (Guid, u8) {
         (self.claims.node(hop.from).guid, hop.out)
     }
 
-    /// Returns the ports by which the records send to a group; `None` if they are not compared.
+    /// Returns the ports by which a group is forwarded by the SA records; `None` if the records are
+    /// not compared.
     pub(super) fn claimed_tree(
         &self,
         mlid: u16,
     ) -> Result<Option<BTreeSet<(Guid, u8)>>, Vec<Step>> {
-        if self.via == Via::DirectedRoutes {
+        if self.via == FactSource::DirectedRoutes {
             return Ok(None);
         }
         let Some(own) = self.claims.own() else {
-            return match self.claims.lacking.contains_key(&Fact::Own) {
+            return match self.claims.unreadable.contains_key(&Fact::Own) {
                 true => Ok(None),
                 false => Err(vec![Step::Claim(Fact::Own)]),
             };
@@ -186,7 +189,7 @@ impl Tracer {
         Ok(Some(grown.iter().map(|branch| self.claimed_port(&branch.hop)).collect()))
     }
 
-    /// Returns branches for the ports that send to a group by the records only.
+    /// Returns branches for the ports by which a group is forwarded by the SA records only.
     pub(super) fn missing_branches(
         &self,
         claimed: Option<&BTreeSet<(Guid, u8)>>,
@@ -194,13 +197,13 @@ impl Tracer {
     ) -> Vec<Branch> {
         let missing = claimed.into_iter().flatten().filter(|port| !found.contains(port));
         let branches = missing.filter_map(|&(guid, out)| {
-            let &from = self.atlas.find(guid).first()?;
-            let why = "subnet administration reports that the multicast table sends by this port";
+            let &from = self.model.find(guid).first()?;
+            let why = "by the SA records the multicast table sends by this port";
             Some(Branch {
                 hop: Hop { from, out, node: from, enters: out },
                 depth: 0,
                 end: BranchEnd::Broken(why.to_owned()),
-                verdict: Verdict::NotAsked,
+                verdict: Verdict::NotProbed,
             })
         });
         branches.collect()
@@ -208,16 +211,16 @@ impl Tracer {
 }
 
 /// Returns the first hops of a path.
-fn prefix(way: &Way, count: usize) -> Way {
+fn prefix(path: &Path, count: usize) -> Path {
     let why = String::new();
-    Way { hops: way.hops[..count].to_vec(), stop: Stop::Uncompared { why } }
+    Path { hops: path.hops[..count].to_vec(), stop: Stop::Uncompared { why } }
 }
 
 /// Returns the end of a path that could not be compared: `Uncompared` if the path arrives, else its own end.
 fn uncompared(stop: &Stop, why: &str) -> Stop {
     match stop {
         Stop::Arrived => {
-            Stop::Uncompared { why: format!("subnet administration has no such path: {why}") }
+            Stop::Uncompared { why: format!("the SA records do not have this path: {why}") }
         }
         stop => stop.clone(),
     }

@@ -3,18 +3,18 @@
 use ib_types::Guid;
 
 use super::Tracer;
-use crate::atlas::{Entry, Link};
 use crate::census;
+use crate::fabric_model::{Entry, Link};
 use crate::observation::{Observation, Probe, Witness};
-use crate::path::{Hop, Left, NodeNumber};
-use crate::probes::{Launch, Launched};
+use crate::path::{Hop, NodeNumber, PacketFate};
+use crate::probes::{CombinedResult, CombinedRoute};
 use crate::trace::AgentState;
 
 impl Tracer {
     /// Returns the probes that a verdict on a hop of a path to a LID rests on.
     #[must_use]
     pub fn evidence(&self, hop: &Hop, lid: u16) -> Vec<(Probe, Observation)> {
-        let base = self.atlas.end((hop.node, hop.enters)).map_or(lid, |end| end.lid);
+        let base = self.model.end((hop.node, hop.enters)).map_or(lid, |end| end.lid);
         let counted = self.counted.get(&(hop.from, hop.out)).map(|&(_, lid)| lid);
         let mut lids = vec![base];
         lids.extend([Some(lid), counted].into_iter().flatten().filter(|&it| it != base));
@@ -25,13 +25,13 @@ impl Tracer {
             let probes = [
                 Probe::Agent { lid },
                 Probe::Management { lid },
-                Probe::Launch { from, lid },
+                Probe::CombinedRoute { from, lid },
                 Probe::Counters { from, lid },
             ];
             for probe in probes {
                 let Some(known) = self.observations.get(probe) else { continue };
                 let mut known = known.clone();
-                if let Probe::Launch { .. } = probe
+                if let Probe::CombinedRoute { .. } = probe
                     && let Some((sent, control_sent, control_answered)) =
                         self.trials.counts((from, lid))
                 {
@@ -45,18 +45,19 @@ impl Tracer {
     }
 
     /// Resumes the traces that wait for a combined-route probe, its trial or its census.
-    pub(super) fn end_launch(&mut self, launch: Launch) {
-        if let Some(Launched::At(guid, port)) = self.probes.launched(launch) {
-            self.note_arrival(launch.1, guid, port, Witness::Launch);
+    pub(super) fn end_combined(&mut self, combined_route: CombinedRoute) {
+        if let Some(CombinedResult::At(guid, port)) = self.probes.combined_result(combined_route) {
+            self.note_arrival(combined_route.1, guid, port, Witness::CombinedRoute);
         }
-        self.ready.extend(self.launches_wanted.remove(&launch).unwrap_or_default());
+        self.ready.extend(self.combined_routes_wanted.remove(&combined_route).unwrap_or_default());
     }
 
     /// Records the proofs from the probes of a LID.
     pub(super) fn note_probe(&mut self, lid: u16) {
         let Some(Some(seen)) = self.probes.get(lid) else { return };
         let (agent, node) = (seen.agent.clone(), seen.node);
-        let expected = self.probes.way(lid).and_then(|way| way.hops.last()).map(|hop| hop.enters);
+        let expected =
+            self.probes.path(lid).and_then(|path| path.hops.last()).map(|hop| hop.enters);
         // An agent does not report its node, so the SMA has to respond as well.
         let Some((guid, arrival)) = node else { return };
         match agent {
@@ -71,31 +72,31 @@ impl Tracer {
     /// by the port of its table.
     fn note_arrival(&mut self, lid: u16, guid: Guid, port: u8, witness: Witness) {
         let is_it = |&&(node, number): &&(NodeNumber, u8)| {
-            self.atlas.node(node).guid == guid
-                && (self.atlas.node(node).kind.is_switch() || number == port)
+            self.model.node(node).guid == guid
+                && (self.model.node(node).kind.is_switch() || number == port)
         };
-        let mut nodes = self.atlas.claimants(lid).iter().filter(is_it);
+        let mut nodes = self.model.claimants(lid).iter().filter(is_it);
         let (Some(&(node, _)), None) = (nodes.next(), nodes.next()) else { return };
         self.observations.identify(node, lid);
-        if witness == Witness::Launch {
+        if witness == Witness::CombinedRoute {
             self.observations.note_responder(node);
         }
-        let Some(&Link::To(before, out, _)) = self.atlas.node(node).links.get(&port) else {
+        let Some(&Link::To(before, out, _)) = self.model.node(node).links.get(&port) else {
             return;
         };
-        let is_switch = self.atlas.node(before).kind.is_switch();
-        if is_switch && matches!(self.atlas.entry(before, lid), Entry::Port(port) if port == out) {
+        let is_switch = self.model.node(before).kind.is_switch();
+        if is_switch && matches!(self.model.entry(before, lid), Entry::Port(port) if port == out) {
             self.observations.prove((before, out), lid, witness);
         }
     }
 
     /// Records the proofs from counters.
-    pub(super) fn note_census(&mut self, (from, lid): Launch) {
+    pub(super) fn note_census(&mut self, (from, lid): CombinedRoute) {
         let Some(census::Outcome::Known(left)) = self.censuses.get((from, lid)) else { return };
         let observation = self.observations.entry(Probe::Counters { from, lid });
         (observation.sent, observation.left) = (self.censuses.sent((from, lid)), left);
-        if let Some(Left::By(port)) = left
-            && matches!(self.atlas.entry(from, lid), Entry::Port(expected) if expected == port)
+        if let Some(PacketFate::Sent(port)) = left
+            && matches!(self.model.entry(from, lid), Entry::Port(expected) if expected == port)
         {
             self.observations.prove((from, port), lid, Witness::Counters);
         }

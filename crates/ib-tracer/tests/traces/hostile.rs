@@ -21,7 +21,7 @@ fn trace_all(lab: &mut Lab, most: usize) -> (Vec<Trace>, Tracer) {
 }
 
 /// Returns the hops that are reported as faulty, as ports of nodes.
-fn accused(lab: &Lab, (traces, tracer): &(Vec<Trace>, Tracer)) -> BTreeSet<(String, u8, String)> {
+fn reported(lab: &Lab, (traces, tracer): &(Vec<Trace>, Tracer)) -> BTreeSet<(String, u8, String)> {
     let name = |guid| {
         let mut nodes = lab.sim.node_ids();
         let node = nodes.find(|&node| lab.guid(node) == guid);
@@ -30,13 +30,13 @@ fn accused(lab: &Lab, (traces, tracer): &(Vec<Trace>, Tracer)) -> BTreeSet<(Stri
     let hops = traces.iter().flat_map(|trace| &trace.hops);
     hops.filter(|(_, verdict)| verdict.is_bad())
         .map(|(hop, verdict)| {
-            (name(tracer.atlas().node(hop.from).guid), hop.out, format!("{verdict:?}"))
+            (name(tracer.model().node(hop.from).guid), hop.out, format!("{verdict:?}"))
         })
         .collect()
 }
 
 /// Returns the source LID of a response to a combined-route probe; `None` for other datagrams.
-fn launched(datagram: &Datagram) -> Option<u16> {
+fn combined_result(datagram: &Datagram) -> Option<u16> {
     let mad = &datagram.mad;
     let is_combined = mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE
         && mad.dr_slid() == smp::PERMISSIVE_LID
@@ -46,21 +46,21 @@ fn launched(datagram: &Datagram) -> Option<u16> {
 
 fn host(lab: &Lab, number: usize) -> NodeId {
     let mut hosts = lab.sim.node_ids().filter(|&node| !lab.sim.is_switch(node));
-    hosts.nth(number).expect("so many hosts")
+    hosts.nth(number).expect("the fabric has the host")
 }
 
-/// Switches of which only some answer combined-route probes, as in a fabric of old and new switches.
+/// A fabric in which only some switches respond to combined-route probes.
 #[test]
 fn node_without_combined_route_responses_is_not_a_switch_fault() {
     for silent in 0..6 {
         let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| false);
         let node = lab.node(&lab.switch_names()[silent]);
         let lid = lab.lid(node);
-        lab.spoil(move |datagram| {
-            launched(datagram) != Some(lid) && datagram.mad.class() != MgmtClass::PERFORMANCE
+        lab.corrupt(move |datagram| {
+            combined_result(datagram) != Some(lid) && datagram.mad.class() != MgmtClass::PERFORMANCE
         });
         let found = trace_all(&mut lab, 100);
-        assert_eq!(accused(&lab, &found), BTreeSet::new());
+        assert_eq!(reported(&lab, &found), BTreeSet::new());
     }
 }
 
@@ -68,7 +68,7 @@ fn node_without_combined_route_responses_is_not_a_switch_fault() {
 #[test]
 fn destination_is_proven_by_its_guid() {
     let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
-    lab.deafen();
+    lab.drop_traps();
     let (near, other) = (host(&lab, 4), host(&lab, 5));
     let lid = lab.lid(near);
     let names = [near, other].map(|node| lab.sim.node_name(node).to_owned());
@@ -91,8 +91,8 @@ fn agent_that_repeats_the_expected_port_does_not_validate() {
             continue;
         }
         let mut lab = Lab::new("torus 3x3 hosts=1", "minhop", |_| true);
-        lab.deafen();
-        lab.spoil(|datagram| {
+        lab.drop_traps();
+        lab.corrupt(|datagram| {
             let mad = &mut datagram.mad;
             if mad.class() == MgmtClass::TRACER
                 && mad.attribute_id() == AttributeId::SOURCE_ROUTE
@@ -114,7 +114,7 @@ fn agent_that_repeats_the_expected_port_does_not_validate() {
             let over = trace
                 .hops
                 .iter()
-                .any(|(hop, _)| (tracer.atlas().node(hop.from).guid, hop.out) == (guid, port));
+                .any(|(hop, _)| (tracer.model().node(hop.from).guid, hop.out) == (guid, port));
             assert!(!over || !trace.is_good(), "{port} {other}: {trace:?}");
             let named = |verdict: &Verdict| matches!(verdict, Verdict::Inconsistent { .. });
             found += trace.hops.iter().filter(|(_, verdict)| named(verdict)).count();
@@ -135,7 +135,7 @@ fn table_changed_during_a_trace_is_not_reported_as_a_fault() {
             number => vec![1, number as u8 + 1],
         };
         let mut reads = 0;
-        lab.spoil(move |datagram| {
+        lab.corrupt(move |datagram| {
             let mad = &mut datagram.mad;
             let is_it = mad.attribute_id() == AttributeId::LINEAR_FORWARDING
                 && mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE
@@ -157,7 +157,7 @@ fn table_changed_during_a_trace_is_not_reported_as_a_fault() {
             true
         });
         let found = trace_all(&mut lab, 100);
-        assert_eq!(accused(&lab, &found), BTreeSet::new(), "{name}");
+        assert_eq!(reported(&lab, &found), BTreeSet::new(), "{name}");
         for trace in &found.0 {
             assert_ne!(trace.judgement(), Judgement::ProvenBad, "{name}: {trace:?}");
         }
@@ -171,7 +171,7 @@ fn other_traffic_is_not_reported_as_a_port_fault() {
     for seed in 0..36_usize {
         let kind = ["xgft 3,3 1,3", "fat-tree 8 parallel=2 leaves=4", "mesh 3x2 hosts=2"][seed % 3];
         let mut lab = Lab::new(kind, "minhop", |number| number % 3 == 0);
-        lab.deafen();
+        lab.drop_traps();
         let hosts = lab.host_lids();
         let (from, to) =
             (host(&lab, 1 + seed % (hosts.len() - 1)), hosts[(seed * 7 + 3) % hosts.len()]);
@@ -183,10 +183,10 @@ fn other_traffic_is_not_reported_as_a_port_fault() {
         let lids: Vec<u16> = lab.switch_names().iter().map(|it| lab.lid(lab.node(it))).collect();
         let silent = lids[seed % lids.len()];
         if seed % 2 == 0 {
-            lab.spoil(move |datagram| launched(datagram) != Some(silent));
+            lab.corrupt(move |datagram| combined_result(datagram) != Some(silent));
         }
         let found = trace_all(&mut lab, 60);
-        assert_eq!(accused(&lab, &found), BTreeSet::new(), "{seed} {kind}");
+        assert_eq!(reported(&lab, &found), BTreeSet::new(), "{seed} {kind}");
         checked += found.0.len();
     }
     assert!(checked > 0);
@@ -198,7 +198,7 @@ fn other_traffic_is_not_reported_as_a_port_fault() {
 fn other_traffic_proves_no_port_good() {
     for seed in 0..4_u8 {
         let mut lab = Lab::new("fat-tree 8 parallel=2 leaves=4", "minhop", |_| false);
-        lab.deafen();
+        lab.drop_traps();
         let names = lab.switch_names();
         let name = names[usize::from(seed) % names.len()].clone();
         let node = lab.node(&name);
@@ -216,10 +216,10 @@ fn other_traffic_proves_no_port_good() {
             let over = trace
                 .hops
                 .iter()
-                .any(|(hop, _)| (tracer.atlas().node(hop.from).guid, hop.out) == (guid, port));
+                .any(|(hop, _)| (tracer.model().node(hop.from).guid, hop.out) == (guid, port));
             assert!(!over || !trace.is_good(), "{seed}: {trace:?}");
             for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
-                let place = (tracer.atlas().node(hop.from).guid, hop.out);
+                let place = (tracer.model().node(hop.from).guid, hop.out);
                 assert_eq!(place, (guid, port), "{seed}: {verdict:?}");
             }
         }

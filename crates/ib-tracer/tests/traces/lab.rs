@@ -12,8 +12,8 @@ use ib_sm::{RoutingConfig, SmConfig, SmEvent, SubnetManager};
 use ib_topology::generate::{self, Kind};
 use ib_topology::{NodeId, PortId};
 use ib_tracer::{
-    Left, Target, Trace, TraceError, TraceId, Tracer, TracerAgent, TracerConfig, TracerCounters,
-    Tree,
+    PacketFate, Target, Trace, TraceError, TraceId, Tracer, TracerAgent, TracerConfig,
+    TracerCounters, Tree,
 };
 use ib_types::{Gid, Guid, Instant, VirtualLane};
 use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, SaHeader};
@@ -27,9 +27,9 @@ pub(crate) struct Lab {
     client: ClientId,
     config: TracerConfig,
     /// Changes the datagrams that the tracer receives.
-    spoil: Box<dyn FnMut(&mut Datagram) -> bool>,
+    corrupt: Box<dyn FnMut(&mut Datagram) -> bool>,
     /// True if the SM receives no traps.
-    deaf: bool,
+    traps_are_dropped: bool,
     traffic: Option<Traffic>,
     pub(crate) counters: TracerCounters,
 }
@@ -44,16 +44,16 @@ struct Traffic {
     next: Instant,
 }
 
-/// Result of a trace: of each hop the LID, the ports on both sides of the link, and the verdict.
+/// The result of a trace.
 pub(crate) type Traced = Result<Trace, TraceError>;
 
 impl Lab {
-    /// Returns a fabric of a kind that is up, with agents on the nodes that `has_agent` selects.
+    /// Creates a fabric that is up, with agents on the nodes that `has_agent` selects.
     pub(crate) fn new(kind: &str, engine: &str, has_agent: impl Fn(usize) -> bool) -> Self {
         Self::with(kind, engine, has_agent, |_| {})
     }
 
-    /// Returns the same with another configuration of the SM.
+    /// Creates a fabric with the given LID options of the SM.
     pub(crate) fn with(
         kind: &str,
         engine: &str,
@@ -71,7 +71,7 @@ impl Lab {
         }
         let port = sim.first_end_port().expect("a host");
         let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
-        let manager_client = sim.attach(port, options).expect("there is room");
+        let manager_client = sim.attach(port, options).expect("the port accepts a client");
         let guid = sim.link_port(port).port_guid;
         let engines: EngineList = engine.parse().expect("an engine");
         let routing = RoutingConfig {
@@ -83,15 +83,15 @@ impl Lab {
         change(&mut config);
         let manager = SubnetManager::new(config, guid, sim.now());
         let options = ClientOptions { queue_pair: 1, ..ClientOptions::default() };
-        let client = sim.attach(port, options).expect("there is room");
+        let client = sim.attach(port, options).expect("the port accepts a client");
         let mut this = Self {
             sim,
             manager,
             manager_client,
             client,
             config: TracerConfig::default(),
-            spoil: Box::new(|_| true),
-            deaf: false,
+            corrupt: Box::new(|_| true),
+            traps_are_dropped: false,
             traffic: None,
             counters: TracerCounters::default(),
         };
@@ -106,9 +106,9 @@ impl Lab {
         change(&mut self.config);
     }
 
-    /// Changes the datagrams that the tracer receives; a datagram is dropped if `spoil` returns false.
-    pub(crate) fn spoil(&mut self, spoil: impl FnMut(&mut Datagram) -> bool + 'static) {
-        self.spoil = Box::new(spoil);
+    /// Changes the datagrams that the tracer receives; a datagram is dropped if `corrupt` returns false.
+    pub(crate) fn corrupt(&mut self, corrupt: impl FnMut(&mut Datagram) -> bool + 'static) {
+        self.corrupt = Box::new(corrupt);
     }
 
     /// Makes a node send SMPs to a LID while the tracer runs: a number per period, in rotation.
@@ -118,8 +118,9 @@ impl Lab {
         period: Duration,
         counts: &[u32],
     ) {
-        let port = self.sim.end_port(from).expect("it has LIDs");
-        let client = self.sim.attach(port, ClientOptions::default()).expect("there is room");
+        let port = self.sim.end_port(from).expect("the node has a port with LIDs");
+        let client =
+            self.sim.attach(port, ClientOptions::default()).expect("the port accepts a client");
         let next = self.sim.now();
         self.traffic = Some(Traffic { client, lid, period, counts: counts.to_vec(), next });
     }
@@ -141,8 +142,8 @@ impl Lab {
     }
 
     /// Drops all further traps to the SM.
-    pub(crate) fn deafen(&mut self) {
-        self.deaf = true;
+    pub(crate) fn drop_traps(&mut self) {
+        self.traps_are_dropped = true;
     }
 
     /// Runs the SM for one second.
@@ -160,7 +161,8 @@ impl Lab {
         for state in [PortState::ARMED, PortState::ACTIVE] {
             let read = smp::directed_request(Method::GET, TransactionId(1), what, route);
             let answer = self.ask(&Datagram::new(Remote::directed(), read));
-            let mut info: PortInfo = answer.mad.attribute().expect("it is asked for");
+            let mut info: PortInfo =
+                answer.mad.attribute().expect("the response has the requested attribute");
             info.port_state = state;
             info.phys_state = PhysState::NO_CHANGE;
             info.link_down_default_state = PhysState::NO_CHANGE;
@@ -191,7 +193,7 @@ impl Lab {
             match self.sim.receive(self.manager_client) {
                 Some(Incoming::Received(it)) if it.mad.method() == Method::GET_RESP => return it,
                 Some(_) => {}
-                None => assert!(self.sim.run_step(end), "no answer to {}", datagram.mad),
+                None => assert!(self.sim.run_step(end), "no response to {}", datagram.mad),
             }
         }
     }
@@ -206,7 +208,8 @@ impl Lab {
             *entry = known;
         }
         ports[usize::from(lid % 64)] = port;
-        let to = self.sim.link_port(self.sim.end_port(node).expect("it has LIDs")).lid;
+        let to =
+            self.sim.link_port(self.sim.end_port(node).expect("the node has a port with LIDs")).lid;
         let what = (AttributeId::LINEAR_FORWARDING, u32::from(block));
         let mut mad = smp::lid_request(Method::SET, TransactionId(1), what);
         mad.set_attribute(&LinearForwardingBlock { ports });
@@ -224,7 +227,7 @@ impl Lab {
     }
 
     pub(crate) fn command(&mut self, text: &str) {
-        self.sim.run(&text.parse().expect("a command")).expect("it can be done");
+        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts it");
     }
 
     /// Runs a console command; returns false if it fails.
@@ -234,7 +237,7 @@ impl Lab {
 
     /// Returns the first LID of a node.
     pub(crate) fn lid(&self, node: NodeId) -> u16 {
-        self.sim.link_port(self.sim.end_port(node).expect("it has LIDs")).lid
+        self.sim.link_port(self.sim.end_port(node).expect("the node has a port with LIDs")).lid
     }
 
     /// Runs the SM until the subnet is up; returns false if it does not come up.
@@ -243,7 +246,7 @@ impl Lab {
         while let Some(incoming) = self.sim.receive(self.manager_client) {
             let is_trap =
                 matches!(&incoming, Incoming::Received(it) if it.mad.method() == Method::TRAP);
-            if !(self.deaf && is_trap) {
+            if !(self.traps_are_dropped && is_trap) {
                 self.manager.handle(now, &incoming);
             }
         }
@@ -281,7 +284,8 @@ impl Lab {
         &mut self,
         pairs: &[(Option<Target>, Target)],
     ) -> (Vec<Traced>, Tracer) {
-        let own = self.sim.link_port(self.sim.client_port(self.client).expect("it is there"));
+        let own =
+            self.sim.link_port(self.sim.client_port(self.client).expect("the client is attached"));
         let mut tracer = Tracer::new(&self.config, own);
         if pairs.len() > 1 {
             for &(from, to) in pairs {
@@ -300,11 +304,12 @@ impl Lab {
 
     /// Traces the tree of a group.
     pub(crate) fn trace_tree(&mut self, mlid: u16) -> (Result<Tree, TraceError>, Tracer) {
-        let own = self.sim.link_port(self.sim.client_port(self.client).expect("it is there"));
+        let own =
+            self.sim.link_port(self.sim.client_port(self.client).expect("the client is attached"));
         let mut tracer = Tracer::new(&self.config, own);
         tracer.start_tree(mlid).expect("a multicast LID");
         self.drive(&mut tracer);
-        (tracer.poll_tree().expect("it ends").1, tracer)
+        (tracer.poll_tree().expect("the trace completes").1, tracer)
     }
 
     /// Runs until all traces have ended.
@@ -318,12 +323,12 @@ impl Lab {
                 break;
             }
             let due = self.pass_traffic();
-            self.step(tracer.poll_timeout().expect("it waits for something").min(due));
+            self.step(tracer.poll_timeout().expect("an incomplete trace has a timer").min(due));
             let now = self.sim.now();
             while let Some(incoming) = self.sim.receive(self.client) {
                 let incoming = match incoming {
                     Incoming::Received(mut datagram) => {
-                        if !(self.spoil)(&mut datagram) {
+                        if !(self.corrupt)(&mut datagram) {
                             continue;
                         }
                         Incoming::Received(datagram)
@@ -357,7 +362,7 @@ impl Lab {
 
     fn host_port(&self, host: usize) -> PortId {
         let hosts = self.sim.node_ids().filter(|&node| !self.sim.is_switch(node));
-        hosts.filter_map(|node| self.sim.end_port(node)).nth(host).expect("so many hosts")
+        hosts.filter_map(|node| self.sim.end_port(node)).nth(host).expect("the fabric has the host")
     }
 
     /// Joins a host to a group.
@@ -370,7 +375,7 @@ impl Lab {
         let port = self.host_port(host);
         let manager = self.sim.port_info(port).master_sm_lid;
         let options = ClientOptions { queue_pair: 77, ..ClientOptions::default() };
-        let client = self.sim.attach(port, options).expect("there is room");
+        let client = self.sim.attach(port, options).expect("the port accepts a client");
         let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::SET, TransactionId(5));
         mad.set_attribute(wanted);
         mad.set_sa(&SaHeader { component_mask, ..mad.sa() });
@@ -384,7 +389,7 @@ impl Lab {
                 self.sim.detach(client);
                 return answer.mad.attribute().expect("a record");
             }
-            assert!(self.sim.now() < end, "nobody answers");
+            assert!(self.sim.now() < end, "no response from the SA");
         }
     }
 
@@ -410,10 +415,10 @@ impl Lab {
     }
 
     /// Returns the fate of packets that a switch sends by a port, as the counters show it.
-    pub(crate) fn left(&self, node: NodeId, by: u8) -> Option<Left> {
+    pub(crate) fn left(&self, node: NodeId, by: u8) -> Option<PacketFate> {
         let port = self.sim.find_port(node, by)?;
         let is_linked = self.sim.peer(port).is_some();
-        Some(if is_linked { Left::By(by) } else { Left::Discarded(by) })
+        Some(if is_linked { PacketFate::Sent(by) } else { PacketFate::Discarded(by) })
     }
 
     /// Returns the host that has a LID.
@@ -423,7 +428,9 @@ impl Lab {
     }
 
     pub(crate) fn guid(&self, node: NodeId) -> Guid {
-        self.sim.node_info(self.sim.end_port(node).expect("it has LIDs")).node_guid
+        self.sim
+            .node_info(self.sim.end_port(node).expect("the node has a port with LIDs"))
+            .node_guid
     }
 
     pub(crate) fn node(&self, name: &str) -> NodeId {
@@ -432,7 +439,7 @@ impl Lab {
 
     /// Returns the true path of a packet, as egress ports.
     pub(crate) fn truth(&self, from: u16, to: u16) -> Vec<(NodeId, u8)> {
-        let (ports, loss) = self.sim.route(from, to).expect("both LIDs are there");
+        let (ports, loss) = self.sim.route(from, to).expect("both LIDs exist");
         assert!(loss.is_none(), "{from} to {to}: {loss:?}");
         ports.into_iter().map(|port: PortId| self.sim.place(port)).collect()
     }

@@ -1,6 +1,6 @@
-//! Cases in which several faults, loss or inconsistent nodes once led to a wrong verdict.
+//! Combinations of faults, loss and inconsistent nodes that once led to a wrong verdict.
 
-use ib_tracer::{Judgement, Target, Trace, Tracer, Verdict, Via};
+use ib_tracer::{FactSource, Judgement, Target, Trace, Tracer, Verdict};
 use ib_types::Lmc;
 use ib_wire::mad::sm::{NodeInfo, PortInfo};
 use ib_wire::mad::{AttributeId, MadStatus};
@@ -8,7 +8,7 @@ use ib_wire::mad::{AttributeId, MadStatus};
 use crate::lab::Lab;
 use crate::{far_host, pairs, targets};
 
-/// Traces many paths; returns those that can be traced.
+/// Traces many paths. Returns those without an error.
 fn trace_all(lab: &mut Lab, most: usize) -> (Vec<(u16, u16, Trace)>, Tracer) {
     let all = pairs(&lab.host_lids(), most);
     let (traces, tracer) = lab.trace_with(&targets(&all));
@@ -24,8 +24,8 @@ fn crosses(lab: &Lab, (from, to): (u16, u16), places: &[(String, u8)]) -> bool {
     })
 }
 
-/// Checks that no path over the ports is good and that no other port is reported as faulty. Returns the
-/// number of paths that are proven bad.
+/// Checks that no path over the given ports is good, and that no other port is reported as faulty.
+/// Returns the number of paths that are proven bad.
 fn check(lab: &mut Lab, places: &[(String, u8)], most: usize) -> usize {
     let (traces, tracer) = trace_all(lab, most);
     let mut bad = 0;
@@ -35,11 +35,11 @@ fn check(lab: &mut Lab, places: &[(String, u8)], most: usize) -> usize {
         }
         bad += usize::from(trace.judgement() == Judgement::ProvenBad);
         for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
-            let guid = tracer.atlas().node(hop.from).guid;
+            let guid = tracer.model().node(hop.from).guid;
             let is_guilty = places
                 .iter()
                 .any(|(name, port)| lab.guid(lab.node(name)) == guid && *port == hop.out);
-            assert!(is_guilty, "{from} to {to} accuses {hop:?}: {verdict:?}");
+            assert!(is_guilty, "{from} to {to} reports {hop:?}: {verdict:?}");
         }
     }
     bad
@@ -49,7 +49,7 @@ fn check(lab: &mut Lab, places: &[(String, u8)], most: usize) -> usize {
 fn several_misrouted_ports_of_a_switch_are_never_good() {
     for seed in 0..12_u8 {
         let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
-        lab.deafen();
+        lab.drop_traps();
         let name = lab.switch_names()[usize::from(seed) % 6].clone();
         let ports = lab.ports(lab.node(&name));
         let mut places = Vec::new();
@@ -64,7 +64,7 @@ fn several_misrouted_ports_of_a_switch_are_never_good() {
 #[test]
 fn spine_that_misroutes_all_ports_is_never_good() {
     let mut lab = Lab::new("xgft 3,3,4 1,2,2", "minhop", |_| true);
-    lab.deafen();
+    lab.drop_traps();
     let name = "core-0".to_owned();
     let names = lab.switch_names();
     let name = names.iter().find(|it| **it == name).or(names.last()).expect("switches").clone();
@@ -84,7 +84,7 @@ fn unrelated_loss_does_not_hide_a_misrouted_port() {
     for loss in ["0.1", "0.5"] {
         for seed in 0..10 {
             let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
-            lab.deafen();
+            lab.drop_traps();
             let hosts: Vec<String> = lab
                 .sim
                 .node_ids()
@@ -104,7 +104,7 @@ fn unrelated_loss_does_not_hide_a_misrouted_port() {
 #[test]
 fn slight_loss_everywhere_does_not_hide_a_misrouted_port() {
     let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
-    lab.deafen();
+    lab.drop_traps();
     for name in lab.switch_names() {
         for port in 1..=lab.ports(lab.node(&name)) {
             lab.command(&format!("Fault \"{name}\"[{port}] loss=0.001"));
@@ -119,19 +119,19 @@ fn slight_loss_everywhere_does_not_hide_a_misrouted_port() {
 fn pulled_cable_reports_no_healthy_port_by_records() {
     for port in 4..=6 {
         let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
-        lab.deafen();
+        lab.drop_traps();
         let name = lab.switch_names()[1].clone();
         let node = lab.node(&name);
         let other = lab.sim.peer(lab.sim.find_port(node, port).expect("a port")).expect("a cable");
         let (next, enters) = lab.sim.place(other);
         let ends = [(lab.guid(node), port), (lab.guid(next), enters)];
-        lab.configure(|config| config.via = Via::Administration);
+        lab.configure(|config| config.via = FactSource::SaRecords);
         lab.command(&format!("Unlink \"{name}\"[{port}]"));
         let (traces, tracer) = trace_all(&mut lab, 200);
         let mut bad = 0;
         for (from, to, trace) in traces {
             for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
-                let place = (tracer.atlas().node(hop.from).guid, hop.out);
+                let place = (tracer.model().node(hop.from).guid, hop.out);
                 assert!(ends.contains(&place), "{from} to {to}: {hop:?} {verdict:?}");
                 bad += 1;
             }
@@ -143,8 +143,8 @@ fn pulled_cable_reports_no_healthy_port_by_records() {
 #[test]
 fn missing_records_are_not_proof() {
     let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
-    lab.configure(|config| config.via = Via::Administration);
-    lab.spoil(|datagram| {
+    lab.configure(|config| config.via = FactSource::SaRecords);
+    lab.corrupt(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::LINK_RECORD {
             datagram.mad.set_status(MadStatus::SA_NO_RECORDS);
         }
@@ -160,9 +160,9 @@ fn missing_records_are_not_proof() {
 
 #[test]
 fn duplicate_switch_guid_is_named() {
-    for via in [Via::DirectedRoutes, Via::Administration] {
+    for via in [FactSource::DirectedRoutes, FactSource::SaRecords] {
         let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
-        lab.deafen();
+        lab.drop_traps();
         lab.configure(|config| config.via = via);
         let names = lab.switch_names();
         let guid = lab.guid(lab.node(&names[4]));
@@ -171,7 +171,7 @@ fn duplicate_switch_guid_is_named() {
         let mut named = 0;
         for (from, to, trace) in traces {
             for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
-                let ends = [hop.from, hop.node].map(|node| tracer.atlas().node(node).guid);
+                let ends = [hop.from, hop.node].map(|node| tracer.model().node(node).guid);
                 assert!(ends.contains(&guid), "{from} to {to}: {hop:?} {verdict:?}");
                 named += usize::from(
                     matches!(verdict, Verdict::Duplicate { what } if what.contains(&guid.to_string())),
@@ -187,7 +187,7 @@ fn misrouted_ports_in_two_switches_report_no_third_port() {
     for (one, other) in [(0, 4), (1, 5), (2, 4), (3, 5)] {
         for port in 1..=3 {
             let mut lab = Lab::new("xgft 3,4 1,2 1,2", "minhop", |_| true);
-            lab.deafen();
+            lab.drop_traps();
             let names = lab.switch_names();
             let places = [(names[one].clone(), port + 3), (names[other].clone(), port)];
             for (name, port) in &places {
@@ -206,7 +206,7 @@ fn status_7_and_another_route_are_never_good() {
             let node = lab.node(&lab.switch_names()[4]);
             (lab.sim.link_port(lab.sim.end_port(node).expect("a port")).lid, lab.guid(node))
         };
-        lab.spoil(move |datagram| {
+        lab.corrupt(move |datagram| {
             let is_it = datagram.remote.lid == switch;
             if is_it && datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
                 if kind == 0 {
@@ -221,10 +221,10 @@ fn status_7_and_another_route_are_never_good() {
         let (traces, tracer) = trace_all(&mut lab, 200);
         let mut found = 0;
         for (from, to, trace) in traces {
-            let over = trace.hops.iter().any(|(hop, _)| tracer.atlas().node(hop.node).guid == guid);
+            let over = trace.hops.iter().any(|(hop, _)| tracer.model().node(hop.node).guid == guid);
             assert_eq!(over, trace.judgement() == Judgement::ProvenBad, "{from} to {to} {trace:?}");
             for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
-                assert_eq!(tracer.atlas().node(hop.node).guid, guid);
+                assert_eq!(tracer.model().node(hop.node).guid, guid);
                 assert!(matches!(verdict, Verdict::Inconsistent { .. }), "{verdict:?}");
                 found += 1;
             }
@@ -241,7 +241,7 @@ fn inconsistent_node_is_reported_and_not_the_switch_before() {
         let guid = lab.guid(node);
         let lid = lab.sim.link_port(lab.sim.end_port(node).expect("a port")).lid;
         let foreign = far_host(&lab);
-        lab.spoil(move |datagram| {
+        lab.corrupt(move |datagram| {
             let is_routed = datagram.remote.lid == lid;
             let mad = &mut datagram.mad;
             if !mad.class().is_smp() {
@@ -272,7 +272,7 @@ fn inconsistent_node_is_reported_and_not_the_switch_before() {
                 let is_identity =
                     matches!(verdict, Verdict::Inconsistent { .. } | Verdict::Duplicate { .. });
                 assert!(is_identity, "{kind} {from} to {to}: {hop:?} {verdict:?}");
-                let node = tracer.atlas().node(hop.node);
+                let node = tracer.model().node(hop.node);
                 let is_claimed = kind == 1 && to == foreign;
                 assert!(node.guid == guid || is_claimed, "{kind} {from} to {to}: {verdict:?}");
             }
@@ -286,7 +286,7 @@ fn lost_combined_route_probes_alone_are_not_proof() {
     let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| false);
     let name = lab.switch_names()[4].clone();
     let silent = lab.lid(lab.node(&name));
-    lab.spoil(move |datagram| {
+    lab.corrupt(move |datagram| {
         let mad = &datagram.mad;
         let is_combined = mad.class().is_smp() && mad.dr_dlid() != 0xffff && mad.dr_dlid() != 0;
         // `Error "spine"[0] 100` of ibsim: directed routes are answered, requests by LID are not.
@@ -296,7 +296,7 @@ fn lost_combined_route_probes_alone_are_not_proof() {
     let (traces, tracer) = trace_all(&mut lab, 100);
     let guid = lab.guid(lab.node(&name));
     for (from, to, trace) in traces {
-        let over = trace.hops.iter().any(|(hop, _)| tracer.atlas().node(hop.node).guid == guid);
+        let over = trace.hops.iter().any(|(hop, _)| tracer.model().node(hop.node).guid == guid);
         assert!(!over || !trace.is_good(), "{from} to {to}: {trace:?}");
         assert!(trace.first_bad().is_none(), "{from} to {to}: {trace:?}");
     }
@@ -306,7 +306,7 @@ fn lost_combined_route_probes_alone_are_not_proof() {
 fn all_lids_of_a_healthy_fabric_are_good_by_records() {
     let lmc = Lmc::new(2).expect("an LMC");
     let mut lab = Lab::with("fat-tree 4", "minhop", |_| true, |it| it.routing.lids.lmc = lmc);
-    lab.configure(|config| config.via = Via::Administration);
+    lab.configure(|config| config.via = FactSource::SaRecords);
     let base = far_host(&lab);
     for lid in base..base + 4 {
         let trace = lab.trace(&[(None, Target::Lid(lid))]).remove(0).expect("a path");

@@ -13,12 +13,12 @@ mod truth;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use ib_tracer::{Target, Via};
+use ib_tracer::{FactSource, Target};
 use ib_types::rng::Rng;
 
 use crate::lab::Lab;
 use faults::inject;
-use reading::{Called, called};
+use reading::{Judged, called};
 use truth::Truth;
 
 /// The fabrics and their routing engines.
@@ -38,7 +38,7 @@ const TOPOLOGIES: [(&str, &str); 12] = [
 ];
 
 /// Maximum number of traced paths in a trial.
-const MOST_PATHS: usize = 60;
+const MAX_PATHS: usize = 60;
 
 /// The results of all trials.
 #[derive(Debug, Default)]
@@ -52,18 +52,18 @@ struct Tally {
     over_a_fault: [usize; 3],
     /// Faults on a traced path.
     faults: usize,
-    accused: usize,
+    reported: usize,
     suspected: usize,
     not_seen: usize,
     mads: u64,
     time: Duration,
     /// Violations of the rules; must be empty.
-    called_good: Vec<String>,
-    innocents: Vec<String>,
+    false_good: Vec<String>,
+    false_reports: Vec<String>,
 }
 
 #[test]
-fn no_path_over_a_fault_is_good_in_strict_trials() {
+fn no_path_over_a_fault_is_good() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let first = number("TRACER_FIRST").unwrap_or(0);
     let runs = number("TRACER_RUNS").unwrap_or(48);
@@ -72,7 +72,7 @@ fn no_path_over_a_fault_is_good_in_strict_trials() {
         trial(seed, &mut tally);
     }
     report(&tally);
-    let wrong: Vec<&String> = tally.called_good.iter().chain(&tally.innocents).collect();
+    let wrong: Vec<&String> = tally.false_good.iter().chain(&tally.false_reports).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -81,17 +81,17 @@ fn no_path_over_a_fault_is_good_in_strict_trials() {
 fn counters_at_a_shared_lid_are_not_reported_as_a_fault() {
     let mut tally = Tally::default();
     trial(179, &mut tally);
-    assert!(tally.innocents.is_empty(), "{:#?}", tally.innocents);
-    assert!(tally.called_good.is_empty(), "{:#?}", tally.called_good);
+    assert!(tally.false_reports.is_empty(), "{:#?}", tally.false_reports);
+    assert!(tally.false_good.is_empty(), "{:#?}", tally.false_good);
 }
 
 /// Responses that are lost behind a switch look like probes that leave the switch by that port.
 #[test]
-fn lost_responses_at_the_counters_are_not_reported_as_a_fault() {
+fn lost_responses_are_not_counted_as_a_fault() {
     let mut tally = Tally::default();
     trial(2809, &mut tally);
-    assert!(tally.innocents.is_empty(), "{:#?}", tally.innocents);
-    assert!(tally.called_good.is_empty(), "{:#?}", tally.called_good);
+    assert!(tally.false_reports.is_empty(), "{:#?}", tally.false_reports);
+    assert!(tally.false_good.is_empty(), "{:#?}", tally.false_good);
 }
 
 fn trial(seed: u64, tally: &mut Tally) {
@@ -99,11 +99,11 @@ fn trial(seed: u64, tally: &mut Tally) {
     let (kind, engine) = TOPOLOGIES[seed as usize % TOPOLOGIES.len()];
     let share = rng.below(4);
     let mut lab = Lab::new(kind, engine, |number| share == 0 || number % (share + 1) != 1);
-    lab.deafen();
+    lab.drop_traps();
     let via = if (seed / TOPOLOGIES.len() as u64).is_multiple_of(2) {
-        Via::DirectedRoutes
+        FactSource::DirectedRoutes
     } else {
-        Via::Administration
+        FactSource::SaRecords
     };
     lab.configure(|config| config.via = via);
     let lids = lab.host_lids();
@@ -113,7 +113,7 @@ fn trial(seed: u64, tally: &mut Tally) {
         .filter(|(from, to)| from != to)
         .collect();
     rng.shuffle(&mut pairs);
-    pairs.truncate(MOST_PATHS);
+    pairs.truncate(MAX_PATHS);
     let truth = Truth::of_lids(&lab);
     let count = rng.below(5);
     let injected = inject(&mut lab, &mut rng, count);
@@ -126,7 +126,7 @@ fn trial(seed: u64, tally: &mut Tally) {
     tally.mads += lab.counters.traffic.sent;
     tally.trials += 1;
     let what = format!("seed {seed} {kind} {engine} {via:?} {:?}", injected.lines);
-    let mut accused: BTreeSet<usize> = BTreeSet::new();
+    let mut reported: BTreeSet<usize> = BTreeSet::new();
     let mut suspected: BTreeSet<usize> = BTreeSet::new();
     let mut relevant: BTreeSet<usize> = BTreeSet::new();
     for (&(from, to), trace) in pairs.iter().zip(&traces) {
@@ -136,36 +136,36 @@ fn trial(seed: u64, tally: &mut Tally) {
         relevant.extend(&touched);
         let found = called(&lab, trace, &tracer);
         let index = match found.called {
-            Called::Good => 0,
-            Called::Bad => 1,
-            Called::NotProven => 2,
+            Judged::Good => 0,
+            Judged::Bad => 1,
+            Judged::NotProven => 2,
         };
         *[&mut tally.good, &mut tally.bad, &mut tally.not_proven][index] += 1;
         if path.is_over_a_fault {
             tally.over_a_fault[index] += 1;
-            if found.called == Called::Good {
-                tally.called_good.push(format!("{what}: {from} to {to}: {trace:?}"));
+            if found.called == Judged::Good {
+                tally.false_good.push(format!("{what}: {from} to {to}: {trace:?}"));
             }
         }
-        for accusation in &found.accused {
-            let guilty = truth.guilty(&lab, accusation, &path);
+        for report in &found.reported {
+            let guilty = truth.guilty(&lab, report, &path);
             if guilty.is_none() {
-                let text = format!("{what}: {from} to {to}: {accusation:?}: {trace:?}");
-                tally.innocents.push(text);
+                let text = format!("{what}: {from} to {to}: {report:?}: {trace:?}");
+                tally.false_reports.push(text);
             }
-            accused.extend(guilty.into_iter().flatten());
+            reported.extend(guilty.into_iter().flatten());
         }
-        if found.called != Called::Good {
+        if found.called != Judged::Good {
             suspected.extend(&touched);
         }
     }
     tally.faults += relevant.len();
-    tally.accused += relevant.intersection(&accused).count();
-    let only_suspected = relevant.intersection(&suspected).filter(|it| !accused.contains(it));
+    tally.reported += relevant.intersection(&reported).count();
+    let only_suspected = relevant.intersection(&suspected).filter(|it| !reported.contains(it));
     let only_suspected = only_suspected.count();
     tally.suspected += only_suspected;
     tally.not_seen +=
-        relevant.iter().filter(|it| !accused.contains(it) && !suspected.contains(it)).count();
+        relevant.iter().filter(|it| !reported.contains(it) && !suspected.contains(it)).count();
 }
 
 fn report(tally: &Tally) {
@@ -178,11 +178,11 @@ fn report(tally: &Tally) {
             "{} trials, {} paths: {} good, {} bad, {} not proven",
             tally.trials, tally.paths, tally.good, tally.bad, tally.not_proven
         ),
-        format!("paths over a fault: {good} called good, {bad} bad, {not_proven} not proven"),
-        format!("innocents accused: {}", tally.innocents.len()),
+        format!("paths over a fault: {good} reported as good, {bad} bad, {not_proven} not proven"),
+        format!("healthy ports or nodes reported: {}", tally.false_reports.len()),
         format!(
-            "{} faults on traced paths: {} accused, {} suspected, {} not seen",
-            tally.faults, tally.accused, tally.suspected, tally.not_seen
+            "{} faults on traced paths: {} reported, {} suspected, {} not seen",
+            tally.faults, tally.reported, tally.suspected, tally.not_seen
         ),
         format!(
             "{:.0} MADs and {:.2} ms per trial",

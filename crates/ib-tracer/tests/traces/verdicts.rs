@@ -25,8 +25,8 @@ pub(crate) fn judged(trace: &Traced, tracer: &Tracer) -> Judged {
         nodes: BTreeSet::new(),
         suspects: BTreeSet::new(),
     };
-    let atlas = tracer.atlas();
-    let guid = |node| atlas.node(node).guid;
+    let model = tracer.model();
+    let guid = |node| model.node(node).guid;
     let Ok(trace) = trace else { return judged };
     judged.good = match trace.judgement() {
         Judgement::ProvenGood => Some(true),

@@ -6,7 +6,7 @@ use std::time::Instant as WallClock;
 use ib_daemons::mad_port::MadPort;
 use ib_link::MadLink;
 use ib_mad::RequesterConfig;
-use ib_tracer::{Judgement, Trace, TraceError, TraceId, Tracer, TracerConfig, Via};
+use ib_tracer::{FactSource, Judgement, Trace, TraceError, TraceId, Tracer, TracerConfig};
 use ib_types::{Guid, Instant};
 use ib_umad::UmadOptions;
 use ib_wire::mad::MgmtClass;
@@ -83,8 +83,8 @@ fn trace(
     }
     let config = TracerConfig {
         via: match args.via {
-            ViaArg::Direct => Via::DirectedRoutes,
-            ViaArg::Sa => Via::Administration,
+            ViaArg::Direct => FactSource::DirectedRoutes,
+            ViaArg::Sa => FactSource::SaRecords,
         },
         agents: !args.no_agents,
         exact: args.exact,

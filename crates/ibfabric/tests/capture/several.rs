@@ -66,12 +66,13 @@ fn concurrent_captures_are_independent() {
     let second: Value = serde_json::from_slice(&output.stdout).expect("an object");
     let printed = text(&output.stderr);
     assert!(
-        printed.contains("capture 2: all queue pairs that fit now, 1, are held by capture 1"),
+        printed
+            .contains("capture 2: all matching queue pairs (1) are already captured by capture 1"),
         "{printed}"
     );
     let output = server.capture(&["start"], &["-w", &path("e"), "--qpn", "0x77"]);
     let printed = text(&output.stderr);
-    assert!(printed.contains("capture 3: no queue pair fits now"), "{printed}");
+    assert!(printed.contains("capture 3: no queue pair matches at present"), "{printed}");
     server.object(&["stop"], &["3"]);
     let output = server.capture(&["start"], &["-w", &path("a")]);
     assert!(text(&output.stderr).contains("capture 1 writes it"), "{}", text(&output.stderr));

@@ -78,7 +78,7 @@ fn rtrs_serve_and_bench_are_captured_at_all_hcas() {
     let adapters = wait(|| Some(listed(&storage.process)).filter(have_requests));
     assert_eq!(adapters[0]["address"], "127.0.0.1");
     assert_eq!(adapters[1]["address"], "127.0.0.3");
-    // All queue pairs are held by the program's own capture until it is stopped.
+    // All queue pairs are captured by the program's own capture until it is stopped.
     assert!(adapters[1]["qps"][0]["captured"].as_bool().expect("a bool"));
     let number = captures(&storage.process, &["start", "-w", &started])["capture"].to_string();
     let first = captures(&storage.process, &["stop", "1"]);
@@ -146,7 +146,9 @@ fn hosts_of_up_are_listed_and_captured() {
     }
     assert_eq!(adapters.iter().filter(connected).count(), 4, "two paths of the device");
     let started = captures(&up, &["start", "-w", &path("started")]);
-    assert!(started["waits"].as_str().is_some_and(|why| why.contains("held by capture 1")));
+    assert!(
+        started["waits"].as_str().is_some_and(|why| why.contains("already captured by capture 1"))
+    );
     let own = captures(&up, &["stop", "1"]);
     check_counts(&own);
     assert_eq!(adapters_in(Path::new(&path("own"))).len(), 4);

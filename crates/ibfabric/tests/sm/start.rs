@@ -122,12 +122,12 @@ fn log_has_fabric_events() {
     daemon.end();
     let text = fs::read_to_string(lab.path("log")).expect("a log");
     for expected in [
-        " 0x02 -> Heavy sweep: the manager starts\n",
+        " 0x02 -> Heavy sweep: the SM starts\n",
         " 0x04 -> Discovered new port with GUID:",
         " 0x02 -> 8 nodes, 4 switches, 8 LIDs, routed with minhop; 0 unreachable, 0 credit loops\n",
         " 0x04 -> explored in ",
         " 0x02 -> Received Generic Notice type:1 num:128 (",
-        " tells of changes\n",
+        " reported changes\n",
         " 0x02 -> Removed port with GUID:0x0002c90000100003 LID range [",
         " 0x02 -> Removed link between ",
         " 0x02 -> Discovered new port with GUID:0x0002c90000100003 LID range [",

@@ -1,9 +1,9 @@
 use super::*;
 
-/// A generator of numbers below a bound.
-struct Dice(u64);
+/// Pseudo-random numbers below a bound.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -13,9 +13,10 @@ impl Dice {
 
 const START: u64 = 1_700_000_000_000_000_000;
 
-/// Makes the estimate of packets to and fro during some time, the second clock being off by `offset` and `ppm`.
+/// Estimates the clocks from packets in both directions. The second clock differs by `offset` and
+/// `ppm`. Also returns the maximum error of the estimate.
 fn estimated(seed: u64, seconds: f64, offset: i64, ppm: f64, jitter: u64) -> (Estimate, f64) {
-    let mut dice = Dice(seed);
+    let mut dice = Random(seed);
     let end = START + (seconds * 1e9) as u64;
     let mut points = ClockPoints::new(START, end);
     let second = |time: u64| {
@@ -31,12 +32,12 @@ fn estimated(seed: u64, seconds: f64, offset: i64, ppm: f64, jitter: u64) -> (Es
         points.backward(second(back), back + 9_000 + dice.below(jitter));
     }
     let Clocks::Estimated(estimate) = points.estimate() else {
-        panic!("both directions are there")
+        panic!("packets pass in both directions")
     };
-    // The largest error during the capture.
+    // Maximum error during the capture.
     let error = (0..=100).map(|step| {
         let time = START + (end - START) / 100 * step;
-        let found = Clocks::Estimated(estimate).by_first(second(time)).unwrap();
+        let found = Clocks::Estimated(estimate).to_first_clock(second(time)).unwrap();
         found.wrapping_sub(time).cast_signed().unsigned_abs() as f64
     });
     (estimate, error.fold(0.0, f64::max))
@@ -79,8 +80,8 @@ fn one_direction_tells_nothing() {
     assert_eq!(points.estimate(), Clocks::Unknown);
     points.forward(10, 30);
     assert_eq!(points.estimate(), Clocks::Unknown);
-    assert_eq!(Clocks::Unknown.by_first(7), None);
-    assert_eq!(Clocks::Same.by_first(7), Some(7));
+    assert_eq!(Clocks::Unknown.to_first_clock(7), None);
+    assert_eq!(Clocks::Same.to_first_clock(7), Some(7));
 }
 
 #[test]
@@ -92,7 +93,9 @@ fn a_clock_that_was_set_is_noticed() {
         points.forward(sent, sent + 5_000 + step);
         points.backward(sent + 6_000 + step, sent + 11_000);
     }
-    let Clocks::Estimated(found) = points.estimate() else { panic!("both directions are there") };
+    let Clocks::Estimated(found) = points.estimate() else {
+        panic!("packets pass in both directions")
+    };
     assert!(found.is_contradictory, "{found:?}");
     assert!(found.uncertainty > 10_000_000.0, "{found:?}");
 }

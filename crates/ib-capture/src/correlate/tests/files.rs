@@ -1,4 +1,4 @@
-//! Events across files, and files as they are.
+//! Events across files, and damaged files.
 
 use ib_pcap::Statistics;
 
@@ -6,16 +6,16 @@ use super::*;
 
 #[test]
 fn the_time_from_event_to_event_is_measured_across_files() {
-    let mut bench = Bench { offset: 3_000_000, ..Bench::default() };
+    let mut bench = TwoCaptures { offset: 3_000_000, ..TwoCaptures::default() };
     sends(&mut bench, 100, 0);
     let correlation = bench.correlate(true);
     let event = |text: &str| text.parse::<EventKind>().unwrap();
-    // In one file: from the last packet received to the acknowledgement.
+    // Within one file: from the last received packet to the acknowledgement.
     let timing =
         correlation.timing(&event("qp 0x12 receive SEND"), &event("qp 0x12 send ACK")).unwrap();
     assert_eq!((timing.from, timing.to, timing.times.len()), (100, 100, 100));
     assert!(timing.times.iter().all(|&time| (time - 300).abs() <= 2), "{:?}", timing.times);
-    // Across both.
+    // Across both files.
     let timing =
         correlation.timing(&event("qp 17 send SEND"), &event("qp 0x12 receive SEND last")).unwrap();
     assert!(timing.times.iter().all(|&time| (time - 5_200).abs() <= 6_020), "{:?}", timing.times);
@@ -88,7 +88,7 @@ fn what_a_file_tells_of_itself_is_added_up() {
 
 #[test]
 fn damaged_captures_are_correlated_as_far_as_they_can_be_read() {
-    let mut bench = Bench { offset: 5, ..Bench::default() };
+    let mut bench = TwoCaptures { offset: 5, ..TwoCaptures::default() };
     sends(&mut bench, 6, 0xff_fff8);
     bench.packet((A, B), (Operation::ReadRequest, 10, 0, 5000), (200_000, 205_000), WHOLE);
     let last = (Operation::ReadResponseLast, 14, 904, 0);
@@ -109,7 +109,7 @@ fn damaged_captures_are_correlated_as_far_as_they_can_be_read() {
         }
         let mut correlator = Correlator::default();
         for file in &damaged {
-            // A file that cannot be read further is kept up to there.
+            // A damaged file is used up to the error.
             let Ok(mut file) = CaptureFile::new(&file[..], &[]) else { continue };
             correlator.read(&mut file).ok();
         }

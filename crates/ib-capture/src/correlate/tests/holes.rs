@@ -1,9 +1,10 @@
-//! Captures that have holes.
+//! Captures with missing packets.
 
 use super::*;
 
-/// SENDs of one packet 20 us apart, each acknowledged after 12.1 us; those of a range are not in a file.
-fn with_hole(bench: &mut Bench, missed: std::ops::Range<u32>, acknowledgements: bool) {
+/// Adds SENDs of one packet, 20 µs apart, each acknowledged after 12.1 µs. A range of them is
+/// missing in a file.
+fn with_hole(bench: &mut TwoCaptures, missed: std::ops::Range<u32>, acknowledgements: bool) {
     for number in 0..100 {
         let time = 20_000 * u64::from(number);
         let is_missed_by = missed.contains(&number).then_some(0);
@@ -18,55 +19,55 @@ fn with_hole(bench: &mut Bench, missed: std::ops::Range<u32>, acknowledgements: 
     }
 }
 
-/// Returns what is unknown, and how many messages have each time in flight.
-fn flights(bench: &Bench, is_named: bool) -> (Unknown, Vec<i64>) {
+/// Returns the number of unknown messages, and the number of messages for each time in flight.
+fn flight_times(bench: &TwoCaptures, is_named: bool) -> (UnmeasuredCounts, Vec<i64>) {
     let correlation = bench.correlate(is_named);
-    let mut flights = Vec::new();
+    let mut flight_times = Vec::new();
     let pair = correlation.pairs()[0];
     let unknown = correlation.messages(pair, |message| {
-        flights.extend(message.part(Part::InFlight));
+        flight_times.extend(message.part(Part::InFlight));
         let known = [Part::Completion, Part::InFlight, Part::Total].map(|part| message.part(part));
         assert!(message.part(Part::InFlight).is_some() || known == [None; 3], "{message:?}");
     });
-    (unknown, flights)
+    (unknown, flight_times)
 }
 
 #[test]
 fn an_acknowledgement_behind_a_hole_that_is_told_is_nobodys() {
     for is_one_file in [false, true] {
-        let mut bench = Bench { tells_missed: true, is_one_file, ..Bench::default() };
-        // The requests are all there; the acknowledgement behind the hole is of all that are before it.
+        let mut bench = TwoCaptures { tells_missed: true, is_one_file, ..TwoCaptures::default() };
+        // All requests are there. The acknowledgement behind the hole is for all before it.
         with_hole(&mut bench, 40..60, true);
         if is_one_file {
-            // A packet missing at one end says nothing about the other end.
+            // A packet missing at one end is no evidence about the other end.
             bench.written[0].retain(|it| !it.is_missed || it.end.file == 0);
         }
-        let (unknown, flights) = flights(&bench, true);
-        // That of the acknowledgement itself is under way while something is missing.
-        assert_eq!(unknown, Unknown { incomplete: 0, unacknowledged: 21 });
-        assert_eq!(flights, [12_100; 79]);
+        let (unknown, flight_times) = flight_times(&bench, true);
+        // The acknowledgement itself is outstanding during the gap.
+        assert_eq!(unknown, UnmeasuredCounts { incomplete: 0, unacknowledged: 21 });
+        assert_eq!(flight_times, [12_100; 79]);
     }
 }
 
 #[test]
 fn an_acknowledgement_behind_a_hole_is_nobodys_where_requests_are_missing_with_it() {
-    // A file of others, that does not tell what it has missed.
+    // A file of another program, which does not report missed packets.
     for is_named in [true, false] {
-        let mut bench = Bench::default();
+        let mut bench = TwoCaptures::default();
         with_hole(&mut bench, 40..60, false);
-        // This one was sent before the hole, and its acknowledgement is in it.
+        // This request was sent before the hole, and its acknowledgement is in the hole.
         bench.written[0].retain(|it| it.is_sent || it.time != START + 39 * 20_000 + 12_100);
-        let (unknown, flights) = flights(&bench, is_named);
-        // And those of the hole, of which the other file tells when they came.
-        assert_eq!((unknown.unacknowledged, flights.len()), (21, 79), "{is_named}");
-        assert!(flights.iter().all(|&time| time == 12_100), "{flights:?}");
+        let (unknown, flight_times) = flight_times(&bench, is_named);
+        // The other file has the arrival times of the requests in the hole.
+        assert_eq!((unknown.unacknowledged, flight_times.len()), (21, 79), "{is_named}");
+        assert!(flight_times.iter().all(|&time| time == 12_100), "{flight_times:?}");
     }
 }
 
 #[test]
 fn what_one_acknowledgement_is_for_is_known_without_a_hole() {
-    // Every fourth SEND is acknowledged, and the ones before with it.
-    let mut bench = Bench { tells_missed: true, ..Bench::default() };
+    // Every fourth SEND is acknowledged, together with the ones before.
+    let mut bench = TwoCaptures { tells_missed: true, ..TwoCaptures::default() };
     for number in 0..40 {
         let time = 1_000 * u64::from(number);
         bench.packet((A, B), (Operation::SendOnly, number, 8, 0), (time, time + 5_000), WHOLE);
@@ -75,14 +76,14 @@ fn what_one_acknowledgement_is_for_is_known_without_a_hole() {
             bench.packet((B, A), ack, (time + 5_100, time + 12_100), WHOLE);
         }
     }
-    let (unknown, flights) = flights(&bench, true);
-    assert_eq!((unknown, flights.len()), (Unknown::default(), 40));
-    assert_eq!(flights[..4], [15_100, 14_100, 13_100, 12_100]);
+    let (unknown, flight_times) = flight_times(&bench, true);
+    assert_eq!((unknown, flight_times.len()), (UnmeasuredCounts::default(), 40));
+    assert_eq!(flight_times[..4], [15_100, 14_100, 13_100, 12_100]);
 }
 
 #[test]
 fn the_same_file_twice_is_known_as_such() {
-    let mut bench = Bench::default();
+    let mut bench = TwoCaptures::default();
     sends(&mut bench, 10, 0);
     for is_named in [true, false] {
         let files = bench.files(is_named);
@@ -91,14 +92,14 @@ fn the_same_file_twice_is_known_as_such() {
             for file in [0, other] {
                 correlator.read(&mut CaptureFile::new(&files[file][..], &[]).unwrap()).unwrap();
             }
-            assert_eq!(correlator.finish(&[]).is_twice_the_same(), expected, "{is_named}");
+            assert_eq!(correlator.finish(&[]).are_duplicates(), expected, "{is_named}");
         }
     }
 }
 
 #[test]
 fn what_both_files_have_of_the_same_queue_pairs_is_known_without_common_packets() {
-    let mut bench = Bench { tells_missed: true, ..Bench::default() };
+    let mut bench = TwoCaptures { tells_missed: true, ..TwoCaptures::default() };
     for number in 0..100 {
         let time = 1_000 * u64::from(number);
         let fate = Fate { is_missed_by: Some(usize::from(number < 50)), ..WHOLE };
@@ -106,7 +107,7 @@ fn what_both_files_have_of_the_same_queue_pairs_is_known_without_common_packets(
     }
     let correlation = bench.correlate(true);
     assert_eq!((correlation.all_matched().matched, correlation.common()), (0, 1));
-    // No statistics are in the files; what stands before their packets is counted.
+    // The files have no statistics; the comments before packets are added up.
     let overwritten = correlation.files().iter().map(|file| file.overwritten);
     assert_eq!(overwritten.collect::<Vec<_>>(), [None, Some(50)]);
 }

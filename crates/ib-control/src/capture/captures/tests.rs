@@ -10,7 +10,7 @@ use ib_pcap::{Event, Reader};
 use ib_types::{Gid, Guid, Instant};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
-use super::super::captured;
+use super::super::hca_owner;
 use super::super::message::AdapterInfo;
 use super::*;
 
@@ -19,14 +19,14 @@ struct Program {
     hca: Hca,
     clock: Arc<AtomicU64>,
     inbox: Inbox<Self>,
-    taker: Option<captured::Taker>,
+    on_reader: Option<hca_owner::OnReader>,
 }
 
 impl Program {
     fn new() -> Self {
         let hca = Hca::new(HcaConfig::new(Guid(1), vec![Gid(1)]), [1; 32]);
         let inbox = Inbox::new().expect("an inbox");
-        Self { hca, clock: Arc::default(), inbox, taker: None }
+        Self { hca, clock: Arc::default(), inbox, on_reader: None }
     }
 
     /// Sends datagrams at a time, in milliseconds.
@@ -39,19 +39,19 @@ impl Program {
     }
 }
 
-impl Captured for Program {
+impl HcaOwner for Program {
     fn handle(&mut self) -> io::Result<Handle<Self>> {
         Ok(self.inbox.handle())
     }
 
-    fn set_taker(&mut self, taker: captured::Taker) {
-        self.taker = Some(taker);
+    fn set_on_reader(&mut self, on_reader: hca_owner::OnReader) {
+        self.on_reader = Some(on_reader);
     }
 
     fn hand_over(&mut self) {
         while let Some((selection, reader)) = self.hca.poll_selected() {
-            let taker = self.taker.as_mut().expect("captures were created");
-            assert!(taker(0, selection, reader).is_none());
+            let on_reader = self.on_reader.as_mut().expect("captures were created");
+            assert!(on_reader(0, selection, reader).is_none());
         }
     }
 
@@ -105,21 +105,21 @@ fn packets_after_the_duration_do_not_overwrite_earlier_ones() {
         autostop: Autostop { duration: Some(duration), ..Autostop::default() },
         keep: None,
     };
-    let number = captures.start_with(&mut program, options).expect("it starts");
+    let number = captures.start_with(&mut program, options).expect("the capture starts");
     // 150 datagrams nearly fill the ring; none is collected before its time.
     program.send_datagrams(BEFORE, 3_600_000);
     program.send_datagrams(10_000, 3_600_001);
     program.hand_over();
     program.clock.store(millis(3_700_000).as_nanos(), Ordering::SeqCst);
     let end = WallClock::now() + Duration::from_secs(20);
-    while !captures.recorded(number).expect("it runs").has_ended {
+    while !captures.recorded(number).expect("the capture is running").has_ended {
         assert!(WallClock::now() < end, "the capture does not end");
         std::thread::sleep(Duration::from_millis(1));
         while let Some(work) = program.inbox.next() {
             work(&mut program);
         }
     }
-    let recorded = captures.stop_with(&mut program, number).expect("it is stopped");
+    let recorded = captures.stop_with(&mut program, number).expect("the capture is stopped");
     let counted = &recorded.counted[0];
     assert_eq!((counted.captured.sent, counted.overwritten.sent), (BEFORE, 0));
     assert_eq!((counted.noted.sent, counted.unwritten.sent), (BEFORE, 0));

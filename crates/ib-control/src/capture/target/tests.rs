@@ -47,7 +47,7 @@ fn file_in_use_is_refused_as_a_second_target() {
     output.write(&mut pending(b"block", 1)).expect("room");
     fs::hard_link(&path, &other).expect("another name");
     for name in [&path, &other] {
-        let error = Output::open(Target::File(name.clone())).expect_err("it is written");
+        let error = Output::open(Target::File(name.clone())).expect_err("the file is in use");
         assert_eq!(error.source.kind(), ErrorKind::ResourceBusy);
     }
     assert_eq!(fs::read(&path).expect("a file"), b"block");
@@ -55,8 +55,9 @@ fn file_in_use_is_refused_as_a_second_target() {
     Output::open(Target::File(other)).expect("the file is not in use");
     assert_eq!(fs::read(&path).expect("a file"), b"");
     // Devices have no lock.
-    let _both =
-        [(); 2].map(|()| Output::open(Target::File("/dev/null".into())).expect("it can be"));
+    let _both = [(); 2].map(|()| {
+        Output::open(Target::File("/dev/null".into())).expect("a device can be opened twice")
+    });
 }
 
 #[test]
@@ -74,9 +75,10 @@ fn ends_of_blocks_are_found() {
 
 #[test]
 fn incomplete_block_on_a_full_disk_is_removed() {
-    // Always full.
-    let mut output = Output::open(Target::File("/dev/full".into())).expect("it can be");
-    let error = output.write(&mut pending(b"block", 1)).expect_err("it is full");
+    // A device that is always full.
+    let mut output =
+        Output::open(Target::File("/dev/full".into())).expect("the device can be opened");
+    let error = output.write(&mut pending(b"block", 1)).expect_err("the device is full");
     assert_eq!((error.name.as_str(), error.offset), ("/dev/full", Some(0)));
     assert_eq!(error.source.kind(), ErrorKind::StorageFull);
 }
@@ -86,7 +88,7 @@ fn unread_pipe_accepts_its_capacity() {
     let (reader, writer) = io::pipe().expect("a pipe");
     let mut output = Output::open(Target::Stream(writer.into())).expect("the target can be opened");
     let mut much = pending(&vec![1; 1 << 20], 1);
-    output.write(&mut much).expect("it does not fail");
+    output.write(&mut much).expect("a full pipe is not an error");
     assert!(!much.is_empty() && much.done > 4096, "{}", much.done);
     drop(reader);
     let error = output.write(&mut much).expect_err("the reader has disconnected");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ib_capture::Link;
 use ib_control::capture::message::AdapterInfo;
-use ib_control::capture::{Captured, Captures, Clock, Taker};
+use ib_control::capture::{Captures, Clock, HcaOwner, OnReader};
 use ib_hca::Hca;
 use ib_hca::trace::PacketReader;
 use ib_os::inbox::{Handle, Inbox};
@@ -24,7 +24,7 @@ pub(super) struct Capturing {
     pub(super) clock: SimClock,
     inbox: Option<Inbox<Hosts>>,
     captures: Option<Captures<Hosts>>,
-    taker: Option<Taker>,
+    on_reader: Option<OnReader>,
     /// Packet readers of QPs that other selections have chosen.
     pub(super) others: VecDeque<(PortId, PacketReader)>,
 }
@@ -88,7 +88,7 @@ impl Hosts {
     }
 }
 
-impl Captured for Hosts {
+impl HcaOwner for Hosts {
     fn handle(&mut self) -> io::Result<Handle<Self>> {
         let inbox = match self.capturing.inbox.take() {
             Some(inbox) => inbox,
@@ -97,14 +97,14 @@ impl Captured for Hosts {
         Ok(self.capturing.inbox.insert(inbox).handle())
     }
 
-    fn set_taker(&mut self, taker: Taker) {
-        self.capturing.taker = Some(taker);
+    fn set_on_reader(&mut self, on_reader: OnReader) {
+        self.capturing.on_reader = Some(on_reader);
     }
 
     fn hand_over(&mut self) {
         while let Some((port, selection, reader)) = self.devices.poll_selected() {
-            let left = match &mut self.capturing.taker {
-                Some(taker) => taker(port.0, selection, reader),
+            let left = match &mut self.capturing.on_reader {
+                Some(on_reader) => on_reader(port.0, selection, reader),
                 None => Some(reader),
             };
             self.capturing.others.extend(left.map(|reader| (port, reader)));

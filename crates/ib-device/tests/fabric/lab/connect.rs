@@ -1,4 +1,4 @@
-//! Queue pairs that the connection managers of two hosts join.
+//! Connections between queue pairs of two hosts, by their connection managers.
 
 use ib_cm::{AcceptParams, CmEvent, ConnectParams, ConnectionId, Requested};
 use ib_device::route_of;
@@ -11,13 +11,12 @@ use ib_wire::mad::sm::MtuCode;
 use super::{Lab, SERVICE, to};
 
 impl Lab {
-    /// Connects two hosts as the connection manager does it, over the path that the subnet manager
-    /// tells.
+    /// Connects two hosts over the path that the SA returns.
     pub(crate) fn connect(&mut self, here: usize, there: usize) -> [QpId; 2] {
         self.connect_by(here, there, |path| route_of(&path))
     }
 
-    /// Does the same with packets on another way.
+    /// Connects two hosts over another path.
     pub(crate) fn connect_by(
         &mut self,
         here: usize,
@@ -35,7 +34,8 @@ impl Lab {
             initiator_depth: 16,
             ..ConnectParams::new(route, SERVICE, self.number(here, qps[0]), psns[0])
         };
-        let id = self.device(here).engines().cm.connect(now, &params).expect("it is legal");
+        let id =
+            self.device(here).engines().cm.connect(now, &params).expect("the parameters are valid");
 
         let requested = self.wait(|lab| {
             let requested = |event: &CmEvent| matches!(event, CmEvent::Requested(_));
@@ -52,7 +52,11 @@ impl Lab {
             ..AcceptParams::new(self.number(there, qps[1]), psns[1])
         };
         let now = self.sim.now();
-        self.device(there).engines().cm.accept(now, accepted, &params).expect("it is legal");
+        self.device(there)
+            .engines()
+            .cm
+            .accept(now, accepted, &params)
+            .expect("the parameters are valid");
 
         let rep = self.wait(|lab| {
             let connected =
@@ -63,12 +67,16 @@ impl Lab {
             }
         });
         self.program(here, qps[0], (route, mtu, rep.local_qpn), (psns[0], rep.starting_psn));
-        self.device(here).engines().cm.established(id, b"").expect("it is legal");
+        self.device(here)
+            .engines()
+            .cm
+            .established(id, b"")
+            .expect("the connection is in the right state");
         self.wait(|lab| take(&mut lab.hosts[there].cm, |event| is_ready(event, accepted)));
         qps
     }
 
-    /// Brings a connected queue pair into service.
+    /// Brings a connected queue pair into state `Rts`.
     fn program(
         &mut self,
         host: usize,
@@ -110,7 +118,7 @@ fn is_ready(event: &CmEvent, connection: ConnectionId) -> bool {
     matches!(event, CmEvent::Established { id, .. } if *id == connection)
 }
 
-/// Takes the first event of a kind.
+/// Removes and returns the first event that `is_it` accepts.
 fn take(events: &mut Vec<CmEvent>, is_it: impl Fn(&CmEvent) -> bool) -> Option<CmEvent> {
     let place = events.iter().position(is_it)?;
     Some(events.remove(place))

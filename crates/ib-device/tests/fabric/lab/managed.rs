@@ -1,4 +1,4 @@
-//! A simulated fabric with subnet managers and HCAs, in virtual time.
+//! A simulated fabric with SMs and HCAs, in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use ib_topology::generate::{self, Kind};
 use ib_topology::{Fabric, PortId};
 use ib_types::Instant;
 
-/// A subnet manager at a port.
+/// An SM at a port.
 pub(crate) struct Manager {
     engine: SubnetManager,
     client: ClientId,
-    /// Whether the subnet has come up by it.
+    /// True if the SM has brought the subnet up.
     is_up: bool,
 }
 
-/// A fabric that is managed.
+/// A fabric with SMs and HCAs.
 pub(crate) struct Managed {
     pub(crate) sim: Sim,
     pub(crate) devices: SimDevices,
     pub(crate) managers: Vec<Manager>,
-    /// How often a manager has brought the subnet up.
+    /// Number of times that SMs have brought the subnet up.
     pub(crate) ups: u64,
     engines: EngineList,
 }
 
-/// Returns a fabric of a kind, such as `fat-tree 4 2`.
+/// Generates a fabric, such as `fat-tree 4 2`.
 pub(crate) fn fabric(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
     let kind = Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
@@ -38,12 +38,12 @@ pub(crate) fn fabric(kind: &str) -> Fabric {
 }
 
 impl Managed {
-    /// Returns a fabric that a manager at its first host has brought up with an engine.
+    /// Creates a fabric that an SM at its first host has brought up with an engine.
     pub(crate) fn new(fabric: &Fabric, options: Options, engine: &str) -> Self {
         Self::with(fabric, options, engine, SmConfig::default())
     }
 
-    /// The same, with a manager that works in some way.
+    /// Creates such a fabric with a configuration of the SM.
     pub(crate) fn with(fabric: &Fabric, options: Options, engine: &str, config: SmConfig) -> Self {
         let sim = Sim::new(fabric, options);
         let engines = engine.parse().expect("an engine");
@@ -55,15 +55,15 @@ impl Managed {
         while !this.managers[0].is_up {
             assert!(this.step(Instant::NEVER), "the subnet does not come up");
         }
-        // What is still on its way, such as traps, has come to rest.
+        // Waits until packets in flight, such as traps, have arrived.
         this.run_for(Duration::from_secs(1));
         this
     }
 
-    /// Has a port have a manager, too.
+    /// Adds an SM at a port.
     pub(crate) fn add_manager(&mut self, port: PortId, config: SmConfig) {
         let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
-        let client = self.sim.attach(port, options).expect("there is room");
+        let client = self.sim.attach(port, options).expect("the port accepts a client");
         let routing = RoutingConfig {
             engines: self.engines.clone(),
             options: Some(Arc::new(|_| Ok(RoutingOptions::default()))),
@@ -74,12 +74,12 @@ impl Managed {
         self.managers.push(Manager { engine, client, is_up: false });
     }
 
-    /// Lets the managers do what they have to do.
+    /// Runs the SMs until they have nothing to do at the present time.
     pub(crate) fn manage(&mut self) {
         let now = self.sim.now();
         for manager in &mut self.managers {
             while let Some(incoming) = self.sim.receive(manager.client) {
-                // As on a wire: nobody tells that a request is lost.
+                // Losses are not reported to the SM, as on a wire.
                 if matches!(incoming, Incoming::Received(_)) {
                     manager.engine.handle(now, &incoming);
                 }
@@ -106,12 +106,12 @@ impl Managed {
         }
     }
 
-    /// Returns when a manager has something to do.
+    /// Returns the next timeout of the SMs.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.managers.iter().filter_map(|manager| manager.engine.poll_timeout()).min()
     }
 
-    /// Goes on to the next thing that happens by a moment; false when nothing does.
+    /// Runs until the next event that is due by `until`. Returns false if there is none.
     pub(crate) fn step(&mut self, until: Instant) -> bool {
         let due = self.due().unwrap_or(Instant::NEVER);
         let goes_on = self.devices.run_step(&mut self.sim, due.min(until));
@@ -125,25 +125,25 @@ impl Managed {
         goes_on || due <= until && due < Instant::NEVER
     }
 
-    /// Lets time pass.
+    /// Runs for some time.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.sim.now() + time;
         while self.step(end) {}
         self.sim.run_until(end);
     }
 
-    /// Returns the ports of the hosts.
+    /// Returns the host ports.
     pub(crate) fn end_ports(&self) -> Vec<PortId> {
         let nodes = self.sim.node_ids().filter(|&node| !self.sim.is_switch(node));
         nodes.filter_map(|node| self.sim.end_port(node)).collect()
     }
 
-    /// Has the first manager give out other LIDs.
+    /// Replaces the LID options of the first SM.
     pub(crate) fn reassign(&mut self, lids: LidOptions) {
         self.change(|manager| manager.set_lids(lids));
     }
 
-    /// Has the first manager work otherwise, and sweep.
+    /// Changes the first SM and requests a sweep.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut SubnetManager)) {
         let now = self.sim.now();
         if let Some(manager) = self.managers.first_mut() {
@@ -153,14 +153,14 @@ impl Managed {
         self.manage();
     }
 
-    /// Has the first manager fail.
+    /// Stops the first SM without notice.
     pub(crate) fn kill_manager(&mut self) {
         let manager = self.managers.remove(0);
         self.sim.detach(manager.client);
     }
 
-    /// Has the console's command done.
+    /// Executes a console command.
     pub(crate) fn command(&mut self, text: &str) {
-        self.sim.run(&text.parse().expect("a command")).expect("it can be done");
+        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts it");
     }
 }

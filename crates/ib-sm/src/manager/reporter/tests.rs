@@ -18,7 +18,7 @@ fn faults_of_the_last_sweep_are_not_reported_again() {
     reporter.start_sweep("why".to_owned(), true);
     reporter.report_faults(vec![fault("b"), fault("c")]);
     let new = events(&mut reporter);
-    assert!(matches!(&new[..], [SmEvent::Exploration(_), SmEvent::Fault(one)]
+    assert!(matches!(&new[..], [SmEvent::DiscoveryStart(_), SmEvent::Fault(one)]
         if *one == fault("c")));
     assert_eq!(reporter.faults().count(), 2);
 }
@@ -30,7 +30,7 @@ fn alarm_keeps_its_time_while_it_is_raised() {
     let [first, later] = [1, 2].map(Instant::from_nanos);
     reporter.raise(first, alarm("a"));
     reporter.raise(later, alarm("a"));
-    assert_eq!(events(&mut reporter).len(), 1, "it is raised once");
+    assert_eq!(events(&mut reporter).len(), 1, "one event");
     reporter.raise(later, alarm("b"));
     assert!(matches!(&events(&mut reporter)[..], [SmEvent::AlarmRaised(_)]));
     assert_eq!(reporter.alarms().map(|it| it.since).collect::<Vec<_>>(), [first]);

@@ -10,15 +10,15 @@ fn at(seconds: u64) -> Instant {
 fn first_reason_of_a_discovery_counts() {
     let mut triggers = Triggers::new("start");
     assert_eq!(triggers.start_discovery(at(0)), "start");
-    triggers.spoil("one");
-    triggers.spoil("two");
+    triggers.require_full_discovery("one");
+    triggers.require_full_discovery("two");
     assert!(triggers.is_stale());
     assert_eq!(triggers.start_discovery(at(0)), "one");
     assert!(!triggers.is_stale());
 }
 
 #[test]
-fn unknown_ports_start_no_second_discovery_within_a_second() {
+fn unknown_ports_start_one_discovery_per_second() {
     let mut triggers = Triggers::new("start");
     triggers.start_discovery(at(5));
     assert_eq!(triggers.search_soon(at(5), "trap".to_owned()), Some(at(6)));
@@ -43,7 +43,7 @@ fn incomplete_sweeps_double_the_interval() {
 #[test]
 fn blind_discovery_is_repeated_once() {
     let mut triggers = Triggers::new("start");
-    assert!(triggers.repeats_blind() && !triggers.repeats_blind());
+    assert!(triggers.take_repeat() && !triggers.take_repeat());
     triggers.accept_discovery();
-    assert!(triggers.repeats_blind());
+    assert!(triggers.take_repeat());
 }

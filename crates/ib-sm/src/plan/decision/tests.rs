@@ -19,8 +19,8 @@ fn complete(quality: TableQuality) -> Option<InUse> {
     Some(InUse { quality, is_complete: true })
 }
 
-/// One candidate and the tables in use. Columns: quality of the candidate, in the order of `QUALITIES`.
-/// N: the candidate is programmed. K: the tables in use are kept. R: refused.
+/// One candidate and the tables in use. Columns: quality of the candidate, in the order of
+/// `QUALITIES`. N: the candidate is programmed. K: the tables in use are kept. R: refused.
 #[test]
 fn one_candidate_and_tables_in_use() {
     let incomplete = Some(InUse { quality: SOUND, is_complete: false });
@@ -165,7 +165,8 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
     }
 }
 
-/// Both alarms are raised for their reason only, and name a candidate exactly if one lacks it.
+/// Checks that both alarms are raised for their reason only, and name a candidate exactly if one
+/// avoids the reason.
 fn check_alarms(
     quality: Option<TableQuality>,
     alarms: &[TableAlarm],

@@ -1,6 +1,7 @@
 use super::*;
 
-/// Returns for each code how OpenSM 3.3.23 answers on a path of 2048 bytes, 40 Gbit/s and life time 18.
+/// Returns the selected value for each code. Expected values are responses of OpenSM 3.3.23 on a
+/// path with MTU 2048, 40 Gbit/s and lifetime 18.
 fn of(select: impl Fn(u8) -> Option<u8>, codes: std::ops::RangeInclusive<u8>) -> Vec<u8> {
     codes.map(|code| select(code).unwrap_or(0xff)).collect()
 }
@@ -22,7 +23,7 @@ fn rates_are_chosen_as_opensm_does() {
     let by = |by| of(|code| Some(rate_within(by, RateCode(code), RateCode(7))?.0), 2..=14);
     let none = NONE;
     assert_eq!(by(Selector::GREATER), [7, 7, 7, 7, 7, none, none, none, none, 7, none, none, none]);
-    // Of what OpenSM takes for less than 25, 30 and 40 Gbit/s it has an order of its own.
+    // OpenSM's order of rates below 25, 30 and 40 Gbit/s is not by speed.
     assert_eq!(by(Selector::LESS), [none, 5, 19, 2, 11, 4, 7, 7, 7, 3, 7, 7, 7]);
     let mut only = [none; 13];
     only[5] = 7;
@@ -42,7 +43,7 @@ fn life_times_are_chosen_as_opensm_does() {
         assert_eq!(by(Selector::LESS, 18)[at], less);
         assert_eq!(by(Selector::EXACTLY, 18)[at], if code <= 18 { code } else { NONE });
         assert_eq!(by(BEST, 18)[at], 18);
-        // From a port to itself.
+        // A path from a port to itself.
         assert_eq!(by(Selector::LESS, 0)[at], if code == 0 { NONE } else { 0 });
         assert_eq!(by(Selector::EXACTLY, 0)[at], if code == 0 { 0 } else { NONE });
     }

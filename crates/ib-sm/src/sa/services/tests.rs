@@ -31,7 +31,7 @@ fn selected(services: &Services, now: Instant, mask: u64, keys: &[PKey], trusted
 }
 
 #[test]
-fn a_lease_that_is_not_named_does_not_end() {
+fn service_without_lease_does_not_expire() {
     let mut services = Services::default();
     services.register(START, ALL, record(1), |_| true).unwrap();
     let unnamed = ComponentMask(ALL.0 & !(1 << LEASE));
@@ -46,7 +46,7 @@ fn a_lease_that_is_not_named_does_not_end() {
 }
 
 #[test]
-fn the_key_selects_and_is_told_to_the_trusted_only() {
+fn service_key_selects_and_is_visible_to_trusted_only() {
     let mut services = Services::default();
     services.register(START, ALL, record(1), |_| true).unwrap();
     let by_key = 1 << KEY;
@@ -55,17 +55,20 @@ fn the_key_selects_and_is_told_to_the_trusted_only() {
     assert_eq!(selected(&services, START, by_key, KEYS, true), record(1).to_record());
     let another = ServiceRecord { key: [4; 16], ..record(1) };
     services.register(START, ALL, another, |_| true).unwrap();
-    assert!(selected(&services, START, by_key, KEYS, true).is_empty(), "it has another key now");
+    assert!(
+        selected(&services, START, by_key, KEYS, true).is_empty(),
+        "the service key was replaced"
+    );
 }
 
 #[test]
-fn a_service_is_seen_in_its_partition() {
+fn service_is_visible_in_its_partition() {
     let mut services = Services::default();
     let refused = services.register(START, ALL, record(1), |key| key != PKey::DEFAULT);
     assert_eq!(refused, Err(MadStatus::SA_REQUEST_INVALID));
     services.register(START, ALL, record(1), |key| key == PKey::DEFAULT).unwrap();
     assert!(selected(&services, START, 0, &[PKey(0x8005)], false).is_empty());
-    // One that names none is for everybody.
+    // A service without P_Key is visible in all partitions.
     let unnamed = ComponentMask(ALL.0 & !(1 << P_KEY));
     services.register(START, unnamed, record(2), |_| false).unwrap();
     let length = record(1).to_record().len();
@@ -73,17 +76,17 @@ fn a_service_is_seen_in_its_partition() {
 }
 
 #[test]
-fn what_was_told_is_withdrawn() {
+fn returned_record_unregisters_the_service() {
     let mut services = Services::default();
     services.register(START, ALL, record(1), |_| true).unwrap();
     let elsewhere = ServiceRecord { service_gid: Gid(9), ..record(1) };
-    assert_eq!(services.withdraw(&elsewhere), Err(MadStatus::SA_NO_RECORDS));
-    assert_eq!(services.withdraw(&without_key(record(1))), Ok(record(1)));
-    assert_eq!(services.withdraw(&record(1)), Err(MadStatus::SA_NO_RECORDS));
+    assert_eq!(services.unregister(&elsewhere), Err(MadStatus::SA_NO_RECORDS));
+    assert_eq!(services.unregister(&without_key(record(1))), Ok(record(1)));
+    assert_eq!(services.unregister(&record(1)), Err(MadStatus::SA_NO_RECORDS));
 }
 
 #[test]
-fn a_service_has_an_identifier_and_a_port() {
+fn registration_requires_service_id_and_gid() {
     let mut services = Services::default();
     for missing in [SERVICE_ID, SERVICE_GID] {
         let mask = ComponentMask(ALL.0 & !(1 << missing));
@@ -93,7 +96,7 @@ fn a_service_has_an_identifier_and_a_port() {
 }
 
 #[test]
-fn a_lease_that_is_prolonged_or_given_up_has_one_end() {
+fn renewed_lease_replaces_the_expiry_time() {
     let mut services = Services::default();
     services.register(START, ALL, record(1), |_| true).unwrap();
     services.register(START, ALL, ServiceRecord { lease: 5, ..record(2) }, |_| true).unwrap();
@@ -101,15 +104,15 @@ fn a_lease_that_is_prolonged_or_given_up_has_one_end() {
     services.register(START + second, ALL, record(1), |_| true).unwrap();
     assert_eq!(services.deadlines.len(), 2);
     assert_eq!(services.poll_timeout(), Some(START + 5 * second));
-    services.withdraw(&record(2)).unwrap();
+    services.unregister(&record(2)).unwrap();
     assert_eq!(services.poll_timeout(), Some(START + 11 * second));
     services.handle_timeout(START + 10 * second);
-    assert_eq!(services.all.len(), 1, "it was prolonged");
-    // One that has no end any more.
+    assert_eq!(services.all.len(), 1, "the lease was renewed");
+    // The lease is replaced by an unlimited one.
     let unnamed = ComponentMask(ALL.0 & !(1 << LEASE));
     services.register(START, unnamed, record(1), |_| true).unwrap();
     assert_eq!((services.poll_timeout(), services.deadlines.len()), (None, 0));
-    // Many of them cost a look at the next one only.
+    // A timeout checks the next expiry only, not all services.
     for id in 0..60_000 {
         services.register(START, ALL, record(id), |_| true).unwrap();
     }

@@ -17,7 +17,7 @@ fn everything() -> InformInfo {
     }
 }
 
-/// Returns how many are told of a trap.
+/// Returns the number of reports of a trap.
 fn told(subscriptions: &mut Subscriptions, trap: u16) -> usize {
     let notice = Notice {
         is_generic: true,
@@ -25,26 +25,26 @@ fn told(subscriptions: &mut Subscriptions, trap: u16) -> usize {
         trap: TrapNumber(trap),
         ..Notice::zeroed()
     };
-    subscriptions.tell(notice, ISSUER);
+    subscriptions.notify(notice, ISSUER);
     std::iter::from_fn(|| subscriptions.next_report()).count()
 }
 
 #[test]
-fn violations_of_keys_are_told_to_the_trusted() {
+fn key_violations_are_reported_to_trusted_only() {
     let mut subscriptions = Subscriptions::default();
     let port = |number| Gid::new(Gid::DEFAULT_PREFIX, Guid(number));
     subscriptions.set(port(2), Remote::gsi(2), everything(), false).unwrap();
     let by_name = InformInfo { trap: 257, ..everything() };
     let refused = subscriptions.set(port(2), Remote::gsi(2), by_name, false);
     assert_eq!(refused, Err(MadStatus::SA_REQUEST_INVALID));
-    for trap in FIRST_OF_KEYS..=LAST_OF_KEYS {
-        assert_eq!(told(&mut subscriptions, trap), 0, "whoever wants everything has no key");
+    for trap in FIRST_KEY_VIOLATION..=LAST_KEY_VIOLATION {
+        assert_eq!(told(&mut subscriptions, trap), 0, "a wildcard subscription without SA_Key");
     }
     assert_eq!(told(&mut subscriptions, 255), 1);
     assert_eq!(told(&mut subscriptions, 260), 1);
     subscriptions.set(port(3), Remote::gsi(3), everything(), true).unwrap();
     assert_eq!(told(&mut subscriptions, 257), 1);
-    // The same again without the key.
+    // The subscription is renewed without the SA_Key.
     subscriptions.set(port(3), Remote::gsi(3), everything(), false).unwrap();
     assert_eq!(told(&mut subscriptions, 257), 0);
 }

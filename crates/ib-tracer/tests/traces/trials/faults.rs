@@ -160,7 +160,7 @@ pub(crate) fn inject(lab: &mut Lab, rng: &mut Rng, count: usize) -> Injected {
         }
     }
     let proxy = Proxy::of(lab, &all);
-    lab.spoil(move |datagram| proxy.passes(datagram));
+    lab.corrupt(move |datagram| proxy.passes(datagram));
     all
 }
 

@@ -8,7 +8,7 @@ use crate::lab::{Lab, Traced};
 
 /// The verdict on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Called {
+pub(crate) enum Judged {
     Good,
     Bad,
     NotProven,
@@ -23,7 +23,7 @@ pub(crate) struct Ports {
 
 /// The port or node that is reported as faulty.
 #[derive(Clone, Debug)]
-pub(crate) enum Accusation {
+pub(crate) enum Report {
     Forwarding { link: Ports },
     Inconsistent { link: Ports },
     Duplicate { link: Ports, what: String },
@@ -35,13 +35,13 @@ pub(crate) enum Accusation {
 
 /// The reading of a trace.
 pub(crate) struct Reading {
-    pub(crate) called: Called,
-    pub(crate) accused: Vec<Accusation>,
+    pub(crate) called: Judged,
+    pub(crate) reported: Vec<Report>,
 }
 
 /// Returns the node of the simulator at the end of a directed route.
 fn place(lab: &Lab, tracer: &Tracer, node: NodeNumber) -> NodeId {
-    let route = &tracer.atlas().node(node).route;
+    let route = &tracer.model().node(node).route;
     let own = lab.node_of_first_host();
     route.iter().fold(own, |node, &port| peer(lab, (node, port)).map_or(node, |(node, _)| node))
 }
@@ -54,44 +54,44 @@ fn ports(lab: &Lab, tracer: &Tracer, hop: &Hop) -> Ports {
 /// Reads a trace.
 pub(crate) fn called(lab: &Lab, trace: &Traced, tracer: &Tracer) -> Reading {
     let Ok(trace) = trace else {
-        return Reading { called: Called::NotProven, accused: Vec::new() };
+        return Reading { called: Judged::NotProven, reported: Vec::new() };
     };
     let called = match trace.judgement() {
-        Judgement::ProvenGood => Called::Good,
-        Judgement::ProvenBad => Called::Bad,
-        Judgement::NotProven => Called::NotProven,
+        Judgement::ProvenGood => Judged::Good,
+        Judgement::ProvenBad => Judged::Bad,
+        Judgement::NotProven => Judged::NotProven,
     };
-    let mut accused = Vec::new();
+    let mut reported = Vec::new();
     for (hop, verdict) in &trace.hops {
         let link = ports(lab, tracer, hop);
         match verdict {
             Verdict::Misdirected { .. } | Verdict::Detour { .. } => {
-                accused.push(Accusation::Forwarding { link });
+                reported.push(Report::Forwarding { link });
             }
             Verdict::OtherLink { .. } | Verdict::OtherTable { .. } => {
-                accused.push(Accusation::Record { link });
+                reported.push(Report::Record { link });
             }
-            Verdict::Inconsistent { .. } => accused.push(Accusation::Inconsistent { link }),
+            Verdict::Inconsistent { .. } => reported.push(Report::Inconsistent { link }),
             Verdict::Duplicate { what } => {
-                accused.push(Accusation::Duplicate { link, what: what.clone() });
+                reported.push(Report::Duplicate { link, what: what.clone() });
             }
             _ => {}
         }
     }
     match trace.stop {
         Stop::Unlinked { at, port, is_down: true, .. } | Stop::NotActive { at, port, .. } => {
-            accused.push(Accusation::Cable { from: (place(lab, tracer, at), port) });
+            reported.push(Report::Cable { from: (place(lab, tracer, at), port) });
         }
         Stop::NoEntry { .. }
         | Stop::NotHere { .. }
         | Stop::NoSuchPort { .. }
         | Stop::Loop { .. } => {
-            accused.push(Accusation::Table);
+            reported.push(Report::Table);
         }
         Stop::WrongPort { node, .. } => {
-            accused.push(Accusation::Lid { node: place(lab, tracer, node) });
+            reported.push(Report::Lid { node: place(lab, tracer, node) });
         }
         _ => {}
     }
-    Reading { called, accused }
+    Reading { called, reported }
 }

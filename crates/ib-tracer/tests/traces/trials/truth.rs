@@ -1,4 +1,4 @@
-//! The truth of a trial: paths through the simulator's tables and cables, hop by hop.
+//! Ground truth of a trial: paths through the simulator's tables and cables, hop by hop.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,13 @@ use ib_topology::NodeId;
 use ib_wire::mad::sm::PortState;
 
 use super::faults::{Injected, Proxied, peer};
-use super::reading::{Accusation, Ports};
+use super::reading::{Ports, Report};
 use crate::lab::Lab;
 
-/// More hops than any path has.
-const MOST_HOPS: usize = 64;
+/// Maximum number of hops of a path.
+const MAX_HOPS: usize = 64;
 
-/// The hosts of LIDs before the faults, and the faults.
+/// The host of each LID before the faults were injected, and the faults.
 pub(crate) struct Truth<'a> {
     hosts: BTreeMap<u16, NodeId>,
     injected: Option<&'a Injected>,
@@ -63,7 +63,7 @@ impl Truth<'_> {
             if lab.sim.has_lid(end, to) {
                 break true;
             }
-            if !lab.sim.is_switch(next) || hops.len() > MOST_HOPS {
+            if !lab.sim.is_switch(next) || hops.len() > MAX_HOPS {
                 break false;
             }
             let table = lab.sim.forwarding_table(next);
@@ -98,7 +98,7 @@ impl Truth<'_> {
     pub(crate) fn guilty(
         &self,
         lab: &Lab,
-        accusation: &Accusation,
+        report: &Report,
         path: &Path,
     ) -> Option<BTreeSet<usize>> {
         let all = self.injected();
@@ -108,11 +108,11 @@ impl Truth<'_> {
             found.extend(all.lids.get(&node));
             found.extend(all.proxied.get(&node).map(|(_, index)| index));
         };
-        match accusation {
-            Accusation::Forwarding { link: Ports { from, .. } } => {
+        match report {
+            Report::Forwarding { link: Ports { from, .. } } => {
                 found.extend(all.misrouted.get(from).map(|&(_, index)| index));
             }
-            Accusation::Inconsistent { link: Ports { to, .. } } => {
+            Report::Inconsistent { link: Ports { to, .. } } => {
                 if let Some((node, _)) = to {
                     let silent = [Proxied::SilentAgent, Proxied::SilentNode];
                     let proxied = all.proxied.get(node);
@@ -122,7 +122,7 @@ impl Truth<'_> {
                     found.extend(all.guids.get(node));
                 }
             }
-            Accusation::Duplicate { link, what } => {
+            Report::Duplicate { link, what } => {
                 let mut nodes = vec![link.from.0];
                 nodes.extend(link.to.map(|(node, _)| node));
                 nodes.extend(path.hops.iter().filter_map(|(_, next)| *next));
@@ -144,7 +144,7 @@ impl Truth<'_> {
                     }
                 }
             }
-            Accusation::Record { link } => {
+            Report::Record { link } => {
                 found.extend(all.cables.get(&link.from));
                 node_faults(&mut found, link.from.0);
                 let behind = link.to.or_else(|| peer(lab, link.from));
@@ -152,7 +152,7 @@ impl Truth<'_> {
                     node_faults(&mut found, node);
                 }
             }
-            Accusation::Cable { from } => {
+            Report::Cable { from } => {
                 found.extend(all.cables.get(from));
                 let port = lab.sim.find_port(from.0, from.1)?;
                 let is_up = lab.sim.port_info(port).port_state == PortState::ACTIVE;
@@ -161,8 +161,8 @@ impl Truth<'_> {
                 }
                 return Some(found);
             }
-            Accusation::Table => {
-                // The reported table entry is the one that the walk has found.
+            Report::Table => {
+                // The walk found the reported table entry.
                 for &(_, next) in &path.hops {
                     next.into_iter().for_each(|node| node_faults(&mut found, node));
                 }
@@ -171,7 +171,7 @@ impl Truth<'_> {
                 }
                 return Some(found);
             }
-            Accusation::Lid { node } => {
+            Report::Lid { node } => {
                 found.extend(all.lids.get(node));
                 let proxied = all.proxied.get(node);
                 found.extend(proxied.map(|(_, index)| index));

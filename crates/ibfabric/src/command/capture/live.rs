@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ib_control::capture::message::{
-    AdapterInfo, Answer, Ask, CaptureInfo, MessageInfo, ProgramInfo, Start, VERSION, WireDirection,
-    WirePeer, WireTrace, WireTrigger,
+    AdapterInfo, CaptureInfo, CaptureRequest, CaptureResponse, MessageInfo, ProgramInfo, Start,
+    VERSION, WireDirection, WirePeer, WireTrace, WireTrigger,
 };
 use ib_control::capture::{Autostop, CaptureClient, ClientError, Rotation};
 use ib_device::gid_of;
@@ -106,22 +106,22 @@ fn messages(
     let mut all = Vec::new();
     let has = |qpn: &u32| info.qps.iter().any(|it| it.qpn == *qpn);
     for qpn in args.messages.iter().map(|qpn| qpn.get()).filter(has) {
-        let question = Ask::Messages { adapter: info.adapter, qpn, from: 0 };
-        if let Answer::Messages(messages) = ask(client, &question)? {
+        let question = CaptureRequest::Messages { adapter: info.adapter, qpn, from: 0 };
+        if let CaptureResponse::Messages(messages) = ask(client, &question)? {
             all.push(MessagesOf { qpn, messages });
         }
     }
     Ok(all)
 }
 
-fn ask(client: &CaptureClient, question: &Ask) -> Result<Answer, Failure> {
+fn ask(client: &CaptureClient, question: &CaptureRequest) -> Result<CaptureResponse, Failure> {
     client.ask(question, None).map_err(Failure::unusable)
 }
 
 /// Returns the capture in a reply.
-fn capture_in(answer: Answer) -> Result<CaptureInfo, Failure> {
+fn capture_in(answer: CaptureResponse) -> Result<CaptureInfo, Failure> {
     match answer {
-        Answer::Capture(info) => Ok(*info),
+        CaptureResponse::Capture(info) => Ok(*info),
         _ => Err(Failure::Unusable("found an unexpected reply of the program".to_owned())),
     }
 }
@@ -185,7 +185,7 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
         trace: trace(&args.keep_args, args.ring, args.trigger),
         keep: args.keep,
     };
-    let question = Ask::Start(Box::new(start));
+    let question = CaptureRequest::Start(Box::new(start));
     if !is_stream {
         let started = capture_in(ask(&client, &question)?)?;
         tell_waits(&started);
@@ -210,7 +210,11 @@ fn tell_waits(started: &CaptureInfo) {
 }
 
 /// Captures into standard output, until the reader closes it, a limit is reached, or a signal arrives.
-fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verdict, Failure> {
+fn stream(
+    client: &CaptureClient,
+    question: &CaptureRequest,
+    format: Format,
+) -> Result<Verdict, Failure> {
     let failed = |error: io::Error| Failure::Unusable(format!("standard output: {error}"));
     if io::IsTerminal::is_terminal(&io::stdout()) {
         let message =
@@ -224,14 +228,14 @@ fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verd
     tell_waits(&started);
     let capture = started.capture;
     let stopped = loop {
-        let info = match client.ask(&Ask::Status { capture }, None) {
+        let info = match client.ask(&CaptureRequest::Status { capture }, None) {
             Ok(answer) => capture_in(answer)?,
             // The program has exited, which stopped the capture.
             Err(ClientError::Gone(_) | ClientError::Io { .. }) => return Ok(Verdict::Good),
             Err(error) => return Err(Failure::unusable(error)),
         };
         if info.ended || matches!(orders.take(), Some(Order::End)) {
-            break capture_in(ask(client, &Ask::Stop { capture })?)?;
+            break capture_in(ask(client, &CaptureRequest::Stop { capture })?)?;
         }
         std::thread::sleep(LOOK);
     };
@@ -254,7 +258,7 @@ pub(super) fn change(args: &ChangeArgs, out: &mut Output) -> Result<Verdict, Fai
         WayArg::Both => None,
     });
     let opcodes = args.opcode.iter().flat_map(|it| &it.0).map(|opcode| opcode.0).collect();
-    let question = Ask::Change {
+    let question = CaptureRequest::Change {
         capture: args.capture,
         payload: args.payload.map(|payload| payload as u16),
         direction,
@@ -282,7 +286,7 @@ pub(super) fn stop(args: &StopArgs, out: &mut Output) -> Result<Verdict, Failure
         };
         for capture in own {
             // An error of one capture does not keep the others from being stopped.
-            match ask(client, &Ask::Stop { capture }).and_then(capture_in) {
+            match ask(client, &CaptureRequest::Stop { capture }).and_then(capture_in) {
                 Ok(info) => stopped.push(info),
                 Err(error) => failed.push(error.into_message()),
             }

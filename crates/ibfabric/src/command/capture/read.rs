@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, Write as _};
 use std::path::Path;
 
 use ib_capture::dissect::Fields;
-use ib_capture::{CaptureFile, Dissection, Dissector, Foreign, Frame, Item};
+use ib_capture::{CaptureFile, Dissection, Dissector, Frame, FrameError, Item};
 use ib_link::Direction;
 use ib_wire::mad::MgmtClass;
 
@@ -79,7 +79,7 @@ fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
 }
 
 /// A decoded packet, or the reason why a frame is not an RDMA packet.
-type Found<'a> = Result<Dissection<'a>, Foreign>;
+type Found<'a> = Result<Dissection<'a>, FrameError>;
 
 /// Returns whether a frame passes all filters.
 fn wanted(args: &ReadArgs, frame: &Frame<'_>, found: &Found<'_>) -> bool {

@@ -165,7 +165,7 @@ pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failu
         messages: args.messages.count,
         size: args.messages.size,
         retransmits: stage.device.hca().counters().retransmitted,
-        icrc_errors: stage.device.checked().icrc_errors,
+        icrc_errors: stage.device.link_counters().icrc_errors,
     };
     // The replies to the disconnect requests have to be sent before the program exits.
     stage.linger(Duration::from_millis(100))?;

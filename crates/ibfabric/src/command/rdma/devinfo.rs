@@ -140,7 +140,7 @@ impl Info {
     /// Returns the attributes and counters of an HCA.
     fn of(device: &mut Device) -> Self {
         let (address, connection_mtu) = (device.address(), device.connection_mtu().bytes());
-        let (checked, cm) = (device.checked(), device.cm().counters());
+        let (checked, cm) = (device.link_counters(), device.cm().counters());
         let udp = device.socket().map(|socket| {
             let (receive_buffer, send_buffer) = socket.buffer_sizes();
             let (udp_port, gso, gro) = (socket.port(), socket.sender.gso(), socket.receiver.gro());

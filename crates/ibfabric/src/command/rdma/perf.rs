@@ -229,7 +229,7 @@ impl Client {
             messages_per_s: messages / seconds,
             latency_us: None,
             retransmits: self.stage.device.hca().counters().retransmitted,
-            icrc_errors: self.stage.device.checked().icrc_errors,
+            icrc_errors: self.stage.device.link_counters().icrc_errors,
         }
     }
 }

@@ -91,7 +91,7 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
         gbit_per_s: bits / seconds / 1e9,
         us_per_iter: seconds * 1e6 / args.iters as f64,
         retransmits: stage.device.hca().counters().retransmitted,
-        icrc_errors: stage.device.checked().icrc_errors,
+        icrc_errors: stage.device.link_counters().icrc_errors,
     };
     match args.format {
         Format::Json => out.json(&report)?,

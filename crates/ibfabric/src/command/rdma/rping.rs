@@ -230,7 +230,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         wrong,
         us_per_ping: seconds * 1e6 / args.count.max(1) as f64,
         retransmits: stage.device.hca().counters().retransmitted,
-        icrc_errors: stage.device.checked().icrc_errors,
+        icrc_errors: stage.device.link_counters().icrc_errors,
     };
     match args.format {
         Format::Json => out.json(&report)?,

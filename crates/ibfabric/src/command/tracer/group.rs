@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use ib_link::{LinkPort, MadLink, Remote};
 use ib_mad::{Client, Request, RequesterConfig};
-use ib_tracer::{Atlas, Branch, BranchEnd, Judgement, Tracer, Tree};
+use ib_tracer::{Branch, BranchEnd, FabricModel, Judgement, Tracer, Tree};
 use ib_types::{Gid, Guid};
 use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, SaHeader};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
@@ -124,9 +124,9 @@ fn report(
     (group, tree): (&Group, &Tree),
     (tracer, own): (&Tracer, &LinkPort),
 ) -> GroupReport {
-    let atlas = tracer.atlas();
-    let deliveries = tree.deliveries(atlas);
-    let called = port_names(names, atlas, tree);
+    let model = tracer.model();
+    let deliveries = tree.deliveries(model);
+    let called = port_names(names, model, tree);
     let name = |guid: &Guid| called.get(guid).cloned().unwrap_or_else(|| guid.to_string());
     let members = group.members.as_ref();
     let wanted = || members.into_iter().flatten().filter(|&&guid| guid != own.port_guid);
@@ -134,9 +134,9 @@ fn report(
         wanted().filter(|guid| !deliveries.contains_key(guid)).map(name).collect();
     let mut twice: Vec<String> =
         deliveries.iter().filter(|&(_, &count)| count > 1).map(|(guid, _)| name(guid)).collect();
-    twice.extend(tree.doubles().map(|branch| {
-        let before = names.full(atlas, branch.hop.from);
-        format!("{} by port {} of {before}", names.full(atlas, branch.hop.node), branch.hop.out)
+    twice.extend(tree.duplicates().map(|branch| {
+        let before = names.full(model, branch.hop.from);
+        format!("{} by port {} of {before}", names.full(model, branch.hop.node), branch.hop.out)
     }));
     let strangers: Vec<String> = deliveries
         .keys()
@@ -159,7 +159,7 @@ fn report(
         twice,
         own_is_member: members.map(|members| members.contains(&own.port_guid)),
         strangers,
-        branches: tree.branches.iter().map(|it| branch_report(names, atlas, it)).collect(),
+        branches: tree.branches.iter().map(|it| branch_report(names, model, it)).collect(),
         mads: counters.traffic.sent,
         retries: counters.traffic.retries,
         timeouts: counters.timeouts,
@@ -184,18 +184,18 @@ fn is_bad(branch: &Branch) -> bool {
 }
 
 /// Returns the names of the ports of a tree.
-fn port_names(names: &Names, atlas: &Atlas, tree: &Tree) -> BTreeMap<Guid, String> {
+fn port_names(names: &Names, model: &FabricModel, tree: &Tree) -> BTreeMap<Guid, String> {
     let places = tree.branches.iter().map(|branch| (branch.hop.node, branch.hop.enters));
     let named = places.filter_map(|place| {
-        let end = atlas.end(place)?;
-        Some((end.guid, names.full(atlas, place.0)))
+        let end = model.end(place)?;
+        Some((end.guid, names.full(model, place.0)))
     });
     named.collect()
 }
 
-fn branch_report(names: &Names, atlas: &Atlas, branch: &Branch) -> BranchReport {
+fn branch_report(names: &Names, model: &FabricModel, branch: &Branch) -> BranchReport {
     let hop = &branch.hop;
-    let node = atlas.node(hop.node);
+    let node = model.node(hop.node);
     let (end, more) = match &branch.end {
         BranchEnd::Delivered => ("delivered", None),
         BranchEnd::Sent(ports) if ports.is_empty() => ("dropped", Some("dropped".to_owned())),
@@ -203,18 +203,18 @@ fn branch_report(names: &Names, atlas: &Atlas, branch: &Branch) -> BranchReport 
             let ports: Vec<String> = ports.iter().map(u8::to_string).collect();
             ("sent", Some(format!("sent by ports {}", ports.join(" "))))
         }
-        BranchEnd::Again => ("again", Some("got it already by another link".to_owned())),
+        BranchEnd::Duplicate => ("again", Some("got it already by another link".to_owned())),
         BranchEnd::Broken(why) => ("broken", Some(format!("no response: {why}"))),
     };
-    let seen = detail(hop, &branch.verdict, (names, atlas));
+    let seen = detail(hop, &branch.verdict, (names, model));
     BranchReport {
         depth: branch.depth,
-        from: names.full(atlas, hop.from),
+        from: names.full(model, hop.from),
         out: hop.out,
         r#in: hop.enters,
         kind: kind(node.kind),
         guid: node.guid.to_string(),
-        name: names.of(atlas, hop.node).to_owned(),
+        name: names.of(model, hop.node).to_owned(),
         end,
         bad: is_bad(branch),
         verdict: word(&branch.verdict),

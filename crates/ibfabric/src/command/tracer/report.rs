@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use ib_tracer::{
-    Atlas, End, Hop, Judgement, Left, NodeNumber, Stop, Target, Trace, TraceError, Tracer, Verdict,
+    End, FabricModel, Hop, Judgement, NodeNumber, PacketFate, Stop, Target, Trace, TraceError,
+    Tracer, Verdict,
 };
 use ib_types::{Guid, NodeKind};
 use serde::Serialize;
@@ -24,15 +25,15 @@ pub(super) use words::{detail, judgement, word};
 pub(super) struct Names(pub(super) BTreeMap<Guid, String>);
 
 impl Names {
-    pub(super) fn of<'a>(&'a self, atlas: &'a Atlas, node: NodeNumber) -> &'a str {
-        let node = atlas.node(node);
+    pub(super) fn of<'a>(&'a self, model: &'a FabricModel, node: NodeNumber) -> &'a str {
+        let node = model.node(node);
         self.0.get(&node.guid).map_or(&node.description, String::as_str)
     }
 
     /// Returns the name of a node for a sentence.
-    pub(super) fn full(&self, atlas: &Atlas, number: NodeNumber) -> String {
-        let node = atlas.node(number);
-        format!("{} {} ('{}')", kind(node.kind), node.guid, self.of(atlas, number))
+    pub(super) fn full(&self, model: &FabricModel, number: NodeNumber) -> String {
+        let node = model.node(number);
+        format!("{} {} ('{}')", kind(node.kind), node.guid, self.of(model, number))
     }
 }
 
@@ -151,7 +152,7 @@ impl<'a> Report<'a> {
         tracer: &Tracer,
         out: &mut Output,
     ) -> Result<(), Failure> {
-        let atlas = tracer.atlas();
+        let model = tracer.model();
         self.count(result);
         let is_good = result.as_ref().is_ok_and(Trace::is_good);
         match self.args.format {
@@ -162,8 +163,8 @@ impl<'a> Report<'a> {
                 }
             }
             TraceFormat::Ibtracert => match result {
-                Ok(trace) => self.print_like_ibtracert(trace, atlas, out)?,
-                Err(error) => crate::failure::say!("{}", self.error(error, atlas)),
+                Ok(trace) => self.print_like_ibtracert(trace, model, out)?,
+                Err(error) => crate::failure::say!("{}", self.error(error, model)),
             },
             TraceFormat::Text => {
                 if let Ok(trace) = result
@@ -172,7 +173,7 @@ impl<'a> Report<'a> {
                     self.print_way(trace, tracer, out)?;
                 }
                 if self.is_single || self.args.verbose || !is_good {
-                    writeln!(out, "{}", self.sentence((from, to), result, atlas))?;
+                    writeln!(out, "{}", self.sentence((from, to), result, model))?;
                     if let Ok(trace) = result {
                         self.print_evidence(trace, tracer, out)?;
                     }
@@ -253,23 +254,23 @@ impl<'a> Report<'a> {
         &self,
         (from, to): Pair,
         result: &Result<Trace, TraceError>,
-        atlas: &Atlas,
+        model: &FabricModel,
     ) -> String {
         let start = from.map_or_else(String::new, |from| format!("{} to ", end_text(from)));
         let way = format!("{start}{}", end_text(to));
         let trace = match result {
             Ok(trace) => trace,
-            Err(error) => return format!("{way}: {}", self.error(error, atlas)),
+            Err(error) => return format!("{way}: {}", self.error(error, model)),
         };
         let hops: Vec<Hop> = trace.hops.iter().map(|&(hop, _)| hop).collect();
-        let name = |number| self.names.full(atlas, number);
-        let stop = || trace.stop.describe(atlas, (trace.lid, &hops), &name);
+        let name = |number| self.names.full(model, number);
+        let stop = || trace.stop.describe(model, (trace.lid, &hops), &name);
         if trace.stop.judgement() == Judgement::ProvenBad && trace.first_bad().is_none() {
             return format!("{way}: {}", stop());
         }
         if let Some((number, (hop, verdict))) = named_hop(trace) {
             let (node, before) = (name(hop.node), name(hop.from));
-            let detail = detail(hop, verdict, (&self.names, atlas));
+            let detail = detail(hop, verdict, (&self.names, model));
             return format!(
                 "{way}: hop {number}, {node} behind port {} of {before}: {detail}",
                 hop.out
@@ -278,7 +279,7 @@ impl<'a> Report<'a> {
         if trace.stop != Stop::Arrived {
             let suspects = trace.suspects_at_end();
             let suspects: Vec<String> =
-                suspects.into_iter().map(|it| component(it, (&self.names, atlas))).collect();
+                suspects.into_iter().map(|it| component(it, (&self.names, model))).collect();
             let suspects = match &suspects[..] {
                 [] => String::new(),
                 all => format!("; suspects: {}", all.join(", ")),
@@ -296,11 +297,11 @@ impl<'a> Report<'a> {
     }
 
     /// Returns the reason why a path could not be traced.
-    fn error(&self, error: &TraceError, atlas: &Atlas) -> String {
+    fn error(&self, error: &TraceError, model: &FabricModel) -> String {
         match error {
             TraceError::NoStart { lid, hops, stop, .. } => {
-                let name = |number| self.names.full(atlas, number);
-                let why = stop.describe(atlas, (*lid, hops), &name);
+                let name = |number| self.names.full(model, number);
+                let why = stop.describe(model, (*lid, hops), &name);
                 format!("LID {lid}, the source of the path, is not reached: {why}")
             }
             error => error.to_string(),
@@ -339,7 +340,7 @@ impl<'a> Report<'a> {
         out: &mut Output,
     ) -> Result<(), Failure> {
         let Some((_, (hop, verdict))) = named_hop(trace) else { return Ok(()) };
-        let known = (&self.names, tracer.atlas());
+        let known = (&self.names, tracer.model());
         let all = tracer.evidence(hop, trace.lid);
         if !self.args.verbose {
             writeln!(out, "  evidence: {}", evidence(&all, hop, known))?;
@@ -354,23 +355,23 @@ impl<'a> Report<'a> {
 
     /// Prints the hops of a path, one per line.
     fn print_way(&self, trace: &Trace, tracer: &Tracer, out: &mut Output) -> Result<(), Failure> {
-        let atlas = tracer.atlas();
+        let model = tracer.model();
         let (node, port) = trace.start;
-        let lid = atlas.end(trace.start).map_or(0, |end| end.lid);
-        let name = self.names.full(atlas, node);
+        let lid = model.end(trace.start).map_or(0, |end| end.lid);
+        let name = self.names.full(model, node);
         writeln!(out, "from {name} port {port} LID {lid}")?;
         for (number, (hop, verdict)) in (1..).zip(&trace.hops) {
-            let name = self.names.full(atlas, hop.node);
-            let lid = atlas.end((hop.node, hop.enters)).map_or(0, |end| end.lid);
+            let name = self.names.full(model, hop.node);
+            let lid = model.end((hop.node, hop.enters)).map_or(0, |end| end.lid);
             let out_port = match self.args.ports {
                 PortsArg::In => String::new(),
                 PortsArg::Both => format!("[{}] -> ", hop.out),
             };
-            let detail = detail(hop, verdict, (&self.names, atlas));
+            let detail = detail(hop, verdict, (&self.names, model));
             writeln!(out, "{number:>3}  {out_port}[{}] {name} LID {lid}: {detail}", hop.enters)?;
             let all = tracer.evidence(hop, trace.lid);
             if !all.is_empty() {
-                let known = (&self.names, atlas);
+                let known = (&self.names, model);
                 writeln!(out, "     evidence: {}", evidence(&all, hop, known))?;
             }
         }
@@ -381,14 +382,14 @@ impl<'a> Report<'a> {
     fn print_like_ibtracert(
         &self,
         trace: &Trace,
-        atlas: &Atlas,
+        model: &FabricModel,
         out: &mut Output,
     ) -> Result<(), Failure> {
         let mut print_end = |word: &str, place: (NodeNumber, u8)| {
-            let node = atlas.node(place.0);
+            let node = model.node(place.0);
             let port = if node.kind.is_switch() { 0 } else { place.1 };
-            let (first, last) = lids(atlas.end(place));
-            let name = self.names.of(atlas, place.0);
+            let (first, last) = lids(model.end(place));
+            let name = self.names.of(model, place.0);
             writeln!(
                 out,
                 "{word} {} {{{}}} portnum {port} lid {first}-{last} \"{name}\"",
@@ -403,10 +404,10 @@ impl<'a> Report<'a> {
         }
         let mut last_place = trace.start;
         for (hop, _) in &trace.hops {
-            let end = atlas.end((hop.node, hop.enters)).copied().unwrap_or_default();
+            let end = model.end((hop.node, hop.enters)).copied().unwrap_or_default();
             let (first, last) = lids(Some(&end));
-            let name = self.names.of(atlas, hop.node);
-            let kind = kind(atlas.node(hop.node).kind);
+            let name = self.names.of(model, hop.node);
+            let kind = kind(model.node(hop.node).kind);
             writeln!(
                 out,
                 "[{}] -> {kind} port {{{}}}[{}] lid {first}-{last} \"{name}\"",
@@ -415,15 +416,15 @@ impl<'a> Report<'a> {
             last_place = (hop.node, hop.enters);
         }
         if let Some((hop, verdict)) = trace.first_bad() {
-            let node = self.names.full(atlas, hop.node);
-            let detail = detail(hop, verdict, (&self.names, atlas));
+            let node = self.names.full(model, hop.node);
+            let detail = detail(hop, verdict, (&self.names, model));
             crate::failure::say!("{node}: {detail}");
         }
         if trace.stop == Stop::Arrived {
-            let node = atlas.node(last_place.0);
+            let node = model.node(last_place.0);
             let port = if node.kind.is_switch() { 0 } else { last_place.1 };
-            let (first, last) = lids(atlas.end(last_place));
-            let name = self.names.of(atlas, last_place.0);
+            let (first, last) = lids(model.end(last_place));
+            let name = self.names.of(model, last_place.0);
             writeln!(
                 out,
                 "To {} {{{}}} portnum {port} lid {first}-{last} \"{name}\"",
@@ -432,8 +433,8 @@ impl<'a> Report<'a> {
             )?;
         } else {
             let hops: Vec<Hop> = trace.hops.iter().map(|&(hop, _)| hop).collect();
-            let name = |number| self.names.full(atlas, number);
-            let stop = trace.stop.describe(atlas, (trace.lid, &hops), &name);
+            let name = |number| self.names.full(model, number);
+            let stop = trace.stop.describe(model, (trace.lid, &hops), &name);
             crate::failure::say!("{stop}");
         }
         Ok(())
@@ -445,7 +446,7 @@ impl<'a> Report<'a> {
         result: &Result<Trace, TraceError>,
         tracer: &Tracer,
     ) -> TraceReport {
-        let atlas = tracer.atlas();
+        let model = tracer.model();
         let trace = result.as_ref().ok();
         let hops = trace.map_or(&[][..], |trace| &trace.hops);
         TraceReport {
@@ -455,12 +456,12 @@ impl<'a> Report<'a> {
             good: trace.is_some_and(Trace::is_good),
             validated: trace.is_some_and(Trace::is_validated),
             judgement: judgement(trace.map_or(Judgement::NotProven, Trace::judgement)),
-            result: self.sentence(pair, result, atlas),
+            result: self.sentence(pair, result, model),
             suspects: trace
                 .map(Trace::suspects_at_end)
                 .unwrap_or_default()
                 .into_iter()
-                .map(|it| component(it, (&self.names, atlas)))
+                .map(|it| component(it, (&self.names, model)))
                 .collect(),
             ms: trace.map_or(0.0, |trace| trace.elapsed.as_secs_f64() * 1e3),
             hops: hops
@@ -471,8 +472,8 @@ impl<'a> Report<'a> {
     }
 
     fn hop_report(&self, (hop, verdict): &(Hop, Verdict), lid: u16, tracer: &Tracer) -> HopReport {
-        let atlas = tracer.atlas();
-        let node = atlas.node(hop.node);
+        let model = tracer.model();
+        let node = model.node(hop.node);
         let (expected, actual) = match *verdict {
             Verdict::Misdirected { actual, .. } => (Some(hop.enters), actual),
             Verdict::OtherTable { holds } => (Some(hop.out), Some(holds)),
@@ -480,13 +481,14 @@ impl<'a> Report<'a> {
             _ => (None, None),
         };
         let left_by = match *verdict {
-            Verdict::Misdirected { left: Some(Left::By(port) | Left::Discarded(port)), .. } => {
-                Some(port)
-            }
+            Verdict::Misdirected {
+                left: Some(PacketFate::Sent(port) | PacketFate::Discarded(port)),
+                ..
+            } => Some(port),
             Verdict::Detour { by } => Some(by),
             _ => None,
         };
-        let known = (&self.names, atlas);
+        let known = (&self.names, model);
         let why = match verdict {
             Verdict::Suspected(why) => Some(&**why),
             _ => None,
@@ -499,8 +501,8 @@ impl<'a> Report<'a> {
             r#in: hop.enters,
             kind: kind(node.kind),
             guid: node.guid.to_string(),
-            name: self.names.of(atlas, hop.node).to_owned(),
-            lid: atlas.end((hop.node, hop.enters)).map_or(0, |end| end.lid),
+            name: self.names.of(model, hop.node).to_owned(),
+            lid: model.end((hop.node, hop.enters)).map_or(0, |end| end.lid),
             verdict: word(verdict),
             expected,
             actual,

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ib_capture::correlate::{Clocks, FRACTIONS, Matched, Message, Part, QpEndpoint, Spread};
+use ib_capture::correlate::{
+    Clocks, MatchCounts, Message, PERCENTILES, Part, Percentiles, QpEndpoint,
+};
 use serde::Serialize;
 
 use ib_report::findings::{Findings, PairFindings};
@@ -178,8 +180,8 @@ fn clock(clocks: &Clocks) -> ClockReport {
     }
 }
 
-fn packets(matched: Matched) -> Packets {
-    let Matched { matched, sent_only, received_only, sent_again } = matched;
+fn packets(matched: MatchCounts) -> Packets {
+    let MatchCounts { matched, sent_only, received_only, sent_again } = matched;
     Packets { matched, sent_only, received_only, sent_again }
 }
 
@@ -223,14 +225,14 @@ fn message(message: &Message) -> MessageReport {
 }
 
 fn latency(
-    spreads: &[Option<Spread>; 6],
+    spreads: &[Option<Percentiles>; 6],
 ) -> BTreeMap<&'static str, Option<BTreeMap<&'static str, f64>>> {
     let parts = Part::ALL.iter().zip(spreads);
     parts.map(|(part, it)| (part.name(), it.as_ref().map(spread))).collect()
 }
 
-fn spread(spread: &Spread) -> BTreeMap<&'static str, f64> {
-    let fractions = FRACTIONS.iter().zip(spread.fractions).map(|((name, _), time)| (*name, time));
+fn spread(spread: &Percentiles) -> BTreeMap<&'static str, f64> {
+    let fractions = PERCENTILES.iter().zip(spread.fractions).map(|((name, _), time)| (*name, time));
     let all = fractions.chain([("min", spread.min), ("max", spread.max)]);
     let times = all.map(|(name, time)| (name, micros(time)));
     times.chain([("count", spread.count as f64)]).collect()

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use ib_capture::correlate::{Message, Part, Spread};
+use ib_capture::correlate::{Message, Part, Percentiles};
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -69,7 +69,7 @@ pub(super) fn print(findings: &Findings, lists: bool, out: &mut Output) -> Resul
     Ok(())
 }
 
-fn table(spreads: &[Option<Spread>; 6], out: &mut Output) -> Result<(), Failure> {
+fn table(spreads: &[Option<Percentiles>; 6], out: &mut Output) -> Result<(), Failure> {
     writeln!(
         out,
         "    {:<11} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}  [us]",
@@ -85,7 +85,7 @@ fn table(spreads: &[Option<Spread>; 6], out: &mut Output) -> Result<(), Failure>
     Ok(())
 }
 
-fn numbers(spread: &Spread) -> String {
+fn numbers(spread: &Percentiles) -> String {
     let [p50, p90, p99, p99_9] = spread.fractions.map(micros);
     let (min, max) = (micros(spread.min), micros(spread.max));
     format!("{:>10} {min:>10} {p50:>10} {p90:>10} {p99:>10} {p99_9:>10} {max:>10}", spread.count)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ib_capture::Foreign;
+use ib_capture::FrameError;
 use ib_pcap::Statistics;
 
 use super::Found;
@@ -38,7 +38,7 @@ impl Summary {
                 self.wrong += u64::from(packet.icrc_ok == Some(false));
             }
             // The map is bounded by the number of UDP ports.
-            Err(Foreign::Port(port)) => *self.others.entry(*port).or_default() += 1,
+            Err(FrameError::Port(port)) => *self.others.entry(*port).or_default() += 1,
             Err(_) => {}
         }
     }

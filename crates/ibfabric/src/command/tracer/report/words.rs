@@ -1,8 +1,8 @@
 //! The texts of verdicts and of their evidence.
 
 use ib_tracer::{
-    Atlas, Component, Hop, Judgement, Left, NodeNumber, Observation, Probe, Reason, Suspicion,
-    Verdict, Witness,
+    Component, FabricModel, Hop, Judgement, NodeNumber, Observation, PacketFate, Probe, Reason,
+    Suspicion, Verdict, Witness,
 };
 use serde::Serialize;
 
@@ -21,10 +21,10 @@ pub(in super::super) const fn judgement(judgement: Judgement) -> &'static str {
 pub(in super::super) const fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Validated => "validated",
-        Verdict::Seen { by: Witness::Agent | Witness::Management } => "seen",
-        Verdict::Seen { by: Witness::Launch } => "seen_by_launch",
-        Verdict::Seen { by: Witness::Counters } => "counted",
-        Verdict::Seen { by: Witness::Cable } => "cable",
+        Verdict::Observed { by: Witness::Agent | Witness::Management } => "seen",
+        Verdict::Observed { by: Witness::CombinedRoute } => "seen_by_launch",
+        Verdict::Observed { by: Witness::Counters } => "counted",
+        Verdict::Observed { by: Witness::Cable } => "cable",
         Verdict::Own => "own",
         Verdict::Misdirected { .. } => "misdirected",
         Verdict::Detour { .. } => "detour",
@@ -33,7 +33,7 @@ pub(in super::super) const fn word(verdict: &Verdict) -> &'static str {
         Verdict::Inconsistent { .. } => "inconsistent",
         Verdict::Duplicate { .. } => "duplicate",
         Verdict::Suspected(_) => "suspected",
-        Verdict::NotAsked => "not_asked",
+        Verdict::NotProbed => "not_asked",
     }
 }
 
@@ -41,21 +41,21 @@ pub(in super::super) const fn word(verdict: &Verdict) -> &'static str {
 pub(in super::super) fn detail(
     hop: &Hop,
     verdict: &Verdict,
-    (names, atlas): (&Names, &Atlas),
+    (names, model): (&Names, &FabricModel),
 ) -> String {
     match verdict {
         Verdict::Validated => "validated".to_owned(),
-        Verdict::Seen { by: Witness::Agent | Witness::Management } => {
+        Verdict::Observed { by: Witness::Agent | Witness::Management } => {
             "seen: management from the own port arrives over this link".to_owned()
         }
-        Verdict::Seen { by: Witness::Launch } => {
+        Verdict::Observed { by: Witness::CombinedRoute } => {
             "seen: a combined-route probe from the preceding switch arrives over this link"
                 .to_owned()
         }
-        Verdict::Seen { by: Witness::Counters } => {
+        Verdict::Observed { by: Witness::Counters } => {
             format!("counted: the switch before sends by port {}", hop.out)
         }
-        Verdict::Seen { by: Witness::Cable } => {
+        Verdict::Observed { by: Witness::Cable } => {
             "a cable that carries management in both directions".to_owned()
         }
         Verdict::Own => "the own port".to_owned(),
@@ -65,9 +65,11 @@ pub(in super::super) fn detail(
         ),
         Verdict::Misdirected { actual, left } => {
             let does = match left {
-                Some(Left::By(port)) => format!("sends it by port {port}"),
-                Some(Left::Discarded(port)) => format!("discards it at port {port}"),
-                Some(Left::Dropped(port)) => format!("does not relay what came in by port {port}"),
+                Some(PacketFate::Sent(port)) => format!("sends it by port {port}"),
+                Some(PacketFate::Discarded(port)) => format!("discards it at port {port}"),
+                Some(PacketFate::Dropped(port)) => {
+                    format!("does not relay what came in by port {port}")
+                }
                 None => "sends it by another port".to_owned(),
             };
             let outcome = match actual {
@@ -97,18 +99,18 @@ pub(in super::super) fn detail(
         }
         Verdict::Inconsistent { what } => format!("its responses are inconsistent: {what}"),
         Verdict::Duplicate { what } => format!("a duplicate: {what}"),
-        Verdict::Suspected(why) => suspicion(why, (names, atlas)),
-        Verdict::NotAsked => "not probed".to_owned(),
+        Verdict::Suspected(why) => suspicion(why, (names, model)),
+        Verdict::NotProbed => "not probed".to_owned(),
     }
 }
 
 /// Returns a sentence about an unproven hop, and the reason.
-fn suspicion(why: &Suspicion, (names, atlas): (&Names, &Atlas)) -> String {
+fn suspicion(why: &Suspicion, (names, model): (&Names, &FabricModel)) -> String {
     let reason = reason(&why.reason);
     let mut text = format!("not proven: {reason}");
     if !why.suspects.is_empty() {
         let all: Vec<String> =
-            why.suspects.iter().map(|&it| component(it, (names, atlas))).collect();
+            why.suspects.iter().map(|&it| component(it, (names, model))).collect();
         text += &format!("; suspects: {}", all.join(", "));
     }
     if let Some(probe) = &why.apart {
@@ -122,7 +124,7 @@ pub(super) const fn reason(reason: &Reason) -> &'static str {
     match reason {
         Reason::Unanswered => "probes over it are not answered",
         Reason::Lossy => "probes over it are not answered, which loss can explain",
-        Reason::NoLaunch => {
+        Reason::NoRelay => {
             "switches do not forward combined-route probes, and no other probe shows the port by which it arrives"
         }
         Reason::NoCounters => "no probe tests this link alone, and the counters are inconclusive",
@@ -134,19 +136,19 @@ pub(super) const fn reason(reason: &Reason) -> &'static str {
 }
 
 /// Returns the text of a component.
-pub(super) fn component(it: Component, (names, atlas): (&Names, &Atlas)) -> String {
+pub(super) fn component(it: Component, (names, model): (&Names, &FabricModel)) -> String {
     match it {
-        Component::Forwarding(node, port) => format!("port {port} of {}", names.of(atlas, node)),
-        Component::Identity(node) => format!("the LID of {}", names.of(atlas, node)),
+        Component::Forwarding(node, port) => format!("port {port} of {}", names.of(model, node)),
+        Component::Identity(node) => format!("the LID of {}", names.of(model, node)),
         Component::Relay(node) => {
-            format!("whether {} forwards combined-route probes", names.of(atlas, node))
+            format!("whether {} forwards combined-route probes", names.of(model, node))
         }
         Component::Cable(node, port) => format!(
             "either direction of the cable at port {port} of {}, the node behind it",
-            names.of(atlas, node)
+            names.of(model, node)
         ),
         Component::Responder(node) => {
-            format!("whether {} responds to combined-route probes", names.of(atlas, node))
+            format!("whether {} responds to combined-route probes", names.of(model, node))
         }
     }
 }
@@ -173,13 +175,13 @@ pub(super) struct EvidenceReport {
 impl EvidenceReport {
     pub(super) fn new(
         (probe, seen): &(Probe, Observation),
-        (names, atlas): (&Names, &Atlas),
+        (names, model): (&Names, &FabricModel),
     ) -> Self {
-        let name = |node: NodeNumber| Some(names.of(atlas, node).to_owned());
+        let name = |node: NodeNumber| Some(names.of(model, node).to_owned());
         let (word, lid, from) = match *probe {
             Probe::Agent { lid } => ("agent", lid, None),
             Probe::Management { lid } => ("management", lid, None),
-            Probe::Launch { from, lid } => ("launch", lid, name(from)),
+            Probe::CombinedRoute { from, lid } => ("launch", lid, name(from)),
             Probe::Counters { from, lid } => ("counters", lid, name(from)),
         };
         Self {
@@ -193,7 +195,7 @@ impl EvidenceReport {
             arrived_at: seen.arrival.map(|(guid, _)| guid.to_string()),
             arrived_by: seen.arrival.map(|(_, port)| port),
             left_by: match seen.left {
-                Some(Left::By(port)) => Some(port),
+                Some(PacketFate::Sent(port)) => Some(port),
                 _ => None,
             },
         }
@@ -204,7 +206,7 @@ impl EvidenceReport {
 pub(super) fn evidence(
     all: &[(Probe, Observation)],
     hop: &Hop,
-    (names, atlas): (&Names, &Atlas),
+    (names, model): (&Names, &FabricModel),
 ) -> String {
     let parts = all.iter().map(|(probe, seen)| {
         let Observation { sent, answered, .. } = seen;
@@ -218,8 +220,8 @@ pub(super) fn evidence(
             Probe::Management { lid } => {
                 format!("{sent} SMPs to LID {lid}: {answered} answered{arrived}")
             }
-            Probe::Launch { from, lid } => {
-                let name = names.of(atlas, from);
+            Probe::CombinedRoute { from, lid } => {
+                let name = names.of(model, from);
                 let controls = match (seen.control_sent, seen.control_answered) {
                     (0, _) => String::new(),
                     (sent, answered) => {
@@ -233,11 +235,11 @@ pub(super) fn evidence(
                 )
             }
             Probe::Counters { from, lid } => {
-                let name = names.of(atlas, from);
+                let name = names.of(model, from);
                 let left = match seen.left {
-                    Some(Left::By(port)) => format!("left by port {port}"),
-                    Some(Left::Discarded(port)) => format!("were discarded at port {port}"),
-                    Some(Left::Dropped(port)) => format!("were dropped at port {port}"),
+                    Some(PacketFate::Sent(port)) => format!("left by port {port}"),
+                    Some(PacketFate::Discarded(port)) => format!("were discarded at port {port}"),
+                    Some(PacketFate::Dropped(port)) => format!("were dropped at port {port}"),
                     None => "are not found in the counters".to_owned(),
                 };
                 format!("{sent} combined-route probes through {name} to LID {lid} {left}")

@@ -1,9 +1,9 @@
-//! A switch that forwards otherwise than its table says, found by tracing a way, on a simulated fabric in virtual time.
+//! Finds a misrouted switch port by tracing a path, on a simulated fabric in virtual time.
 //!
 //! ```text
-//! $ cargo run -p ib-tracer --example liar
+//! $ cargo run -p ib-tracer --example misrouted_switch
 //! 4 hops, good
-//! 4 hops, hop 2 is Misdirected { actual: None, left: Some(By(1)) }
+//! 4 hops, hop 2 is Misdirected { actual: None, left: Some(Sent(1)) }
 //! ```
 
 use std::io::Write;
@@ -14,7 +14,7 @@ use ib_topology::generate::{self, Kind, generate};
 use ib_tracer::{Target, Trace, TraceError, Tracer, TracerAgent, TracerConfig};
 use ib_types::Instant;
 
-/// Lets time pass until something is due, or something happens.
+/// Runs until the next event of the fabric, or until `due`.
 fn step(sim: &mut Sim, due: Option<Instant>) {
     let due = due.unwrap_or(Instant::NEVER);
     if !sim.run_step(due) && due < Instant::NEVER {
@@ -22,7 +22,7 @@ fn step(sim: &mut Sim, due: Option<Instant>) {
     }
 }
 
-/// Lets a manager bring the subnet up.
+/// Runs an SM until the subnet is up.
 fn bring_up(sim: &mut Sim, client: ClientId, mut manager: SubnetManager) {
     while !std::iter::from_fn(|| manager.poll_event()).any(|it| matches!(it, SmEvent::SubnetUp(_)))
     {
@@ -40,7 +40,7 @@ fn bring_up(sim: &mut Sim, client: ClientId, mut manager: SubnetManager) {
     }
 }
 
-/// Traces the way to a LID.
+/// Traces the path to a LID.
 fn trace(sim: &mut Sim, client: ClientId, mut tracer: Tracer) -> Result<Trace, TraceError> {
     loop {
         while let Some(datagram) = tracer.poll_transmit(sim.now()) {
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for node in sim.node_ids().collect::<Vec<_>>() {
         sim.host(node, Box::new(TracerAgent::new("example".to_owned())));
     }
-    let port = sim.first_end_port().ok_or("the fabric has hosts")?;
+    let port = sim.first_end_port().ok_or("the fabric has no host")?;
     let client = sim.attach(port, ClientOptions { is_sm: true, ..ClientOptions::default() })?;
     let guid = sim.link_port(port).port_guid;
     let manager = SubnetManager::new(SmConfig::default(), guid, sim.now());
@@ -71,7 +71,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let client = sim.attach(port, ClientOptions { queue_pair: 1, ..ClientOptions::default() })?;
     let hosts = sim.node_ids().filter(|&node| !sim.is_switch(node));
-    let last = hosts.filter_map(|node| sim.end_port(node)).last().ok_or("there are hosts")?;
+    let last =
+        hosts.filter_map(|node| sim.end_port(node)).last().ok_or("the fabric has no host")?;
     let lid = sim.link_port(last).lid;
     for _ in 0..2 {
         let mut tracer = Tracer::new(&TracerConfig::default(), sim.link_port(port));
@@ -80,7 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let bad = (1..).zip(&trace.hops).find(|(_, (_, verdict))| verdict.is_bad());
         let what = bad.map_or("good".to_owned(), |(hop, (_, it))| format!("hop {hop} is {it:?}"));
         writeln!(std::io::stdout(), "{} hops, {what}", trace.hops.len())?;
-        // What the first switch has for the port of this way, it sends back from now on.
+        // From now on the first switch sends packets for this port by port 1.
         let (hop, _) = &trace.hops[1];
         sim.run(&format!("Misroute \"leaf-0\" {} 1", hop.out).parse()?)?;
     }

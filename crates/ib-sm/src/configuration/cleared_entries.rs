@@ -1,11 +1,11 @@
-//! Entries of forwarding tables that must give way before new ones are written.
+//! LFT entries to clear before new ones are written, so that no transient forwarding loop occurs.
 //!
-//! While tables are written, any switch may still have its old entry for a LID or have its new one.
-//! A ring can stand for a while only where old and new entries together make one. Where they do,
-//! every entry on the ring that changes is first set to "no path": a ring of what is left would be
-//! one of old entries alone, and then one of new entries alone.
+//! While tables are written, a switch may use its old or its new entry for a LID. A transient loop
+//! needs a cycle of old and new entries. Every changing entry on such a cycle is therefore first
+//! set to "no path". The remaining entries of the cycle are all old, or later all new, and neither
+//! table has loops.
 //!
-//! A block that nobody knows gives way as a whole.
+//! All entries of a block with unknown content are cleared.
 
 use std::collections::BTreeMap;
 
@@ -13,38 +13,38 @@ use ib_routing::{NO_PATH, SwitchId};
 
 use ib_wire::mad::sm::LinearForwardingBlock;
 
-use crate::found::{Found, NodeIndex};
+use crate::discovered_subnet::{DiscoveredSubnet, NodeIndex};
 use crate::plan::Plan;
 use crate::tables::Tables;
 
 const BLOCK: u16 = LinearForwardingBlock::LIDS;
 
-/// How many entries are compared at a time.
+/// Number of entries that are compared at once.
 const RUN: usize = 256;
 
-/// Where there is no switch.
-const NOWHERE: u32 = u32::MAX;
+/// Marks a port that leads to no switch.
+const NO_SWITCH: u32 = u32::MAX;
 
-/// Returns the LIDs of the entries that give way first, by switch, in rising order.
+/// Returns the LIDs of the entries to clear, by switch, ascending.
 pub(super) fn find(
     plan: &Plan,
     rows: &BTreeMap<NodeIndex, SwitchId>,
-    found: &Found,
+    found: &DiscoveredSubnet,
     tables: &Tables,
 ) -> BTreeMap<NodeIndex, Vec<u16>> {
     let switches = Switches::new(rows, found, tables);
     let mut result: BTreeMap<NodeIndex, Vec<u16>> = BTreeMap::new();
-    let mut rings = Rings::new(switches.nodes.len());
+    let mut cycles = CycleFinder::new(switches.nodes.len());
     for lid in switches.changed_lids(plan) {
         let new = |at: usize| plan.routing.lfts.port(switches.rows[at], lid);
         let changed = |at: usize| {
             let old = switches.old_port(at, lid);
             old != NO_PATH && old != new(at)
         };
-        rings
+        cycles
             .find(|at| [switches.next(at, switches.old_port(at, lid)), switches.next(at, new(at))]);
         for (at, node) in switches.nodes.iter().enumerate() {
-            if rings.on_ring[at] && changed(at) {
+            if cycles.on_cycle[at] && changed(at) {
                 result.entry(*node).or_default().push(lid);
             }
         }
@@ -62,19 +62,23 @@ pub(super) fn find(
     result
 }
 
-/// The switches of a plan by row.
+/// The switches of a plan, by number in the order of node indices.
 struct Switches<'a> {
     nodes: Vec<NodeIndex>,
     rows: Vec<SwitchId>,
-    /// The tables as they are.
+    /// Current LFTs.
     old: Vec<&'a [u8]>,
-    /// The switch at each port; `first` tells where a switch's ports start.
+    /// Switch at the other end of each port. `first[n]` is the index of port 0 of switch n.
     peers: Vec<u32>,
     first: Vec<u32>,
 }
 
 impl<'a> Switches<'a> {
-    fn new(rows: &BTreeMap<NodeIndex, SwitchId>, found: &'a Found, tables: &'a Tables) -> Self {
+    fn new(
+        rows: &BTreeMap<NodeIndex, SwitchId>,
+        found: &'a DiscoveredSubnet,
+        tables: &'a Tables,
+    ) -> Self {
         let mut number = BTreeMap::new();
         for (at, &node) in rows.keys().enumerate() {
             number.insert(node, at as u32);
@@ -90,20 +94,20 @@ impl<'a> Switches<'a> {
             let known = found.node(node);
             this.old.push(tables.get(&known.info.node_guid).map_or(&[], |table| table.ports()));
             this.peers.extend(known.ports.iter().map(|port| {
-                port.peer.and_then(|peer| number.get(&peer.node)).copied().unwrap_or(NOWHERE)
+                port.peer.and_then(|peer| number.get(&peer.node)).copied().unwrap_or(NO_SWITCH)
             }));
             this.first.push(this.peers.len() as u32);
         }
         this
     }
 
-    /// Returns the LIDs that any switch forwards in another way than before, in rising order.
+    /// Returns the LIDs with an entry that differs from the plan at any switch, ascending.
     fn changed_lids(&self, plan: &Plan) -> Vec<u16> {
         let longest = self.old.iter().map(|old| old.len()).max().unwrap_or(0).min(0xc000);
         let mut changed = vec![false; longest];
         for (&row, &old) in self.rows.iter().zip(&self.old) {
             let new = plan.routing.lfts.table(row);
-            // Whole runs of entries are mostly the same.
+            // Most runs of entries are unchanged.
             for (first, olds) in (0..).step_by(RUN).zip(old[..old.len().min(longest)].chunks(RUN)) {
                 let end = new.len().min(first + olds.len());
                 if new.get(first..end) == Some(olds) {
@@ -123,18 +127,22 @@ impl<'a> Switches<'a> {
         self.old[at].get(usize::from(lid)).copied().unwrap_or(NO_PATH)
     }
 
-    /// Returns the switch that a port leads to.
+    /// Returns the switch at the other end of a port; [`NO_SWITCH`] if there is none.
     fn next(&self, at: usize, port: u8) -> u32 {
         let peers = &self.peers[self.first[at] as usize..self.first[at + 1] as usize];
-        // Port 0 is the switch itself: packets end there.
-        if port == 0 { NOWHERE } else { peers.get(usize::from(port)).copied().unwrap_or(NOWHERE) }
+        // Port 0 is the switch itself, where packets end.
+        if port == 0 {
+            NO_SWITCH
+        } else {
+            peers.get(usize::from(port)).copied().unwrap_or(NO_SWITCH)
+        }
     }
 }
 
-/// Finds the nodes on rings of a graph with at most two edges per node: Tarjan's strongly connected
-/// components, without recursion.
-struct Rings {
-    on_ring: Vec<bool>,
+/// Finds the nodes on cycles of a graph with at most two edges per node. Algorithm: Tarjan's
+/// strongly connected components, without recursion.
+struct CycleFinder {
+    on_cycle: Vec<bool>,
     index: Vec<u32>,
     low: Vec<u32>,
     stacked: Vec<bool>,
@@ -142,10 +150,10 @@ struct Rings {
     walk: Vec<(u32, u8)>,
 }
 
-impl Rings {
+impl CycleFinder {
     fn new(nodes: usize) -> Self {
         Self {
-            on_ring: vec![false; nodes],
+            on_cycle: vec![false; nodes],
             index: vec![0; nodes],
             low: vec![0; nodes],
             stacked: vec![false; nodes],
@@ -155,7 +163,7 @@ impl Rings {
     }
 
     fn find(&mut self, edges: impl Fn(usize) -> [u32; 2]) {
-        self.on_ring.fill(false);
+        self.on_cycle.fill(false);
         self.index.fill(0);
         let mut count = 0;
         for start in 0..self.index.len() {
@@ -171,7 +179,7 @@ impl Rings {
             let at = *node as usize;
             if let Some(&next) = edges(at).get(usize::from(*edge)) {
                 *edge += 1;
-                if next == NOWHERE {
+                if next == NO_SWITCH {
                     continue;
                 }
                 let to = next as usize;
@@ -179,7 +187,7 @@ impl Rings {
                     self.enter(next, count);
                 } else if self.stacked[to] {
                     self.low[at] = self.low[at].min(self.index[to]);
-                    self.on_ring[at] |= to == at;
+                    self.on_cycle[at] |= to == at;
                 }
             } else {
                 self.walk.pop();
@@ -202,13 +210,14 @@ impl Rings {
         self.walk.push((node, 0));
     }
 
-    /// Takes a component off the stack; more than one node make a ring.
+    /// Pops a component from the stack. A component of several nodes has a cycle.
     fn leave(&mut self, root: u32) {
-        let first = self.stack.iter().rposition(|&node| node == root).expect("it is on the stack");
+        let first =
+            self.stack.iter().rposition(|&node| node == root).expect("`root` was pushed before");
         let ring = self.stack.len() - first > 1;
         for node in self.stack.drain(first..) {
             self.stacked[node as usize] = false;
-            self.on_ring[node as usize] |= ring;
+            self.on_cycle[node as usize] |= ring;
         }
     }
 }

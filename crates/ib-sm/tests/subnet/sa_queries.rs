@@ -1,4 +1,4 @@
-//! What ports are told who ask administration: which paths there are, and of which ports they hear.
+//! SA queries of clients: paths, and the visibility of ports and groups.
 
 use ib_link::{Datagram, Incoming, Remote};
 use ib_sm::{Partitions, QosConfig, SmConfig};
@@ -12,13 +12,13 @@ use ib_wire::mad::{Attribute, Mad, MadStatus, Method, MgmtClass, TransactionId};
 
 use crate::lab::Lab;
 
-/// The key of those who are trusted.
+/// `SA_Key` of trusted clients.
 const KEY: u64 = 1;
 
 fn up(kind: &str, config: SmConfig) -> Lab {
     let mut lab = Lab::new(kind);
     lab.add(0, config);
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     lab
 }
 
@@ -30,33 +30,33 @@ fn request<R: Attribute>(method: Method, (key, mask): (u64, &[u8]), template: &R
     mad
 }
 
-/// Has a host ask, and returns the answer when there is one of a datagram at once.
-fn told(lab: &mut Lab, host: usize, mad: Mad) -> Option<Mad> {
+/// Sends a query from a host; returns the response if it is a single MAD that is sent at once.
+fn query(lab: &mut Lab, host: usize, mad: Mad) -> Option<Mad> {
     let (now, remote) = (lab.sim.now(), Remote::gsi(lab.lid(host)));
-    let manager = &mut lab.stations[0].manager;
+    let manager = &mut lab.sms[0].manager;
     manager.handle(now, &Incoming::Received(Datagram::new(remote, mad)));
     let mut answers = std::iter::from_fn(|| manager.poll_transmit(now));
     answers.find(|it| it.mad.class() == MgmtClass::SUBN_ADM).map(|answer| answer.mad)
 }
 
-/// Returns all records of a kind that a host is told.
+/// Returns all records of a table query from a host.
 fn all<R: Record>(lab: &mut Lab, host: usize, key: u64, template: &R) -> Vec<R> {
-    let mut asker = lab.asker(host);
+    let mut sa_client = lab.sa_client(host);
     let manager = lab.lid(0);
     let mad = request(Method::GET_TABLE, (key, &[]), template);
-    let answer = lab.ask(&mut asker, Remote::gsi(manager), mad);
+    let answer = lab.ask(&mut sa_client, Remote::gsi(manager), mad);
     assert_eq!(answer.status(), MadStatus::OK);
     answer.records::<R>().collect()
 }
 
-/// Returns a path that a host is told, or the status.
+/// Returns a path, or the status of the response.
 fn path(
     lab: &mut Lab,
     host: usize,
     mask: &[u8],
     wanted: &PathRecord,
 ) -> Result<PathRecord, MadStatus> {
-    let answer = told(lab, host, request(Method::GET, (0, mask), wanted)).expect("an answer");
+    let answer = query(lab, host, request(Method::GET, (0, mask), wanted)).expect("an answer");
     match answer.status() {
         MadStatus::OK => Ok(answer.attribute().expect("a path")),
         status => Err(status),
@@ -67,13 +67,14 @@ fn between(lab: &Lab, from: usize, to: usize) -> PathRecord {
     PathRecord { slid: lab.lid(from), dlid: lab.lid(to), ..PathRecord::zeroed() }
 }
 
-/// The bits of the LIDs of a path.
+/// Component mask bits of PathRecord.
 const DLID: u8 = 4;
 const SLID: u8 = 5;
 const P_KEY: u8 = 13;
 const SL: u8 = 15;
 
-/// Partitions in which host 0 manages, 1 and 2 share one, and the others share nothing.
+/// Partitions with host 0 as the SM, hosts 1 and 2 in a common partition, and all others without
+/// one.
 fn partitioned(lab: &Lab) -> Partitions {
     let guid = |host| lab.sim.link_port(lab.host(host)).port_guid;
     let text = format!(
@@ -88,12 +89,12 @@ fn with_partitions(kind: &str) -> Lab {
     let mut lab = Lab::new(kind);
     let partitions = partitioned(&lab);
     lab.add(0, SmConfig { partitions, ..SmConfig::default() });
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     lab
 }
 
 #[test]
-fn values_of_paths_are_heeded_with_their_selectors_and_have_to_exist() {
+fn path_value_needs_a_selector_and_a_defined_code() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
     let plain = between(&lab, 1, 4);
     let ends = |more: &[u8]| [&[DLID, SLID], more].concat();
@@ -101,7 +102,11 @@ fn values_of_paths_are_heeded_with_their_selectors_and_have_to_exist() {
     let mtu = |code| PathRecord { mtu_selector: Selector::EXACTLY, mtu: MtuCode(code), ..plain };
     let (named, alone) = (ends(&[16, 17]), ends(&[17]));
     assert_eq!(path(&mut lab, 1, &named, &mtu(1)).unwrap().mtu, MtuCode::MTU_256);
-    assert_eq!(path(&mut lab, 1, &alone, &mtu(1)).unwrap().mtu, best.mtu, "without its selector");
+    assert_eq!(
+        path(&mut lab, 1, &alone, &mtu(1)).unwrap().mtu,
+        best.mtu,
+        "MTU without its selector"
+    );
     assert_eq!(path(&mut lab, 1, &named, &mtu(5)), Err(MadStatus::SA_NO_RECORDS));
     for code in [0, 6, 9, 63] {
         assert_eq!(path(&mut lab, 1, &named, &mtu(code)), Err(MadStatus::SA_REQUEST_INVALID));
@@ -110,21 +115,25 @@ fn values_of_paths_are_heeded_with_their_selectors_and_have_to_exist() {
         let rate = RateCode(code);
         let wanted = PathRecord { rate_selector: Selector(3), rate, ..plain };
         let answer = path(&mut lab, 1, &ends(&[18, 19]), &wanted);
-        assert_eq!(answer, Err(MadStatus::SA_REQUEST_INVALID), "the best, but of what is none");
+        assert_eq!(
+            answer,
+            Err(MadStatus::SA_REQUEST_INVALID),
+            "an undefined value selects no path"
+        );
     }
 }
 
 #[test]
-fn one_of_many_paths_is_told_to_who_wants_one() {
+fn get_returns_one_of_many_paths() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
     let wanted = between(&lab, 1, 4);
-    assert!(path(&mut lab, 1, &[], &wanted).is_ok(), "OpenSM has a path for an empty mask");
+    assert!(path(&mut lab, 1, &[], &wanted).is_ok(), "OpenSM returns a path for an empty mask");
     assert_eq!(path(&mut lab, 1, &[SLID], &wanted).unwrap().slid, wanted.slid);
     assert_eq!(path(&mut lab, 1, &[DLID], &wanted).unwrap().dlid, wanted.dlid);
 }
 
 #[test]
-fn ports_hear_of_those_whose_partitions_they_share() {
+fn ports_are_visible_in_common_partitions() {
     let mut lab = with_partitions("torus 3x3 hosts=1");
     let lids = |lab: &Lab, hosts: &[usize]| {
         let mut lids: Vec<u16> = hosts.iter().map(|&host| lab.lid(host)).collect();
@@ -138,12 +147,12 @@ fn ports_hear_of_those_whose_partitions_they_share() {
         lids
     };
     assert_eq!(nodes(&mut lab, 1, 0), lids(&lab, &[0, 1, 2]));
-    assert_eq!(nodes(&mut lab, 3, 0), lids(&lab, &[0, 3]), "limited members share nothing");
-    assert_eq!(nodes(&mut lab, 0, 0).len(), 18, "the manager is a full member");
-    assert_eq!(nodes(&mut lab, 3, KEY).len(), 18, "who knows the key may know of all");
+    assert_eq!(nodes(&mut lab, 3, 0), lids(&lab, &[0, 3]), "limited members do not see each other");
+    assert_eq!(nodes(&mut lab, 0, 0).len(), 18, "the SM is a full member");
+    assert_eq!(nodes(&mut lab, 3, KEY).len(), 18, "the SA_Key makes all ports visible");
     let guids = all(&mut lab, 1, 0, &GuidInfoRecord::zeroed());
     assert!(guids.iter().all(|record| lids(&lab, &[0, 1, 2]).contains(&record.lid)));
-    // Of a switch's ports those to hosts of other partitions are hidden, and port 0.
+    // Ports of the switch to hosts of other partitions are hidden, and so is port 0.
     let leaf = |lab: &Lab, host| {
         let port = lab.sim.peer(lab.host(host)).expect("a switch");
         let (switch, number) = lab.sim.place(port);
@@ -156,7 +165,7 @@ fn ports_hear_of_those_whose_partitions_they_share() {
     assert!(!ports.contains(&other), "{ports:?}");
     assert!(
         ports.contains(&(other.0, 1 + other.1 % 2)),
-        "switches have no partitions between them"
+        "links between switches belong to no partition"
     );
     let links = all(&mut lab, 1, 0, &LinkRecord::zeroed());
     let has = |links: &[LinkRecord], (lid, port)| {
@@ -167,12 +176,13 @@ fn ports_hear_of_those_whose_partitions_they_share() {
     let links = all(&mut lab, 1, KEY, &LinkRecord::zeroed());
     assert!(has(&links, other));
     let keys = request(Method::GET, (0, &[0]), &PKeyTableRecord::zeroed());
-    let refused = told(&mut lab, 1, keys).expect("an answer");
+    let refused = query(&mut lab, 1, keys).expect("an answer");
     assert_eq!(refused.status(), MadStatus::SA_REQUEST_INVALID);
     assert!(!all(&mut lab, 1, KEY, &PKeyTableRecord::zeroed()).is_empty());
 }
 
-/// Storage has a broadcast group; host 1 is a full member, host 2 a limited one, host 3 none.
+/// Partition `storage` has a broadcast group. Host 1 is a full member, host 2 a limited one, host 3
+/// is not a member.
 #[test]
 fn groups_are_visible_in_their_own_partitions_only() {
     let mut lab = Lab::new("torus 3x3 hosts=1");
@@ -184,7 +194,7 @@ fn groups_are_visible_in_their_own_partitions_only() {
     );
     let partitions = Partitions::read("test", text.as_bytes()).expect("partitions");
     lab.add(0, SmConfig { partitions, ..SmConfig::default() });
-    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.run_while(|lab| lab.sms[0].reports.is_empty());
     let mut groups = |host, key| {
         let records = all(&mut lab, host, key, &MCMemberRecord::zeroed());
         records.iter().filter(|record| record.p_key.partition() == 0x10).count()
@@ -193,62 +203,62 @@ fn groups_are_visible_in_their_own_partitions_only() {
 }
 
 #[test]
-fn ports_hear_of_paths_of_those_whose_partitions_they_share() {
+fn paths_are_visible_in_common_partitions() {
     let mut lab = with_partitions("torus 3x3 hosts=1");
-    let key = |lab: &mut Lab, asker, from, to| {
+    let key = |lab: &mut Lab, sa_client, from, to| {
         let wanted = between(lab, from, to);
-        path(lab, asker, &[DLID, SLID], &wanted).map(|path| path.p_key)
+        path(lab, sa_client, &[DLID, SLID], &wanted).map(|path| path.p_key)
     };
     assert_eq!(key(&mut lab, 1, 1, 2), Ok(PKey(0x8010)));
     assert_eq!(key(&mut lab, 1, 2, 1), Ok(PKey(0x0010)));
     assert_eq!(key(&mut lab, 3, 3, 0), Ok(PKey(0x7fff)));
     let none = Err(MadStatus::SA_NO_RECORDS);
-    assert_eq!(key(&mut lab, 3, 1, 2), none, "of another partition");
-    assert_eq!(key(&mut lab, 3, 1, 0), none, "to the manager, but from a stranger");
-    assert_eq!(key(&mut lab, 3, 3, 3), none, "limited members do not talk, not even to themselves");
+    assert_eq!(key(&mut lab, 3, 1, 2), none, "another partition");
+    assert_eq!(key(&mut lab, 3, 1, 0), none, "the requester is not in the path's partition");
+    assert_eq!(key(&mut lab, 3, 3, 3), none, "a limited member cannot communicate with itself");
     assert_eq!(key(&mut lab, 0, 1, 0), Ok(PKey(0x7fff)));
     let paths = all(&mut lab, 3, 0, &PathRecord::zeroed());
-    assert_eq!(paths.len(), 3, "to the manager, from it, and from it to itself");
+    assert_eq!(paths.len(), 3, "to the SM, from it, and from it to itself");
     assert!(all(&mut lab, 3, KEY, &PathRecord::zeroed()).len() > 3);
 }
 
 #[test]
-fn a_path_has_the_service_level_of_its_partition() {
+fn path_has_the_service_level_of_its_partition() {
     let text = "Default=0x7fff : ALL=full ;\nfast=0x10,sl=3 : ALL=full ;\n";
     let partitions = Partitions::read("test", text.as_bytes()).expect("partitions");
     for (qos, own) in [(None, 0), (Some(QosConfig::default()), 3)] {
         let partitions = partitions.clone();
         let mut lab = up("torus 3x3 hosts=1", SmConfig { partitions, qos, ..SmConfig::default() });
         let plain = between(&lab, 1, 4);
-        let told = path(&mut lab, 1, &[DLID, SLID], &plain).unwrap();
-        assert_eq!((told.p_key, told.sl), (PKey(0x8010), own), "the lowest number");
+        let record = path(&mut lab, 1, &[DLID, SLID], &plain).unwrap();
+        assert_eq!((record.p_key, record.sl), (PKey(0x8010), own), "the lowest P_Key");
         let default = PathRecord { p_key: PKey::DEFAULT, ..plain };
-        let told = path(&mut lab, 1, &[DLID, SLID, P_KEY], &default).unwrap();
-        assert_eq!((told.p_key, told.sl), (PKey::DEFAULT, 0));
+        let record = path(&mut lab, 1, &[DLID, SLID, P_KEY], &default).unwrap();
+        assert_eq!((record.p_key, record.sl), (PKey::DEFAULT, 0));
         let asked = PathRecord { p_key: PKey(0x8010), sl: 5, ..plain };
         assert_eq!(path(&mut lab, 1, &[DLID, SLID, P_KEY, SL], &asked).unwrap().sl, 5);
     }
 }
 
 #[test]
-fn requests_are_trusted_by_the_key_of_administration() {
+fn requests_with_the_sa_key_are_trusted() {
     let config = SmConfig { sm_key: 0x1111, sa_key: 0x2222, ..SmConfig::default() };
     let mut lab = up("torus 3x3 hosts=1", config);
     let lid = lab.lid(1);
     let wanted = PKeyTableRecord { lid, ..PKeyTableRecord::zeroed() };
-    let mut ask = |key| told(&mut lab, 1, request(Method::GET, (key, &[0, 1]), &wanted));
+    let mut ask = |key| query(&mut lab, 1, request(Method::GET, (key, &[0, 1]), &wanted));
     assert_eq!(ask(0x2222).map(|answer| answer.status()), Some(MadStatus::OK));
     assert_eq!(ask(0).map(|answer| answer.status()), Some(MadStatus::SA_REQUEST_INVALID));
-    assert_eq!(ask(0x1111), None, "the managers' key is another one");
+    assert_eq!(ask(0x1111), None, "the SM_Key is not the SA_Key");
     assert_eq!(ask(1), None);
 }
 
 #[test]
-fn a_long_table_is_found_bit_by_bit() {
+fn large_table_does_not_delay_other_requests() {
     let mut lab = up("torus 6x6x6 hosts=1", SmConfig::default());
     let everything = request(Method::GET_TABLE, (0, &[]), &SlToVlRecord::zeroed());
-    assert_eq!(told(&mut lab, 1, everything), None, "not all in one go");
-    // Who asks for little meanwhile does not wait for all of it.
+    assert_eq!(query(&mut lab, 1, everything), None, "the table takes several slices");
+    // A small request is served in between.
     let wanted = between(&lab, 1, 4);
     assert!(path(&mut lab, 2, &[DLID, SLID], &wanted).is_ok());
     let records = all(&mut lab, 1, 0, &SlToVlRecord::zeroed());
@@ -257,18 +267,18 @@ fn a_long_table_is_found_bit_by_bit() {
 }
 
 #[test]
-fn answers_hold_no_more_than_they_may() {
+fn responses_are_limited_to_sa_max_bytes() {
     const MOST: usize = 5 << 19;
     let config = SmConfig { sa_max_bytes: MOST, ..SmConfig::default() };
     let mut lab = up("torus 4x4x4 hosts=1", config);
     let (now, remote) = (lab.sim.now(), Remote::gsi(lab.lid(1)));
-    let manager = &mut lab.stations[0].manager;
+    let manager = &mut lab.sms[0].manager;
     for number in 0..200 {
         let mut mad = request(Method::GET_TABLE, (0, &[]), &PathRecord::zeroed());
         mad.set_transaction_id(TransactionId(number));
         manager.handle(now, &Incoming::Received(Datagram::new(remote, mad)));
     }
-    // 128 ports have 16,384 paths of 64 bytes: there is room for two answers, which nobody takes.
+    // 128 ports have 16,384 paths of 64 bytes: two responses fit, which are not acknowledged.
     let (mut refused, mut begun) = (0, std::collections::BTreeSet::new());
     while manager.poll_timeout() == Some(ib_types::Instant::ZERO) {
         manager.handle_timeout(now);
@@ -282,7 +292,7 @@ fn answers_hold_no_more_than_they_may() {
             }
         }
     }
-    assert_eq!(refused + begun.len(), 200, "nobody is left without a word");
+    assert_eq!(refused + begun.len(), 200, "every request gets a response");
     assert!((1..=2).contains(&begun.len()), "{begun:?}");
     let wanted = between(&lab, 1, 4);
     assert!(path(&mut lab, 2, &[DLID, SLID], &wanted).is_ok());
@@ -291,5 +301,5 @@ fn answers_hold_no_more_than_they_may() {
         (0, &[0]),
         &NodeRecord { lid: lab.lid(3), ..NodeRecord::zeroed() },
     );
-    assert_eq!(told(&mut lab, 2, small).map(|answer| answer.status()), Some(MadStatus::OK));
+    assert_eq!(query(&mut lab, 2, small).map(|answer| answer.status()), Some(MadStatus::OK));
 }

@@ -1,4 +1,4 @@
-//! [`Captured`]: the interface between captures and the HCAs of a program.
+//! [`HcaOwner`]: the interface between captures and the HCAs of a program.
 
 use std::io;
 
@@ -13,10 +13,10 @@ use ib_os::inbox::Handle;
 
 /// Receives the packet reader of a queue pair that a selection of an HCA has chosen; returns the reader if no
 /// capture uses it.
-pub type Taker = Box<dyn FnMut(u32, SelectionId, PacketReader) -> Option<PacketReader> + Send>;
+pub type OnReader = Box<dyn FnMut(u32, SelectionId, PacketReader) -> Option<PacketReader> + Send>;
 
 /// The HCAs that a driver thread owns: one, several, or those of a simulated fabric's hosts.
-pub trait Captured: Sized + 'static {
+pub trait HcaOwner: Sized + 'static {
     /// Returns the handle by which other threads reach the HCAs.
     ///
     /// # Errors
@@ -24,7 +24,7 @@ pub trait Captured: Sized + 'static {
     fn handle(&mut self) -> io::Result<Handle<Self>>;
 
     /// Sets the receiver of packet readers of chosen queue pairs, including those of HCAs that are added later.
-    fn set_taker(&mut self, taker: Taker);
+    fn set_on_reader(&mut self, on_reader: OnReader);
 
     /// Hands over the remaining readers to the receiver.
     fn hand_over(&mut self);
@@ -51,7 +51,7 @@ pub trait Captured: Sized + 'static {
 }
 
 /// Returns the numbers of all HCAs.
-pub(super) fn adapters<T: Captured>(all: &T) -> impl Iterator<Item = u32> {
+pub(super) fn adapters<T: HcaOwner>(all: &T) -> impl Iterator<Item = u32> {
     let first = all.next_adapter(0);
     std::iter::successors(first, |last| all.next_adapter(last.checked_add(1)?))
 }
@@ -84,14 +84,14 @@ pub fn describe(device: &Device, number: u32) -> AdapterInfo {
     AdapterInfo { adapter: number, address, udp_port, link, qps: Vec::new() }
 }
 
-impl Captured for Device {
+impl HcaOwner for Device {
     fn handle(&mut self) -> io::Result<Handle<Self>> {
         Self::handle(self)
     }
 
-    fn set_taker(&mut self, mut taker: Taker) {
+    fn set_on_reader(&mut self, mut on_reader: OnReader) {
         self.on_traced(move |hca, selection, reader| {
-            if taker(0, selection, reader).is_some() {
+            if on_reader(0, selection, reader).is_some() {
                 // Its capture has ended.
                 hca.deselect(selection);
             }

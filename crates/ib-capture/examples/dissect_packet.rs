@@ -1,7 +1,7 @@
-//! A capture file in memory with a packet of RoCEv2, a datagram of a word, and what is found in it.
+//! Dissects a capture file in memory that contains one RoCEv2 packet.
 //!
 //! ```text
-//! $ cargo run -p ib-capture --example look
+//! $ cargo run -p ib-capture --example dissect_packet
 //! frame 1: 10.0.0.1 to 10.0.0.2, UD SEND only to qp 0x101, psn 5, 4 bytes, ICRC right: true
 //! ```
 
@@ -13,7 +13,7 @@ use ib_types::{Psn, QKey, Qpn};
 use ib_wire::packet::roce::RoceHop;
 use ib_wire::packet::{Bth, Builder, Deth, Opcode, RoceAddresses, RoceNetwork};
 
-/// Returns an IP packet with the datagram.
+/// Returns an IP packet that carries a UD message.
 fn frame() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let (source, destination) = ("10.0.0.1".parse()?, "10.0.0.2".parse()?);
     let addresses = RoceAddresses::V4 { source, destination, identification: 0, fragment: 0x4000 };

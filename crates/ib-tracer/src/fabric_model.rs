@@ -1,4 +1,4 @@
-//! The part of the fabric that traces have queried: nodes, links and tables.
+//! Model of the fabric as queried by traces: nodes, links and tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,21 +17,21 @@ const NO_PATH: u8 = 255;
 /// A node.
 #[derive(Clone, Debug)]
 pub struct TracedNode {
-    /// Its GUID.
+    /// Node GUID.
     pub guid: Guid,
     /// The node type.
     pub kind: NodeKind,
-    /// Its highest port.
+    /// Number of external ports.
     pub ports: u8,
     /// The node description.
     pub description: String,
-    /// Egress ports of the directed route to the node; empty for the own node, and if the fabric is known from
-    /// SA records only.
+    /// Egress ports of the directed route to the node. Empty for the own node, and if nodes are
+    /// known from SA records only.
     pub route: Box<[u8]>,
-    /// Ports with LIDs: port 0 of a switch; of other nodes, the ports that a path led to.
+    /// Ports with LIDs: port 0 of a switch. At other nodes, the ports that a path has entered.
     pub(crate) ends: BTreeMap<u8, End>,
     pub(crate) links: BTreeMap<u8, Link>,
-    /// The highest LID of the forwarding table.
+    /// `LinearFDBTop` of a switch.
     pub(crate) top: Option<u16>,
     pub(crate) blocks: Vec<Option<Box<[u8; BLOCK as usize]>>>,
 }
@@ -39,7 +39,7 @@ pub struct TracedNode {
 /// A port with LIDs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// Its GUID.
+    /// Port GUID.
     pub guid: Guid,
     /// The GID prefix.
     pub prefix: u64,
@@ -50,7 +50,7 @@ pub struct End {
 }
 
 impl End {
-    /// Returns true when a LID is one of the port's.
+    /// Returns true if a LID belongs to the port.
     #[must_use]
     pub const fn has(&self, lid: u16) -> bool {
         self.lid != 0 && lid >> self.lmc == self.lid >> self.lmc
@@ -77,17 +77,17 @@ pub(crate) enum Link {
     },
 }
 
-/// The known part of a fabric.
+/// The queried part of a fabric.
 #[derive(Debug, Default)]
-pub struct Atlas {
+pub struct FabricModel {
     nodes: Vec<TracedNode>,
-    /// The nodes that report a GUID: more than one when a GUID is duplicated.
+    /// Nodes by the GUID that they report. A duplicate GUID has several nodes.
     by_guid: BTreeMap<Guid, Vec<NodeNumber>>,
-    /// The own port, once it is known.
+    /// The own node and port, once queried.
     own: Option<(NodeNumber, u8)>,
     /// Facts that could not be read, with the reason.
-    pub(crate) lacking: BTreeMap<Fact, String>,
-    /// Blocks of multicast tables, by the position of their ports.
+    pub(crate) unreadable: BTreeMap<Fact, String>,
+    /// Blocks of multicast tables by node, block number and position.
     pub(crate) masks: BTreeMap<(NodeNumber, u16, u8), [u16; 32]>,
     /// The ports that report each LID.
     claims: BTreeMap<u16, Vec<(NodeNumber, u8)>>,
@@ -100,25 +100,25 @@ pub struct Atlas {
 }
 
 /// Progress of a walk along the tables.
-pub(crate) enum Walked {
+pub(crate) enum WalkResult {
     /// A fact has to be queried first.
     Needs(Fact),
     /// The walk reached the end of the path.
-    Ended(Way),
+    Ended(Path),
 }
 
 /// A path through the fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct Path {
     pub(crate) hops: Vec<Hop>,
     pub(crate) stop: Stop,
 }
 
-impl Atlas {
+impl FabricModel {
     /// Returns a node.
     ///
     /// # Panics
-    /// Panics on a number of another atlas.
+    /// Panics on a number of another model.
     #[must_use]
     pub fn node(&self, number: NodeNumber) -> &TracedNode {
         &self.nodes[number.0 as usize]
@@ -131,19 +131,19 @@ impl Atlas {
         format!("{} {} ('{}')", node.kind, node.guid, node.description)
     }
 
-    /// Returns the number of nodes that are known.
+    /// Returns the number of queried nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Returns the own node and the port of it that traces start at.
+    /// Returns the own node, and its port at which traces start.
     #[must_use]
     pub const fn own(&self) -> Option<(NodeNumber, u8)> {
         self.own
     }
 
-    /// Returns the port whose LIDs address a node, given the port by which a path enters the node.
+    /// Returns the port with the LIDs of a node, given the port by which a path enters the node.
     #[must_use]
     pub fn end(&self, (node, port): (NodeNumber, u8)) -> Option<&End> {
         let known = self.node(node);
@@ -151,7 +151,7 @@ impl Atlas {
     }
 
     /// Returns the port by which the directed route to a node enters it.
-    pub(crate) fn entrance(&self, number: NodeNumber) -> Option<u8> {
+    pub(crate) fn arrival_port(&self, number: NodeNumber) -> Option<u8> {
         let (last, before) = self.node(number).route.split_last()?;
         self.nodes.iter().filter(|node| *node.route == *before).find_map(|node| {
             match node.links.get(last) {
@@ -166,7 +166,7 @@ impl Atlas {
         self.claims.get(&lid).map_or(&[], Vec::as_slice)
     }
 
-    /// Sets the LIDs of a port; 0 is the number of a switch's own port.
+    /// Sets the LIDs of a port. The port of a switch is 0.
     pub(crate) fn set_end(&mut self, (node, port): (NodeNumber, u8), end: End) {
         self.node_mut(node).ends.insert(port, end);
         if end.lid == 0 {
@@ -184,13 +184,13 @@ impl Atlas {
         &mut self.nodes[number.0 as usize]
     }
 
-    /// Returns the nodes that report a GUID, in the order in which they were found.
+    /// Returns the nodes that report a GUID, in the order of discovery.
     pub(crate) fn find(&self, guid: Guid) -> &[NodeNumber] {
         self.by_guid.get(&guid).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns another node with the same GUID.
-    pub(crate) fn twin(&self, number: NodeNumber) -> Option<NodeNumber> {
+    /// Returns another node with the same GUID, if any.
+    pub(crate) fn duplicate_of(&self, number: NodeNumber) -> Option<NodeNumber> {
         let all = self.find(self.node(number).guid);
         all.iter().copied().find(|&other| other != number).filter(|_| all.len() > 1)
     }
@@ -223,25 +223,25 @@ impl Atlas {
 
     /// Returns the first table block on a path that was not read twice, including the switch at its end;
     /// `None` if all were.
-    pub(crate) fn unconfirmed(&self, way: &Way, lid: u16) -> Option<Fact> {
-        let last = way.hops.last().map(|hop| hop.node);
-        let nodes = way.hops.iter().map(|hop| hop.from).chain(last);
+    pub(crate) fn unconfirmed(&self, path: &Path, lid: u16) -> Option<Fact> {
+        let last = path.hops.last().map(|hop| hop.node);
+        let nodes = path.hops.iter().map(|hop| hop.from).chain(last);
         nodes.filter(|&node| self.node(node).kind.is_switch()).find_map(|node| {
             let block = lid / BLOCK;
             let is_read = matches!(self.node(node).blocks.get(usize::from(block)), Some(Some(_)));
             let is_open = is_read && !self.confirmed.contains(&(node, block));
-            is_open.then_some(Fact::Again { node, block })
+            is_open.then_some(Fact::Reread { node, block })
         })
     }
 
     /// Returns the first switch on a path whose table has changed, including the switch at its end.
-    pub(crate) fn changed_on(&self, way: &Way) -> Option<NodeNumber> {
-        let last = way.hops.last().map(|hop| hop.node);
-        way.hops.iter().map(|hop| hop.from).chain(last).find(|node| self.changed.contains(node))
+    pub(crate) fn changed_on(&self, path: &Path) -> Option<NodeNumber> {
+        let last = path.hops.last().map(|hop| hop.node);
+        path.hops.iter().map(|hop| hop.from).chain(last).find(|node| self.changed.contains(node))
     }
 
     /// Follows the tables from a port to a LID.
-    pub(crate) fn walk(&self, start: (NodeNumber, u8), lid: u16) -> Walked {
+    pub(crate) fn walk(&self, start: (NodeNumber, u8), lid: u16) -> WalkResult {
         let mut hops: Vec<Hop> = Vec::new();
         let (mut at, mut port) = start;
         let stop = loop {
@@ -251,7 +251,7 @@ impl Atlas {
             }
             let out = if node.kind.is_switch() {
                 match self.entry(at, lid) {
-                    Entry::Needs(fact) => return Walked::Needs(fact),
+                    Entry::Needs(fact) => return WalkResult::Needs(fact),
                     Entry::Port(out) => out,
                     Entry::Stop(stop) => break stop,
                 }
@@ -264,11 +264,11 @@ impl Atlas {
                 break Stop::TooFar { at };
             }
             match node.links.get(&out) {
-                // Longer directed routes do not exist.
+                // No directed route reaches the next node.
                 None if node.route.len() >= usize::from(smp::MAX_HOPS) => {
                     break Stop::TooFar { at };
                 }
-                None => return Walked::Needs(Fact::Link { node: at, port: out }),
+                None => return WalkResult::Needs(Fact::Link { node: at, port: out }),
                 Some(Link::Nowhere { why, is_down }) => {
                     let (why, is_down) = (why.clone(), *is_down);
                     break Stop::Unlinked { at, port: out, why, is_down };
@@ -287,14 +287,14 @@ impl Atlas {
                 }
             }
         };
-        Walked::Ended(Way { hops, stop })
+        WalkResult::Ended(Path { hops, stop })
     }
 
     /// Returns the port by which a switch sends to a LID.
     pub(crate) fn entry(&self, at: NodeNumber, lid: u16) -> Entry {
         let node = self.node(at);
         let fact = Fact::Block { node: at, block: lid / BLOCK };
-        if let Some(why) = self.lacking.get(&fact) {
+        if let Some(why) = self.unreadable.get(&fact) {
             return Entry::Stop(Stop::NoTable { at, why: why.clone() });
         }
         if node.top.is_some_and(|top| lid > top) {

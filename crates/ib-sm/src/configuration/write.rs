@@ -1,0 +1,51 @@
+//! The writes of a configuration.
+
+use crate::discovered_subnet::{NodeIndex, PortIndex};
+
+/// A write to a node, or a read that confirms one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// PortInfo of a port.
+    Port(PortIndex),
+    /// SwitchInfo of a switch.
+    Switch(NodeIndex),
+    /// An LFT block in which entries are cleared to "no path".
+    Clear { node: NodeIndex, block: u16 },
+    /// A block of an LFT.
+    Lft { node: NodeIndex, block: u16 },
+    /// A read of an LFT block, at a switch that has ignored a write.
+    ReadBack { node: NodeIndex, block: u16 },
+    /// A block of a P_Key table.
+    PKeys { port_index: PortIndex, block: u16 },
+    /// A block of a multicast table. Its position selects a group of 16 ports.
+    Mft { node: NodeIndex, block: u16, position: u8 },
+    /// An SL-to-VL table, by input and output port. The input port is 0 except at switches.
+    SlToVl { port_index: PortIndex, input: u8 },
+    /// A block of a VL arbitration table.
+    Arbitration { port_index: PortIndex, block: u8 },
+    /// PortInfo that makes the port Active.
+    Activate(PortIndex),
+}
+
+/// Number of writes of a configuration, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// PortInfo writes, including activations.
+    pub ports: u64,
+    /// SwitchInfo writes.
+    pub switches: u64,
+    /// Blocks of `P_Key` tables.
+    pub p_key_blocks: u64,
+    /// Blocks of forwarding tables.
+    pub lft_blocks: u64,
+    /// Blocks of multicast forwarding tables.
+    pub mft_blocks: u64,
+    /// SL-to-VL tables.
+    pub sl_to_vl_tables: u64,
+    /// Blocks of VL arbitration tables.
+    pub arbitration_blocks: u64,
+    /// LFT entries that have changed.
+    pub lft_entries: u64,
+    /// LFT entries that were "no path" temporarily, so that old and new entries formed no cycle.
+    pub cleared: u64,
+}
