@@ -106,7 +106,9 @@ fn answer(socket: &OwnedFd, base: &str) -> Result<(ServerMessage, Vec<OwnedFd>),
     let mut files = [poll::watched(socket.as_fd(), false)];
     poll::wait_any(&mut files, RESPONSE_TIMEOUT.as_millis() as i32).map_err(failed("waiting"))?;
     match seqpacket::receive(socket).map_err(failed("receiving a response"))? {
-        Received::Message(ServerMessage::Refused { why }, _) => Err(AttachError::Refused { name, why }),
+        Received::Message(ServerMessage::Refused { why }, _) => {
+            Err(AttachError::Refused { name, why })
+        }
         Received::Message(message, files) => Ok((message, files)),
         Received::Malformed(what) => Err(AttachError::Malformed { name, what }),
         Received::Empty => Err(AttachError::Silent { name }),
@@ -213,7 +215,9 @@ impl AttachedPort {
         loop {
             match seqpacket::receive(&self.socket).map_err(failed("receiving a message"))? {
                 Received::Empty => return Ok(()),
-                Received::Disconnected => return Err(AttachError::Gone { name: self.name.clone() }),
+                Received::Disconnected => {
+                    return Err(AttachError::Gone { name: self.name.clone() });
+                }
                 Received::Malformed(what) => {
                     return Err(AttachError::Malformed { name: self.name.clone(), what });
                 }

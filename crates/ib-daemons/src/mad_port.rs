@@ -5,7 +5,7 @@ use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
 use ib_os::alarm::{Alarm, AlarmedLink};
 use ib_sim::SimLink;
 use ib_types::Instant;
-use ib_umad::{UmadDevice, IsSmHolder, UmadLink, UmadOptions};
+use ib_umad::{IsSmHolder, UmadDevice, UmadLink, UmadOptions};
 
 use crate::error::DaemonError;
 use crate::host::device_and_port;

@@ -87,8 +87,8 @@ impl Devices {
         };
         let on_reader = Arc::clone(on_reader);
         device.on_traced(move |hca, selection, reader| {
-            let mut taker = taker.lock().unwrap_or_else(PoisonError::into_inner);
-            if taker(number, selection, reader).is_some() {
+            let mut on_reader = on_reader.lock().unwrap_or_else(PoisonError::into_inner);
+            if on_reader(number, selection, reader).is_some() {
                 // The capture has ended.
                 hca.deselect(selection);
             }

@@ -141,7 +141,9 @@ impl Pipeline {
 
     fn next(&mut self) -> Result<NextReply, ReplyDefect> {
         let bytes = &self.buffer[self.start..];
-        let Some(header) = bytes.first_chunk::<HEADER_LENGTH>() else { return Ok(NextReply::Incomplete) };
+        let Some(header) = bytes.first_chunk::<HEADER_LENGTH>() else {
+            return Ok(NextReply::Incomplete);
+        };
         let header = ClientHeader::parse(header);
         if header.version != VERSION {
             return Err(ReplyDefect::Version(header.version));

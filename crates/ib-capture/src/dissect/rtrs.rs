@@ -130,7 +130,9 @@ impl ConnectionSide<'_> {
                 layer
             }
             ImmediateKind::Heartbeat { payload } => heartbeat("heartbeat", payload),
-            ImmediateKind::HeartbeatAcknowledgement { payload } => heartbeat("heartbeat_ack", payload),
+            ImmediateKind::HeartbeatAcknowledgement { payload } => {
+                heartbeat("heartbeat_ack", payload)
+            }
             ImmediateKind::Other { kind, payload } => heartbeat(&format!("type_{kind}"), payload),
         };
         Some(layer)

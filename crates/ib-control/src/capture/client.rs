@@ -120,7 +120,9 @@ impl CaptureClient {
                 Err(ClientError::Refused(why))
             }
             Received::Message(answer, _) => Ok(answer),
-            Received::Malformed(what) => Err(ClientError::Malformed { name: self.name.clone(), what }),
+            Received::Malformed(what) => {
+                Err(ClientError::Malformed { name: self.name.clone(), what })
+            }
             Received::Empty => Err(ClientError::Silent(self.name.clone())),
             Received::Disconnected => Err(ClientError::Gone(self.name.clone())),
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use ib_pcap::{Interface, LinkType, Packet, PacketFlags, Section, WriteError, Writer};
-use ib_sim::{Sim, CapturedPacket};
+use ib_sim::{CapturedPacket, Sim};
 use ib_topology::PortId;
 
 use super::sink::Sink;

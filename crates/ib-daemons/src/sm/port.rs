@@ -5,7 +5,7 @@ use ib_link::MadLink as _;
 use ib_sim::{ClientOptions, Sim, SimLink};
 use ib_topology::PortId;
 use ib_types::Guid;
-use ib_umad::{UmadDevice, IsSmHolder, UmadError, UmadLink, UmadOptions};
+use ib_umad::{IsSmHolder, UmadDevice, UmadError, UmadLink, UmadOptions};
 
 use super::options::{ManagerOptions, Place};
 use crate::error::DaemonError;
