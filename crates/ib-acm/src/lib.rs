@@ -19,7 +19,7 @@
 //! use ib_acm::{Address, ClientId, PortId, PortState, Service, ServiceConfig};
 //! use ib_link::LinkPort;
 //! use ib_types::{Guid, Instant, PKey};
-//! use ib_wire::acm::{ByteOrder, ClientHeader, ClientStatus, EntryFlags, HEADER, Resolve};
+//! use ib_wire::acm::{ByteOrder, ClientHeader, ClientStatus, EntryFlags, HEADER_LENGTH, Resolve};
 //! use ib_wire::mad::{sa::RateCode, sm::MtuCode};
 //!
 //! let now = Instant::ZERO;
@@ -48,11 +48,11 @@
 //! let header = ClientHeader::parse(message.first_chunk().unwrap());
 //!
 //! let mut response = Vec::new();
-//! let client_message = (&header, &message[HEADER..], ByteOrder::NATIVE);
+//! let client_message = (&header, &message[HEADER_LENGTH..], ByteOrder::NATIVE);
 //! assert!(service.request(now, ClientId(1), client_message, &mut response));
 //! let header = ClientHeader::parse(response.first_chunk().unwrap());
 //! assert_eq!(header.status, ClientStatus::SUCCESS);
-//! let response = Resolve::parse(header, &response[HEADER..], ByteOrder::NATIVE);
+//! let response = Resolve::parse(header, &response[HEADER_LENGTH..], ByteOrder::NATIVE);
 //! assert_eq!(response.entries[0].path_record().dlid, 5);
 //! # Ok::<(), ib_acm::address::AddressError>(())
 //! ```

@@ -100,7 +100,7 @@ impl EndpointTable {
         for key in self.keys_of(id) {
             match wanted.get(&key) {
                 None => {
-                    self.remove(now, shared, key, "its partition or its addresses were removed")
+                    self.remove(now, shared, key, "its partition or its addresses were removed");
                 }
                 // Peers and the SA know the endpoint by its full P_Key.
                 Some((p_key, _)) if *p_key != self.endpoints[&key].identity.p_key => {

@@ -36,7 +36,7 @@ pub struct ClockPoints {
 /// The relation of the clocks of two captures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Clocks {
-    /// PositionPackets captures have the same clock.
+    /// Both captures have the same clock.
     Same,
     /// Offset and drift are estimated.
     Estimated(Estimate),

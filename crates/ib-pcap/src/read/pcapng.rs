@@ -11,7 +11,7 @@ use crate::model::{
 };
 
 impl<R: Read> Reader<R> {
-    /// Returns the next block of a interface_and_clock type.
+    /// Returns the next block of a known type.
     pub(super) fn next_block(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         let (kind, order) = loop {
             let Some((kind, order)) = self.read_block()? else { return Ok(None) };

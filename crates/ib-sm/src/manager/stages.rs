@@ -116,7 +116,7 @@ impl SubnetManager {
         true
     }
 
-    /// PortSet a discovery: decides which SM is the master.
+    /// Ends a discovery: decides which SM is the master.
     fn finish_discovery(&mut self, now: Instant) {
         let stage = std::mem::replace(&mut self.stage, Stage::Planning(None));
         let Stage::Discovering(discovery) = stage else {
