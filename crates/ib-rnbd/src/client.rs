@@ -397,7 +397,7 @@ impl Client {
     fn resend(&mut self, tag: Tag) {
         match tag {
             Tag::Session if self.greeting == VersionState::Sent => {
-                self.greeting = VersionState::Due
+                self.greeting = VersionState::Due;
             }
             Tag::Open(id) => {
                 let device = self.devices.get_mut(&id);

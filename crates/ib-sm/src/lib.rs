@@ -17,7 +17,7 @@
 //! | `configuration`, `tables` | attributes and tables to write, and their order |
 //! | [`qos`] | [`QosConfig`]: SL-to-VL tables and VL arbitration entries |
 //! | `sa` | the SA: queries, registrations and notices |
-//! | `vls` | the VLs of links: OperVLs and SL-to-VL tables |
+//! | `vls` | the VLs of links: `OperVLs` and SL-to-VL tables |
 //! | [`alarm`] | [`Alarm`]: conditions that need the administrator's attention |
 //! | [`fault`] | [`Fault`]: inconsistencies and failures that a sweep finds |
 //!

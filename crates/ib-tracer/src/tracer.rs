@@ -434,7 +434,7 @@ impl Tracer {
                     let (model, observations) = (&self.model, &mut self.observations);
                     match self.probes.handle_combined(combined_route, ended, model, observations) {
                         Some(request) => {
-                            self.send(RequestPurpose::CombinedRoute(combined_route), request)
+                            self.send(RequestPurpose::CombinedRoute(combined_route), request);
                         }
                         None => self.end_combined(combined_route),
                     }
@@ -461,7 +461,7 @@ impl Tracer {
                         ((combined_route, inquiry), (completion.result, completion.attempts));
                     match self.censuses.handle(what, ended, known) {
                         census::Progress::Waits(requests) => {
-                            self.send_census(combined_route, requests)
+                            self.send_census(combined_route, requests);
                         }
                         census::Progress::Done => {
                             self.note_census(combined_route);
@@ -473,7 +473,7 @@ impl Tracer {
                     }
                 }
                 RequestPurpose::Path(id, starts) => {
-                    self.take_path(now, id, starts, completion.result)
+                    self.take_path(now, id, starts, completion.result);
                 }
             }
         }

@@ -476,7 +476,7 @@ impl RestartableServer {
             }
             match answer {
                 Response::Immediate(errno, bytes) => {
-                    client.handle(out.tag, answered(errno), &bytes)
+                    client.handle(out.tag, answered(errno), &bytes);
                 }
                 Response::Execute(command) => {
                     self.server.done(&command);

@@ -168,7 +168,7 @@ impl SubnetManager {
                 }
             }
             (Stage::Standby { .. }, Purpose::Master(port_index)) => {
-                self.handle_poll_result(now, port_index, result)
+                self.handle_poll_result(now, port_index, result);
             }
             (Stage::HandingOver { .. }, Purpose::HandOver(port_index)) => {
                 self.handle_handover_result(now, port_index, &result);

@@ -92,7 +92,7 @@ impl SubnetManager {
         match &self.stage {
             Stage::Discovering(discovery) if discovery.is_done() => self.finish_discovery(now),
             Stage::Configuring(configuration) if configuration.is_done() => {
-                self.finish_configuration(now)
+                self.finish_configuration(now);
             }
             Stage::LightSweep { waiting: 0, left }
                 if self.triggers.is_stale() || left.is_empty() =>
@@ -109,7 +109,7 @@ impl SubnetManager {
             Stage::Idle { .. } if self.triggers.has_changed() => self.follow_changes(now),
             Stage::Idle { .. } if self.subnet.has_new_groups() => self.write_groups(),
             Stage::WritingGroups(configuration) if configuration.is_done() => {
-                self.finish_groups(now)
+                self.finish_groups(now);
             }
             _ => return false,
         }

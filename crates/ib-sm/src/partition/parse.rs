@@ -176,7 +176,7 @@ impl Reader<'_> {
                 match value.and_then(|value| membership(value.text)) {
                     Some(given) => definition.default = given,
                     None => {
-                        self.warn(value.unwrap_or(flag), "full, limited or both", "it is ignored")
+                        self.warn(value.unwrap_or(flag), "full, limited or both", "it is ignored");
                     }
                 }
             } else {

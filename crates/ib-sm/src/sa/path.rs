@@ -1,4 +1,4 @@
-//! PathRecords, MultiPathRecords and TraceRecords.
+//! PathRecords, `MultiPathRecords` and `TraceRecords`.
 
 use std::sync::Arc;
 
@@ -224,7 +224,7 @@ impl PathQuery {
     }
 }
 
-/// Returns TraceRecords of the nodes on the selected path. Fails unless exactly one path is
+/// Returns `TraceRecords` of the nodes on the selected path. Fails unless exactly one path is
 /// selected.
 pub(super) fn trace_records(
     subnet: &Arc<Subnet>,

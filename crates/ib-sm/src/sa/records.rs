@@ -26,7 +26,7 @@ use crate::discovered_subnet::PortIndex;
 /// Number of GUIDs in a GUIDInfo block.
 const GUIDS: u8 = 8;
 
-/// `AttributeModifier` bit of PortInfoRecord requests: ports need at least the given capabilities,
+/// `AttributeModifier` bit of `PortInfoRecord` requests: ports need at least the given capabilities,
 /// not exactly these.
 const CAPABILITY_MASK_MATCH: u32 = 1 << 31;
 

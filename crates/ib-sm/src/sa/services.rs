@@ -28,7 +28,7 @@ const KEY: u8 = 5;
 /// P_Key of a service that is visible in all partitions.
 const NO_PARTITION: PKey = PKey(0);
 
-/// The key of a service: ServiceID, ServiceGID and P_Key.
+/// The key of a service: `ServiceID`, `ServiceGID` and P_Key.
 pub(super) type ServiceKey = (u64, Gid, PKey);
 
 /// The registered services.
