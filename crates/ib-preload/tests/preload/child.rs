@@ -123,10 +123,7 @@ fn check_waiting(file: i32) {
     };
     let none = std::ptr::null_mut();
     let none_at_all = std::ptr::null_mut();
-    assert_eq!(
-        call!(select(file + 1, &raw mut set, none, none, none_at_all)).expect("a wait"),
-        1
-    );
+    assert_eq!(call!(select(file + 1, &raw mut set, none, none, none_at_all)).expect("a wait"), 1);
     read(file, 320).expect("a response");
     // A blocking descriptor waits in `read`.
     let blocking = open(0);
