@@ -80,7 +80,7 @@ impl Memory {
     /// Panics if the address is not a multiple of 8.
     ///
     /// # Safety
-    /// The range must stay readable and writable until the last owner of the returned memory has dropped it. Other
+    /// The range must remain readable and writable until the last owner of the returned memory has dropped it. Other
     /// accesses to it may race with those of this type if they are atomic, or are made by other languages or processes.
     #[must_use]
     pub unsafe fn borrowed(start: NonNull<u8>, length: usize) -> Arc<Self> {
@@ -121,7 +121,7 @@ impl Memory {
     /// Fails, and copies nothing, if the range exceeds the memory.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfBounds> {
         let at = self.at(offset, bytes.len())?;
-        // SAFETY: the range lies within the allocation, which is only accessed by atomics.
+        // SAFETY: the range is within the allocation, which is only accessed by atomics.
         unsafe { copy::store(bytes, at) };
         Ok(())
     }
@@ -143,7 +143,7 @@ impl Memory {
             return Err(OutOfBounds { offset, length, size: self.length });
         }
         let at = self.at(offset, length)?;
-        // SAFETY: the range lies within the allocation, which is aligned to a page and only accessed by atomics.
+        // SAFETY: the range is within the allocation, which is aligned to a page and only accessed by atomics.
         unsafe { copy::store_words(head, bytes, at) };
         Ok(())
     }
@@ -235,7 +235,7 @@ impl Memory {
             return Err(OutOfBounds { offset, length: 8, size: self.length });
         }
         let at = self.at(offset, 8)?;
-        // SAFETY: the 8 bytes lie within the allocation, which lives as long as `self`. They are aligned, because the
+        // SAFETY: the 8 bytes are within the allocation, which lives as long as `self`. They are aligned, because the
         // start and the offset are multiples of 8. Other accesses to them are atomic.
         Ok(unsafe { AtomicU64::from_ptr(at.cast()) })
     }

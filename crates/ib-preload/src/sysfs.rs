@@ -145,7 +145,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Writes a file if its content has changed. It replaces the old file, which stays readable for readers that have it
+    /// Writes a file if its content has changed. It replaces the old file, which remains readable for readers that have it
     /// open.
     pub(crate) fn write(&mut self, path: String, content: String) -> io::Result<()> {
         if self.written.get(&path) == Some(&content) {

@@ -111,7 +111,7 @@ fn bind(options: &RoceOptions) -> RoceSocket {
             bound => return bound.expect("a socket"),
         }
     }
-    panic!("the port stays in use: {options:?}");
+    panic!("the port is in use: {options:?}");
 }
 
 /// Adds a SEND Middle packet to the sender.
@@ -307,7 +307,7 @@ fn multicast_packets_keep_their_hop_limit() {
             assert_eq!(wire.checked().1.len(), length + 4);
             let until = clock::now() + Duration::from_secs(5);
             socket.wait(until, None).expect("a wait");
-            let packet = socket.receiver.receive().expect("packets").expect("what was sent");
+            let packet = socket.receiver.receive().expect("packets").expect("the sent packet");
             assert_eq!((packet.bytes.len(), packet.route.hop_limit), (length, 64));
             let back = (packet.route.source, packet.route.destination);
             assert_eq!(back, (there.destination, there.source));

@@ -16,14 +16,14 @@ use crate::sm::scene::Checked;
 pub mod guest;
 pub mod umad;
 
-/// How long a program may take to be ready, or to answer.
+/// Time limit for a program to become ready or to respond.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A fabric, and two hosts of it by their nodes' names.
+/// A fabric, and the node names of two of its hosts.
 const FABRIC: [&str; 3] = ["fat-tree", "4", "2"];
 const HOSTS: [&str; 2] = ["H-0002c90000100000", "H-0002c90000100002"];
 
-/// What a host's service calls it.
+/// Names and addresses of a host in its service.
 #[derive(Clone, Debug, Default)]
 struct Names {
     name: String,
@@ -36,7 +36,7 @@ pub struct Scene {
     ibfabric: PathBuf,
     sockets: [PathBuf; 2],
     names: [Names; 2],
-    /// What was found.
+    /// Results of the checks.
     pub checked: Checked,
     _running: Vec<Running>,
 }
@@ -45,7 +45,7 @@ impl Scene {
     /// Starts a fabric and its services, with their files in a directory.
     ///
     /// # Errors
-    /// Fails when one of them does not come up.
+    /// Fails if one of them does not start.
     pub fn open(ibfabric: &Path, directory: &Path) -> Result<Self, RunError> {
         let net = directory.join("fabric.net");
         let simulator = format!("acm-conformance-{}", std::process::id());
@@ -78,7 +78,7 @@ impl Scene {
         Ok(this)
     }
 
-    /// Asks a service for what its host is called.
+    /// Queries the names and addresses of a host from its service.
     fn learn(&self, number: usize) -> Result<Names, RunError> {
         let output = self.ask("ib_acme", &[], &["-e"], number)?.1;
         let row = output.lines().nth(1).unwrap_or_default();
@@ -87,7 +87,7 @@ impl Scene {
         Ok(Names { name: next(), v4: next(), v6: next() })
     }
 
-    /// Runs a program on a service; returns its exit status and what it printed.
+    /// Runs a program as a client of a service; returns its exit status and output.
     fn ask(
         &self,
         program: &str,
@@ -101,38 +101,39 @@ impl Scene {
         Ok((finished.status, finished.output))
     }
 
-    /// Gives a command line to both programs.
+    /// Runs a command line with both programs, and compares them.
     fn both(&mut self, words: &[&str], holds: &[&str]) -> Result<(), RunError> {
         let (status, theirs) = self.ask("ib_acme", &[], words, 0)?;
         let ibfabric = self.ibfabric.display().to_string();
         let (own_status, ours) = self.ask(&ibfabric, &["acme"], words, 0)?;
         let line = words.join(" ");
-        self.checked
-            .check(theirs == ours, || format!("{line}: ib_acme prints\n{theirs}and acme\n{ours}"));
+        self.checked.check(theirs == ours, || {
+            format!("{line}: ib_acme prints\n{theirs}and ibfabric acme\n{ours}")
+        });
         self.checked.check(status == own_status, || {
             format!("{line}: ib_acme ends with status {status}, acme with {own_status}")
         });
         for text in holds {
             self.checked.check(theirs.contains(text), || {
-                format!("{line}: expected {text:?} in what ib_acme prints:\n{theirs}")
+                format!("{line}: expected {text:?} in the output of ib_acme:\n{theirs}")
             });
         }
         Ok(())
     }
 
-    /// Tries all that the programs can ask.
+    /// Checks all kinds of queries.
     ///
     /// # Errors
-    /// Fails when a program does not end.
+    /// Fails if a program does not end in time.
     pub fn run(&mut self) -> Result<(), RunError> {
         let [one, other] = self.names.clone();
         let names = [&one.name, &other.name, &other.v4, &other.v6];
         self.checked.check(names.iter().all(|name| !name.is_empty()), || {
-            format!("the services tell no names and addresses: {names:?}")
+            format!("expected names and addresses from the services, found {names:?}")
         });
         let path = ["dgid: fe80::2:c900:10:3", "sgid: fe80::2:c900:10:1", "return status 0x0"];
         let found: Vec<&str> = path.into_iter().chain(["dlid: ", "pkey: 0xffff"]).collect();
-        // By name, IPv4, IPv6, LID and GID; from an address, and from whichever the service chooses.
+        // By name, IPv4, IPv6, LID and GID; with and without a source address.
         for (format, from, to) in
             [("n", &one.name, &other.name), ("i", &one.v4, &other.v4), ("i", &one.v6, &other.v6)]
         {
@@ -147,7 +148,7 @@ impl Scene {
         self.both(&["-f", "n", "-d", &upper], &found)?;
         self.both(&["-f", "n", "-d", &other.name, "-c", "-C", "3"], &found)?;
         self.both(&["-f", "n", "-d", &one.name], &["hop limit: 0", "packet lifetime: 0"])?;
-        // What nobody has, and what cannot be.
+        // Unknown and invalid addresses.
         self.both(&["-f", "n", "-d", "nobody", "-c"], &["No data available"])?;
         self.both(&["-f", "n", "-d", "nobody"], &["Connection timed out"])?;
         self.both(&["-f", "n", "-s", "nobody", "-d", &other.name], &["Cannot assign"])?;
@@ -160,7 +161,7 @@ impl Scene {
         {
             self.both(words, &["return status 0x0"])?;
         }
-        // Paths, counters, endpoints: whatever the order of the options.
+        // The options in any order.
         for words in [&["-e", "-P"][..], &["-P", "-e"]] {
             self.both(words, &["Error Count"])?;
         }
@@ -172,8 +173,9 @@ impl Scene {
         self.checked.check(count("Resolve Count").is_some_and(|count| count > 30), || {
             format!("expected more than 30 resolutions:\n{counted}")
         });
-        self.checked
-            .check(count("No Data") == Some(4), || format!("expected 4 times no data:\n{counted}"));
+        self.checked.check(count("No Data") == Some(4), || {
+            format!("expected `No Data` 4 times:\n{counted}")
+        });
         Ok(())
     }
 }

@@ -27,25 +27,25 @@ use crate::clients::server::{Kind, Server};
 use crate::clients::stage::socket_name;
 use crate::opensm::first_adapter;
 
-/// The class of ibping, which may have segments and which no node answers by itself. ibsim 0.10 hands
-/// a client no request of class 0x31.
+/// The class of ibping, which allows segments, and which no node serves. ibsim 0.10 delivers no request of class 0x31 to a
+/// client.
 const VENDOR: MgmtClass = MgmtClass(0x32);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 type Checked = Result<(), Box<dyn std::error::Error>>;
 
-/// A check and what it is called.
+/// A check and its name.
 type Check<'a> = (&'static str, fn(&Scene<'a>) -> Checked);
 
-/// What runs where.
+/// Programs and libraries of a run.
 pub struct Place<'a> {
     /// The simulator.
     pub simulator: &'a Kind,
     /// The library under which OpenSM and the umad program run.
     pub preload: &'a Path,
-    /// Whether that library carries answers of more than one datagram.
+    /// True if the library returns responses of several MADs completely.
     pub complete: bool,
-    /// The program that asks over umad: the example `umad_node_info`.
+    /// The client program of the umad device: the example `umad_node_info`.
     pub umad_program: &'a Path,
     /// A directory for logs.
     pub directory: &'a Path,
@@ -57,17 +57,17 @@ pub struct Scene<'a> {
     fabric: Fabric,
     socket: String,
     seat: Seat,
-    // What is dropped first ends first.
+    // The fields are dropped in this order.
     _manager: Manager,
     _server: Box<dyn Server>,
 }
 
-/// A check and how it went.
+/// A check and its result.
 #[derive(Debug)]
 pub struct Report {
-    /// What was checked.
+    /// The name of the check.
     pub name: &'static str,
-    /// What was wrong.
+    /// The error.
     pub fault: Option<String>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Scene<'a> {
     /// Starts the simulator and OpenSM, and returns after SUBNET UP.
     ///
     /// # Errors
-    /// Fails when one of them cannot be run or does not come up.
+    /// Fails if one of them cannot be started or does not come up.
     pub fn start(place: &'a Place<'a>) -> Result<Self, Box<dyn std::error::Error>> {
         let kind = FabricKind::parse("xgft", &["4,4", "1,2"])?;
         let rate = LinkRate { width: LinkWidth::X4, speed: LinkSpeed::Hdr };
@@ -103,16 +103,16 @@ impl<'a> Scene<'a> {
         Ok(Self { place, fabric, socket, seat, _manager: manager, _server: server })
     }
 
-    /// Checks everything.
+    /// Runs all checks.
     #[must_use]
     pub fn check(&self) -> Vec<Report> {
         let checks: [Check<'a>; 6] = [
             ("directed routes reach every port", Self::directed_routes),
-            ("every node tells its counters by its LID", Self::counters),
-            ("OpenSM knows the path from port to port", Self::path),
-            ("OpenSM tells all nodes, as far as the library lets it", Self::table),
-            ("messages of up to 100,000 bytes pass between two clients", Self::messages),
-            ("the umad link finds the node that it is on", Self::umad),
+            ("every node returns its counters by LID", Self::counters),
+            ("OpenSM returns the path between two ports", Self::path),
+            ("OpenSM returns all nodes, if the library does", Self::table),
+            ("two clients exchange messages of up to 100,000 bytes", Self::messages),
+            ("the umad link reads NodeInfo of its own node", Self::umad),
         ];
         let run = |(name, check): Check<'a>| Report {
             name,
@@ -127,13 +127,13 @@ impl<'a> Scene<'a> {
         Ok(IbsimLink::attach(&attach)?)
     }
 
-    /// The names of the HCAs.
+    /// Returns the names of the HCAs.
     fn hosts(&self) -> Vec<&str> {
         let nodes = self.fabric.nodes().filter(|(_, node)| !node.kind.is_switch());
         nodes.map(|(_, node)| node.name.as_str()).collect()
     }
 
-    /// Walks the fabric from a host; returns its nodes and the LIDs of their end ports.
+    /// Discovers the fabric from a host; returns its nodes and the LIDs of their end ports.
     fn walk(
         &self,
         link: &mut IbsimLink,
@@ -164,7 +164,7 @@ impl<'a> Scene<'a> {
                 }
                 if number != 0 && info.phys_state == PhysState::LINK_UP {
                     links.insert((node.node_guid, number));
-                    // A host passes nothing on: only the first one's port leads further.
+                    // Hosts do not forward: only the port of the first host leads to other nodes.
                     if node.node_type.0 == 2 || path.is_empty() {
                         paths.push(path.into_iter().chain([number]).collect());
                     }
@@ -240,16 +240,16 @@ impl<'a> Scene<'a> {
         if self.place.complete {
             return same("the nodes", &found, &expected);
         }
-        // Debian's library sends the first datagram of an answer, which has room for one node.
+        // Debian's library returns the first MAD of a response, which has room for one node.
         same("the number of nodes", &found.len(), &1)?;
         same("the nodes that are not there", &found.difference(&expected).count(), &0)
     }
 
-    /// One client answers requests of any length with what was asked, reversed.
+    /// One client responds to requests of any length with the reversed data.
     fn messages(&self) -> Checked {
         let hosts = self.hosts();
         let mut asker = self.attach(hosts[0], false)?;
-        // The simulators hand what nobody asked for to whoever has this duty.
+        // The simulators deliver unsolicited MADs to the port with IsSM.
         let mut answerer = self.attach(hosts[hosts.len() - 1], true)?;
         let lid = answerer.port()?.lid;
         let done = AtomicBool::new(false);
@@ -280,7 +280,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Asks for an attribute along directed routes.
+/// Queries an attribute by directed routes.
 fn ask_all<A: ib_wire::mad::Attribute>(
     client: &mut Client,
     link: &mut IbsimLink,
@@ -323,7 +323,7 @@ fn serve(link: &mut IbsimLink, done: &AtomicBool) -> Checked {
     let end = link.now() + PATIENCE;
     while !done.load(Ordering::Relaxed) && link.now() < end {
         while let Some(incoming) = link.receive()? {
-            // OpenSM asks whoever has the duty of a manager who it is.
+            // OpenSM queries SMInfo of ports with IsSM.
             let for_us = |datagram: &Datagram| datagram.mad.class() == VENDOR;
             if matches!(&incoming, Incoming::Received(datagram) if for_us(datagram)) {
                 responder.handle(link.now(), &incoming);

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 pub mod libnbd;
 
-/// The size of the device, and of what is put there, in bytes.
+/// Size of the device and of its contents, in bytes.
 const SIZE: u64 = 96 << 20;
 const IMAGE: usize = 40 << 20;
 
-/// How long a program may take.
+/// Time limit of a program.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The programs that are needed, and the packages of Debian that have them.
+/// The required programs, and the packages of Debian that have them.
 pub const PROGRAMS: [(&str, &str); 7] = [
     ("qemu-img", "qemu-utils"),
     ("nbdinfo", "libnbd-bin"),
@@ -27,29 +27,29 @@ pub const PROGRAMS: [(&str, &str); 7] = [
     ("e2fsck", "e2fsprogs"),
 ];
 
-/// Where the data of the device lies, and how programs reach it.
+/// The store of the device, and the address for the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What it is called.
+    /// Name of the case.
     pub name: &'static str,
     in_file: bool,
     over_tcp: bool,
     paths: usize,
 }
 
-/// What is tried.
+/// The cases.
 pub const CASES: [Case; 3] = [
     Case { name: "memory, a Unix socket", in_file: false, over_tcp: false, paths: 1 },
     Case { name: "a file, a Unix socket, two paths", in_file: true, over_tcp: false, paths: 2 },
     Case { name: "a file, TCP", in_file: true, over_tcp: true, paths: 1 },
 ];
 
-/// What was checked.
+/// Results of a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// How many checks there were.
+    /// Number of checks.
     pub checks: usize,
-    /// What was wrong.
+    /// The failed checks.
     pub faults: Vec<String>,
 }
 
@@ -62,11 +62,11 @@ impl Checked {
     }
 }
 
-/// A process that ends with this.
+/// A process that is killed when dropped.
 struct Running(Child);
 
 impl Running {
-    /// Starts a program, and returns it with its first line.
+    /// Starts a program; returns its first line, too.
     fn start(command: &mut Command) -> io::Result<(Self, String)> {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
@@ -78,14 +78,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // An error is ignored: the process may have ended.
         self.0.kill().ok();
         self.0.wait().ok();
     }
 }
 
-/// Runs a program that has to succeed in time, with some input; returns what it says.
-fn told(checked: &mut Checked, command: &mut Command, input: &str) -> io::Result<String> {
+/// Runs a program that must succeed within the time limit; returns its output.
+fn output_of(checked: &mut Checked, command: &mut Command, input: &str) -> io::Result<String> {
     let mut output = tempfile::tempfile()?;
     let mut given = tempfile::tempfile()?;
     given.write_all(input.as_bytes())?;
@@ -109,17 +109,17 @@ fn told(checked: &mut Checked, command: &mut Command, input: &str) -> io::Result
     Ok(said)
 }
 
-/// A device, and the programs that use it.
+/// A device, and the environment of the programs.
 struct Lab<'a> {
     directory: &'a Path,
     uri: String,
     checked: Checked,
 }
 
-/// Tries a case in a directory, on a UDP port that is free at loopback.
+/// Runs a case in a directory, on a UDP port that is free on loopback.
 ///
 /// # Errors
-/// Fails when the programs cannot be started.
+/// Fails if a program cannot be started.
 pub fn run(case: &Case, program: &Path, directory: &Path, port: u16) -> io::Result<Checked> {
     let udp = port.to_string();
     let store = if case.in_file {
@@ -133,7 +133,7 @@ pub fn run(case: &Case, program: &Path, directory: &Path, port: u16) -> io::Resu
     serve.args(["rtrs", "serve", "--listen", "127.0.0.1", "--udp-port", &udp, "--export"]);
     let (_serve, ready) = Running::start(serve.arg(format!("disk0={store}")))?;
     let mut checked = Checked::default();
-    checked.check(ready == "READY", || format!("rtrs serve says {ready:?}"));
+    checked.check(ready == "READY", || format!("the first line of rtrs serve is {ready:?}"));
     let mut nbd = Command::new(program);
     nbd.args(["nbd", "--udp-port", &udp, "--device", "disk0"]);
     nbd.args((0..case.paths).flat_map(|_| ["--path", "127.0.0.1"]));
@@ -143,7 +143,7 @@ pub fn run(case: &Case, program: &Path, directory: &Path, port: u16) -> io::Resu
         false => nbd.arg("--socket").arg(&socket),
     };
     let (_nbd, ready) = Running::start(&mut nbd)?;
-    checked.check(ready.starts_with("READY"), || format!("nbd says {ready:?}"));
+    checked.check(ready.starts_with("READY"), || format!("the first line of nbd is {ready:?}"));
     let uri = match ready.strip_prefix("READY ") {
         Some(uri) => uri.to_owned(),
         None => format!("nbd+unix:///disk0?socket={}", socket.display()),
@@ -159,14 +159,14 @@ pub fn run(case: &Case, program: &Path, directory: &Path, port: u16) -> io::Resu
 }
 
 impl Lab<'_> {
-    /// Runs a program that has to succeed; returns what it says.
-    fn told(&mut self, words: &[&str]) -> io::Result<String> {
+    /// Runs a program that must succeed; returns its output.
+    fn output_of(&mut self, words: &[&str]) -> io::Result<String> {
         let mut command = Command::new(words[0]);
-        // Debian's nbdsh runs whatever python3 comes first, which has to be Debian's.
+        // Debian's nbdsh runs the first python3 of the path, which must be Debian's.
         let others = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("/usr/bin:/usr/sbin:/bin:/sbin:{others}"));
         command.args(&words[1..]).current_dir(self.directory);
-        told(&mut self.checked, &mut command, "")
+        output_of(&mut self.checked, &mut command, "")
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -181,7 +181,7 @@ impl Lab<'_> {
 
     fn describe(&mut self) -> io::Result<()> {
         let uri = self.uri.clone();
-        let told = self.told(&["nbdinfo", &uri])?;
+        let told = self.output_of(&["nbdinfo", &uri])?;
         for line in [
             format!("export-size: {SIZE} "),
             "can_flush: true".into(),
@@ -194,20 +194,25 @@ impl Lab<'_> {
             "block_size_minimum: 512".into(),
             "block_size_maximum: 33554432".into(),
         ] {
-            self.checked
-                .check(told.contains(&line), || format!("nbdinfo does not say {line:?}: {told}"));
+            self.checked.check(told.contains(&line), || {
+                format!("expected {line:?} from nbdinfo, found {told}")
+            });
         }
-        let told = self.told(&["nbdinfo", "--size", &uri])?;
-        self.checked.check(told.trim() == SIZE.to_string(), || format!("the size is {told}"));
+        let told = self.output_of(&["nbdinfo", "--size", &uri])?;
+        self.checked.check(told.trim() == SIZE.to_string(), || {
+            format!("expected {SIZE} as the size, found {told}")
+        });
         let list = uri.replacen("/disk0", "/", 1);
-        let told = self.told(&["nbdinfo", "--list", &list])?;
-        self.checked.check(told.contains("export=\"disk0\""), || format!("the list is {told}"));
+        let told = self.output_of(&["nbdinfo", "--list", &list])?;
+        self.checked.check(told.contains("export=\"disk0\""), || {
+            format!("expected disk0 in the list, found {told}")
+        });
         Ok(())
     }
 
     fn convert(&mut self) -> io::Result<()> {
         let uri = self.uri.clone();
-        // Data, and holes between.
+        // Data with holes in between.
         let mut image = vec![0; SIZE as usize];
         let mut state = 88_172_645_463_325_252_u64;
         for chunk in image[..IMAGE].chunks_mut(8) {
@@ -218,22 +223,23 @@ impl Lab<'_> {
         }
         image[8 << 20..16 << 20].fill(0);
         fs::write(self.path("image"), &image)?;
-        self.told(&["qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", "image", &uri])?;
-        let told = self.told(&["qemu-img", "compare", "-f", "raw", "-F", "raw", "image", &uri])?;
+        self.output_of(&["qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", "image", &uri])?;
+        let told =
+            self.output_of(&["qemu-img", "compare", "-f", "raw", "-F", "raw", "image", &uri])?;
         self.checked.check(told.contains("identical"), || told);
-        self.told(&["qemu-img", "convert", "-f", "raw", "-O", "qcow2", &uri, "image.qcow2"])?;
-        let told = self.told(&["qemu-img", "compare", "-F", "raw", "image.qcow2", &uri])?;
+        self.output_of(&["qemu-img", "convert", "-f", "raw", "-O", "qcow2", &uri, "image.qcow2"])?;
+        let told = self.output_of(&["qemu-img", "compare", "-F", "raw", "image.qcow2", &uri])?;
         self.checked.check(told.contains("identical"), || told);
         Ok(())
     }
 
     fn copy(&mut self) -> io::Result<()> {
         let uri = self.uri.clone();
-        self.told(&["nbdcopy", &uri, "back"])?;
+        self.output_of(&["nbdcopy", &uri, "back"])?;
         self.same("image", "back")?;
         let many = ["--connections=4", "--requests=64", "--request-size=1048576", "--flush"];
-        self.told(&[&["nbdcopy"], &many[..], &["image", &uri]].concat())?;
-        self.told(&["nbdcopy", "--synchronous", &uri, "back"])?;
+        self.output_of(&[&["nbdcopy"], &many[..], &["image", &uri]].concat())?;
+        self.output_of(&["nbdcopy", "--synchronous", &uri, "back"])?;
         self.same("image", "back")
     }
 
@@ -245,14 +251,14 @@ impl Lab<'_> {
             &["--rw=randrw", "--bs=4k", "--iodepth=32", "--io_size=32M"],
             &["--rw=write", "--bs=256k", "--iodepth=8", "--fsync=16"],
         ] {
-            let told =
-                self.told(&[&common[..], &["--do_verify=1", "--verify_fatal=1"], how].concat())?;
+            let told = self
+                .output_of(&[&common[..], &["--do_verify=1", "--verify_fatal=1"], how].concat())?;
             self.checked.check(told.contains("err= 0"), || format!("{how:?}: {told}"));
         }
         Ok(())
     }
 
-    /// Forgets, clears and flushes.
+    /// Discards, writes zeros and flushes.
     fn change(&mut self) -> io::Result<()> {
         let uri = self.uri.clone();
         let script = "\
@@ -274,7 +280,7 @@ for offset, length in [(h.get_size(), 512), (1, 512), (0, 100)]:
     else:
         assert False, (offset, length)
 print('as it should be')";
-        let told = self.told(&["nbdsh", "-u", &uri, "-c", script])?;
+        let told = self.output_of(&["nbdsh", "-u", &uri, "-c", script])?;
         self.checked.check(told.contains("as it should be"), || told);
         Ok(())
     }
@@ -288,11 +294,11 @@ print('as it should be')";
             fs::write(tree.join(format!("deep/er/{number}")), bytes)?;
         }
         fs::File::create(self.path("ext4"))?.set_len(SIZE)?;
-        self.told(&["mke2fs", "-q", "-t", "ext4", "-d", "tree", "ext4"])?;
-        self.told(&["nbdcopy", "--flush", "ext4", &uri])?;
+        self.output_of(&["mke2fs", "-q", "-t", "ext4", "-d", "tree", "ext4"])?;
+        self.output_of(&["nbdcopy", "--flush", "ext4", &uri])?;
         fs::remove_file(self.path("back"))?;
-        self.told(&["nbdcopy", &uri, "back"])?;
-        self.told(&["e2fsck", "-f", "-n", "back"])?;
+        self.output_of(&["nbdcopy", &uri, "back"])?;
+        self.output_of(&["e2fsck", "-f", "-n", "back"])?;
         self.same("ext4", "back")
     }
 }

@@ -6,32 +6,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Why a run did not come about.
+/// An error of a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// A program could not be started.
+    /// A program cannot be started.
     #[error("cannot run {program}: {source}; Debian has it in the package {package}")]
     Missing {
         /// The program.
         program: &'static str,
-        /// The package that holds it.
+        /// Its package.
         package: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file could not be read or written.
+    /// A file cannot be read or written.
     #[error("cannot use {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// ibsim ended before it took clients.
+    /// ibsim has ended before it accepted clients.
     #[error("ibsim does not take the net file: {0}")]
     Refused(String),
-    /// A program took too long.
+    /// A program has exceeded its time limit.
     #[error("{program} did not end within {seconds} s")]
     Timeout {
         /// The program.
@@ -39,80 +39,79 @@ pub enum PeerError {
         /// The limit.
         seconds: u64,
     },
-    /// A program ended that was to go on.
+    /// A program has ended too early.
     #[error("{program} ended with {status}: {log}")]
     Ended {
         /// The program.
         program: &'static str,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// What it said.
+        /// Its output.
         log: String,
     },
-    /// OpenSM failed.
+    /// OpenSM has failed.
     #[error("opensm ended with {status}: {log}")]
     Failed {
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
         /// The end of its log.
         log: String,
     },
 }
 
-/// A run of OpenSM that is to be made.
+/// Parameters of a run of OpenSM.
 #[derive(Clone, Debug)]
 pub struct Run<'a> {
     /// The net file.
     pub net: &'a Path,
-    /// The directory for the log and the dumps; it is made when missing.
+    /// Directory for the log and the dumps; it is created if it does not exist.
     pub directory: &'a Path,
-    /// The name of the node to run on; the first channel adapter of the net file without it.
+    /// Name of the node of OpenSM; `None` for the first channel adapter of the net file.
     pub node: Option<&'a str>,
-    /// OpenSM's own arguments, such as `-R updn`.
+    /// Arguments of OpenSM, such as `-R updn`.
     pub arguments: &'a [String],
     /// The log flags: 0x43 for the dumps, 0x07 for the times.
     pub log_flags: u8,
-    /// How long OpenSM may take.
+    /// Time limit for OpenSM.
     pub limit: Duration,
 }
 
-/// What a run came to.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The time from the start of OpenSM to its end.
+    /// Time from the start of OpenSM to its end.
     pub elapsed: Duration,
     /// OpenSM's log.
     pub log: String,
 }
 
 impl Finished {
-    /// Returns the engine that configured the switches, as the log names it.
+    /// Returns the engine that configured the switches, from the log.
     #[must_use]
     pub fn engine(&self) -> Option<&str> {
         let line = self.log.lines().find(|line| line.contains(" tables configured on all"))?;
         line.split(" tables configured").next()?.rsplit(' ').next()
     }
 
-    /// Returns the interval from `building routing` to `tables configured`, which stand in the
-    /// log with flag 0x04.
+    /// Returns the interval from `building routing` to `tables configured`, which OpenSM logs with flag 0x04.
     #[must_use]
     pub fn building(&self) -> Option<Duration> {
         between(&self.log, "building routing with", ROUTED)
     }
 }
 
-/// What stands in the log when the switches have their tables computed.
+/// The line of the log after the computation of the switches' tables.
 pub(crate) const ROUTED: &str = " tables configured on all";
 
-/// Returns the time from the first line of a log that holds a text to the first that holds another.
+/// Returns the time from the first line of a log that contains a text to the first that contains another one.
 pub(crate) fn between(log: &str, start: &str, end: &str) -> Option<Duration> {
     let at = |what: &str| log.lines().find(|line| line.contains(what)).and_then(timestamp);
     let (start, end) = (at(start)?, at(end)?);
-    // There are no dates to tell days apart.
+    // Lines have no date. An end before the start is after midnight.
     Some(end.checked_sub(start).unwrap_or(end + Duration::from_secs(86_400) - start))
 }
 
-/// Reads the time of day from a line of the log: `Nov 20 23:45:53 066357 [572BC740] 0x43 -> …`.
+/// Parses the time of a line of the log: `Nov 20 23:45:53 066357 [572BC740] 0x43 -> …`.
 fn timestamp(line: &str) -> Option<Duration> {
     let mut words = line.split_ascii_whitespace().skip(2);
     let clock: Vec<u64> = words.next()?.split(':').filter_map(|word| word.parse().ok()).collect();
@@ -121,12 +120,12 @@ fn timestamp(line: &str) -> Option<Duration> {
     Some(Duration::from_secs(hours * 3600 + minutes * 60 + seconds) + Duration::from_micros(micros))
 }
 
-/// Ends the process when it goes out of scope.
+/// Kills the process when dropped.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
+        // An error is ignored: the process may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -244,7 +243,7 @@ fn start_ibsim(
     }
 }
 
-/// Returns the options that make ibsim's tables large enough for a net file.
+/// Returns options with sufficient table sizes of ibsim for a net file.
 pub(crate) fn ibsim_limits(text: &str) -> [String; 8] {
     let count = |starts: &[char]| text.lines().filter(|line| line.starts_with(starts)).count();
     let (nodes, switches) = (count(&['S', 'H', 'C', 'R']), count(&['S']));
@@ -268,21 +267,21 @@ pub(crate) fn ibsim_limits(text: &str) -> [String; 8] {
     ]
 }
 
-/// Says whether a simulator takes clients under a name.
+/// Returns true if a simulator accepts clients under a name.
 pub(crate) fn is_listening(socket: &str) -> bool {
     let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let name = format!("@{socket}:ctl");
-    // The kernel shows the NUL that ends the name as another `@`.
+    // The kernel prints the terminating NUL of the name as another `@`.
     sockets
         .lines()
         .filter_map(|line| line.split_ascii_whitespace().last())
         .any(|path| path.trim_end_matches('@') == name)
 }
 
-/// Returns the library that turns a program's umad calls into ibsim's messages.
+/// Returns the path of the library that converts umad calls to messages of ibsim.
 ///
 /// # Errors
-/// Fails when it is not installed.
+/// Fails if it is not installed.
 pub fn umad2sim() -> Result<PathBuf, PeerError> {
     let directories = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
     let mut candidates = Vec::new();
@@ -299,7 +298,7 @@ pub fn umad2sim() -> Result<PathBuf, PeerError> {
     })
 }
 
-/// Returns the name of the first channel adapter of a net file.
+/// Returns the name of the first channel adapter in a net file.
 #[must_use]
 pub fn first_adapter(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| line.starts_with("Hca") || line.starts_with("Ca"))?;

@@ -16,36 +16,36 @@ mod cases;
 
 pub use cases::{cases, layered};
 
-/// A fabric that a generator makes.
+/// A generated fabric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recipe {
-    /// The kind and its parameters, as `ibfabric gen` takes them.
+    /// Kind and parameters, as for `ibfabric gen`.
     pub kind: &'static str,
-    /// The fraction of links that is left out.
+    /// Fraction of omitted links.
     pub drop_links: f64,
-    /// The fraction of switches that is left out.
+    /// Fraction of omitted switches.
     pub drop_switches: f64,
-    /// What decides which.
+    /// Seed of the choice of omitted links and switches.
     pub seed: u64,
 }
 
-/// A recipe could not be followed.
+/// An error of a recipe or a case.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecipeError {
-    /// The generator refused it.
+    /// The generator refuses the parameters.
     #[error(transparent)]
     Generate(#[from] GenerateError),
-    /// The net file could not be written.
+    /// The net file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The fabric has no subnet.
     #[error(transparent)]
     Subnet(#[from] SubnetError),
-    /// The tables that the case hands to both could not be made.
+    /// The input tables of the case cannot be computed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A file for the case could not be written.
+    /// A file of the case cannot be written.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -54,7 +54,7 @@ impl Recipe {
     /// Generates the fabric.
     ///
     /// # Errors
-    /// Fails when the generator refuses the parameters.
+    /// Fails if the generator refuses the parameters.
     pub fn fabric(&self) -> Result<Fabric, GenerateError> {
         let mut words = self.kind.split(' ');
         let name = words.next().unwrap_or_default();
@@ -64,7 +64,7 @@ impl Recipe {
         generate(&kind, &Options { seed: self.seed, rate, drop_links, drop_switches })
     }
 
-    /// Returns the recipe in a few words.
+    /// Returns a short name of the recipe.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = self.kind.to_owned();
@@ -78,37 +78,37 @@ impl Recipe {
     }
 }
 
-/// An option that both peers get, with the file that it needs.
+/// An option of both peers, with its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// `-a`: the switches of the top level are roots; on a fabric without levels, the first one.
+    /// `-a`: the switches of the top level are roots; on a fabric without levels, the first switch.
     Roots,
-    /// `-a`: the first channel adapter of the file names the switch that it hangs on. OpenSM does
-    /// not know this rule of its own documentation, so it gets that switch's GUID instead.
+    /// `-a`: the first channel adapter of the file selects its switch. OpenSM does not implement this rule of its documentation, so
+    /// its file has the GUID of the switch.
     RootsByHost,
     /// `-z`.
     ConnectRoots,
-    /// `-i`: the first linked port of every other switch is not counted.
+    /// `-i`: the first linked port of every other switch is excluded from the counts.
     IgnorePorts,
-    /// `-X`: every third channel adapter, last first.
+    /// `-X`: every third channel adapter, in descending order.
     RoutingOrder,
-    /// `-O`: on every other switch the highest port comes first.
+    /// `-O`: on every other switch the highest port is first.
     PortOrder,
-    /// `-w`: on every third switch the second linked port weighs 3 hops.
+    /// `-w`: on every third switch the second linked port has a weight of 3 hops.
     Weights,
-    /// `-m`: the identifiers of switches run against their GUIDs.
+    /// `-m`: the IDs of switches are in the reverse order of their GUIDs.
     Ids,
     /// `--port-shifting`.
     Shift,
     /// `--scatter-ports 77`.
     Scatter,
-    /// `-u`: all channel adapters but every fifth are compute nodes.
+    /// `-u`: all channel adapters except every fifth are compute nodes.
     ComputeNodes,
     /// `-G` and `-H 2`: every fifth channel adapter is an I/O node.
     IoNodes,
-    /// The subnet manager is on the last switch.
+    /// The SM is on the last switch.
     SmOnSwitch,
-    /// The subnet manager is on the last channel adapter.
+    /// The SM is on the last channel adapter.
     SmOnLastHost,
     /// `port_profile_switch_nodes`.
     SwitchTargets,
@@ -116,18 +116,18 @@ pub enum Choice {
     EnhancedPort0,
     /// `quasi_ftree_indexing`.
     QuasiIndexing,
-    /// `--scatter-ports 77` with `-X`, whose ports are not drawn for.
+    /// `--scatter-ports 77` with `-X`, whose ports are not randomized.
     ListedUnscattered,
-    /// A guid2lid file in which every other port has a LID from 1000 on, and a few that overlap
-    /// nothing but are too narrow, too wide or beyond the subnet.
+    /// A guid2lid file in which every other port has a LID of 1000 or above. A few entries overlap no other, but are too narrow,
+    /// too wide or outside the subnet.
     KnownLids,
-    /// `-U`: the tables that up/down made.
+    /// `-U`: tables of up/down routing.
     FileTables,
-    /// `-M`: the hops that up/down counted.
+    /// `-M`: hop counts of up/down routing.
     FileMatrix,
 }
 
-/// One question to both peers.
+/// A case: a fabric and options for both peers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// The fabric.
@@ -145,14 +145,13 @@ pub struct Case {
 pub struct Prepared {
     /// The net file.
     pub net: PathBuf,
-    /// What OpenSM is told.
+    /// Arguments of OpenSM.
     pub opensm: Vec<String>,
-    /// What `ibfabric route` is told.
+    /// Arguments of `ibfabric route`.
     pub ibfabric: Vec<String>,
-    /// The name of the node that OpenSM runs on; the first channel adapter of the net file
-    /// without it.
+    /// Name of the node of OpenSM; `None` for the first channel adapter of the net file.
     pub node: Option<String>,
-    /// What OpenSM finds in its cache as guid2lid.
+    /// Content of guid2lid in OpenSM's cache.
     pub guid2lid: Option<String>,
 }
 
@@ -167,10 +166,10 @@ impl Case {
         name
     }
 
-    /// Writes the net file and the files of the options into a directory.
+    /// Writes the net file and the option files into a directory.
     ///
     /// # Errors
-    /// Fails when the fabric cannot be made or a file cannot be written.
+    /// Fails if the fabric cannot be generated or a file cannot be written.
     pub fn prepare(&self, directory: &Path) -> Result<Prepared, RecipeError> {
         fs::create_dir_all(directory)?;
         let fabric = self.recipe.fabric()?;
@@ -188,7 +187,7 @@ impl Case {
 }
 
 impl Prepared {
-    /// Returns the case in which both peers get the same arguments.
+    /// Returns the case with equal arguments of both peers.
     #[must_use]
     pub fn new(net: PathBuf, arguments: Vec<String>) -> Self {
         let opensm = arguments.clone();
@@ -271,14 +270,14 @@ impl Prepared {
         }
     }
 
-    /// Sets what OpenSM only takes from a file of options.
+    /// Sets an option that OpenSM only reads from a file.
     fn setting(&mut self, directory: &Path, name: &str) -> Result<(), RecipeError> {
         self.opensm.extend(file(directory, "-F", &format!("{name} TRUE\n"))?);
         self.ibfabric.push(format!("--{name}"));
         Ok(())
     }
 
-    /// Puts the subnet manager on the last node of a kind.
+    /// Places the SM on the last node of a kind.
     fn manager_on(&mut self, fabric: &Fabric, kind: NodeKind) -> Result<(), RecipeError> {
         let (id, node) = fabric
             .nodes()
@@ -299,7 +298,7 @@ impl Prepared {
     }
 }
 
-/// Routes a fabric with up/down, as far as its root detection finds any roots.
+/// Routes a fabric with up/down routing, if its root detection finds roots.
 fn up_down(fabric: &Fabric) -> Result<(Subnet<'_>, Routing), RecipeError> {
     let subnet = Subnet::discover(fabric, &SubnetOptions::default())?;
     let routing = UpDown.route(&subnet, &RoutingOptions::default())?;
@@ -331,7 +330,7 @@ fn known_lids(fabric: &Fabric) -> String {
     lines
 }
 
-/// Writes the file of an option and returns the words that name it.
+/// Writes the file of an option, and returns its arguments.
 fn file(directory: &Path, option: &str, text: &str) -> io::Result<[String; 2]> {
     let serial = fs::read_dir(directory)?.count();
     let path = directory.join(format!("option{option}-{serial}"));
@@ -364,7 +363,7 @@ fn first_host(fabric: &Fabric) -> (ib_types::Guid, ib_types::Guid) {
         .expect("generated fabrics have hosts with links")
 }
 
-/// Returns a line for every n-th switch: its GUID, and what is made of its k-th linked port.
+/// Returns a line for every n-th switch: its GUID and a text of its k-th linked port.
 fn ports_of(
     fabric: &Fabric,
     every: usize,

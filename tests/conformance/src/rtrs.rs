@@ -21,86 +21,91 @@ use interop::{Finished, RunError, Running};
 
 use crate::rxe::{Case, Scene};
 
-/// What is tried.
+/// The cases.
 pub const CASES: [Case; 20] = [
-    Case::with_ours("our client, their server", |scene| ours::verify(scene, "", &[])),
-    Case::with_ours("our client, their server, keys that stay, depth 64", |scene| {
+    Case::with_ibfabric("ibfabric client, Linux server", |scene| ours::verify(scene, "", &[])),
+    Case::with_ibfabric("ibfabric client, Linux server, permanent keys, depth 64", |scene| {
         ours::verify(scene, "always_invalidate=N sess_queue_depth=64", &[])
     }),
-    Case::with_ours("our client, their server, depth 1, one connection", |scene| {
+    Case::with_ibfabric("ibfabric client, Linux server, depth 1, one connection", |scene| {
         ours::verify(scene, "sess_queue_depth=1", &["--connections", "2"])
     }),
-    Case::with_ours("our client, their server, keys that stay, depth 1", |scene| {
+    Case::with_ibfabric("ibfabric client, Linux server, permanent keys, depth 1", |scene| {
         ours::verify(scene, "always_invalidate=N sess_queue_depth=1", &[])
     }),
-    Case::with_ours("our client, their server, which invalidates", |scene| {
+    Case::with_ibfabric("ibfabric client, Linux server, which invalidates", |scene| {
         ours::verify(scene, "sess_queue_depth=64", &["--need-invalidation"])
     }),
-    Case::with_ours("our client, their server, IPv6", ours::version_6),
-    Case::with_ours("our client, their server, which closes the path", ours::closed),
-    Case::with_ours("our client asks for what is not there", ours::refused),
-    Case::with_ours("their client, our server", |scene| theirs::verify(scene, MEMORY, &[])),
-    Case::with_ours("their client, our server, keys that stay, depth 64", |scene| {
+    Case::with_ibfabric("ibfabric client, Linux server, IPv6", ours::version_6),
+    Case::with_ibfabric("ibfabric client, Linux server, which closes the path", ours::closed),
+    Case::with_ibfabric("ibfabric client opens missing devices", ours::refused),
+    Case::with_ibfabric("Linux client, ibfabric server", |scene| {
+        theirs::verify(scene, MEMORY, &[])
+    }),
+    Case::with_ibfabric("Linux client, ibfabric server, permanent keys, depth 64", |scene| {
         theirs::verify(scene, MEMORY, &["--no-always-invalidate", "--queue-depth", "64"])
     }),
-    // With a depth of 1 it waits for ever for its first request, also beside its own server. With 2 it comes to a stop in the
-    // course of a GiB: all that it has asked for is answered and acknowledged, and it asks for nothing more.
-    Case::with_ours("their client, our server, depth 2", |scene| {
+    // With a depth of 1, rnbd_client waits for its first request without end, also with the server of the kernel. With a depth of
+    // 2, it stalls in the course of a GiB: all requests are complete and acknowledged, and it sends no further ones.
+    Case::with_ibfabric("Linux client, ibfabric server, depth 2", |scene| {
         scene.whole = false;
         theirs::verify(scene, MEMORY, &["--queue-depth", "2"])
     }),
-    Case::with_ours("their client, our server, a file that is flushed", theirs::file),
-    Case::with_ours("their client, our server, two paths that are connected anew", theirs::paths),
-    Case::with_ours("their client asks for what is not there", theirs::refused),
-    Case::with_ours("our client is killed and returns", deaths::our_client_dies),
-    Case::with_ours("their server is unloaded and returns", deaths::their_server_leaves),
-    Case::with_ours("our server is killed and returns", deaths::our_server_dies),
-    Case::with_ours("their client is cut off and returns", deaths::their_client_is_cut_off),
-    Case::with_ours("both ways, idle", idle::both_ways),
-    // Soft RoCE of the guest makes no connections afterwards.
-    Case::with_ours("our client, their server, which closes one of two paths", ours::fails_over),
+    Case::with_ibfabric("Linux client, ibfabric server, a file that is flushed", theirs::file),
+    Case::with_ibfabric("Linux client, ibfabric server, two paths that reconnect", theirs::paths),
+    Case::with_ibfabric("Linux client opens missing devices", theirs::refused),
+    Case::with_ibfabric("ibfabric client is killed and restarted", deaths::our_client_dies),
+    Case::with_ibfabric("Linux server is unloaded and reloaded", deaths::their_server_leaves),
+    Case::with_ibfabric("ibfabric server is killed and restarted", deaths::our_server_dies),
+    Case::with_ibfabric("Linux client loses its link for a time", deaths::their_client_is_cut_off),
+    Case::with_ibfabric("idle sessions in both directions", idle::both_ways),
+    // Soft RoCE of the guest opens no connections afterwards.
+    Case::with_ibfabric(
+        "ibfabric client, Linux server, which closes one of two paths",
+        ours::fails_over,
+    ),
 ];
 
-/// How long a command may take.
+/// Time limit of a command.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// How long one may take that moves much.
+/// Time limit of a command that transfers much data.
 const LONG: Duration = Duration::from_secs(1200);
 
-/// Where the kernel's client is told what to do.
+/// Control file of the kernel's client.
 const CONTROL: &str = "/sys/devices/virtual/rnbd-client/ctl/map_device";
 
-/// The kernel's client at an end of its work.
+/// Command that unmaps the device and unloads the kernel's client.
 const UNMAP: &str = "echo normal >/sys/block/rnbd0/rnbd/unmap_device; sleep 1; \
      rmmod rnbd_client; rmmod rtrs_client; [ -e /sys/module/rtrs_server ] || rmmod rtrs_core";
 
 /// Loads the kernel's server.
 fn serve(scene: &mut Scene<'_>, parameters: &str) -> Result<(), RunError> {
-    told(scene, &format!("modprobe rtrs_server {parameters} && modprobe rnbd_server"))?;
+    run_in_guest(scene, &format!("modprobe rtrs_server {parameters} && modprobe rnbd_server"))?;
     Ok(())
 }
 
-/// Takes the kernel's server away again.
+/// Unloads the kernel's server.
 fn unserve(scene: &mut Scene<'_>) -> Result<(), RunError> {
-    told(scene, "sleep 1; rmmod rnbd_server; rmmod rtrs_server; rmmod rtrs_core")?;
+    run_in_guest(scene, "sleep 1; rmmod rnbd_server; rmmod rtrs_server; rmmod rtrs_core")?;
     Ok(())
 }
 
-/// Has the kernel's client open our device, over paths from the guest's addresses.
+/// Maps the device of ibfabric's server in the kernel's client, over paths from the guest's addresses.
 fn map(scene: &mut Scene<'_>, paths: &str) -> Result<(), RunError> {
     let command = format!(
         "modprobe rtrs_client && modprobe rnbd_client && \
          until ping -c 1 -W 1 192.168.77.2 >/dev/null; do sleep 0.2; done && \
          echo 'sessname=guest {paths} device_path=disk0 access_mode=rw' >{CONTROL} && sleep 1"
     );
-    told(scene, &command)?;
+    run_in_guest(scene, &command)?;
     Ok(())
 }
 
-/// Where the data of our server's device of 64 MiB lies in most cases.
+/// Store of the server's device of 64 MiB in most cases.
 const MEMORY: &str = "mem:64M";
 
-/// Starts our server, and waits until it listens.
+/// Starts ibfabric's server, and waits until it listens.
 fn our_server(scene: &Scene<'_>, store: &str, options: &[&str]) -> Result<Running, RunError> {
     let common = ["rtrs", "serve", "--listen", "192.168.77.2", "--export"];
     let export = format!("disk0={store}");
@@ -109,25 +114,25 @@ fn our_server(scene: &Scene<'_>, store: &str, options: &[&str]) -> Result<Runnin
     Ok(server)
 }
 
-/// Ends our server as a user does, and checks that it ends well.
+/// Stops ibfabric's server as a user does, and checks its exit status.
 fn end(scene: &mut Scene<'_>, server: Running) -> Result<Finished, RunError> {
     server.signal(interop::Signal::TERM);
     scene.succeeds(server)
 }
 
-/// Starts our client on the guest's disk.
+/// Starts ibfabric's client on the guest's disk.
 fn our_client(scene: &Scene<'_>, path: &str, options: &[&str]) -> Result<Running, RunError> {
     let common = ["rtrs", "bench", "--path", path, "--device", "dev/vda"];
     scene.ours([&common[..], options].concat())
 }
 
-/// Runs a command of the guest that has to succeed.
-fn told(scene: &mut Scene<'_>, command: &str) -> Result<Finished, RunError> {
-    told_within(scene, command, LIMIT)
+/// Runs a command of the guest that must succeed.
+fn run_in_guest(scene: &mut Scene<'_>, command: &str) -> Result<Finished, RunError> {
+    run_in_guest_within(scene, command, LIMIT)
 }
 
-/// The same, of one that may take so long.
-fn told_within(
+/// As `run_in_guest`, with another time limit.
+fn run_in_guest_within(
     scene: &mut Scene<'_>,
     command: &str,
     limit: Duration,
@@ -140,15 +145,15 @@ fn told_within(
     Ok(finished)
 }
 
-/// Checks that the kernel had neither to repeat itself nor to complain.
-fn sound(scene: &mut Scene<'_>) -> Result<(), RunError> {
+/// Checks that the kernel has neither retransmitted nor logged errors.
+fn check_no_retries(scene: &mut Scene<'_>) -> Result<(), RunError> {
     scene.gained("completer_retry_err", 0..=0)?;
     scene.gained("retry_exceeded_err", 0..=0)?;
-    calm(scene)
+    check_kernel_log(scene)
 }
 
-/// Checks that the kernel had not to complain.
-fn calm(scene: &mut Scene<'_>) -> Result<(), RunError> {
+/// Checks that the kernel has logged no errors.
+fn check_kernel_log(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let log = scene.guest.kernel_log()?;
     for word in ["WARNING:", "BUG:", "Oops", "Call Trace", "stack guard", "hung task"] {
         scene.checked.check(!log.contains(word), || format!("the kernel's log has {word:?}"));

@@ -23,11 +23,11 @@
 //!     let ours = scene.ours(["rdma", "ping", "192.168.77.1", "--count", "10"])?;
 //!     scene.succeeds(ours)?;
 //!     let server = scene.succeeds(server)?;
-//!     scene.says(&server, "server ping data", 10);
+//!     scene.expect_lines(&server, "server ping data", 10);
 //!     scene.gained("completer_retry_err", 0..=0)
 //! }
 //!
-//! let case = Case::with_ours("our ping, their rping", pings_rping);
+//! let case = Case::with_ibfabric("ibfabric ping, rping", pings_rping);
 //! ```
 
 pub mod cases;
@@ -39,33 +39,33 @@ use interop::RunError;
 
 pub use scene::{Gear, Scene};
 
-/// The link between a guest and what is beside it.
+/// The link between a guest and its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The MTU of the network device in bytes.
+    /// MTU of the network device in bytes.
     pub mtu: u32,
-    /// The largest path MTU of InfiniBand that fits in, headers included.
+    /// Largest path MTU of InfiniBand that fits into it, with headers.
     pub path_mtu: u32,
 }
 
-/// The links on which all cases run.
+/// The links of all cases.
 pub const LINKS: [Link; 2] =
     [Link { mtu: 1500, path_mtu: 1024 }, Link { mtu: 9000, path_mtu: 4096 }];
 
-/// Something that is tried in a guest, and perhaps beside it.
+/// A case in a guest, with or without ibfabric on its host.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What it shows.
+    /// The name of the case.
     pub name: &'static str,
-    /// Whether it runs our program, which then has to be built.
+    /// True if it runs ibfabric, which must then be built.
     pub ours: bool,
-    /// What a fault has to say, because something is wrong in the case on purpose.
+    /// Text that the only fault must contain, in a case with a deliberate error.
     pub wrong: Option<&'static str>,
     run: fn(&mut Scene<'_>) -> Result<(), RunError>,
 }
 
 impl Case {
-    /// Makes a case in which only the guest's own programs run.
+    /// Creates a case with programs of the guest only.
     #[must_use]
     pub const fn of_guest(
         name: &'static str,
@@ -74,29 +74,29 @@ impl Case {
         Self { name, ours: false, wrong: None, run }
     }
 
-    /// Makes a case in which our program runs beside the guest.
+    /// Creates a case with ibfabric on the host of the guest.
     #[must_use]
-    pub const fn with_ours(
+    pub const fn with_ibfabric(
         name: &'static str,
         run: fn(&mut Scene<'_>) -> Result<(), RunError>,
     ) -> Self {
         Self { name, ours: true, wrong: None, run }
     }
 
-    /// Makes a case with something wrong in it, which has to be noticed: one fault, which holds this text.
+    /// Creates a case with a deliberate error: exactly one fault, which contains this text.
     #[must_use]
-    pub const fn but_wrong(self, fault: &'static str) -> Self {
+    pub const fn expecting_fault(self, fault: &'static str) -> Self {
         Self { wrong: Some(fault), ..self }
     }
 
-    /// Runs it; what is wrong stands in the scene.
+    /// Runs it; the scene records the faults.
     pub fn run(&self, scene: &mut Scene<'_>) {
         if let Err(error) = (self.run)(scene) {
             scene.checked.check(false, || error.to_string());
         }
     }
 
-    /// Says whether these are the faults that the case has to have: none, or what is wrong on purpose.
+    /// Returns true if the faults are those of the case: none, or that of the deliberate error.
     #[must_use]
     pub fn accepts(&self, faults: &[String]) -> bool {
         match self.wrong {

@@ -2,12 +2,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`cases`] | the list of cases, with the purpose of each |
+//! | [`cases`] | the list of cases |
 //! | [`scene`] | a simulator with clients, and the checks |
 //! | [`ours`] | `ibfabric sm` as a process |
 //! | [`up`] | bring-up of a fabric: links, tables, traces |
 //! | [`answers`] | SA responses equal OpenSM's |
-//! | [`beside`] | OpenSM and `ibfabric sm` at once, each on a simulator of its own |
+//! | [`pair`] | OpenSM and `ibfabric sm` at the same time, each on its own simulator |
 //! | [`questions`] | the queries of `saquery` |
 //! | [`allowed`] | permitted differences of SA responses, with reasons |
 //! | [`flows`] | flows of osmtest that pass with OpenSM pass with `ibfabric sm` |
@@ -23,7 +23,6 @@
 
 pub mod allowed;
 pub mod answers;
-pub mod beside;
 pub mod cases;
 pub mod files;
 pub mod flows;
@@ -31,6 +30,7 @@ pub mod guarded;
 pub mod handover;
 pub mod keys;
 pub mod ours;
+pub mod pair;
 pub mod partitions;
 pub mod questions;
 pub mod reach;
@@ -42,7 +42,7 @@ use ib_types::LinkSpeed;
 
 use crate::clients::fabrics::Plan;
 
-/// Returns a whole fabric of a kind, of which nothing is special.
+/// Returns a complete fabric of a kind.
 const fn plan(kind: &'static str) -> Plan {
     Plan { kind, speed: LinkSpeed::Hdr, drop_links: 0.0, lmc: 0, flood: false, long: false }
 }

@@ -21,10 +21,10 @@ use crate::sm::scene::{Gear, Outcome, Scene, patient};
 
 pub mod damaged;
 
-/// How many ways are traced by both.
+/// Number of paths traced by both programs.
 const PAIRS: usize = 120;
 
-/// How long and how often our tracer awaits an answer where some never come.
+/// Timeout and number of attempts of ibfabric's tracer where some responses never arrive.
 const HASTE: [&str; 4] = ["-t", "200", "-r", "1"];
 
 /// A fabric on a simulator.
@@ -33,7 +33,7 @@ pub struct Case {
     kind: &'static str,
     engine: &'static str,
     place: Place,
-    /// Whether one of the ways is changed in what our tracer prints, which must be noticed.
+    /// True if a path in ibfabric's output is modified, which the case must detect.
     pub wrong: bool,
 }
 
@@ -44,7 +44,7 @@ enum Place {
     WithAgents,
 }
 
-/// Returns all cases, or those in which something is wrong.
+/// Returns all cases, or those with a deliberate error.
 #[must_use]
 pub fn cases(wrong: bool) -> Vec<Case> {
     let fabrics = [
@@ -74,18 +74,18 @@ impl Case {
             Place::Ours => "ibfabric sim",
             Place::WithAgents => "ibfabric sim --agents",
         };
-        let wrong = if self.wrong { " | wrong on purpose: a way is changed" } else { "" };
+        let wrong = if self.wrong { " | deliberate error: a modified path" } else { "" };
         format!("{} | {} | {place}{wrong}", self.kind, self.engine)
     }
 
     /// Runs the case with its files in a directory.
     ///
     /// # Errors
-    /// Fails when a program cannot be run.
+    /// Fails if a program cannot be started.
     pub fn run(&self, gear: &Gear, directory: &Path) -> Outcome {
         fs::create_dir_all(directory)?;
         let fabric =
-            Plan::of(self.kind).fabric().map_err(|error| StageError::Unwell(error.to_string()))?;
+            Plan::of(self.kind).fabric().map_err(|error| StageError::Failed(error.to_string()))?;
         let kind = match self.place {
             Place::Ibsim => Kind::Ibsim,
             Place::Ours => Kind::Ibfabric(gear.ibfabric.clone()),
@@ -94,7 +94,7 @@ impl Case {
         let mut scene = Scene::open(gear, &kind, &fabric, &gear.debian, directory)?;
         let options = Options { engine: self.engine, ..Options::default() };
         let mut ours = scene.manage(&options)?;
-        // Up/down routing has no ways between switches without hosts.
+        // Up/down routing has no paths between switches without hosts.
         let is_host = |guid: &Guid| {
             fabric
                 .find_port_guid(*guid)
@@ -109,28 +109,30 @@ impl Case {
             writeln!(text, "{from} {to}").expect("writing to a string succeeds");
         }
         fs::write(&file, text)?;
-        self.same_ways(&mut scene, &file, pairs.len())?;
-        self.validates(&mut scene, &file, pairs.len())?;
-        self.answers(&mut scene, &lids)?;
+        self.compare_paths(&mut scene, &file, pairs.len())?;
+        self.check_validation(&mut scene, &file, pairs.len())?;
+        self.check_agents(&mut scene, &lids)?;
         if self.place == Place::WithAgents {
-            caught(&mut scene, &lids)?;
+            check_misroute(&mut scene, &lids)?;
         }
-        scene.check(ours.is_alive(), || format!("ibfabric sm has ended: {}", ours.said()));
+        scene.check(ours.is_alive(), || {
+            format!("ibfabric sm has ended unexpectedly: {}", ours.output())
+        });
         drop(ours);
         Ok(scene.close())
     }
 
-    /// Compares ways with those of `ibtracert`: over a link of our own and over the umad device.
-    fn same_ways(
+    /// Compares paths with those of `ibtracert`, over the simulator's link and over the umad device.
+    fn compare_paths(
         &self,
         scene: &mut Scene<'_>,
         file: &Path,
         count: usize,
     ) -> Result<(), StageError> {
-        let (theirs, kept) = scene.hear(&patient("ibtracert --ports-file ../pairs"))?;
+        let (theirs, kept) = scene.run_client(&patient("ibtracert --ports-file ../pairs"))?;
         let expected = theirs.output.matches("\nTo ").count();
         scene.check(expected == count, || {
-            format!("ibtracert shows {expected} of {count} ways ({})", kept.display())
+            format!("ibtracert shows {expected} of {count} paths ({})", kept.display())
         });
         let file = file.display().to_string();
         let what = ["--pairs", &file, "--no-agents", "--format", "ibtracert"];
@@ -138,20 +140,20 @@ impl Case {
         if self.wrong {
             own = own.replacen("\n[1] ->", "\n[2] ->", 1);
         }
-        same_lines(scene, "our link", &own, &theirs.output);
+        compare_lines(scene, "the ibsim link", &own, &theirs.output);
         let words = [
             vec![scene.gear.ibfabric.display().to_string(), "tracer".to_owned()],
             ["-I", "ibsim0"].map(str::to_owned).to_vec(),
             what.map(str::to_owned).to_vec(),
         ];
         let question = Question { words: words.concat(), ..patient("") };
-        let (answer, _) = scene.hear(&question)?;
-        same_lines(scene, "the umad device", &answer.output, &theirs.output);
+        let (answer, _) = scene.run_client(&question)?;
+        compare_lines(scene, "the umad device", &answer.output, &theirs.output);
         Ok(())
     }
 
-    /// Checks that nobody is accused, and that it is said what was validated.
-    fn validates(
+    /// Checks that no node is accused, and that the output reports validated paths.
+    fn check_validation(
         &self,
         scene: &mut Scene<'_>,
         file: &Path,
@@ -164,7 +166,7 @@ impl Case {
         // ibsim does not relay combined-route probes, so only paths that probes from the own port prove are good.
         let unproven = if self.place == Place::Ibsim { number("/not_proven") } else { 0 };
         let judged = (number("/good") + unproven, number("/bad"), number("/hops/bad"));
-        scene.check(judged == (count as u64, 0, 0), || format!("of {count} ways: {found}"));
+        scene.check(judged == (count as u64, 0, 0), || format!("of {count} paths: {found}"));
         let has_agents = self.place == Place::WithAgents;
         let validated = number("/hops/validated") > 0;
         scene.check(validated == has_agents, || format!("agents {has_agents}: {found}"));
@@ -178,16 +180,16 @@ impl Case {
         Ok(())
     }
 
-    /// Checks that the real `ibping` gets answers from our agents, and that our tracer does from one that
-    /// is a program of its own.
-    fn answers(&self, scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
+    /// Checks that the real `ibping` receives responses from ibfabric's agents, and that the tracer receives one from an agent that
+    /// is a separate process.
+    fn check_agents(&self, scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
         let last = scene.fabric.nodes().filter(|(_, node)| !node.kind.is_switch()).last();
         let Some((_, node)) = last else { return Err(StageError::NoActors) };
         let name = node.name.clone();
-        let address = scene.hear_on("ibaddr -l", &name)?;
+        let address = scene.client_output("ibaddr -l", &name)?;
         let lid = address.split_whitespace().nth(2).and_then(|lid| lid.strip_prefix("0x"));
         let lid = lid.and_then(|lid| u16::from_str_radix(lid, 16).ok()).unwrap_or(0);
-        scene.check(lids.contains(&lid), || format!("ibaddr of {name} says {address}"));
+        scene.check(lids.contains(&lid), || format!("unexpected output of ibaddr for {name}: {address}"));
         let lid = lid.to_string();
         let mut agent = None;
         let mut host = name.clone();
@@ -197,10 +199,10 @@ impl Case {
             let socket = format!("--ibsim={}", scene.seat.socket);
             let words = [&*binary, "agent", &*socket, "--node", &*name, "--host-name", &*host];
             let words = words.map(str::to_owned).to_vec();
-            agent = Some(scene.leave_running(&Question { words, ..patient("") })?);
+            agent = Some(scene.start_client(&Question { words, ..patient("") })?);
             std::thread::sleep(Duration::from_millis(500));
         }
-        let (answer, kept) = scene.hear(&patient(&format!("ibping -c 3 {lid}")))?;
+        let (answer, kept) = scene.run_client(&patient(&format!("ibping -c 3 {lid}")))?;
         let pongs = answer.output.matches(&format!("Pong from {host}")).count();
         scene.check(pongs == 3, || format!("{pongs} of 3 pongs ({})", kept.display()));
         let more = [&["-l", &*lid, "--format", "json"][..], &HASTE].concat();
@@ -213,8 +215,8 @@ impl Case {
     }
 }
 
-/// Has a switch of a way lie, and checks that it is named.
-fn caught(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
+/// Misroutes a switch of a path, and checks that the tracer names it.
+fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
     let to = lids.iter().max().map(u16::to_string).unwrap_or_default();
     let trace = |scene: &Scene<'_>| {
         let more = [&["-l", &*to, "--format", "json"][..], &HASTE].concat();
@@ -245,7 +247,7 @@ fn caught(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
     Ok(())
 }
 
-/// Runs our tracer at the seat and returns what it prints.
+/// Runs ibfabric's tracer at the seat, and returns its output.
 fn tracer(scene: &Scene<'_>, more: &[&str]) -> Result<String, StageError> {
     let socket = format!("--ibsim={}", scene.seat.socket);
     let words = ["tracer", &*socket, "--node", &*scene.seat.node];
@@ -254,16 +256,16 @@ fn tracer(scene: &Scene<'_>, more: &[&str]) -> Result<String, StageError> {
 
 fn json(text: &str) -> Result<Value, StageError> {
     serde_json::from_str(text)
-        .map_err(|error| StageError::Unwell(format!("no JSON: {error}: {text}")))
+        .map_err(|error| StageError::Failed(format!("no JSON: {error}: {text}")))
 }
 
-/// Compares what both print of ways, line by line.
-fn same_lines(scene: &mut Scene<'_>, over: &str, ours: &str, theirs: &str) {
+/// Compares the paths of both outputs, line by line.
+fn compare_lines(scene: &mut Scene<'_>, over: &str, ours: &str, theirs: &str) {
     let lines = |text: &str| -> Vec<String> {
-        // The last line tells how many pairs there were.
+        // The last line has the number of pairs.
         let is_way = |line: &&str| ["From ", "[", "To "].iter().any(|head| line.starts_with(head));
-        let ways = text.lines().filter(is_way);
-        ways.map(str::to_owned).collect()
+        let paths = text.lines().filter(is_way);
+        paths.map(str::to_owned).collect()
     };
     let (ours, theirs) = (lines(ours), lines(theirs));
     let first = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs);
@@ -275,7 +277,7 @@ fn same_lines(scene: &mut Scene<'_>, over: &str, ours: &str, theirs: &str) {
     });
 }
 
-/// Returns pairs of different LIDs, spread over all of them.
+/// Returns pairs of different LIDs, spread over all LIDs.
 fn pairs(lids: &[u16]) -> Vec<(u16, u16)> {
     let all = lids.iter().flat_map(|&from| lids.iter().map(move |&to| (from, to)));
     let all: Vec<(u16, u16)> = all.filter(|(from, to)| from != to).collect();

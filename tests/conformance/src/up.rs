@@ -20,62 +20,62 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::clients::process::Group;
 
-/// How long a program may take: discoveries wait for what is cut, one thing after the other.
+/// Time limit of a program: discoveries wait for each lost node in turn.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// How long `up` may take to be ready, to find the way back when all links are there again, and to end.
+/// Time limit for `up` to become ready, to restore the paths after all links are up again, and to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Of how many runs with Debian's library one may have locked itself up.
+/// Number of runs with Debian's library of which one may deadlock.
 const LOCKED: u64 = 500;
 
-/// What may come to its memory meanwhile: caches of names and routes fill.
+/// Permitted growth of its memory in bytes: caches of names and routes fill.
 const GROWTH: u64 = 48 << 20;
 
-/// The programs, and Debian's package that has them.
+/// The programs of infiniband-diags.
 pub const PROGRAMS: [&str; 3] = ["ibnetdiscover", "perfquery", "saquery"];
 /// The package of [`PROGRAMS`].
 pub const PACKAGE: &str = "infiniband-diags";
 
-/// What is done.
+/// Parameters of a run.
 #[derive(Debug)]
 pub struct Crowd<'a> {
     /// The program `ibfabric`.
     pub binary: &'a Path,
-    /// Debian's library by which programs attach.
+    /// Debian's library, through which programs attach.
     pub preload: &'a Path,
-    /// Another one, which every second client has.
+    /// Another library, which every second client uses.
     pub other: Option<&'a Path>,
-    /// The fabric, and the file that it was read from.
+    /// The fabric and its file.
     pub fabric: (&'a Fabric, &'a Path),
-    /// How many programs run at once.
+    /// Number of concurrent programs.
     pub clients: usize,
-    /// For how long.
+    /// Duration of the run.
     pub time: Duration,
-    /// What the links are chosen by.
+    /// Seed of the choice of links.
     pub seed: u64,
 }
 
-/// What came of it.
+/// Results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// How many programs have run, and how many of them said that they had failed: of a node behind a link that is cut.
+    /// Number of program runs.
     pub runs: u64,
-    /// Those that did.
+    /// Number of runs that reported a failure: a node behind a lost link.
     pub refused: u64,
-    /// How many were locked up by Debian's library as they ended.
+    /// Number of runs that Debian's library deadlocked at their end.
     pub locked: u64,
-    /// How many links were cut.
+    /// Number of link losses.
     pub cuts: u64,
-    /// The memory of `up` in bytes: after a quarter of the time, and in the end.
+    /// Memory of `up` in bytes: after a quarter of the duration, and at the end.
     pub memory: [u64; 2],
-    /// How many files it had open, in the same moments but with nobody attached.
+    /// Number of its open files at the same times, without attached programs.
     pub files: [usize; 2],
-    /// What was wrong.
+    /// The failed checks.
     pub faults: Vec<String>,
 }
 
-/// What all threads see.
+/// State shared by all threads.
 struct Shared {
     ends: AtomicBool,
     runs: AtomicU64,
@@ -94,10 +94,10 @@ impl Shared {
     }
 }
 
-/// Starts `up`, has programs ask, cuts links, and looks what is left behind.
+/// Starts `up`, runs programs, removes and restores links, and checks the resources of `up`.
 ///
 /// # Errors
-/// Fails when a program cannot be run.
+/// Fails if a program cannot be started.
 pub fn run(crowd: &Crowd<'_>) -> io::Result<Outcome> {
     let directory = tempfile::tempdir()?;
     let socket = format!("crowd-{}", std::process::id());
@@ -121,10 +121,10 @@ pub fn run(crowd: &Crowd<'_>) -> io::Result<Outcome> {
         let clients: Vec<_> = (0..crowd.clients)
             .map(|number| {
                 let (places, shared) = (&places, &shared);
-                scope.spawn(move || places.ask_on(number, shared))
+                scope.spawn(move || places.run_clients(number, shared))
             })
             .collect();
-        let result = cut_on(&places, fabric, &mut outcome, pid);
+        let result = cut_links(&places, fabric, &mut outcome, pid);
         shared.ends.store(true, Ordering::Relaxed);
         for client in clients {
             client.join().map_err(|_| io::Error::other("a client's thread has panicked"))??;
@@ -135,43 +135,45 @@ pub fn run(crowd: &Crowd<'_>) -> io::Result<Outcome> {
     outcome.refused = shared.refused.into_inner();
     outcome.locked = shared.locked.into_inner();
     outcome.faults = shared.faults.into_inner().unwrap_or_else(PoisonError::into_inner);
-    places.look_afterwards(fabric, &mut outcome)?;
-    // Each cut makes some wait, but hardly any are refused for it.
+    places.check_restored(fabric, &mut outcome)?;
+    // Each loss delays some programs, and few fail because of it.
     if outcome.runs < crowd.clients as u64 || outcome.refused > outcome.runs / 10 {
         let (runs, refused) = (outcome.runs, outcome.refused);
-        outcome.faults.push(format!("{refused} of {runs} runs were refused something"));
+        outcome.faults.push(format!("{refused} of {runs} runs have failed"));
     }
     if outcome.locked > 1 + outcome.runs / LOCKED {
         let (runs, locked) = (outcome.runs, outcome.locked);
-        outcome.faults.push(format!("{locked} of {runs} runs were locked up"));
+        outcome.faults.push(format!("{locked} of {runs} runs are deadlocked"));
     }
     outcome.memory[1] = resident(pid)?;
     if outcome.memory[1] > outcome.memory[0] + GROWTH {
         let [before, after] = outcome.memory.map(|bytes| bytes >> 20);
-        outcome.faults.push(format!("it has {after} MiB, and had {before} MiB before"));
+        outcome.faults.push(format!("the memory of up has grown from {before} MiB to {after} MiB"));
     }
     outcome.files[1] = open_files(pid)?;
     if outcome.files[1] > outcome.files[0] {
         let [before, after] = outcome.files;
-        outcome.faults.push(format!("it has {after} files open, and had {before} before"));
+        outcome
+            .faults
+            .push(format!("the number of open files of up has grown from {before} to {after}"));
     }
     kill_process(Pid::from_child(up.child()), Signal::INT)?;
     match up.wait(PATIENCE)? {
         Some(status) if status.success() => {}
-        Some(status) => outcome.faults.push(format!("it ended with {status}")),
-        None => outcome.faults.push(format!("it does not end in {} s", PATIENCE.as_secs())),
+        Some(status) => outcome.faults.push(format!("up has ended with {status}")),
+        None => outcome.faults.push(format!("up has not ended within {} s", PATIENCE.as_secs())),
     }
     Ok(outcome)
 }
 
-/// Waits until it says that programs may attach; its further lines are of no interest, but have to be taken.
+/// Waits until programs may attach, and then reads and drops further lines.
 fn wait_ready(up: &mut Group) -> io::Result<()> {
     let output = up.child().stdout.take().expect("it is piped");
     let (told, ready) = std::sync::mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             if line == "READY" {
-                // Nobody may wait any more.
+                // The receiver has ended.
                 told.send(()).ok();
             }
         }
@@ -179,8 +181,13 @@ fn wait_ready(up: &mut Group) -> io::Result<()> {
     ready.recv_timeout(PATIENCE).map_err(|_| io::Error::other("it is not ready"))
 }
 
-/// Cuts a link each second and restores the one before; restores all in the end.
-fn cut_on(places: &Places<'_>, fabric: &Fabric, outcome: &mut Outcome, pid: u32) -> io::Result<()> {
+/// Removes a link each second, and restores the previous one; finally restores all.
+fn cut_links(
+    places: &Places<'_>,
+    fabric: &Fabric,
+    outcome: &mut Outcome,
+    pid: u32,
+) -> io::Result<()> {
     let is_switch = |port: &Port| fabric.node(port.node).kind == NodeKind::Switch;
     let links = fabric.links().map(|(one, other)| (fabric.port(one), fabric.port(other)));
     let links: Vec<String> = links
@@ -197,7 +204,7 @@ fn cut_on(places: &Places<'_>, fabric: &Fabric, outcome: &mut Outcome, pid: u32)
         if let Some(link) = cut.take() {
             places.control(&format!("ReLink {link}"))?;
         }
-        // Knuth's multiplier: any sequence does that reaches all.
+        // Knuth's multiplier; any sequence that reaches all links would do.
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let link = &links[(random >> 33) as usize % links.len()];
@@ -212,7 +219,7 @@ fn cut_on(places: &Places<'_>, fabric: &Fabric, outcome: &mut Outcome, pid: u32)
     cut.map_or(Ok(()), |link| places.control(&format!("ReLink {link}")))
 }
 
-/// Where programs run.
+/// Environment of the programs.
 struct Places<'a> {
     crowd: &'a Crowd<'a>,
     socket: &'a str,
@@ -220,8 +227,8 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// Has a client ask again and again.
-    fn ask_on(&self, number: usize, shared: &Shared) -> io::Result<()> {
+    /// Runs programs of a client in turn.
+    fn run_clients(&self, number: usize, shared: &Shared) -> io::Result<()> {
         let mut round = number;
         while !shared.ends() {
             round += 1;
@@ -248,12 +255,12 @@ impl Places<'_> {
         Ok(())
     }
 
-    /// Returns the library that a client attaches by.
+    /// Returns the library of a client.
     fn preload(&self, number: usize) -> &Path {
         self.crowd.other.filter(|_| number % 2 == 1).unwrap_or(self.crowd.preload)
     }
 
-    /// Returns what a client runs in a round, and where its output goes.
+    /// Returns the command of a client in a round, and the file of its output.
     fn command(&self, number: usize, round: usize) -> io::Result<(Command, PathBuf)> {
         let (fabric, _) = self.crowd.fabric;
         let hosts = fabric.nodes().filter(|(_, node)| node.kind != NodeKind::Switch);
@@ -263,7 +270,7 @@ impl Places<'_> {
         let mut command = match round % PROGRAMS.len() {
             0 => Command::new("ibnetdiscover"),
             1 => {
-                // The manager numbers all nodes from 1 on.
+                // The SM numbers all nodes from 1 on.
                 let lid = 1 + (number + round * 7) % fabric.node_count();
                 let mut command = Command::new("perfquery");
                 command.args([lid.to_string(), "1".to_owned()]);
@@ -271,13 +278,13 @@ impl Places<'_> {
             }
             _ => {
                 let mut command = Command::new("saquery");
-                // Node records, link records, groups.
+                // Node records, link records, multicast groups.
                 command.arg(["-N", "-x", "-g"][round / PROGRAMS.len() % 3]);
                 command
             }
         };
         let output = File::create(&said)?;
-        // The library makes files where it runs, which stay when it is killed.
+        // The library writes files into the working directory, which remain if the program is killed.
         command
             .current_dir(self.directory)
             .env("LD_PRELOAD", self.preload(number))
@@ -289,7 +296,7 @@ impl Places<'_> {
         Ok((command, said))
     }
 
-    /// Has the console do something.
+    /// Executes a command on the console.
     fn control(&self, command: &str) -> io::Result<()> {
         let mut control = Command::new(self.crowd.binary);
         control.args(["sim", "ctl", "--socket", self.socket, command]);
@@ -301,8 +308,8 @@ impl Places<'_> {
         Err(io::Error::other(format!("{command}: {}: {said}", output.status)))
     }
 
-    /// All links are there: in time every program finds everything again.
-    fn look_afterwards(&self, fabric: &Fabric, outcome: &mut Outcome) -> io::Result<()> {
+    /// Checks that programs find all nodes again after all links are restored.
+    fn check_restored(&self, fabric: &Fabric, outcome: &mut Outcome) -> io::Result<()> {
         let end = Instant::now() + PATIENCE;
         let wanted = fabric.node_count();
         loop {
@@ -315,7 +322,9 @@ impl Places<'_> {
                 break;
             }
             if Instant::now() > end {
-                let fault = format!("ibnetdiscover finds {found} nodes of {wanted} afterwards");
+                let fault = format!(
+                    "ibnetdiscover finds {found} nodes of {wanted} after all links are restored"
+                );
                 outcome.faults.push(fault);
                 break;
             }
@@ -326,25 +335,27 @@ impl Places<'_> {
             if !status.is_some_and(|status| status.success()) {
                 let said = fs::read_to_string(&said)?;
                 let said = said.lines().last().unwrap_or_default();
-                outcome.faults.push(format!("{command:?} afterwards: {status:?}: {said}"));
+                outcome
+                    .faults
+                    .push(format!("{command:?} after all links are restored: {status:?}: {said}"));
             }
         }
         Ok(())
     }
 }
 
-/// The system call that a thread is in: its number and arguments as the system writes them, or `running`.
+/// The system call of a thread: its number and arguments in the format of the kernel, or `running`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wait(String);
 
 impl Wait {
-    /// Returns whether the thread waits for another one of its process.
+    /// Returns true if the thread waits for another thread of its process.
     fn is_lock(&self) -> bool {
         self.0.split(' ').next() == Some(&libc::SYS_futex.to_string())
     }
 }
 
-/// Returns what each thread of a process waits for.
+/// Returns the system calls of all threads of a process.
 fn waits(pid: u32) -> io::Result<Vec<Wait>> {
     fs::read_dir(format!("/proc/{pid}/task"))?
         .map(|task| {
@@ -354,7 +365,7 @@ fn waits(pid: u32) -> io::Result<Vec<Wait>> {
         .collect()
 }
 
-/// Returns how much memory a process has, in bytes.
+/// Returns the resident memory of a process in bytes.
 fn resident(pid: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -362,7 +373,7 @@ fn resident(pid: u32) -> io::Result<u64> {
     kib.map(|kib| kib << 10).ok_or_else(|| io::Error::other("the system does not say its memory"))
 }
 
-/// Returns how many files a process has open.
+/// Returns the number of open files of a process.
 fn open_files(pid: u32) -> io::Result<usize> {
     Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count())
 }

@@ -94,7 +94,7 @@ impl ClientQueries {
         self.fail(cx, number, ClientStatus::ETIMEDOUT);
     }
 
-    /// Sends all queries again, to another SM or from another LID. Time limits stay the same.
+    /// Sends all queries again, to another SM or from another LID. Time limits do not change.
     pub(super) fn restart(&mut self, cx: &mut Context<'_>) {
         for number in self.numbers() {
             let query = self.0.get_mut(&number).expect("the query was just listed");

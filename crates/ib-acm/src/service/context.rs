@@ -73,7 +73,7 @@ pub(super) struct Identity {
     pub(super) counters: PerfCounters,
 }
 
-/// Everything that the parts of an endpoint need to handle one input.
+/// The context that the parts of an endpoint need to handle one input.
 pub(super) struct Context<'a> {
     pub(super) now: Instant,
     pub(super) key: EndpointKey,

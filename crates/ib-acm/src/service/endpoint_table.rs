@@ -297,7 +297,7 @@ fn update(cx: &mut Context<'_>, resolver: &mut Resolver, before: &PortState) {
         *table = PeerTable::new(config.max_destinations);
         table.preload_hosts(&config.hosts, cx.now);
     } else if is_queried_again || comes_up {
-        // SA paths start at the own LID, and another or a restarted SM may route differently. Preloaded routes stay valid
+        // SA paths start at the own LID, and another or a restarted SM may route differently. Preloaded routes remain valid
         // with the same LID and the same SM.
         resolver.peers.table.remove_routes(!is_other_sm && !is_moved);
     }
@@ -314,7 +314,7 @@ fn update(cx: &mut Context<'_>, resolver: &mut Resolver, before: &PortState) {
     if comes_up || is_other_subnet || is_other_sm || is_moved || is_other_link {
         resolver.start(cx, KnownLevels::Discard);
     } else if is_reregistered {
-        // Service levels of the same SM stay valid until it gives others.
+        // Service levels of the same SM remain valid until it gives others.
         resolver.start(cx, KnownLevels::Keep);
     }
 }

@@ -56,7 +56,7 @@ pub(super) enum KnownLevels {
 /// Service level of a port that several paths with different service levels lead to.
 const SEVERAL: u8 = u8::MAX;
 
-/// Delay of the query of all paths: minimum, increment per known path if known service levels stay in use, maximum.
+/// Delay of the query of all paths: minimum, increment per known path if known service levels remain in use, maximum.
 const QUERY_DELAY: Duration = Duration::from_millis(200);
 const QUERY_DELAY_PER_PATH: Duration = Duration::from_millis(2);
 const QUERY_DELAY_MAX: Duration = Duration::from_secs(30);
@@ -231,7 +231,7 @@ impl RoutePolicy {
         cx.send_sa(Method::GET_TABLE, &components, &wanted, purpose);
     }
 
-    /// Handles the SA's response to the query of all paths. Known service levels stay in use after a failure.
+    /// Handles the SA's response to the query of all paths. Known service levels remain in use after a failure.
     pub(super) fn handle_paths(
         &mut self,
         cx: &mut Context<'_>,

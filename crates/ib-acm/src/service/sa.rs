@@ -81,7 +81,7 @@ pub(super) struct SaError {
     /// Reason for the log.
     pub(super) reason: String,
     /// True if the SA rejected the request. False if it did not respond, is busy, lacks resources, or responded with
-    /// another attribute: cached data stays valid, and a retry may succeed.
+    /// another attribute: cached data remains valid, and a retry may succeed.
     pub(super) is_final: bool,
 }
 

@@ -182,7 +182,7 @@ pub(super) unsafe fn between(from: *mut u8, to: *mut u8, length: usize) {
     let mut done = 0;
     while done < length {
         let part = &mut part[..(length - done).min(LONG)];
-        // SAFETY: the parts lie within the ranges given by the caller.
+        // SAFETY: the parts are within the ranges given by the caller.
         unsafe {
             load(from.add(done), part);
             store(part, to.add(done));

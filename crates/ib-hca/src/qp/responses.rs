@@ -273,7 +273,7 @@ fn write_data(
         writer.put(&aeth);
     }
     if let Some((memory, offset)) = opened {
-        memory.read(offset, writer.append(part)).expect("the region lies within its memory");
+        memory.read(offset, writer.append(part)).expect("the region is within its memory");
     }
     writer.pad();
     Ok(())

@@ -39,7 +39,7 @@ pub(crate) fn check_descriptors() {
 
 fn open(flags: i32) -> i32 {
     let path = CString::new("/dev/infiniband/umad0").expect("no zero");
-    call!(open(path.as_ptr(), libc::O_RDWR | flags)).expect("the device is there")
+    call!(open(path.as_ptr(), libc::O_RDWR | flags)).expect("an open device")
 }
 
 fn register(file: i32, class: MgmtClass, methods: u128) -> u32 {
@@ -76,7 +76,7 @@ fn read(file: i32, room: usize) -> io::Result<(UmadHeader, Vec<u8>)> {
 
 fn readable(file: i32, milliseconds: i32) -> bool {
     let mut polled = libc::pollfd { fd: file, events: libc::POLLIN, revents: 0 };
-    call!(poll(&raw mut polled, 1, milliseconds)).expect("it waits") == 1
+    call!(poll(&raw mut polled, 1, milliseconds)).expect("a wait") == 1
 }
 
 fn description(lid: u16, id: u64) -> (UmadHeader, Mad) {
@@ -113,7 +113,7 @@ fn check_waiting(file: i32) {
     let queue = call!(epoll_create1(0)).expect("a queue");
     let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 9 };
     call!(epoll_ctl(queue, libc::EPOLL_CTL_ADD, file, &raw mut event)).expect("it is watched");
-    assert_eq!(call!(epoll_wait(queue, &raw mut event, 1, 5_000)).expect("it waits"), 1);
+    assert_eq!(call!(epoll_wait(queue, &raw mut event, 1, 5_000)).expect("a wait"), 1);
     call!(close(queue)).expect("closed");
     // SAFETY: all bits zero are an empty set, and the descriptor is below its size.
     let mut set = unsafe {
@@ -123,10 +123,7 @@ fn check_waiting(file: i32) {
     };
     let none = std::ptr::null_mut();
     let none_at_all = std::ptr::null_mut();
-    assert_eq!(
-        call!(select(file + 1, &raw mut set, none, none, none_at_all)).expect("it waits"),
-        1
-    );
+    assert_eq!(call!(select(file + 1, &raw mut set, none, none, none_at_all)).expect("a wait"), 1);
     read(file, 320).expect("a response");
     // A blocking descriptor waits in `read`.
     let blocking = open(0);
@@ -212,21 +209,21 @@ fn check_threads() {
 fn check_link() {
     let options = UmadOptions::classes(&[MgmtClass::SUBN_LID_ROUTED]);
     let device = UmadDevice::find("ibsim0", None).expect("a device");
-    let mut link = UmadLink::open(&device, &options).expect("it opens");
-    let port = link.port().expect("it is told");
+    let mut link = UmadLink::open(&device, &options).expect("an open link");
+    let port = link.port().expect("a port");
     assert_eq!((port.number, port.lid, port.port_guid.0), (1, 1, 0x11));
     let (_, mut mad) = description(2, 0x1234_5678_0000_0001);
     mad.set_transaction_id(TransactionId(0x1234_5678_0000_0001));
     link.send(&Datagram::new(Remote::smi(2), mad)).expect("sent");
     let deadline = link.now() + Duration::from_secs(5);
     let answer = loop {
-        match link.receive().expect("the device is there") {
+        match link.receive().expect("an open device") {
             Some(Incoming::Received(answer)) => break answer,
             Some(Incoming::Lost(lost)) => panic!("{lost:?}"),
-            None => link.wait(deadline).expect("it waits"),
+            None => link.wait(deadline).expect("a wait"),
         }
     };
     assert_eq!(answer.mad.transaction_id(), mad.transaction_id());
-    let description = answer.mad.attribute::<NodeDescription>().expect("as asked");
+    let description = answer.mad.attribute::<NodeDescription>().expect("a NodeDescription");
     assert_eq!(description.as_text(), "host-2");
 }

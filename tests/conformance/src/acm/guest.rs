@@ -15,10 +15,10 @@ use interop::{Finished, Guest, RunError, Running};
 
 use crate::sm::scene::Checked;
 
-/// How long a program may take to be ready, or to answer. An address that nobody has takes 7 s.
+/// Time limit for a program to become ready or to respond. An unknown address takes 7 s.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// The fabric, in the form of ibnetdiscover, in which ports have GUIDs of their own.
+/// The fabric, in the form of ibnetdiscover, in which ports have their own GUIDs.
 const FABRIC: &str = r#"switchguid=0x100(100)
 Switch 4 "S-0000000000000100" # "switch" enhanced port 0 lid 0 lmc 0
 [1] "H-0000000000000011"[1](1) # "guest" lid 0 4xEDR
@@ -35,7 +35,7 @@ Ca 1 "H-0000000000000013" # "manager"
 [1](3) "S-0000000000000100"[3] # lid 0 lmc 0 "switch" lid 0 4xEDR
 "#;
 
-/// The addresses of its hosts.
+/// Addresses of its hosts.
 const ADDRESSES: &str = "0x1 192.168.77.1 fd00:77::1\n0x2 192.168.77.2 fd00:77::2\n";
 
 const SIMULATOR: &str =
@@ -45,12 +45,12 @@ const MANAGER: &str =
 const SERVICE: &str = "ibfabric acm --attach lab --node H-0000000000000011";
 const OTHER: &str = "ibfabric acm --attach lab --node H-0000000000000012 --socket /run/2.sock";
 
-/// An address of the guest that no service knows.
+/// Address of the guest that no service has.
 const UNKNOWN: &str = "192.168.77.3";
 
-/// What the service has counted.
+/// Counters of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Counted {
+struct ServiceCounters {
     resolved: u64,
     failed: u64,
     no_data: u64,
@@ -58,9 +58,9 @@ struct Counted {
 
 /// A guest with a fabric and services.
 pub struct Scene<'a> {
-    /// What was found.
+    /// Results of the checks.
     pub checked: Checked,
-    /// What was run, with what came of it.
+    /// The executed commands, with their outputs.
     pub transcript: String,
     guest: &'a Guest,
     ibfabric: &'a Path,
@@ -72,7 +72,7 @@ impl<'a> Scene<'a> {
     /// Starts fabric and services in a guest that has `ibfabric` as its disk.
     ///
     /// # Errors
-    /// Fails when one of them does not come up.
+    /// Fails if one of them does not start.
     pub fn open(guest: &'a Guest, ibfabric: &'a Path) -> Result<Self, RunError> {
         let write =
             |path: &str, text: &str| format!("printf '{}' >{path}", text.replace('\n', "\\n"));
@@ -99,19 +99,19 @@ impl<'a> Scene<'a> {
         Ok(Self { checked, transcript, guest, ibfabric, service, _running: running })
     }
 
-    /// Tries all that librdmacm asks.
+    /// Checks all queries of librdmacm.
     ///
     /// # Errors
-    /// Fails when a program does not end.
+    /// Fails if a program does not end in time.
     pub fn run(&mut self) -> Result<(), RunError> {
         let path = self.path()?;
-        self.answered(&path)?;
-        self.unanswered()?;
-        self.connections()?;
-        self.gone(&path)
+        self.check_known(&path)?;
+        self.check_unknown()?;
+        self.check_connections()?;
+        self.check_restarts(&path)
     }
 
-    /// Returns the path between the hosts as `ibfabric acme` prints it, which subnet administration confirms.
+    /// Returns the path between the hosts as `ibfabric acme` prints it, and compares it with that of the SA.
     fn path(&mut self) -> Result<String, RunError> {
         let command = "ibfabric acme -f i -s fd00:77::1 -d fd00:77::2 -v";
         let told = self.guest_runs(command, 0, &["SA verification: success"])?.output;
@@ -119,14 +119,14 @@ impl<'a> Scene<'a> {
         let path: Vec<&str> =
             lines.take_while(|line| !line.starts_with("SA") && !line.is_empty()).collect();
         for line in ["  dgid: fd00:77::2", "  sgid: fd00:77::1", "  mtu: 5", "  rate: 16"] {
-            self.checked.check(path.contains(&line), || format!("no {line:?} in {told}"));
+            self.checked.check(path.contains(&line), || format!("expected {line:?} in {told}"));
         }
-        self.checked.check(path.len() == 14, || format!("no whole path in {told}"));
+        self.checked.check(path.len() == 14, || format!("expected a path of 14 lines in {told}"));
         Ok(path.join("\n"))
     }
 
-    /// Asks for what there is, by all kinds of addresses.
-    fn answered(&mut self, path: &str) -> Result<(), RunError> {
+    /// Queries known addresses of all kinds.
+    fn check_known(&mut self, path: &str) -> Result<(), RunError> {
         let route = format!("flags: 0x2b\n{path}\n");
         let result = |family: &str, connect, source: Option<&str>, destination: &str| {
             let source = source.map_or_else(String::new, |it| format!("source: {it}\n"));
@@ -137,7 +137,7 @@ impl<'a> Scene<'a> {
         };
         let ib = ["1 pkey 0xffff service 0x1060000", "2 pkey 0xffff service 0x1061c06"]
             .map(|end| format!("ib fd00:77::{end}"));
-        // First what librdmacm has made of the path, then what it was asked for, with the source that the service has told.
+        // The output has the path as librdmacm has converted it, then the requested addresses, with the source from the service.
         let from_ip = |family: &str, network: &str| {
             let own = |end: &str| format!("{family} {network}{end}");
             result("ib", 36, Some(&ib[0]), &ib[1])
@@ -154,30 +154,30 @@ impl<'a> Scene<'a> {
             ("-b fd00:77::2", &gid(None)),
             ("-b -s fd00:77::1 fd00:77::2", &gid(Some(&ib[0]))),
         ] {
-            self.asks(words, expected, [1, 0, 0])?;
+            self.check_query(words, expected, [1, 0, 0])?;
         }
         Ok(())
     }
 
-    /// Asks for what there is not.
-    fn unanswered(&mut self) -> Result<(), RunError> {
+    /// Queries unknown addresses.
+    fn check_unknown(&mut self) -> Result<(), RunError> {
         let nobody = without_route("ipv4", "", "192.168.77.9");
-        self.asks("-n 192.168.77.9", &nobody, [1, 0, 1])?;
-        self.asks("192.168.77.9", &nobody, [1, 1, 0])?;
+        self.check_query("-n 192.168.77.9", &nobody, [1, 0, 1])?;
+        self.check_query("192.168.77.9", &nobody, [1, 1, 0])?;
         let source = format!("source: ipv4 {UNKNOWN} port 0\n");
         let foreign = without_route("ipv4", &source, "192.168.77.2");
-        self.asks(&format!("-s {UNKNOWN} 192.168.77.2"), &foreign, [1, 1, 0])?;
+        self.check_query(&format!("-s {UNKNOWN} 192.168.77.2"), &foreign, [1, 1, 0])?;
         let gid = "result: family ib, route of 0 bytes, connect of 0 bytes\n\
              destination: ib fd00:77::9 pkey 0xffff service 0x1061c06\n";
-        self.asks("-b -n fd00:77::9", gid, [1, 1, 0])
+        self.check_query("-b -n fd00:77::9", gid, [1, 1, 0])
     }
 
-    /// Has programs connect.
-    fn connections(&mut self) -> Result<(), RunError> {
-        // What asks for a route only gets over it to where it leads: to the guest itself, and to our program beside it.
+    /// Connects programs.
+    fn check_connections(&mut self) -> Result<(), RunError> {
+        // Programs that only use the route connect: to the guest itself, and to ibfabric on its host.
         let server = self.guest.start("rping -s -a :: -C 3 -v")?;
         self.guest.await_listener(7174, PATIENCE)?;
-        self.counting([1, 0, 0], |scene| {
+        self.check_counters([1, 0, 0], |scene| {
             scene.guest_runs("rping -c -a fd00:77::1 -C 3 -v", 0, &["rdma-ping-2"])?;
             Ok(())
         })?;
@@ -186,12 +186,12 @@ impl<'a> Scene<'a> {
         ours.args(["rdma", "serve", "--listen", "fd00:77::2", "--rping"]);
         let ours = self.guest.start_beside(&ours)?;
         ours.until("READY", PATIENCE)?;
-        self.counting([1, 0, 0], |scene| {
+        self.check_counters([1, 0, 0], |scene| {
             scene.guest_runs("rping -c -a fd00:77::2 -C 3 -v", 0, &["rdma-ping-2"])?;
             Ok(())
         })?;
         drop(ours);
-        // What takes the addresses, too, comes as far as Linux, which has no adapter for AF_IB here.
+        // Programs that also use the addresses reach Linux, which has no HCA for AF_IB here.
         for (command, status) in [
             ("rdma_client -s fd00:77::2 -p 7000", 255),
             ("rdma_xclient -s 192.168.77.2 -p 7000", 255),
@@ -199,30 +199,30 @@ impl<'a> Scene<'a> {
             ("ucmatose -f gid -b fd00:77::1 -s fd00:77::2", 255),
             ("udaddy -s fd00:77::2", 255),
         ] {
-            self.counting([1, 0, 0], |scene| {
+            self.check_counters([1, 0, 0], |scene| {
                 scene.guest_runs(command, status, &["No such device"])?;
                 Ok(())
             })?;
         }
-        // Where nobody knows the address, all is as without a service: it is asked for addresses, and for a route.
-        self.counting([2, 2, 0], Self::connects)
+        // For an unknown address librdmacm behaves as without a service. It queries addresses and a route.
+        self.check_counters([2, 2, 0], Self::connect_programs)
     }
 
-    /// Has the service vanish, come back elsewhere, and vanish while it is asked.
-    fn gone(&mut self, path: &str) -> Result<(), RunError> {
+    /// Stops the service during a query, and restarts it on TCP and on its socket.
+    fn check_restarts(&mut self, path: &str) -> Result<(), RunError> {
         let (nobody, known) = ("192.168.77.9", "192.168.77.2");
         let asked = self.guest.start(&format!("rdma-getaddrinfo {nobody} 7174"))?;
         std::thread::sleep(Duration::from_secs(1));
         self.stop(SERVICE)?;
         let finished = asked.wait(PATIENCE)?;
         let lost = without_route("ipv4", "", nobody);
-        self.judge(&finished, 0, &[]);
+        self.check_finished(&finished, 0, &[]);
         self.checked.check(finished.output == lost, || {
             format!("while the service ends: expected\n{lost}found\n{}", finished.output)
         });
-        self.prints(known, &without_route("ipv4", "", known))?;
-        self.connects()?;
-        // What was killed has left its socket.
+        self.check_output(known, &without_route("ipv4", "", known))?;
+        self.connect_programs()?;
+        // A killed service has left its socket.
         let mode = "echo server_mode loop >/etc/rdma/ibacm_opts.cfg";
         self.guest_runs(mode, 0, &[])?;
         self.service = serve(self.guest, SERVICE)?;
@@ -232,7 +232,7 @@ impl<'a> Scene<'a> {
             format!("over TCP: expected twice\n{path}\nfound\n{}", told.output)
         });
         self.stop(SERVICE)?;
-        self.prints(known, &without_route("ipv4", "", known))?;
+        self.check_output(known, &without_route("ipv4", "", known))?;
         self.guest_runs("rm /etc/rdma/ibacm_opts.cfg /run/ibacm.port", 0, &[])?;
         self.service = serve(self.guest, SERVICE)?;
         self.guest_runs(&format!("rdma-getaddrinfo {known} 7174"), 0, &["family ib", path])?;
@@ -247,24 +247,29 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Has `rdma_client` and `rdma_server` meet at the address that no service knows.
-    fn connects(&mut self) -> Result<(), RunError> {
+    /// Connects `rdma_client` to `rdma_server` at the address that no service has.
+    fn connect_programs(&mut self) -> Result<(), RunError> {
         let server = self.guest.start("rdma_server -p 7000")?;
         self.guest.await_listener(7000, PATIENCE)?;
         let client = format!("rdma_client -s {UNKNOWN} -p 7000");
         self.guest_runs(&client, 0, &["rdma_client: end 0"])?;
         let server = server.wait(PATIENCE)?;
-        self.judge(&server, 0, &["rdma_server: end 0"]);
+        self.check_finished(&server, 0, &["rdma_server: end 0"]);
         Ok(())
     }
 
-    /// Has librdmacm ask, and checks what it returns and what the service has counted.
-    fn asks(&mut self, words: &str, expected: &str, gained: [u64; 3]) -> Result<(), RunError> {
-        self.counting(gained, |scene| scene.prints(words, expected))
+    /// Runs a query of librdmacm, and checks its result and the counters of the service.
+    fn check_query(
+        &mut self,
+        words: &str,
+        expected: &str,
+        gained: [u64; 3],
+    ) -> Result<(), RunError> {
+        self.check_counters(gained, |scene| scene.check_output(words, expected))
     }
 
-    /// Checks what librdmacm returns.
-    fn prints(&mut self, words: &str, expected: &str) -> Result<(), RunError> {
+    /// Checks the result of librdmacm.
+    fn check_output(&mut self, words: &str, expected: &str) -> Result<(), RunError> {
         let command = format!("rdma-getaddrinfo {words} 7174");
         let found = self.guest_runs(&command, 0, &[])?.output;
         self.checked
@@ -272,17 +277,17 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Checks by how much the service's counters grow meanwhile: requests, those that failed, those without data.
-    fn counting(
+    /// Checks the increase of the service's counters: requests, failed requests, requests without data.
+    fn check_counters(
         &mut self,
         [resolved, failed, no_data]: [u64; 3],
         run: impl FnOnce(&mut Self) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
-        let before = self.counted()?;
+        let before = self.counters()?;
         run(self)?;
-        let now = self.counted()?;
-        let Counted { resolved: were, failed: had_failed, no_data: had_none } = before;
-        let expected = Counted {
+        let now = self.counters()?;
+        let ServiceCounters { resolved: were, failed: had_failed, no_data: had_none } = before;
+        let expected = ServiceCounters {
             resolved: were + resolved,
             failed: had_failed + failed,
             no_data: had_none + no_data,
@@ -293,7 +298,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    fn counted(&self) -> Result<Counted, RunError> {
+    fn counters(&self) -> Result<ServiceCounters, RunError> {
         let command = "ibfabric acme -P col";
         let output = self.guest.run(command, PATIENCE)?.output;
         let count = |name: &str| {
@@ -303,13 +308,13 @@ impl<'a> Scene<'a> {
         let [resolved, failed, no_data] = ["Resolve Count", "Error Count", "No Data"].map(count);
         match (resolved, failed, no_data) {
             (Some(resolved), Some(failed), Some(no_data)) => {
-                Ok(Counted { resolved, failed, no_data })
+                Ok(ServiceCounters { resolved, failed, no_data })
             }
             _ => Err(RunError::Failed { command: command.into(), status: 0, output }),
         }
     }
 
-    /// Runs a command of the guest to its end, which has to be with this status and these texts.
+    /// Runs a command of the guest, and checks its exit status and its output.
     fn guest_runs(
         &mut self,
         command: &str,
@@ -317,11 +322,11 @@ impl<'a> Scene<'a> {
         holds: &[&str],
     ) -> Result<Finished, RunError> {
         let finished = self.guest.run(command, PATIENCE)?;
-        self.judge(&finished, status, holds);
+        self.check_finished(&finished, status, holds);
         Ok(finished)
     }
 
-    fn judge(&mut self, finished: &Finished, expected: u8, holds: &[&str]) {
+    fn check_finished(&mut self, finished: &Finished, expected: u8, holds: &[&str]) {
         let Finished { command, status, output, elapsed } = finished;
         let seconds = elapsed.as_secs_f64();
         let said = format!("`{command}`: status {status} after {seconds:.1} s\n{output}");
@@ -342,7 +347,7 @@ fn serve(guest: &Guest, command: &str) -> Result<Running, RunError> {
     Ok(service)
 }
 
-/// Returns what is printed where there is no route.
+/// Returns the output for an address without a route.
 fn without_route(family: &str, source: &str, destination: &str) -> String {
     format!(
         "result: family {family}, route of 0 bytes, connect of 0 bytes\n\

@@ -21,7 +21,7 @@ use crate::sm::scene::Checked;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Who manages the fabric.
+/// The SM of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManagedBy {
     /// A real OpenSM, through the same library.
@@ -30,16 +30,16 @@ pub enum ManagedBy {
     Ours,
 }
 
-/// What runs where.
+/// The programs and files of a run.
 #[derive(Debug)]
 pub struct Place<'a> {
-    /// Our program.
+    /// The program ibfabric.
     pub ibfabric: &'a Path,
     /// The simulator.
     pub simulator: &'a Kind,
     /// The library under which OpenSM and the service run.
     pub preload: &'a Path,
-    /// The manager.
+    /// The SM.
     pub manager: ManagedBy,
     /// A new directory for files.
     pub directory: &'a Path,
@@ -49,19 +49,19 @@ pub struct Place<'a> {
 pub struct Scene<'a> {
     place: &'a Place<'a>,
     socket: PathBuf,
-    /// What was found.
+    /// Results of the checks.
     pub checked: Checked,
-    // What is dropped first ends first.
+    // The fields are dropped in this order.
     service: Running,
     _managers: (Option<Manager>, Option<Ours>),
     server: Box<dyn Server>,
 }
 
 impl<'a> Scene<'a> {
-    /// Starts simulator, manager and service.
+    /// Starts simulator, SM and service.
     ///
     /// # Errors
-    /// Fails when one of them does not come up.
+    /// Fails if one of them does not start.
     pub fn open(place: &'a Place<'a>) -> Result<Self> {
         let kind = FabricKind::parse("fat-tree", &["4", "2"])?;
         let fabric = generate(&kind, &FabricOptions::default())?;
@@ -70,7 +70,7 @@ impl<'a> Scene<'a> {
         write_net(&fabric, &net)?;
         let socket = socket_name();
         let server = simulator.start(&net, directory, &socket)?;
-        // The last host has the manager; some libraries keep files of the port in the directory they run in.
+        // The last host has the SM; some libraries write files of the port into their working directory.
         let node = name(&fabric, hosts(&fabric).last().ok_or("the fabric has no hosts")?);
         let at = |part: &str| -> Result<PathBuf> {
             let path = directory.join(part);
@@ -113,7 +113,7 @@ impl<'a> Scene<'a> {
         Ok(Self { place, socket: path, checked, service, _managers: managers, server })
     }
 
-    /// Runs `ib_acme` on the service; returns what it prints.
+    /// Runs `ib_acme` on the service; returns its output.
     fn ask(&self, words: &[&str]) -> Result<String> {
         let mut command = Command::new("ib_acme");
         command.args(words).arg("-S").arg(&self.socket);
@@ -136,8 +136,8 @@ impl<'a> Scene<'a> {
         Ok(Running::start(command)?.wait(PATIENCE)?.output)
     }
 
-    /// Waits until the status holds a text.
-    fn becomes(&mut self, text: &str) -> Result<()> {
+    /// Waits until the status contains a text.
+    fn wait_for_status(&mut self, text: &str) -> Result<()> {
         let end = Instant::now() + PATIENCE;
         let mut status = self.status()?;
         while !status.contains(text) && Instant::now() < end {
@@ -148,15 +148,15 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Tries all that can be had without queue pairs.
+    /// Checks all queries that need no QPs.
     ///
     /// # Errors
-    /// Fails when a program does not end.
+    /// Fails if a program does not end in time.
     pub fn run(&mut self) -> Result<()> {
         let other = HOSTS[1];
         let path = ["dgid: fe80::2:c900:10:3", "sgid: fe80::2:c900:10:1", "return status 0x0"];
         let verified: Vec<&str> = path.into_iter().chain(["SA verification: success"]).collect();
-        // Of files: names and addresses of others, own names. Of subnet administration: GIDs and LIDs.
+        // From files: names and addresses of other hosts, and own names. From the SA: GIDs and LIDs.
         self.expect(&["-f", "n", "-d", other, "-v"], &verified)?;
         self.expect(&["-f", "n", "-s", "own-name", "-d", other, "-v"], &verified)?;
         self.expect(&["-f", "i", "-d", "10.1.2.3", "-v"], &verified)?;
@@ -174,34 +174,35 @@ impl<'a> Scene<'a> {
         let found = self.ask(&["-f", "n", "-d", other])?;
         let (slid, dlid) = (lid(&found, "slid:"), lid(&found, "dlid:"));
         self.expect(&["-f", "l", "-s", &slid, "-d", &dlid], &path)?;
-        // What only other services could tell.
+        // Names and addresses that only other services can resolve.
         self.expect(&["-f", "n", "-d", "nobody"], &["No data available"])?;
         self.expect(&["-e"], &["0x0002c90000100000,1,0xffff,1,ibacmp,own-name"])?;
         let status = self.status()?;
         let log = fs::read_to_string(self.place.directory.join("acm.log"))?;
-        let why = "no queue pairs of datagrams here, which addr_prot acm needs";
+        let why = "the port has no UD QPs, which addr_prot acm requires";
         for (what, text) in
             [("the status", &status), ("the log", &log), ("it", &self.service.output())]
         {
-            self.checked.check(text.contains(why), || format!("{what} does not say why: {text}"));
+            self.checked
+                .check(text.contains(why), || format!("{what} does not give the reason: {text}"));
         }
-        self.checked.check(log.contains("route_prot acm is refused, sa is used"), || log.clone());
+        self.checked.check(log.contains("route_prot sa is used instead of acm"), || log.clone());
         self.changes(&verified)
     }
 
-    /// Takes the port out of service and back again.
+    /// Disables the port and enables it again.
     fn changes(&mut self, verified: &[&str]) -> Result<()> {
         let other = HOSTS[1];
         self.server.order(Order::Unlink(HOSTS[0], 1))?;
-        self.becomes("pkey 0xffff: out of service")?;
+        self.wait_for_status("pkey 0xffff: out of service")?;
         self.expect(&["-f", "n", "-d", other], &["ib_acm_resolve_name failed"])?;
         self.server.order(Order::Relink(HOSTS[0], 1))?;
-        self.becomes("pkey 0xffff: in service")?;
+        self.wait_for_status("pkey 0xffff: in service")?;
         self.expect(&["-f", "n", "-d", other, "-v"], verified)
     }
 }
 
-/// Returns the adapters, in order.
+/// Returns the HCAs, in order.
 fn hosts(fabric: &Fabric) -> Vec<NodeId> {
     let hosts = fabric.nodes().filter(|(_, node)| !node.kind.is_switch());
     hosts.map(|(id, _)| id).collect()

@@ -51,13 +51,13 @@ pub fn capture(binary: &Path, library: &Path, directory: &Path) -> Result<PathBu
         let question = Question::new(line);
         let answer = seat.ask(&question, &directory.join(format!("{number:02}")))?;
         if answer.code != Some(0) {
-            return Err(StageError::Unwell(format!("{line}: {}", answer.errors.trim())));
+            return Err(StageError::Failed(format!("{line}: {}", answer.errors.trim())));
         }
     }
     manager.stop();
     drop(manager);
     match server.stop() {
         None => Ok(file),
-        Some(fault) => Err(StageError::Unwell(fault)),
+        Some(fault) => Err(StageError::Failed(fault)),
     }
 }

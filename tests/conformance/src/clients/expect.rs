@@ -8,7 +8,7 @@ use ib_types::{Guid, LinkSpeed, NodeKind};
 /// A link by its ends, the lower one first.
 type Link = ((Guid, u8), (Guid, u8));
 
-/// Says how what `ibnetdiscover` printed differs from the fabric.
+/// Returns the differences between the fabric and the output of `ibnetdiscover`.
 #[must_use]
 pub fn discovered(fabric: &Fabric, output: &str) -> Vec<String> {
     let found = match ib_topology::read("ibnetdiscover", output.as_bytes()) {
@@ -56,7 +56,7 @@ fn shown(((a, port_a), (b, port_b)): &Link) -> String {
 }
 
 fn guids(fabric: &Fabric, kind: NodeKind) -> BTreeSet<Guid> {
-    // An adapter without a link cannot be found.
+    // An adapter without a link cannot be discovered.
     let linked = |id| fabric.ports_of(id).any(|(_, port)| port.peer.is_some());
     let nodes = fabric.nodes().filter(|&(id, node)| node.kind == kind && linked(id));
     nodes.map(|(_, node)| node.guid).collect()
@@ -79,7 +79,7 @@ fn links(fabric: &Fabric) -> BTreeMap<Link, LinkRate> {
     links.map(|(link, a, _)| (link, rate(a))).collect()
 }
 
-/// Returns how many ends of links `iblinkinfo` shows in the state, at the speed.
+/// Returns the number of active link ends of a speed that `iblinkinfo` prints.
 #[must_use]
 pub fn link_ends(iblinkinfo: &str, speed: LinkSpeed) -> usize {
     let speed = match speed {
@@ -97,7 +97,7 @@ pub fn link_ends(iblinkinfo: &str, speed: LinkSpeed) -> usize {
     iblinkinfo.lines().filter(|line| line.contains(&words)).count()
 }
 
-/// Returns what is called the rate of a link of four lanes, in Gbit/s.
+/// Returns the rate of a link of four lanes, in Gbit/s.
 #[must_use]
 pub const fn rate(speed: LinkSpeed) -> u16 {
     match speed {
@@ -112,27 +112,27 @@ pub const fn rate(speed: LinkSpeed) -> u16 {
     }
 }
 
-/// Returns the word behind a text.
+/// Returns the word after a text.
 #[must_use]
 pub fn word<'a>(output: &'a str, text: &str) -> Option<&'a str> {
     output.split_once(text)?.1.split_ascii_whitespace().next()
 }
 
-/// Returns the port by which a client on the node with a name is on the fabric.
+/// Returns the port through which a client on a node is attached.
 #[must_use]
 pub fn seat_port(fabric: &Fabric, node: &str) -> Option<PortId> {
     let node = fabric.find_name(node)?;
     fabric.ports_of(node).find(|(_, port)| port.peer.is_some()).map(|(id, _)| id)
 }
 
-/// Returns the directed route from a port to every node, as infiniband-diags take it.
+/// Returns the directed routes from a port to all nodes, in the form of infiniband-diags.
 #[must_use]
 pub fn directed_routes(fabric: &Fabric, from: PortId) -> BTreeMap<NodeId, String> {
     let start = fabric.port(from).node;
     let mut routes = BTreeMap::from([(start, "0".to_owned())]);
     let mut queue = VecDeque::from([start]);
     while let Some(node) = queue.pop_front() {
-        // Packets go through switches, and leave the first node by its own port.
+        // Switches forward packets; the first node sends through its own port.
         let passes = fabric.node(node).kind.is_switch();
         for (id, port) in fabric.ports_of(node) {
             let Some(peer) = fabric.peer(id) else { continue };
@@ -146,14 +146,13 @@ pub fn directed_routes(fabric: &Fabric, from: PortId) -> BTreeMap<NodeId, String
     routes
 }
 
-/// Returns the links between switches without which the fabric stays whole, each as its end with
-/// the lower id.
+/// Returns the links between switches whose loss leaves the fabric connected, each as its end with the lower ID.
 #[must_use]
 pub fn spare_links(fabric: &Fabric) -> Vec<PortId> {
     let is_switch = |id: PortId| fabric.node(fabric.port(id).node).kind.is_switch();
     let first = |fabric: &Fabric| fabric.links().next().map(|(port, _)| port);
     let reached = |fabric: &Fabric| -> usize {
-        // From a switch, so that every port of it counts.
+        // The search starts at a switch, so that all of its ports are followed.
         let start = fabric.links().flat_map(|(a, b)| [a, b]).find(|&id| is_switch(id));
         let start = start.or_else(|| first(fabric));
         start.map_or(0, |port| directed_routes(fabric, port).len())
@@ -170,13 +169,13 @@ pub fn spare_links(fabric: &Fabric) -> Vec<PortId> {
         .collect()
 }
 
-/// Returns a number that `perfquery` prints behind a counter's name.
+/// Returns the value of a counter that `perfquery` prints.
 #[must_use]
 pub fn counter(perfquery: &str, name: &str) -> Option<u64> {
     field(perfquery, name)?.parse().ok()
 }
 
-/// Returns what infiniband-diags print behind a field's name and dots.
+/// Returns the value of a field that infiniband-diags print after its name and dots.
 #[must_use]
 pub fn field<'a>(output: &'a str, name: &str) -> Option<&'a str> {
     let rest = output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

@@ -10,23 +10,23 @@ use ib_types::{LinkSpeed, LinkWidth};
 
 use crate::routing::RecipeError;
 
-/// The engines with which a real OpenSM brings every fabric up.
+/// The engines with which a real OpenSM brings up every fabric.
 pub const ENGINES: [&str; 5] = ["minhop", "updn", "ftree", "dor", "lash"];
 
-/// A fabric and how thoroughly it is tried.
+/// A fabric and the extent of its tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// The kind and its parameters, as `ibfabric gen` takes them.
+    /// Kind and parameters, as for `ibfabric gen`.
     pub kind: &'static str,
-    /// The speed of every link.
+    /// Speed of all links.
     pub speed: LinkSpeed,
-    /// The fraction of links that is left out.
+    /// Fraction of omitted links.
     pub drop_links: f64,
     /// OpenSM's LMC.
     pub lmc: u8,
-    /// Whether the long flow of osmtest, 100,000 queries, is run.
+    /// True if the long flow of osmtest runs, with 100,000 queries.
     pub flood: bool,
-    /// Whether it is run only when everything is.
+    /// True if the fabric is only part of a complete run.
     pub long: bool,
 }
 
@@ -52,13 +52,13 @@ pub const FABRICS: [Plan; 13] = [
 ];
 
 impl Plan {
-    /// Returns the plan of a kind of fabric with HDR links, whole.
+    /// Returns the plan of a complete fabric of a kind with HDR links.
     #[must_use]
     pub const fn of(kind: &'static str) -> Self {
         plan(kind)
     }
 
-    /// Returns the plan in a few words.
+    /// Returns the name of the plan.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = format!("{} {}", self.kind, self.speed);
@@ -71,7 +71,7 @@ impl Plan {
         name
     }
 
-    /// Says whether ibsim 0.10 knows the speed.
+    /// Returns true if ibsim 0.10 supports the speed.
     #[must_use]
     pub fn fits_ibsim(&self) -> bool {
         self.speed <= LinkSpeed::Hdr
@@ -80,7 +80,7 @@ impl Plan {
     /// Generates the fabric.
     ///
     /// # Errors
-    /// Fails when the generator refuses the parameters.
+    /// Fails if the generator refuses the parameters.
     pub fn fabric(&self) -> Result<Fabric, GenerateError> {
         let mut words = self.kind.split(' ');
         let name = words.next().unwrap_or_default();
@@ -94,7 +94,7 @@ impl Plan {
 /// Writes the net file of a fabric.
 ///
 /// # Errors
-/// Fails when the file cannot be written.
+/// Fails if the file cannot be written.
 pub fn write_net(fabric: &Fabric, net: &Path) -> Result<(), RecipeError> {
     let mut output = BufWriter::new(fs::File::create(net)?);
     write(fabric, Format::Ibsim, &mut output)?;

@@ -13,25 +13,25 @@ use super::process::Group;
 use super::program::Seat;
 use crate::opensm::{PeerError, ROUTED, between};
 
-/// How OpenSM is started.
+/// Options of OpenSM.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// The engines, as `-R` takes them.
+    /// The engines, as for `-R`.
     pub engine: &'a str,
     /// The LMC.
     pub lmc: u8,
-    /// The log flags: 0x43 with dumps of the tables, 0x03 without.
+    /// The log flags: 0x43 with dumps of the tables, 0x03 without them.
     pub log_flags: u8,
-    /// How many SMPs it has on their way at once; its own default is 4.
+    /// Maximum number of outstanding SMPs; the default of OpenSM is 4.
     pub window: u8,
-    /// How long the first bring-up may take.
+    /// Time limit for the first bring-up.
     pub limit: Duration,
-    /// Further arguments; what they say counts more than the fields before.
+    /// Further arguments, which override the fields above.
     pub more: &'a [&'a str],
 }
 
 impl Default for Options<'_> {
-    /// Minhop without dumps, a minute, and the window that all runs have.
+    /// minhop without dumps, a time limit of a minute, and the number of outstanding SMPs of all runs.
     fn default() -> Self {
         Self {
             engine: "minhop",
@@ -49,17 +49,17 @@ impl Default for Options<'_> {
 pub struct Manager {
     group: Group,
     directory: PathBuf,
-    /// The time from its start to SUBNET UP; zero while that was not waited for.
+    /// Time from its start to SUBNET UP; zero if SUBNET UP was not awaited.
     pub elapsed: Duration,
 }
 
 impl Manager {
-    /// Starts OpenSM at a seat and returns when the log says SUBNET UP.
+    /// Starts OpenSM, and returns after SUBNET UP.
     ///
     /// Its log `osm.log` and its dumps are in the directory, which must exist.
     ///
     /// # Errors
-    /// Fails when it cannot be run, ends, or takes too long.
+    /// Fails if it cannot be started, ends, or exceeds the time limit.
     pub fn start(seat: &Seat, directory: &Path, options: &Options<'_>) -> Result<Self, PeerError> {
         let start = Instant::now();
         let mut manager = Self::launch(seat, directory, options)?;
@@ -79,14 +79,14 @@ impl Manager {
         Ok(manager)
     }
 
-    /// Starts OpenSM at a seat and returns at once, for one that may have to stand by.
+    /// Starts OpenSM, and returns immediately, for example for a standby SM.
     ///
     /// # Errors
-    /// Fails when it cannot be run.
+    /// Fails if it cannot be started.
     pub fn launch(seat: &Seat, directory: &Path, options: &Options<'_>) -> Result<Self, PeerError> {
         let log = directory.join("osm.log");
         let mut command = Group::bound("opensm");
-        // -d2 writes every line of the log at once; -s 0 leaves sweeps to traps.
+        // -d2 flushes the log after each line; -s 0 restricts sweeps to traps.
         command
             .args(["-R", options.engine, "-s", "0", "-d2"])
             .args(["--maxsmps", &options.window.to_string()])
@@ -121,8 +121,7 @@ impl Manager {
         String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// Returns the times of the first bring-up: of discovery, of its own computation of the tables, and
-    /// of programming.
+    /// Returns the times of the first bring-up: discovery, computation of the tables, and their programming.
     #[must_use]
     pub fn phases(&self) -> Option<[Duration; 3]> {
         let log = self.log();
@@ -131,24 +130,24 @@ impl Manager {
         Some([phase(0)?, phase(1)?, phase(2)?])
     }
 
-    /// Asks it to end, and says whether it does.
+    /// Ends it with a signal; returns true if it ends.
     pub fn stop(&mut self) -> bool {
         self.group.terminate();
         matches!(self.group.wait(Duration::from_secs(10)), Ok(Some(_)))
     }
 
-    /// Says whether it still runs.
+    /// Returns true if it still runs.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.group.ended(), Ok(None))
     }
 
-    /// Returns how often the subnet was brought up.
+    /// Returns the number of bring-ups.
     #[must_use]
     pub fn ups(&self) -> usize {
         self.log().matches("SUBNET UP").count()
     }
 
-    /// Returns the engine that configured the switches last.
+    /// Returns the engine that last configured the switches.
     #[must_use]
     pub fn engine(&self) -> String {
         let log = self.log();
@@ -159,7 +158,7 @@ impl Manager {
         configured.next().unwrap_or("none").to_owned()
     }
 
-    /// Waits until the subnet was brought up that often and the log has said nothing for a while.
+    /// Waits for a number of bring-ups, and until no line was added to the log for some time.
     #[must_use]
     pub fn settles(&self, ups: usize, limit: Duration) -> bool {
         let end = Instant::now() + limit;
@@ -183,7 +182,7 @@ impl Manager {
     /// Returns the base LID of every port GUID.
     ///
     /// # Errors
-    /// Fails when OpenSM wrote no guid2lid.
+    /// Fails if OpenSM has not written guid2lid.
     pub fn lids(&self) -> io::Result<BTreeMap<Guid, u16>> {
         let hex = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
         let text = fs::read_to_string(self.directory.join("guid2lid"))?;
@@ -198,7 +197,7 @@ impl Manager {
     /// Returns a dump file.
     ///
     /// # Errors
-    /// Fails when OpenSM wrote none.
+    /// Fails if OpenSM has not written it.
     pub fn dump(&self, name: &str) -> io::Result<String> {
         fs::read_to_string(self.directory.join(name))
     }

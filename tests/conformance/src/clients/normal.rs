@@ -2,26 +2,25 @@
 
 use super::program::{Answer, Question};
 
-/// A difference that is allowed.
+/// A permitted difference.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed {
-    /// The words that the command lines start with that it is allowed for, `*` being any; all when
-    /// empty.
+    /// First words of the command lines with this difference, `*` for any word; empty for all command lines.
     pub programs: &'static [&'static str],
-    /// What is not compared.
+    /// The part that is not compared.
     pub mask: Mask,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
 /// A part of an output that is not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mask {
-    /// The lines that hold this text.
+    /// The lines that contain this text.
     Line(&'static str),
     /// The first number after this text, unless it is zero, and its repetition in parentheses.
     Number(&'static str),
-    /// As [`Mask::Number`], zero included.
+    /// As [`Mask::Number`], with zero included.
     AnyNumber(&'static str),
     /// The rest of the line after this text.
     Rest(&'static str),
@@ -35,17 +34,16 @@ const fn counter(name: &'static str) -> Allowed {
     Allowed {
         programs: COUNTERS,
         mask: Mask::Number(name),
-        reason: "traffic depends on how often OpenSM and the clients had to ask; \
-                 only zero or not is compared, and the counters of the two ends of a link",
+        reason: "traffic depends on the retries of OpenSM and the clients; \
+                 only zero or non-zero is compared, and the counters of both ends of a link",
     }
 }
 
-const FORGETS: &str = "ibsim forgets what OpenSM sets, ours keeps it as a port does";
-const ENFORCES: &str = "switches of ibsim cannot enforce partitions, ours do, and OpenSM lets them";
-const ARRIVAL: &str =
-    "asked by LID, a switch of ibsim says 0, ours says by which port it was asked";
+const FORGETS: &str = "ibsim drops values that OpenSM sets; ibfabric sim stores them";
+const ENFORCES: &str = "switches of ibsim cannot enforce partitions; those of ibfabric sim do";
+const ARRIVAL: &str = "0 for queries by LID in ibsim, the arrival port in ibfabric sim";
 const SWITCH_INFO: &[&str] = &["smpquery switchinfo", "smpquery -D switchinfo", "saquery SWI"];
-const UNICAST: &str = "ibsim leaves the counters of unicast packets at zero, ours counts";
+const UNICAST: &str = "ibsim does not count unicast packets; ibfabric sim does";
 
 const fn port_info(field: &'static str, reason: &'static str) -> Allowed {
     Allowed {
@@ -55,21 +53,18 @@ const fn port_info(field: &'static str, reason: &'static str) -> Allowed {
     }
 }
 
-/// The process that warns.
-pub const PROCESS: Allowed = Allowed {
-    programs: &[],
-    mask: Mask::Number("ibwarn: ["),
-    reason: "the process ID of the client",
-};
+/// Name and PID before a warning.
+pub const PROCESS: Allowed =
+    Allowed { programs: &[], mask: Mask::Number("ibwarn: ["), reason: "the PID of the client" };
 
-/// The port by which a manager last asked for PortInfo.
+/// The port through which an SM last queried PortInfo.
 pub const CAME_BY: Allowed = Allowed {
     programs: &["saquery PIR"],
     mask: Mask::Number("LocalPort"),
-    reason: "the port by which the manager's last question came; its questions overtake each other",
+    reason: "the arrival port of the last query of the SM, whose queries may be reordered",
 };
 
-/// The differences that are allowed; everything else must be the same.
+/// The permitted differences; everything else must be equal.
 pub const ALLOWED: &[Allowed] = &[
     PROCESS,
     Allowed {
@@ -80,33 +75,34 @@ pub const ALLOWED: &[Allowed] = &[
     Allowed {
         programs: &["sminfo"],
         mask: Mask::Number("activity count"),
-        reason: "OpenSM counts its activity with its own timer",
+        reason: "OpenSM increments it by a timer",
     },
     Allowed {
         programs: &["saquery"],
         mask: Mask::Number("ActCount"),
-        reason: "OpenSM counts its activity with its own timer",
+        reason: "OpenSM increments it by a timer",
     },
     CAME_BY,
-    Allowed {
-        programs: &["ibping"],
-        mask: Mask::Rest("time "),
-        reason: "the time of the round trip",
-    },
-    Allowed {
-        programs: &["ibping"],
-        mask: Mask::Rest("max = "),
-        reason: "the time of the round trip",
-    },
+    Allowed { programs: &["ibping"], mask: Mask::Rest("time "), reason: "the round-trip time" },
+    Allowed { programs: &["ibping"], mask: Mask::Rest("max = "), reason: "the round-trip time" },
     Allowed {
         programs: &["iblinkinfo"],
         mask: Mask::Rest("\" ("),
-        reason: "every port of ibsim can do 12x, and HDR once it can do more than QDR; ours can do \
-                 what its link can",
+        reason: "ports of ibsim support 12x, and HDR if they support more than QDR; those of ibfabric sim \
+                 support the width and the speed of their link",
     },
-    port_info("LinkWidthSupported", "ibsim's ports support every width, ours that of their link"),
-    port_info("LinkSpeedSupported", "ibsim's ports support QDR, ours the speed of their link"),
-    port_info("LinkSpeedExtSupported", "ibsim's ports support HDR, ours the speed of their link"),
+    port_info(
+        "LinkWidthSupported",
+        "ports of ibsim support all widths; those of ibfabric sim the width of their link",
+    ),
+    port_info(
+        "LinkSpeedSupported",
+        "ports of ibsim support QDR; those of ibfabric sim the speed of their link",
+    ),
+    port_info(
+        "LinkSpeedExtSupported",
+        "ports of ibsim support HDR; those of ibfabric sim the speed of their link",
+    ),
     port_info("PartEnforceInb", ENFORCES),
     port_info("PartEnforceOutb", ENFORCES),
     Allowed { programs: SWITCH_INFO, mask: Mask::Line("InboundPartEnf"), reason: ENFORCES },
@@ -116,19 +112,19 @@ pub const ALLOWED: &[Allowed] = &[
     Allowed {
         programs: &["smpdump -D * 0x31"],
         mask: Mask::Line("SMP status: 0x800c"),
-        reason: "neither has LedInfo; ours says so in the status",
+        reason: "neither supports LedInfo; ibfabric sim returns a status for that",
     },
     Allowed {
         programs: &["saquery SWIR"],
         mask: Mask::Line("LinearFDBCap"),
-        reason: "ibsim is given the capacity; ours has an entry for every unicast LID",
+        reason: "the capacity of ibsim is an option; ibfabric sim has an entry for every unicast LID",
     },
     Allowed { programs: &["saquery SWIR"], mask: Mask::Line("flags...."), reason: ENFORCES },
     Allowed { programs: &["smpdump * 0x11"], mask: Mask::Everything, reason: ARRIVAL },
     Allowed {
         programs: &["perfquery -X", "perfquery -S", "perfquery -c"],
         mask: Mask::Everything,
-        reason: "ibsim does not answer this attribute, ours refuses it at once",
+        reason: "ibsim does not respond to this attribute; ibfabric sim rejects it",
     },
     port_info("MkeyLeasePeriod", FORGETS),
     port_info("SubnetTimeout", FORGETS),
@@ -143,15 +139,15 @@ pub const ALLOWED: &[Allowed] = &[
     Allowed {
         programs: SWITCH_INFO,
         mask: Mask::Line("LinearFdbCap"),
-        reason: "ibsim is given the capacity; ours has an entry for every unicast LID",
+        reason: "the capacity of ibsim is an option; ibfabric sim has an entry for every unicast LID",
     },
     Allowed { programs: COUNTERS, mask: Mask::AnyNumber("PortUnicastXmitPkts"), reason: UNICAST },
     Allowed { programs: COUNTERS, mask: Mask::AnyNumber("PortUnicastRcvPkts"), reason: UNICAST },
     Allowed {
         programs: &["saquery -p", "saquery PR", "saquery --src", "saquery --slid"],
         mask: Mask::Line("rate...."),
-        reason: "ibsim's ports support speeds in a way that makes OpenSM take 10 Gbit/s for the rate \
-                 of a path; ours is the rate of the links",
+        reason: "from the supported speeds of ibsim's ports OpenSM computes a rate of 10 Gbit/s; \
+                 with ibfabric sim it is the rate of the links",
     },
     counter("PortXmitData"),
     counter("PortRcvData"),
@@ -159,30 +155,29 @@ pub const ALLOWED: &[Allowed] = &[
     counter("PortRcvPkts"),
 ];
 
-/// The differences that are allowed between a client with libumad2sim.so and one with our library.
+/// The permitted differences between a client with libumad2sim.so and one with ibfabric's library.
 pub const ALLOWED_OF_LIBRARIES: &[Allowed] = &[
     Allowed {
         programs: &["ibstat"],
         mask: Mask::Line("Rate:"),
-        reason: "libumad2sim.so takes EDR for the fastest, and a lane of it for 26 Gbit/s; ours is \
-                 checked to be the link's",
+        reason: "libumad2sim.so supports speeds up to EDR, with 26 Gbit/s for each lane; the rate of \
+                 ibfabric's library is compared with the link",
     },
     Allowed {
         programs: &["ibstat"],
         mask: Mask::Rest("Link layer: "),
-        reason: "libumad2sim.so has no file for it, so libibumad says IB; ours has the kernel's",
+        reason: "libumad2sim.so has no file for it, so libibumad prints IB; ibfabric's library has the kernel's",
     },
 ];
 
-/// Returns what a client said without what may differ; `mixed` when it is compared with one that has
-/// another library.
+/// Returns the output of a client without permitted differences. `mixed` is true if the other client has another library.
 #[must_use]
 pub fn normal(question: &Question, answer: &Answer, mixed: bool) -> String {
     let of_libraries = if mixed { ALLOWED_OF_LIBRARIES } else { &[] };
     normal_but(question, answer, ALLOWED.iter().chain(of_libraries))
 }
 
-/// Returns what a client said without what may differ by a list.
+/// Returns the output of a client without the differences of a list.
 #[must_use]
 pub fn normal_but<'a>(
     question: &Question,
@@ -217,7 +212,7 @@ pub fn normal_but<'a>(
     text
 }
 
-/// Tells whether a command line starts with words, of which `*` is any.
+/// Returns true if a command line starts with words, of which `*` matches any.
 fn starts(line: &str, words: &str) -> bool {
     let mut found = line.split_whitespace();
     words.split_whitespace().all(|word| found.next().is_some_and(|f| word == "*" || word == f))
@@ -242,8 +237,7 @@ fn masked(line: &str, masks: &[Mask]) -> Option<String> {
     Some(line)
 }
 
-/// Replaces the first number after a text by N, and what follows it in parentheses; zero only when
-/// it is asked for.
+/// Replaces the first number after a text by N, and its repetition in parentheses; zero only if requested.
 fn without_number(line: &str, text: &str, zero: bool) -> String {
     let Some(at) = line.find(text) else { return line.to_owned() };
     let (before, rest) = line.split_at(at + text.len());
@@ -262,8 +256,8 @@ fn without_number(line: &str, text: &str, zero: bool) -> String {
     format!("{before}{between}N{shown}{rest}")
 }
 
-/// Returns the first lines that differ, the first text's with `-` and the second's with `+`;
-/// `None` when the texts are the same.
+/// Returns the first differing lines, those of the first text with `-` and those of the second with `+`; `None` if the texts are
+/// equal.
 #[must_use]
 pub fn difference(first: &str, second: &str) -> Option<String> {
     const SHOWN: usize = 6;
@@ -275,7 +269,7 @@ pub fn difference(first: &str, second: &str) -> Option<String> {
     let (a, b) = (&a[head..], &b[head..]);
     let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[..a.len() - tail], &b[..b.len() - tail]);
-    let mut text = format!("from line {} on", head + 1);
+    let mut text = format!("first difference at line {}", head + 1);
     for (mark, lines) in [('-', a), ('+', b)] {
         for line in lines.iter().take(SHOWN) {
             text.push_str(&format!("\n{mark} {line}"));

@@ -1,4 +1,4 @@
-//! Processes that never outlive the run.
+//! Processes that end with the run.
 //!
 //! Every process leads a process group, which is killed when its [`Group`] is dropped. If the run itself is killed,
 //! the kernel kills processes of [`Group::bound`], and `timeout` those of [`Group::limited`].
@@ -12,23 +12,23 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// A process and whatever it started.
+/// A process and its descendants.
 #[derive(Debug)]
 pub struct Group {
     child: Child,
 }
 
-/// What a process has used so far.
+/// Resources that a process has used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usage {
-    /// Processor time, user and system together.
+    /// CPU time, user and system.
     pub cpu: Duration,
-    /// The peak resident set in bytes.
+    /// Maximum resident set in bytes.
     pub peak: u64,
 }
 
 impl Group {
-    /// Returns a command whose process is killed when the thread that starts it ends.
+    /// Returns a command whose process is killed if the thread that starts it ends.
     #[must_use]
     pub fn bound(program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("setpriv");
@@ -36,7 +36,7 @@ impl Group {
         command
     }
 
-    /// Returns a command whose process is killed after some time, with all that it started.
+    /// Returns a command whose process is killed with its descendants after a time limit.
     #[must_use]
     pub fn limited(program: impl AsRef<OsStr>, limit: Duration) -> Command {
         let mut command = Command::new("timeout");
@@ -47,7 +47,7 @@ impl Group {
     /// Starts a process.
     ///
     /// # Errors
-    /// Fails when the program cannot be run.
+    /// Fails if the program cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         Ok(Self { child: command.process_group(0).spawn()? })
     }
@@ -57,10 +57,10 @@ impl Group {
         &mut self.child
     }
 
-    /// Waits until the process ends; `None` when it takes longer than the limit.
+    /// Waits until the process ends; `None` if it exceeds the limit.
     ///
     /// # Errors
-    /// Fails when the system cannot say.
+    /// Fails if the status cannot be read.
     pub fn wait(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
         let end = Instant::now() + limit;
         loop {
@@ -72,25 +72,25 @@ impl Group {
         }
     }
 
-    /// Returns how the process ended, if it did.
+    /// Returns the exit status if the process has ended.
     ///
     /// # Errors
-    /// Fails when the system cannot say.
+    /// Fails if the status cannot be read.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
-    /// Asks the process to end.
+    /// Sends SIGTERM to the process.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Returns what the process used so far; `None` once it has ended.
+    /// Returns the used resources; `None` after its end.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         let id = self.child.id();
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name in parentheses may hold anything; the state follows it.
+        // The name in parentheses may contain any character; the state follows it.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let ticks: u64 =
             fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
@@ -107,7 +107,7 @@ impl Group {
     fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(id) = id {
-            // It may have ended by itself; then there is nothing to do.
+            // An error is ignored: the process may have ended.
             let _ = kill_process_group(id, signal);
         }
     }

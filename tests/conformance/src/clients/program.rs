@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use super::process::Group;
 
-/// What stands for the exit status of a client that a signal ended.
+/// Exit status of a client that a signal has ended.
 const SIGNALLED: i32 = -1;
 
-/// Where clients run: the simulator's name, the preloaded library, the node, the directory.
+/// Environment of clients: the simulator's name, the preloaded library, the node, the directory.
 #[derive(Clone, Debug)]
 pub struct Seat {
     /// The simulator's socket name.
     pub socket: String,
-    /// The library that turns umad calls into ibsim's messages.
+    /// The library that converts umad calls to messages of ibsim.
     pub preload: PathBuf,
-    /// The name of the node that clients run on unless they ask for another.
+    /// Name of the node of clients without another one.
     pub node: String,
-    /// The directory that clients run in; the library writes its sysfs there.
+    /// Working directory of clients, in which the library writes its sysfs files.
     pub directory: PathBuf,
 }
 
@@ -34,14 +34,14 @@ impl Seat {
             .env("SIM_HOST", node.unwrap_or(&self.node));
     }
 
-    /// Runs a client to its end and keeps its outputs in files whose names start with `name`.
+    /// Runs a client to its end, and keeps its outputs in files whose names start with `name`.
     ///
-    /// `ibqueryerrors` is run again when a signal ends it, twice at most. It notes the service level
-    /// of as many path records as OpenSM's answer had, but libumad2sim.so hands it only the first 256
-    /// bytes; now and then the memory behind them makes it write beyond its own table of LIDs.
+    /// `ibqueryerrors` is run up to two more times if a signal ends it. It reads the service levels of as many path records as the
+    /// response of OpenSM had, but libumad2sim.so returns only the first 256 bytes. The memory behind them sometimes makes it write
+    /// beyond its table of LIDs.
     ///
     /// # Errors
-    /// Fails when the files cannot be written or the program cannot be started.
+    /// Fails if the files cannot be written or the program cannot be started.
     pub fn ask(&self, question: &Question, name: &Path) -> io::Result<Answer> {
         let fragile = question.words.first().is_some_and(|program| program == "ibqueryerrors");
         for _ in 0..if fragile { 2 } else { 0 } {
@@ -64,10 +64,10 @@ impl Seat {
         Ok(Answer { code, output: read("out"), errors: read("err") })
     }
 
-    /// Starts a client that goes on until it is dropped, or its limit.
+    /// Starts a client that runs until it is dropped, or until its time limit.
     ///
     /// # Errors
-    /// Fails when the files cannot be written or the program cannot be started.
+    /// Fails if the files cannot be written or the program cannot be started.
     pub fn start(&self, question: &Question, name: &Path) -> io::Result<Group> {
         let (program, arguments) =
             question.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -93,18 +93,18 @@ impl Seat {
 pub struct Question {
     /// The program and its arguments.
     pub words: Vec<String>,
-    /// The node that it runs on, if not the seat's.
+    /// Its node, if not that of the seat.
     pub node: Option<String>,
-    /// Whether its port asks for the messages that a subnet manager gets.
+    /// True if its port is registered for the messages of an SM.
     pub manages: bool,
-    /// Whether the answer takes more MADs than one, of which Debian's library gives the first.
+    /// True if the response has several MADs, of which Debian's library returns the first.
     pub many: bool,
-    /// How long it may take.
+    /// Time limit.
     pub limit: Duration,
 }
 
 impl Question {
-    /// Reads a command line of words without quotes.
+    /// Parses a command line of words without quotes.
     #[must_use]
     pub fn new(line: &str) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl Question {
         }
     }
 
-    /// Runs it on another node.
+    /// Sets another node.
     #[must_use]
     pub fn on(mut self, node: &str) -> Self {
         self.node = Some(node.to_owned());
@@ -136,13 +136,13 @@ impl fmt::Display for Question {
     }
 }
 
-/// What a client said.
+/// Result of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Its exit status; -1 after a signal, `None` when it had to be killed.
+    /// Exit status; -1 after a signal, `None` if it was killed at the time limit.
     pub code: Option<i32>,
-    /// Its standard output.
+    /// Standard output.
     pub output: String,
-    /// Its standard error.
+    /// Standard error.
     pub errors: String,
 }

@@ -8,18 +8,18 @@ use ib_types::{Guid, NodeKind};
 use super::expect::directed_routes;
 use super::program::Question;
 
-/// The nodes of a fabric that questions are about.
+/// The nodes of a fabric in the command lines.
 #[derive(Clone, Debug)]
 pub struct Actors {
     /// The node of OpenSM and of most clients: the first channel adapter.
     pub manager: Host,
     /// The second channel adapter.
     pub second: Host,
-    /// The last one.
+    /// The last channel adapter.
     pub last: Host,
     /// The switch of the first channel adapter.
     pub leaf: Switch,
-    /// The switch of the last one, and the port that it hangs on.
+    /// The switch of the last channel adapter, and its port of this link.
     pub far: Switch,
     /// Another switch.
     pub other: Switch,
@@ -28,33 +28,33 @@ pub struct Actors {
 /// A channel adapter.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Its name in the net file.
+    /// Name in the net file.
     pub name: String,
-    /// The GUID of its port.
+    /// GUID of its port.
     pub guid: Guid,
-    /// The base LID of its port.
+    /// Base LID of its port.
     pub lid: u16,
-    /// The directed route to it.
+    /// Directed route to it.
     pub route: String,
 }
 
 /// A switch.
 #[derive(Clone, Debug)]
 pub struct Switch {
-    /// Its name in the net file.
+    /// Name in the net file.
     pub name: String,
-    /// Its node GUID.
+    /// Node GUID.
     pub guid: Guid,
-    /// Its LID.
+    /// LID.
     pub lid: u16,
-    /// The directed route to it.
+    /// Directed route to it.
     pub route: String,
-    /// A linked port of it.
+    /// A port with a link.
     pub port: u8,
 }
 
 impl Actors {
-    /// Chooses the nodes; `None` when the fabric has too few that OpenSM gave LIDs.
+    /// Chooses the nodes; `None` if too few nodes have LIDs.
     #[must_use]
     pub fn choose(fabric: &Fabric, lids: &BTreeMap<Guid, u16>) -> Option<Self> {
         let linked = |id| fabric.ports_of(id).find(|(_, port)| port.peer.is_some());
@@ -99,7 +99,7 @@ impl Actors {
     }
 }
 
-/// Returns the questions about the whole fabric and about the chosen nodes.
+/// Returns the command lines for the whole fabric and for the chosen nodes.
 #[must_use]
 pub fn all(actors: &Actors) -> Vec<Question> {
     let mut list: Vec<Question> = WHOLE.iter().map(|line| Question::new(line)).collect();
@@ -163,7 +163,7 @@ pub fn all(actors: &Actors) -> Vec<Question> {
     list
 }
 
-/// The questions that name no node.
+/// The command lines without a node.
 const WHOLE: [&str; 24] = [
     "ibnetdiscover",
     "ibnetdiscover -p",
@@ -191,7 +191,7 @@ const WHOLE: [&str; 24] = [
     "perfquery",
 ];
 
-/// The queries of congestion control, which ibsim does not have, but answers.
+/// The queries of congestion control, which ibsim does not implement, but responds to.
 fn about_congestion(lid: u16, port: u8) -> Vec<Question> {
     let of_node = [
         "CongestionInfo",
@@ -228,7 +228,7 @@ fn about_paths(actors: &Actors) -> Vec<Question> {
     .iter()
     .map(|line| Question::new(line))
     .chain([
-        // It searches the records of all nodes.
+        // The client searches the records of all nodes.
         Question { many: true, ..Question::new(&format!("saquery -O {}", last.lid)) },
         Question::new("sminfo").on(on),
         Question::new("ibaddr").on(on),
@@ -245,10 +245,10 @@ fn about_paths(actors: &Actors) -> Vec<Question> {
     .collect()
 }
 
-/// Asks a port's node by LID and by directed route.
+/// Returns queries of a port's node by LID and by directed route.
 ///
-/// It asks the first host for nothing that ibsim's agents do not know, such as SwitchInfo or
-/// `PortXmitDataSL`: ibsim hands that to the client on the port, and OpenSM dies of it.
+/// The first host is not queried for attributes that ibsim's agents do not support, such as SwitchInfo or `PortXmitDataSL`:
+/// ibsim delivers those to the client on the port, and OpenSM terminates on them.
 fn about_port(lid: u16, route: &str, port: u8) -> Vec<Question> {
     let mut lines = Vec::new();
     for (option, address) in [("", lid.to_string()), ("-D ", route.to_owned())] {

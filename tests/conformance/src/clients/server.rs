@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use super::process::{Group, Usage};
 use crate::opensm::{PeerError, ibsim_limits, is_listening};
 
-/// Which simulator.
+/// Kind of the simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Debian's ibsim.
     Ibsim,
     /// The program at this path, run as `ibfabric sim`.
     Ibfabric(PathBuf),
-    /// The same, with agents for ibtracer and ibping on all nodes.
+    /// `ibfabric sim` with agents for ibtracer and ibping on all nodes.
     WithAgents(PathBuf),
 }
 
@@ -33,12 +33,12 @@ impl Kind {
         }
     }
 
-    /// Starts the simulator and returns once it takes clients.
+    /// Starts the simulator, and returns after it accepts clients.
     ///
     /// Its log is `server.log` in the directory, which must exist.
     ///
     /// # Errors
-    /// Fails when it cannot be run, refuses the net file or says nothing for a minute.
+    /// Fails if it cannot be started, refuses the net file, or is not ready within a minute.
     pub fn start(
         &self,
         net: &Path,
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// Starts the program at a path as `ibfabric sim`, with a capture file to write.
+/// Starts the program at a path as `ibfabric sim` with a capture file.
 ///
 /// # Errors
 /// See [`Kind::start`].
@@ -74,11 +74,11 @@ pub fn start_capturing(
 /// A command to a running simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order<'a> {
-    /// Takes the cable out at a port of a node.
+    /// Unplugs the cable at a port of a node.
     Unlink(&'a str, u8),
-    /// Puts the cable back that was at a port of a node.
+    /// Plugs the cable at a port of a node again.
     Relink(&'a str, u8),
-    /// Sets an M_Key with a level of protection at a port of a node, which ibsim cannot.
+    /// Sets an M_Key with a protection level at a port of a node. ibsim does not support this.
     MKey(&'a str, u8, u64, u8),
     /// Drops a percentage of the responses of a node's port.
     Error(&'a str, u8, u8),
@@ -86,18 +86,18 @@ pub enum Order<'a> {
     Misroute(&'a str, u8, u8),
 }
 
-/// A simulator that takes clients; it is killed when dropped.
+/// A running simulator; it is killed when dropped.
 pub trait Server {
-    /// Gives it a command.
+    /// Executes a command.
     ///
     /// # Errors
-    /// Fails when the simulator does not take the command.
+    /// Fails if the simulator does not accept the command.
     fn order(&mut self, order: Order<'_>) -> io::Result<()>;
 
-    /// Returns what its process used so far.
+    /// Returns the resources that its process has used.
     fn usage(&self) -> Option<Usage>;
 
-    /// Ends it as its user would, and says what was wrong with the end.
+    /// Ends it as a user does; returns a description of any error.
     fn stop(self: Box<Self>) -> Option<String>;
 }
 
@@ -116,7 +116,7 @@ impl RealIbsim {
                 .arg(net)
                 .current_dir(directory)
                 .env("IBSIM_SOCKNAME", socket)
-                // The console; ibsim spins when it is closed.
+                // The console. ibsim uses all CPU time after it is closed.
                 .stdin(Stdio::piped())
                 .stdout(output)
                 .stderr(errors),
@@ -192,7 +192,7 @@ impl OurSim {
         let mut group = group.map_err(missing("ibfabric", "none"))?;
         let output = group.child().stdout.take().expect("its output is a pipe");
         let (ready, is_ready) = mpsc::channel();
-        // Reads to the end, so that the simulator never waits for its own output.
+        // Reads the whole output, so that the simulator does not block on its pipe.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if line == "READY" {
@@ -253,7 +253,7 @@ impl Server for OurSim {
         self.group.terminate();
         match self.group.wait(Duration::from_secs(10)) {
             Ok(Some(status)) if status.success() => None,
-            Ok(Some(status)) => Some(format!("it ends with {status} on SIGTERM")),
+            Ok(Some(status)) => Some(format!("the simulator ends with {status} on SIGTERM")),
             Ok(None) => Some("it does not end on SIGTERM".to_owned()),
             Err(error) => Some(error.to_string()),
         }

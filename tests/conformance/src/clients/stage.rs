@@ -17,97 +17,99 @@ use super::server::{Kind, Server};
 use crate::opensm::{PeerError, first_adapter};
 use crate::routing::RecipeError;
 
-/// Why a stage did not come about.
+/// An error of a stage.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StageError {
-    /// A program did not do its part.
+    /// A program has failed.
     #[error(transparent)]
     Peer(#[from] PeerError),
-    /// The net file could not be made.
+    /// The net file cannot be generated.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
-    /// A file could not be used, or a client not be started.
+    /// A file cannot be used, or a client cannot be started.
     #[error("cannot run clients: {0}")]
     Io(#[from] io::Error),
-    /// What the clients talk to is gone.
+    /// The simulator or OpenSM has ended.
     #[error("{program} has ended, so `{question}` waited in vain")]
     Gone {
-        /// Which program.
+        /// The program that has ended.
         program: &'static str,
-        /// The client that was waiting.
+        /// The client that was running.
         question: String,
     },
-    /// A client or the simulator is not well.
+    /// A client or the simulator has failed.
     #[error("{0}")]
-    Unwell(String),
+    Failed(String),
     /// The fabric is too small.
-    #[error("OpenSM gave no LID to one of the first two hosts, the last one or their switches")]
+    #[error(
+        "OpenSM has assigned no LID to one of the first two hosts, the last one or their switches"
+    )]
     NoActors,
 }
 
-/// What is to be tried.
+/// Parameters of a stage.
 #[derive(Clone, Debug)]
 pub struct Setup<'a> {
-    /// Which fabric, and how thoroughly.
+    /// The plan of the fabric.
     pub plan: Plan,
     /// The fabric.
     pub fabric: &'a Fabric,
     /// The simulator.
     pub server: &'a Kind,
-    /// The library that the clients and OpenSM are given.
+    /// The library of the clients and of OpenSM.
     pub preload: &'a Path,
-    /// Whether that library carries answers of more than one MAD.
+    /// True if the library returns responses of several MADs completely.
     pub complete: bool,
-    /// Whether what is compared with this stage has another library.
+    /// True if the compared stage has another library.
     pub mixed: bool,
     /// The engine of OpenSM.
     pub engine: &'a str,
-    /// The directory of this stage; it must not exist.
+    /// The directory of the stage, which must not exist.
     pub directory: PathBuf,
 }
 
-/// What a client said, without what may differ.
+/// The result of a client without permitted differences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its command line.
+    /// Command line.
     pub command: String,
-    /// Its exit status, output and errors in normal form.
+    /// Exit status, output and errors in normal form.
     pub text: String,
-    /// Its whole output; the errors are beside it.
+    /// File of the whole output; the file of the errors is beside it.
     pub kept: PathBuf,
-    /// Whether Debian's library cuts the answer off.
+    /// True if Debian's library truncates the response.
     pub many: bool,
 }
 
-/// What a stage came to.
+/// Results of a stage.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The answers, in the order of the questions.
+    /// The results of the clients, in order.
     pub entries: Vec<Entry>,
-    /// What was wrong by itself.
+    /// The failed checks.
     pub faults: Vec<String>,
     /// The engine that configured the switches.
     pub engine: String,
-    /// How many things were checked beside the entries.
+    /// Number of checks beside the entries.
     pub checks: usize,
 }
 
 /// A running stage.
 pub struct Stage<'a> {
-    /// What it was set up for.
+    /// Its parameters.
     pub setup: &'a Setup<'a>,
     /// OpenSM.
     pub manager: Manager,
-    /// Where clients run.
+    /// Environment of the clients.
     pub seat: Seat,
-    /// The nodes that the questions are about.
+    /// The nodes of the command lines.
     pub actors: Actors,
-    /// Whether OpenSM was ended on purpose.
+    /// True after OpenSM was stopped by the stage.
     pub ended: bool,
-    /// What was said so far.
+    /// Results so far.
     pub record: Record,
-    /// The simulator; the last to go.
+    /// The simulator, which is dropped last.
     pub server: Box<dyn Server>,
 }
 
@@ -144,23 +146,23 @@ impl<'a> Stage<'a> {
         Ok(Self { setup, manager, seat, actors, ended: false, record, server })
     }
 
-    /// Runs a client and records what it says.
+    /// Runs a client, and records its result.
     ///
     /// # Errors
-    /// Fails when the client cannot be run.
+    /// Fails if the client cannot be started.
     pub fn ask(&mut self, question: &Question) -> Result<Answer, StageError> {
-        let (answer, kept) = self.hear(question)?;
+        let (answer, kept) = self.run_client(question)?;
         let (command, text) = (question.to_string(), normal(question, &answer, self.setup.mixed));
         let many = question.many;
         self.record.entries.push(Entry { command, text, kept, many });
         Ok(answer)
     }
 
-    /// Runs a client and records nothing; returns where its output is kept.
+    /// Runs a client without recording its result; returns the path of its output, too.
     ///
     /// # Errors
-    /// Fails when the client cannot be run.
-    pub fn hear(&mut self, question: &Question) -> Result<(Answer, PathBuf), StageError> {
+    /// Fails if the client cannot be started.
+    pub fn run_client(&mut self, question: &Question) -> Result<(Answer, PathBuf), StageError> {
         let name = self.place(question);
         let answer = self.seat.ask(question, &name)?;
         if answer.code.is_none() && !self.ended {
@@ -175,22 +177,22 @@ impl<'a> Stage<'a> {
         Ok((answer, name.with_extension("out")))
     }
 
-    /// Starts a client that goes on.
+    /// Starts a client that continues to run.
     ///
     /// # Errors
-    /// Fails when the client cannot be run.
-    pub fn leave_running(&mut self, question: &Question) -> Result<Group, StageError> {
+    /// Fails if the client cannot be started.
+    pub fn start_client(&mut self, question: &Question) -> Result<Group, StageError> {
         let name = self.place(question);
         Ok(self.seat.start(question, &name)?)
     }
 
-    /// Records something that was found out otherwise.
+    /// Records a text of another source.
     pub fn note(&mut self, title: &str, text: String) {
         let (command, kept) = (title.to_owned(), self.setup.directory.clone());
         self.record.entries.push(Entry { command, text, kept, many: false });
     }
 
-    /// Counts a check, and records the fault when it fails.
+    /// Counts a check, and records a fault if it fails.
     pub fn check(&mut self, good: bool, fault: impl FnOnce() -> String) {
         self.record.checks += 1;
         if !good {
@@ -198,7 +200,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Ends the simulator and returns the record.
+    /// Ends the simulator, and returns the record.
     #[must_use]
     pub fn finish(self) -> Record {
         let Self { manager, mut record, server, .. } = self;
@@ -210,7 +212,7 @@ impl<'a> Stage<'a> {
         record
     }
 
-    /// Returns a new path for the outputs of a client, without an extension.
+    /// Returns a new path for the outputs of a client, without extension.
     fn place(&self, question: &Question) -> PathBuf {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -220,7 +222,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Returns a name for the simulator's sockets that no other run uses.
+/// Returns a socket name of a simulator that no other run uses.
 #[must_use]
 pub fn socket_name() -> String {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);

@@ -16,7 +16,7 @@ mod osmtest;
 
 pub use osmtest::{FLOWS, FULL_FLOWS, INVENTORY_FLOWS};
 
-/// Runs everything.
+/// Runs all steps.
 ///
 /// # Errors
 /// See [`StageError`].
@@ -25,8 +25,8 @@ pub fn thorough(setup: &Setup<'_>) -> Result<Record, StageError> {
     bring_up(&mut stage)?;
     ask_all(&mut stage)?;
     if !stage.manager.is_alive() {
-        // Everything that follows would wait for it in vain.
-        stage.check(false, || "OpenSM died of the questions".to_owned());
+        // The following steps would only run into their time limits.
+        stage.check(false, || "OpenSM has ended unexpectedly".to_owned());
         return Ok(stage.finish());
     }
     counters(&mut stage)?;
@@ -36,7 +36,7 @@ pub fn thorough(setup: &Setup<'_>) -> Result<Record, StageError> {
     Ok(stage.finish())
 }
 
-/// Brings the fabric up and compares the tables; with the second engine, clients also ping.
+/// Brings the fabric up, and compares the tables; with the second engine, clients also ping.
 ///
 /// # Errors
 /// See [`StageError`].
@@ -60,7 +60,7 @@ pub fn brief(setup: &Setup<'_>) -> Result<Record, StageError> {
     Ok(stage.finish())
 }
 
-/// Says whether the simulator complains of the fabric, as ibsim 0.10 does of speeds beyond HDR.
+/// Returns true if the simulator reports errors of the fabric, as ibsim 0.10 does for speeds beyond HDR.
 ///
 /// # Errors
 /// See [`StageError`].
@@ -69,12 +69,12 @@ pub fn complains(setup: &Setup<'_>) -> Result<bool, StageError> {
     fs::create_dir_all(directory)?;
     let net = directory.join("net");
     write_net(setup.fabric, &net)?;
-    // It goes on with links of no speed.
+    // ibsim continues with links without a speed.
     drop(setup.server.start(&net, directory, &socket_name())?);
     Ok(fs::read_to_string(directory.join("server.log"))?.contains("invalid speed"))
 }
 
-/// Checks that the simulator has the tables that OpenSM thinks it has.
+/// Checks that the tables of the simulator are those of OpenSM.
 fn bring_up(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let engine = stage.record.engine.clone();
     stage.note("the engine that configured the switches", engine);
@@ -86,13 +86,13 @@ fn bring_up(stage: &mut Stage<'_>) -> Result<(), StageError> {
     Ok(())
 }
 
-/// Checks that what `dump_lfts` printed is what OpenSM wrote into its own dump.
+/// Compares the output of `dump_lfts` with OpenSM's dump.
 fn check_tables(stage: &mut Stage<'_>, dump_lfts: &str) -> Result<(), StageError> {
     let dump = stage.manager.dump("opensm-lfts.dump")?;
     let (expected, mut found) = (tables::parse(&dump), tables::parse(dump_lfts));
     for (guid, lid, question) in tables::last_block(stage.setup.fabric, &stage.seat.node, &expected)
     {
-        let (answer, kept) = stage.hear(&question)?;
+        let (answer, kept) = stage.run_client(&question)?;
         let port = tables::first_entry(&answer.output);
         stage.check(port.is_some(), || format!("{question} shows no table ({})", kept.display()));
         if let Some(port) = port.filter(|&port| port != 255) {
@@ -151,7 +151,7 @@ fn ask_all(stage: &mut Stage<'_>) -> Result<(), StageError> {
             ("saquery LR", "LinkRecord dump", 2 * setup.fabric.link_count()),
             ("saquery SWIR", "SwitchInfoRecord dump", switches),
         ] {
-            let (answer, kept) = stage.hear(&Question::new(line))?;
+            let (answer, kept) = stage.run_client(&Question::new(line))?;
             let found = answer.output.matches(record).count();
             stage.check(found == expected, || {
                 format!("{line} lists {found} records of {expected} ({})", kept.display())
@@ -161,23 +161,23 @@ fn ask_all(stage: &mut Stage<'_>) -> Result<(), StageError> {
     Ok(())
 }
 
-/// Checks that the counters of the two ends of a link agree, and counts known traffic.
+/// Checks that the counters of both ends of a link are equal, and that they count known traffic.
 fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let (host, far) = (stage.actors.last.clone(), stage.actors.far.clone());
     let near = Question::new(&format!("perfquery {} {}", far.lid, far.port));
     let end = Question::new(&format!("perfquery {} 1", host.lid));
     let read = |stage: &mut Stage<'_>, question: &Question| {
-        let (answer, _) = stage.hear(question)?;
+        let (answer, _) = stage.run_client(question)?;
         let counter = |name| expect::counter(&answer.output, name);
         let all = ["PortXmitPkts", "PortRcvPkts", "PortXmitData", "PortRcvData"].map(counter);
         Ok::<_, StageError>(all.map(|value| value.unwrap_or(u64::MAX)))
     };
     let before = (read(stage, &end)?, read(stage, &near)?);
     for _ in 0..3 {
-        stage.hear(&Question::new(&format!("smpquery nodeinfo {}", host.lid)))?;
+        stage.run_client(&Question::new(&format!("smpquery nodeinfo {}", host.lid)))?;
     }
     let after = (read(stage, &end)?, read(stage, &near)?);
-    // Both ends were read in the same order before and after, so what they gain is the same.
+    // Both ends are read in the same order before and after, so their increases are equal.
     let [xmit, rcv, xmit_data, rcv_data] =
         [0, 1, 2, 3].map(|at| after.0[at].wrapping_sub(before.0[at]));
     let [near_xmit, near_rcv, near_xmit_data, near_rcv_data] =
@@ -198,21 +198,21 @@ fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
     ] {
         let before = read(stage, &end)?;
         for _ in 0..times {
-            stage.hear(&Question::new(&line))?;
+            stage.run_client(&Question::new(&line))?;
         }
         let after = read(stage, &end)?;
         let [xmit, rcv, xmit_data, rcv_data] =
             [0, 1, 2, 3].map(|at| after[at].wrapping_sub(before[at]));
         let text = format!("sent {xmit} ({xmit_data} words), received {rcv} ({rcv_data} words)");
-        stage.note(&format!("what the counters of the last host gain by {title}"), text);
+        stage.note(&format!("increase of the counters of the last host by {title}"), text);
     }
     Ok(())
 }
 
-/// Runs an ibping server on the last host and clients against it.
+/// Runs an ibping server on the last host, and clients that ping it.
 ///
-/// OpenSM is ended first: the server's port asks for a manager's messages and says so in its
-/// capability mask, upon which OpenSM asks it for `SMInfo`, and of that ibping dies.
+/// OpenSM is ended first. The server's port is registered for messages of an SM, so its capability mask has IsSM. OpenSM then
+/// queries its `SMInfo`, and ibping terminates on that.
 fn ping(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let (second, last) = (stage.actors.second.clone(), stage.actors.last.clone());
     let ended = stage.manager.stop();
@@ -220,7 +220,7 @@ fn ping(stage: &mut Stage<'_>) -> Result<(), StageError> {
     stage.check(ended, || "OpenSM does not end".to_owned());
     let limit = Duration::from_secs(60);
     let server = Question { manages: true, limit, ..Question::new("ibping -S").on(&last.name) };
-    let server = stage.leave_running(&server)?;
+    let server = stage.start_client(&server)?;
     std::thread::sleep(Duration::from_millis(300));
     stage.ask(&Question::new(&format!("smpquery portinfo {} 1", last.lid)))?;
     stage.ask(&Question::new(&format!("ibping -c 2 {}", last.lid)))?;

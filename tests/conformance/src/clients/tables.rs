@@ -9,15 +9,15 @@ use ib_types::Guid;
 use super::expect;
 use super::program::Question;
 
-/// The out port of every LID that has one, of every switch.
+/// The output port of each LID with a route, by switch.
 pub type Tables = BTreeMap<Guid, BTreeMap<u16, u8>>;
 
-/// How many LIDs a block of a table has.
+/// Number of LIDs in a block of a table.
 pub const BLOCK: u16 = 64;
 
-/// Reads what `dump_lfts` and `ibroute` print and what OpenSM writes as `opensm-lfts.dump`.
+/// Parses the output of `dump_lfts` and `ibroute`, and OpenSM's `opensm-lfts.dump`.
 ///
-/// LIDs without a route are left out, and so is whatever else the text says.
+/// LIDs without a route and other text are skipped.
 #[must_use]
 pub fn parse(text: &str) -> Tables {
     let mut tables = Tables::new();
@@ -45,9 +45,8 @@ fn entry(line: &str) -> Option<(u16, u8)> {
     Some((lid, words.next()?.parse().ok()?))
 }
 
-/// Returns the questions, one for each switch, about the highest LID where `dump_lfts` leaves it out: it
-/// takes that LID for the end of the last block, so that one which is the first of its block is missing.
-/// [`first_entry`] reads the answers.
+/// Returns a query for each switch whose highest LID `dump_lfts` omits. `dump_lfts` takes the highest LID as the end of the last
+/// block, so the LID is missing if it is the first one of its block. [`first_entry`] parses the responses.
 #[must_use]
 pub fn last_block(fabric: &Fabric, node: &str, expected: &Tables) -> Vec<(Guid, u16, Question)> {
     let top = expected.values().filter_map(|table| table.keys().last()).max();
@@ -59,21 +58,19 @@ pub fn last_block(fabric: &Fabric, node: &str, expected: &Tables) -> Vec<(Guid, 
     switches.map(|(id, route)| (fabric.node(id).guid, lid, question(&route))).collect()
 }
 
-/// Reads the port of the first LID of the block that `smpdump` shows.
+/// Parses the port of the first LID in the block that `smpdump` prints.
 #[must_use]
 pub fn first_entry(smpdump: &str) -> Option<u8> {
     smpdump.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok())
 }
 
-/// Returns the first differences between OpenSM's tables and the simulator's; empty when the tables are
-/// the same.
+/// Returns the first differences between OpenSM's tables and the simulator's; empty if the tables are equal.
 #[must_use]
 pub fn differences(expected: &Tables, found: &Tables) -> String {
     differences_between(["OpenSM", "the simulator"], expected, found)
 }
 
-/// Returns the first differences between the tables of two that have names; empty when the tables are
-/// the same.
+/// Returns the first differences between two tables with names; empty if the tables are equal.
 #[must_use]
 pub fn differences_between(names: [&str; 2], expected: &Tables, found: &Tables) -> String {
     let [first, second] = names;

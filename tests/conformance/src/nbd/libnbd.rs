@@ -9,9 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Checked, Running, told};
+use super::{Checked, Running, output_of};
 
-/// What starts nbdkit.
+/// Tests that start nbdkit.
 const STARTING: [&str; 17] = [
     "closure-lifetimes",
     "errors-bad-cookie",
@@ -32,13 +32,13 @@ const STARTING: [&str; 17] = [
     "shutdown-flags",
 ];
 
-/// The sizes of the devices that are asked for, in bytes; that of a single sector can only be read.
+/// Sizes of the devices in the tests, in bytes. The device of a single sector is read-only.
 const SIZES: [u64; 5] = [512, 1024, 1 << 20, 2 << 20, 68_157_440];
 
-/// Fetches libnbd's source and what its tests need; returns where it is.
+/// Downloads libnbd's source, and installs the packages that its tests need; returns its directory.
 ///
 /// # Errors
-/// Fails where that cannot be had.
+/// Fails if they cannot be downloaded.
 pub fn fetch(directory: &Path) -> io::Result<PathBuf> {
     let script = include_str!("../../libnbd/fetch");
     let output = Command::new("bash").args(["-c", script, "fetch"]).arg(directory).output()?;
@@ -50,10 +50,10 @@ pub fn fetch(directory: &Path) -> io::Result<PathBuf> {
     Ok(PathBuf::from(said))
 }
 
-/// Runs the tests in a directory with our program, on a UDP port that is free at loopback.
+/// Runs the tests in a directory, on a UDP port that is free on loopback.
 ///
 /// # Errors
-/// Fails when programs cannot be started.
+/// Fails if a program cannot be started.
 pub fn run(source: &Path, program: &Path, directory: &Path, port: u16) -> io::Result<Checked> {
     let mut lab = Lab { source, directory, checked: Checked::default(), sockets: Vec::new() };
     let udp = port.to_string();
@@ -70,22 +70,23 @@ pub fn run(source: &Path, program: &Path, directory: &Path, port: u16) -> io::Re
             nbd.arg("--read-only");
         }
         let (running, ready) = Running::start(&mut nbd)?;
-        lab.checked.check(ready == "READY", || format!("nbd says {ready:?}"));
+        lab.checked.check(ready == "READY", || format!("the first line of nbd is {ready:?}"));
         lab.sockets.push(running);
     }
     let bin = directory.join("bin");
     std::fs::create_dir_all(&bin)?;
-    lab.told(Command::new("install").args(["-m", "755", "/dev/stdin"]).arg(bin.join("nbdkit")), {
-        include_str!("../../libnbd/stand-in")
-    })?;
+    lab.output_of(
+        Command::new("install").args(["-m", "755", "/dev/stdin"]).arg(bin.join("nbdkit")),
+        include_str!("../../libnbd/stand-in"),
+    )?;
     for test in STARTING {
         let compiled = lab.compile(test, &[])?;
-        lab.told(&mut Command::new(compiled), "")?;
+        lab.output_of(&mut Command::new(compiled), "")?;
     }
     let bridge = format!(r#""STDIO", "UNIX-CONNECT:{}""#, directory.join("1048576").display());
     let params = format!("-DSERVER_PARAMS={bridge}");
     let compiled = lab.compile("../interop/interop", &["-DSERVER=\"socat\"", &params])?;
-    lab.told(&mut Command::new(compiled), "")?;
+    lab.output_of(&mut Command::new(compiled), "")?;
     Ok(lab.checked)
 }
 
@@ -93,12 +94,12 @@ struct Lab<'a> {
     source: &'a Path,
     directory: &'a Path,
     checked: Checked,
-    /// What listens at them.
+    /// The servers of the devices.
     sockets: Vec<Running>,
 }
 
 impl Lab<'_> {
-    /// Compiles a test; returns where the program is.
+    /// Compiles a test; returns the path of the program.
     fn compile(&mut self, test: &str, options: &[&str]) -> io::Result<PathBuf> {
         let tests = self.source.join("tests");
         let file = tests.join(test).with_extension("c");
@@ -108,16 +109,16 @@ impl Lab<'_> {
         compiler.args(["-D_GNU_SOURCE", "-I"]).arg(self.directory).arg("-o").arg(&program);
         compiler.arg("-I").arg(self.source.join("common/include")).arg(&file);
         compiler.arg(tests.join("requires.c")).args(options).arg("-lnbd");
-        self.told(&mut compiler, "")?;
+        self.output_of(&mut compiler, "")?;
         Ok(program)
     }
 
-    /// Runs a program that has to succeed, with some input.
-    fn told(&mut self, command: &mut Command, input: &str) -> io::Result<()> {
+    /// Runs a program that must succeed, with an input.
+    fn output_of(&mut self, command: &mut Command, input: &str) -> io::Result<()> {
         let others = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{others}", self.directory.join("bin").display()));
         command.env("SOCKETS", self.directory).current_dir(self.directory);
-        told(&mut self.checked, command, input)?;
+        output_of(&mut self.checked, command, input)?;
         Ok(())
     }
 }

@@ -122,7 +122,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// Returns the fabrics on which lash must not need more layers than OpenSM's.
+/// Returns the fabrics on which lash must not use more layers than OpenSM.
 #[must_use]
 pub fn layered() -> Vec<Recipe> {
     let torus = "torus 6x6x6 hosts=1";

@@ -5,110 +5,115 @@ use std::process::Command;
 use interop::RunError;
 
 use super::theirs::{PATH, fio};
-use super::{LIMIT, MEMORY, UNMAP, calm, end, map, our_client, our_server, serve, told, unserve};
+use super::{
+    LIMIT, MEMORY, UNMAP, check_kernel_log, end, map, our_client, our_server, run_in_guest, serve,
+    unserve,
+};
 use crate::rxe::Scene;
 
 /// The guest's address.
 const GUEST: &str = "192.168.77.1";
 
-/// Our client dies in the middle of its requests. The server finds that out by the heartbeats that stay away; until then
-/// nobody else may write to the device, afterwards everybody, under the same name of a session too.
+/// ibfabric's client is killed with outstanding requests. The server detects that by missing heartbeats. Until then no other
+/// client may write to the device, and afterwards any, even with the same session name.
 pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     let options =
         ["--rw", "randwrite", "--bs", "4K", "--iodepth", "4", "--runtime", "60", "--session"];
     let ours = our_client(scene, GUEST, &[&options[..], &["dies"]].concat())?;
-    told(scene, "sleep 2")?;
+    run_in_guest(scene, "sleep 2")?;
     let ours = ours.kill()?;
-    scene.checked.check(!ours.success(), || format!("it has ended before: {}", ours.output));
+    scene
+        .checked
+        .check(!ours.success(), || format!("the client has ended too early: {}", ours.output));
     let ours = our_client(scene, GUEST, &["--rw", "randwrite", "--session", "another"])?;
     let ours = scene.fails(ours)?;
-    scene.says(&ours, "the server refuses device dev/vda: EPERM", 1);
+    scene.expect_lines(&ours, "the server refuses device dev/vda: EPERM", 1);
     let gone = "for n in $(seq 90); do [ -e /sys/devices/virtual/rtrs-server/dies ] || break; sleep 1; done; \
          [ ! -e /sys/devices/virtual/rtrs-server/dies ] && echo gone";
-    let gone = told(scene, gone)?;
-    scene.says(&gone, "gone", 1);
+    let gone = run_in_guest(scene, gone)?;
+    scene.expect_lines(&gone, "gone", 1);
     let options = ["--rw", "randrw", "--bs", "64K", "--verify", "--io-size", "32M", "--session"];
     let ours = our_client(scene, GUEST, &[&options[..], &["dies"]].concat())?;
     let ours = scene.succeeds(ours)?;
-    scene.says(&ours, "0 errors", 1);
+    scene.expect_lines(&ours, "0 errors", 1);
     unserve(scene)?;
-    calm(scene)
+    check_kernel_log(scene)
 }
 
-/// The server's modules go while our client works, and come back: what was written stays, and no read is forgotten.
+/// The server's modules are unloaded and loaded again under ibfabric's client: written data remains, and no read is lost.
 pub(super) fn their_server_leaves(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     let options = ["--rw", "randread", "--bsrange", "512-64K", "--runtime", "12"];
     let ours = our_client(scene, GUEST, &[&options[..], &["--reconnect-delay", "300"]].concat())?;
-    told(
+    run_in_guest(
         scene,
         "sleep 3; rmmod rnbd_server; rmmod rtrs_server; sleep 2; modprobe rtrs_server && modprobe rnbd_server",
     )?;
     let ours = scene.ends(ours, LIMIT)?;
-    scene.checked.check(ours.success(), || format!("it failed: {}", ours.output));
-    scene.says(&ours, " 1 reconnect", 1);
-    scene.says(&ours, "0 errors, ", 1);
-    scene.says(&ours, "the device is open again", 1);
+    scene.checked.check(ours.success(), || format!("the client has failed: {}", ours.output));
+    scene.expect_lines(&ours, " 1 reconnect", 1);
+    scene.expect_lines(&ours, "0 errors, ", 1);
+    scene.expect_lines(&ours, "the device is open again", 1);
     let options = ["--rw", "randrw", "--bsrange", "512-64K", "--verify", "--io-size", "16M"];
     let ours = our_client(scene, GUEST, &options)?;
     let ours = scene.succeeds(ours)?;
-    scene.says(&ours, "0 errors, ", 1);
+    scene.expect_lines(&ours, "0 errors, ", 1);
     unserve(scene)?;
-    calm(scene)
+    check_kernel_log(scene)
 }
 
-/// Waits until the kernel's client is connected again, writes, verifies, and takes it away.
+/// Waits until the kernel's client is connected again, writes, verifies, and unmaps the device.
 fn works_again(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let state = "for n in $(seq 60); do \
          grep -q '^connected' /sys/devices/virtual/rtrs-client/guest/paths/*/state && \
          grep -q '^open' /sys/block/rnbd0/rnbd/state && echo again && break; sleep 1; done";
-    let again = told(scene, state)?;
-    scene.says(&again, "again", 1);
+    let again = run_in_guest(scene, state)?;
+    scene.expect_lines(&again, "again", 1);
     fio(scene, "--bsrange=512-256K --size=8M")?;
-    told(scene, UNMAP)?;
+    run_in_guest(scene, UNMAP)?;
     Ok(())
 }
 
-/// Our server is killed while the kernel's client writes: its requests fail, and once a server is there again the device
-/// works as before, without having been opened anew.
+/// ibfabric's server is killed under writes of the kernel's client: its requests fail. After a restart of the server the device
+/// works without being mapped again.
 pub(super) fn our_server_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let server = our_server(scene, MEMORY, &[])?;
     map(scene, PATH)?;
     let writes = scene.guest.start(
         "while dd if=/dev/zero of=/dev/rnbd0 bs=65536 count=512 oflag=direct 2>&1; do :; done; echo ended",
     )?;
-    told(scene, "sleep 2")?;
+    run_in_guest(scene, "sleep 2")?;
     server.kill()?;
     let writes = scene.ends(writes, LIMIT)?;
-    scene.says(&writes, "ended", 1);
-    scene.says(&writes, "Input/output error", 1);
+    scene.expect_lines(&writes, "ended", 1);
+    scene.expect_lines(&writes, "Input/output error", 1);
     let server = our_server(scene, MEMORY, &[])?;
     works_again(scene)?;
     end(scene, server)?;
-    calm(scene)
+    check_kernel_log(scene)
 }
 
-/// The wire to the kernel's client is cut for longer than heartbeats are awaited: our server ends its session, so that
-/// another client may have the device, and the kernel connects again once there is a wire.
+/// The link to the kernel's client is down for longer than the heartbeat timeout: ibfabric's server closes its session, so that
+/// another client may use the device. The kernel reconnects after the link is up again.
 pub(super) fn their_client_is_cut_off(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let server = our_server(scene, MEMORY, &[])?;
     map(scene, PATH)?;
     fio(scene, "--bsrange=512-256K --size=8M")?;
     wire(scene, "down")?;
     server.until("session guest: ended", LIMIT)?;
-    // We see at once that there is no wire; the kernel finds out by the heartbeats.
+    // ibfabric detects the lost link immediately; the kernel detects it by the heartbeats.
     let found_out = "for n in $(seq 90); do grep -qx connected \
          /sys/devices/virtual/rtrs-client/guest/paths/*/state || { echo found out; break; }; sleep 1; done";
-    let found_out = told(scene, found_out)?;
-    scene.says(&found_out, "found out", 1);
+    let found_out = run_in_guest(scene, found_out)?;
+    scene.expect_lines(&found_out, "found out", 1);
     wire(scene, "up")?;
     works_again(scene)?;
     end(scene, server)?;
-    calm(scene)
+    check_kernel_log(scene)
 }
 
-/// Cuts the wire between the guest and us, or mends it.
+/// Disconnects or connects the guest's network device.
 fn wire(scene: &mut Scene<'_>, state: &str) -> Result<(), RunError> {
     let mut command = Command::new("ip");
     command.args(["link", "set", interop::TAP, state]);

@@ -2,13 +2,13 @@
 
 use interop::RunError;
 
-use super::{LONG, our_client, serve, sound, told, unserve};
+use super::{LONG, check_no_retries, our_client, run_in_guest, serve, unserve};
 use crate::rxe::Scene;
 
 /// The guest's address.
 const GUEST: &str = "192.168.77.1";
 
-/// Verifies requests of all lengths and places, long ones and short ones.
+/// Verifies requests of all lengths at all offsets.
 pub(super) fn verify(
     scene: &mut Scene<'_>,
     parameters: &str,
@@ -20,17 +20,17 @@ pub(super) fn verify(
         bench(scene, GUEST, &["--bsrange", lengths, "--io-size", much], options)?;
     }
     unserve(scene)?;
-    sound(scene)
+    check_no_retries(scene)
 }
 
 pub(super) fn version_6(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     bench(scene, "fd00:77::1", &["--bsrange", "512-256K", "--io-size", "24M"], &[])?;
     unserve(scene)?;
-    sound(scene)
+    check_no_retries(scene)
 }
 
-/// Writes and reads random places with flushes and discards among them, all verified.
+/// Writes and reads at random offsets with flushes and discards in between, all verified.
 fn bench(
     scene: &mut Scene<'_>,
     path: &str,
@@ -44,13 +44,13 @@ fn bench(
         &[&common[..], &["1200", "--iodepth", "16"], much, options].concat(),
     )?;
     let ours = scene.ends(ours, LONG)?;
-    scene.checked.check(ours.success(), || format!("it failed: {}", ours.output));
-    scene.says(&ours, " flushes, 0 errors, 0 failovers, 0 reconnects", 1);
+    scene.checked.check(ours.success(), || format!("the client has failed: {}", ours.output));
+    scene.expect_lines(&ours, " flushes, 0 errors, 0 failovers, 0 reconnects", 1);
     Ok(())
 }
 
-/// The server's side closes the only path while requests are under way. Reads go on when it is connected again; of
-/// writes nobody can say what was done, as a kernel fences no paths, and their user is told that.
+/// The server closes the only path with outstanding requests. Reads continue after a reconnect. The result of writes is unknown,
+/// because a kernel does not fence paths, so they fail with an error that reports this.
 pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     for (rw, times) in [("randread", 3), ("randwrite", 1)] {
@@ -61,10 +61,10 @@ pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
             "sleep 2; for n in $(seq {times}); do for path in /sys/devices/virtual/rtrs-server/anew/paths/*; do \
              echo 1 >$path/disconnect; done; sleep 1; done"
         );
-        told(scene, &close)?;
+        run_in_guest(scene, &close)?;
         let ours = scene.ends(ours, LONG)?;
-        scene.says(&ours, &format!(" {times} reconnect"), 1);
-        scene.says(&ours, "the device is open again", times);
+        scene.expect_lines(&ours, &format!(" {times} reconnect"), 1);
+        scene.expect_lines(&ours, "the device is open again", times);
         let is_unknown = |line: &&str| line.contains(" bytes at ");
         let lost: Vec<&str> = ours.output.lines().filter(is_unknown).collect();
         let is_right = match rw {
@@ -74,41 +74,40 @@ pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
         scene.checked.check(is_right, || format!("{rw}: {}", ours.output));
     }
     unserve(scene)?;
-    super::calm(scene)
+    super::check_kernel_log(scene)
 }
 
-/// The server's side closes one of two paths after the other while requests are under way: they go on over the other
-/// one.
+/// The server closes one of two paths after the other with outstanding requests, which continue on the other path.
 pub(super) fn fails_over(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
-    told(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
+    run_in_guest(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
     let options = ["--path", "192.168.77.11", "--rw", "randrw", "--verify", "--bsrange", "512-64K"];
     let more = ["--runtime", "10", "--session", "both", "--reconnect-delay", "200"];
     let ours = our_client(scene, GUEST, &[&options[..], &more].concat())?;
-    told(
+    run_in_guest(
         scene,
         "sleep 2; for n in 1 2; do for path in /sys/devices/virtual/rtrs-server/both/paths/*; do \
          echo 1 >$path/disconnect; sleep 1; done; done",
     )?;
     let ours = scene.succeeds(ours)?;
-    scene.says(&ours, " 4 reconnects", 1);
-    scene.says(&ours, "0 errors, ", 1);
-    scene.says(&ours, " 0 failovers, ", 0);
-    scene.says(&ours, "no path is connected", 0);
-    told(scene, "ip addr del 192.168.77.11/24 dev eth0; sleep 1")?;
+    scene.expect_lines(&ours, " 4 reconnects", 1);
+    scene.expect_lines(&ours, "0 errors, ", 1);
+    scene.expect_lines(&ours, " 0 failovers, ", 0);
+    scene.expect_lines(&ours, "no path is connected", 0);
+    run_in_guest(scene, "ip addr del 192.168.77.11/24 dev eth0; sleep 1")?;
     unserve(scene)?;
-    super::calm(scene)
+    super::check_kernel_log(scene)
 }
 
-/// Nobody listens; then there is no such device, or only one that can be read.
+/// There is no listener; then there is no such device, or only a read-only one.
 pub(super) fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let ours = our_client(scene, GUEST, &["--wait", "3"])?;
     let ours = scene.fails(ours)?;
-    scene.says(&ours, "the connection is refused", 2);
+    scene.expect_lines(&ours, "the connection is refused", 2);
     serve(scene, "")?;
     let ours = scene.ours(["rtrs", "bench", "--path", GUEST, "--device", "dev/none"])?;
     let ours = scene.fails(ours)?;
-    scene.says(&ours, "refuses device dev/none: ENOENT", 1);
+    scene.expect_lines(&ours, "refuses device dev/none: ENOENT", 1);
     unserve(scene)?;
-    sound(scene)
+    check_no_retries(scene)
 }

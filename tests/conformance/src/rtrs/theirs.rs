@@ -2,41 +2,44 @@
 
 use interop::RunError;
 
-use super::{CONTROL, LONG, MEMORY, UNMAP, end, map, our_server, sound, told, told_within};
+use super::{
+    CONTROL, LONG, MEMORY, UNMAP, check_no_retries, end, map, our_server, run_in_guest,
+    run_in_guest_within,
+};
 use crate::rxe::Scene;
 
-/// The server's address as the only path.
+/// The server's address in the only path.
 pub(super) const PATH: &str = "path=ip:192.168.77.2";
 
-/// Has fio verify requests of all lengths and places, and more at once than the depth allows.
+/// fio verifies requests of all lengths and offsets, with more outstanding requests than the queue depth.
 pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Result<(), RunError> {
     let server = our_server(scene, store, options)?;
     map(scene, PATH)?;
-    // Each time all of the device is written and read.
+    // Each run writes and reads the whole device.
     let times = if scene.whole { 8 } else { 1 };
     fio(scene, &format!("--bsrange=512-1M --loops={times}"))?;
     let part = if scene.whole { "32M" } else { "4M" };
     fio(scene, &format!("--bsrange=512-16K --size={part} --offset=8M --fsync=16"))?;
-    // What is discarded is zeros in memory; around it everything stays.
+    // Discarded ranges in memory read as zeros; ranges around them keep their data.
     let discard = "dd if=/dev/urandom of=/tmp/a bs=64K count=4 2>/dev/null && \
          dd if=/tmp/a of=/dev/rnbd0 bs=64K oflag=direct conv=fsync 2>/dev/null && \
          blkdiscard -o 65536 -l 131072 /dev/rnbd0 && \
          dd if=/dev/rnbd0 of=/tmp/b bs=64K count=4 iflag=direct 2>/dev/null && \
          dd if=/dev/zero of=/tmp/a bs=64K seek=1 count=2 conv=notrunc 2>/dev/null && \
          cmp /tmp/a /tmp/b && echo same; rm /tmp/a /tmp/b";
-    let discarded = told(scene, discard)?;
-    scene.says(&discarded, "same", 1);
-    told(scene, UNMAP)?;
+    let discarded = run_in_guest(scene, discard)?;
+    scene.expect_lines(&discarded, "same", 1);
+    run_in_guest(scene, UNMAP)?;
     let ended = end(scene, server)?;
-    // A kernel flushes what says that it caches.
+    // A kernel flushes devices with a write cache.
     let flushed = !ended.output.contains("flushes 0,");
     scene.checked.check(flushed == (store != MEMORY), || {
         format!("of {store}: {}", ended.output.lines().last().unwrap_or_default())
     });
-    sound(scene)
+    check_no_retries(scene)
 }
 
-/// The same with a file, which is flushed.
+/// As `verify` with a file, which is flushed.
 pub(super) fn file(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let failed = |source| RunError::Start { command: "a server of a file".to_owned(), source };
     let store = tempfile::NamedTempFile::new().map_err(failed)?;
@@ -44,23 +47,23 @@ pub(super) fn file(scene: &mut Scene<'_>) -> Result<(), RunError> {
     verify(scene, &store.path().display().to_string(), &[])
 }
 
-/// Has fio write random places of the kernel's device and verify what it reads.
+/// fio writes at random offsets of the kernel's device, and verifies its reads.
 pub(super) fn fio(scene: &mut Scene<'_>, options: &str) -> Result<(), RunError> {
     let command = format!(
         "fio --name=verify --filename=/dev/rnbd0 --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite \
          --verify=crc32c --verify_fatal=1 --size=64M {options}"
     );
-    let finished = told_within(scene, &command, LONG)?;
-    scene.says(&finished, "err= 0", 1);
+    let finished = run_in_guest_within(scene, &command, LONG)?;
+    scene.expect_lines(&finished, "err= 0", 1);
     Ok(())
 }
 
-/// Paths are closed and connected again, in turn, while data is written.
+/// Paths are closed and reconnected in turn during writes.
 pub(super) fn paths(scene: &mut Scene<'_>) -> Result<(), RunError> {
-    told(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
+    run_in_guest(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
     let server = our_server(scene, MEMORY, &[])?;
     map(scene, "path=ip:192.168.77.1@ip:192.168.77.2 path=ip:192.168.77.11@ip:192.168.77.2")?;
-    // Other data each time, as long as paths come and go and once more afterwards.
+    // Each run writes other data, while paths are closed and reconnected, and once afterwards.
     let flap = "(for n in 1 2 3; do for path in /sys/devices/virtual/rtrs-client/guest/paths/*; do \
          echo 1 >$path/disconnect; grep -qx disconnected $path/state && echo it is down; \
          echo 1 >$path/reconnect; grep -qx connected $path/state && echo it is up; done; done) & flaps=$!; \
@@ -69,17 +72,17 @@ pub(super) fn paths(scene: &mut Scene<'_>) -> Result<(), RunError> {
          dd if=/tmp/a of=/dev/rnbd0 bs=65536 oflag=direct 2>/dev/null; \
          dd if=/dev/rnbd0 of=/tmp/b bs=65536 count=64 iflag=direct 2>/dev/null; \
          cmp /tmp/a /tmp/b || echo other data; done; wait; echo done; rm /tmp/a /tmp/b";
-    let flapped = told(scene, flap)?;
-    scene.says(&flapped, "other data", 0);
-    scene.says(&flapped, "it is down", 6);
-    scene.says(&flapped, "it is up", 6);
-    told(scene, UNMAP)?;
-    told(scene, "ip addr del 192.168.77.11/24 dev eth0; sleep 1")?;
+    let flapped = run_in_guest(scene, flap)?;
+    scene.expect_lines(&flapped, "other data", 0);
+    scene.expect_lines(&flapped, "it is down", 6);
+    scene.expect_lines(&flapped, "it is up", 6);
+    run_in_guest(scene, UNMAP)?;
+    run_in_guest(scene, "ip addr del 192.168.77.11/24 dev eth0; sleep 1")?;
     end(scene, server)?;
-    sound(scene)
+    check_no_retries(scene)
 }
 
-/// A device that is not there, and one that can only be read.
+/// A device that does not exist, and a read-only one.
 pub(super) fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let server = our_server(scene, MEMORY, &["--allow", "192.168.77.0/24"])?;
     let ask = |device: &str, mode: &str| {
@@ -89,15 +92,15 @@ pub(super) fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
         )
     };
     let none = format!("modprobe rtrs_client && modprobe rnbd_client; {}", ask("none", "rw"));
-    let none = told(scene, &none)?;
-    scene.says(&none, "refused", 1);
+    let none = run_in_guest(scene, &none)?;
+    scene.expect_lines(&none, "refused", 1);
     let twice = format!("{}; {}", ask("disk0", "ro"), ask("disk0", "ro"));
-    let twice = told(scene, &twice)?;
-    scene.says(&twice, "refused", 1);
+    let twice = run_in_guest(scene, &twice)?;
+    scene.expect_lines(&twice, "refused", 1);
     let write = "dd if=/dev/zero of=/dev/rnbd0 bs=4096 count=1 oflag=direct 2>&1 || echo readonly";
-    let write = told(scene, write)?;
-    scene.says(&write, "readonly", 1);
-    told(scene, UNMAP)?;
+    let write = run_in_guest(scene, write)?;
+    scene.expect_lines(&write, "readonly", 1);
+    run_in_guest(scene, UNMAP)?;
     end(scene, server)?;
-    sound(scene)
+    check_no_retries(scene)
 }

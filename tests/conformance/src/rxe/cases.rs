@@ -8,7 +8,7 @@ use interop::RunError;
 use super::theirs::{PERFTEST, UCMATOSE};
 use super::{Case, Scene};
 
-/// Returns the cases, or those with something wrong in them.
+/// Returns the cases, or those with a deliberate error.
 #[must_use]
 pub fn cases(self_test: bool) -> Vec<Case> {
     if self_test {
@@ -18,14 +18,16 @@ pub fn cases(self_test: bool) -> Vec<Case> {
     }
 }
 
-/// Programs of the guest among themselves: they show that guest and harness work.
+/// Programs of the guest with each other. They test the guest and the harness.
 const GOOD: [Case; 13] = [
     Case::of_guest("the device has the path MTU of its link", path_mtu),
-    Case::of_guest("commands at the same time, and the end of some", at_once),
-    Case::of_guest("a program beside reaches the guest, IPv4", |scene| {
+    Case::of_guest("concurrent commands, some of them killed", at_once),
+    Case::of_guest("a program on the host reaches the guest, IPv4", |scene| {
         reach(scene, "192.168.77.1")
     }),
-    Case::of_guest("a program beside reaches the guest, IPv6", |scene| reach(scene, "fd00:77::1")),
+    Case::of_guest("a program on the host reaches the guest, IPv6", |scene| {
+        reach(scene, "fd00:77::1")
+    }),
     Case::of_guest("rping, IPv4", |scene| rping(scene, "0.0.0.0", "192.168.77.1")),
     Case::of_guest("rping, IPv6", |scene| rping(scene, "::", "fd00:77::1")),
     Case::of_guest("ibv_rc_pingpong", |scene| pingpong(scene, "ibv_rc_pingpong", 4096)),
@@ -34,19 +36,21 @@ const GOOD: [Case; 13] = [
     Case::of_guest("ucmatose", ucmatose),
     Case::of_guest("ib_write_bw", ib_write_bw),
     Case::of_guest("the disk is written and flushed", disk),
-    Case::of_guest("RTRS and RNBD are loaded, listen, and go", rtrs),
+    Case::of_guest("RTRS and RNBD are loaded, listen, and are unloaded", rtrs),
 ];
 
 const WRONG: [Case; 4] = [
-    Case::of_guest("rping to a port where nobody listens", unheard_rping)
-        .but_wrong("RDMA_CM_EVENT_REJECTED"),
-    Case::of_guest("a program that the guest has not", unknown_program)
-        .but_wrong("ended with status 127"),
-    Case::of_guest("a program that does not end", endless_program).but_wrong("did not end within"),
-    Case::of_guest("a counter that has grown", moved_counter).but_wrong("rdma_sends has grown by"),
+    Case::of_guest("rping to a port without a listener", unheard_rping)
+        .expecting_fault("RDMA_CM_EVENT_REJECTED"),
+    Case::of_guest("a program that the guest does not have", unknown_program)
+        .expecting_fault("ended with status 127"),
+    Case::of_guest("a program that does not end", endless_program)
+        .expecting_fault("did not end within"),
+    Case::of_guest("a counter that has grown", moved_counter)
+        .expecting_fault("rdma_sends has grown by"),
 ];
 
-/// How long a server may take until it listens.
+/// Time limit until a server listens.
 pub(super) const LISTENS: Duration = Duration::from_secs(10);
 
 fn path_mtu(scene: &mut Scene<'_>) -> Result<(), RunError> {
@@ -69,7 +73,7 @@ fn at_once(scene: &mut Scene<'_>) -> Result<(), RunError> {
     for (number, sleeper) in sleepers?.into_iter().enumerate() {
         let sleeper = scene.succeeds(sleeper)?;
         scene.checked.check(sleeper.output == format!("number {number}\n"), || {
-            format!("{} said {:?}", sleeper.command, sleeper.output)
+            format!("unexpected output of {}: {:?}", sleeper.command, sleeper.output)
         });
     }
     endless.until("begun", LISTENS)?;
@@ -90,7 +94,7 @@ fn reach(scene: &mut Scene<'_>, address: &str) -> Result<(), RunError> {
     client.args(["-c", &format!("exec cat </dev/tcp/{address}/5000")]);
     let client = scene.guest.start_beside(&client)?;
     let client = scene.succeeds(client)?;
-    scene.says(&client, "from the guest", 1);
+    scene.expect_lines(&client, "from the guest", 1);
     scene.succeeds(server)?;
     Ok(())
 }
@@ -100,9 +104,9 @@ fn rping(scene: &mut Scene<'_>, any: &str, address: &str) -> Result<(), RunError
     scene.guest.await_listener(7174, LISTENS)?;
     let client = scene.guest.start(&format!("rping -c -a {address} -C 10 -v"))?;
     let client = scene.succeeds(client)?;
-    scene.says(&client, "ping data: rdma-ping-", 10);
+    scene.expect_lines(&client, "ping data: rdma-ping-", 10);
     let server = scene.ends(server, LISTENS)?;
-    scene.says(&server, "server ping data: rdma-ping-", 10);
+    scene.expect_lines(&server, "server ping data: rdma-ping-", 10);
     scene.gained("rdma_sends", 20..=100)?;
     scene.repeats_nothing()
 }
@@ -114,9 +118,9 @@ fn pingpong(scene: &mut Scene<'_>, program: &str, size: u32) -> Result<(), RunEr
     let client = scene.guest.start(&format!("{common} 192.168.77.1"))?;
     for end in [client, server] {
         let end = scene.succeeds(end)?;
-        scene.says(&end, "200 iters in", 1);
+        scene.expect_lines(&end, "200 iters in", 1);
     }
-    // It asks for a timeout of 67 ms, which passes in a busy emulator without anything being lost.
+    // It requests a timeout of 67 ms, which may expire in a busy emulator without a loss.
     scene.gained("retry_exceeded_err", 0..=0)
 }
 
@@ -126,8 +130,8 @@ fn ucmatose(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let client = scene.guest.start("ucmatose -s 192.168.77.1")?;
     for end in [client, server] {
         let end = scene.succeeds(end)?;
-        scene.says(&end, "data transfers complete", 1);
-        scene.says(&end, "return status 0", 1);
+        scene.expect_lines(&end, "data transfers complete", 1);
+        scene.expect_lines(&end, "return status 0", 1);
     }
     scene.repeats_nothing()
 }
@@ -138,7 +142,7 @@ fn ib_write_bw(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let client = scene.guest.start("ib_write_bw -R -n 50 -s 65536 192.168.77.1")?;
     for end in [client, server] {
         let end = scene.succeeds(end)?;
-        scene.says(&end, " 65536      50 ", 1);
+        scene.expect_lines(&end, " 65536      50 ", 1);
     }
     scene.gained("retry_exceeded_err", 0..=0)
 }
@@ -156,7 +160,7 @@ fn rtrs(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let loaded = scene.guest.start(load)?;
     scene.succeeds(loaded)?;
     scene.guest.await_listener(1234, LISTENS)?;
-    // What nobody uses any more goes with the module that used it.
+    // Unused modules are unloaded with the module that has used them.
     let unloaded = scene
         .guest
         .start("modprobe -r rnbd_server rnbd_client; rmmod brd; ! lsmod | grep -E 'rtrs|rnbd'")?;

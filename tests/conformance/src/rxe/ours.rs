@@ -11,21 +11,21 @@ use super::{Case, Scene};
 pub(super) const IPV4: [&str; 2] = ["192.168.77.1", "192.168.77.2"];
 pub(super) const IPV6: [&str; 2] = ["fd00:77::1", "fd00:77::2"];
 
-/// Our adapter with the kernel's at the other end.
+/// ibfabric's HCA with the kernel's at the other end.
 pub(super) const OURS: [Case; 7] = [
-    Case::with_ours("our ping, their rping, IPv4", |scene| ping(scene, "0.0.0.0", IPV4)),
-    Case::with_ours("our ping, their rping, IPv6", |scene| ping(scene, "::", IPV6)),
-    Case::with_ours("their rping, our server, IPv4", |scene| serve(scene, IPV4)),
-    Case::with_ours("their rping, our server, IPv6", |scene| serve(scene, IPV6)),
-    Case::with_ours("our pingpong, their server", |scene| pingpong(scene, true)),
-    Case::with_ours("their pingpong, our server", |scene| pingpong(scene, false)),
-    Case::with_ours("a port where nobody listens", refused),
+    Case::with_ibfabric("ibfabric ping, rping, IPv4", |scene| ping(scene, "0.0.0.0", IPV4)),
+    Case::with_ibfabric("ibfabric ping, rping, IPv6", |scene| ping(scene, "::", IPV6)),
+    Case::with_ibfabric("rping, ibfabric server, IPv4", |scene| serve(scene, IPV4)),
+    Case::with_ibfabric("rping, ibfabric server, IPv6", |scene| serve(scene, IPV6)),
+    Case::with_ibfabric("ibfabric pingpong, Linux server", |scene| pingpong(scene, true)),
+    Case::with_ibfabric("pingpong, ibfabric server", |scene| pingpong(scene, false)),
+    Case::with_ibfabric("a port without a listener", refused),
 ];
 
-/// How long a client may take.
+/// Time limit of a client.
 const ENDS: Duration = Duration::from_secs(60);
 
-/// What our ends put in the first line.
+/// First line of the output of ibfabric.
 pub(super) const READY: &str = "READY";
 
 fn ping(scene: &mut Scene<'_>, any: &str, [guest, own]: [&str; 2]) -> Result<(), RunError> {
@@ -34,31 +34,31 @@ fn ping(scene: &mut Scene<'_>, any: &str, [guest, own]: [&str; 2]) -> Result<(),
     let options = ["-C", "30", "-S", "1000", "--from", own, "-v"];
     let ours = scene.ours(["rdma", "ping", guest].into_iter().chain(options))?;
     let ours = scene.succeeds(ours)?;
-    scene.says(&ours, "ping data: rdma-ping-", 30);
-    scene.says(&ours, "30 pings, 0 returned with wrong data", 1);
+    scene.expect_lines(&ours, "ping data: rdma-ping-", 30);
+    scene.expect_lines(&ours, "30 pings, 0 returned with wrong data", 1);
     let server = scene.ends(server, LISTENS)?;
-    scene.says(&server, "server ping data: rdma-ping-", 30);
+    scene.expect_lines(&server, "server ping data: rdma-ping-", 30);
     scene.gained("rdma_sends", 30..=1000)?;
-    sound(scene)
+    check_no_retries(scene)
 }
 
 fn serve(scene: &mut Scene<'_>, [_, own]: [&str; 2]) -> Result<(), RunError> {
     let serve = ["rdma", "serve", "--listen", own, "--rping", "--clients", "1", "-v"];
     let ours = scene.ours(serve)?;
     ours.until(READY, LISTENS)?;
-    // With -V it compares what came back with what it had sent.
+    // With -V it compares received data with sent data.
     let client = scene.guest.start(&format!("rping -c -a {own} -C 30 -S 1000 -v -V"))?;
     let client = scene.ends(client, ENDS)?;
-    // At its end one of its threads may wait for events of a channel that another one has closed.
+    // At its end one of its threads may wait for events of a channel that another thread has closed.
     let is_race = client.output.contains("rdma_get_cm_event: Bad file descriptor");
     scene.checked.check(client.success() || is_race, || {
         format!("rping ended with status {}", client.status)
     });
-    scene.says(&client, "ping data: rdma-ping-", 30);
-    scene.says(&client, "mismatch", 0);
+    scene.expect_lines(&client, "ping data: rdma-ping-", 30);
+    scene.expect_lines(&client, "mismatch", 0);
     let ours = scene.succeeds(ours)?;
-    scene.says(&ours, "server ping data: rdma-ping-", 30);
-    sound(scene)
+    scene.expect_lines(&ours, "server ping data: rdma-ping-", 30);
+    check_no_retries(scene)
 }
 
 fn pingpong(scene: &mut Scene<'_>, we_call: bool) -> Result<(), RunError> {
@@ -78,7 +78,7 @@ fn pingpong(scene: &mut Scene<'_>, we_call: bool) -> Result<(), RunError> {
     };
     for end in [ours, theirs] {
         let end = scene.succeeds(end)?;
-        scene.says(&end, "200 iters in", 1);
+        scene.expect_lines(&end, "200 iters in", 1);
     }
     scene.gained("retry_exceeded_err", 0..=0)
 }
@@ -87,19 +87,18 @@ fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let [guest, own] = IPV4;
     let ours = scene.ours(["rdma", "ping", guest, "--from", own, "-p", "9"])?;
     let ours = scene.fails(ours)?;
-    scene.says(&ours, "refuses the connection", 1);
+    scene.expect_lines(&ours, "refuses the connection", 1);
     let serve = scene.ours(["rdma", "serve", "--listen", own])?;
     serve.until(READY, LISTENS)?;
     let client = scene.guest.start(&format!("rping -c -a {own} -C 1 -v"))?;
     let client = scene.fails(client)?;
-    scene.says(&client, "RDMA_CM_EVENT_REJECTED", 1);
+    scene.expect_lines(&client, "RDMA_CM_EVENT_REJECTED", 1);
     serve.kill()?;
-    sound(scene)
+    check_no_retries(scene)
 }
 
-/// Nothing was lost, and the kernel has sent nothing again. Our end asks now and then for an acknowledgement
-/// that it could have waited for.
-pub(super) fn sound(scene: &mut Scene<'_>) -> Result<(), RunError> {
+/// Checks that nothing was lost or retransmitted by the kernel. ibfabric may request an acknowledgement before it is due.
+pub(super) fn check_no_retries(scene: &mut Scene<'_>) -> Result<(), RunError> {
     for counter in ["retry_exceeded_err", "completer_retry_err", "rcvd_seq_err"] {
         scene.gained(counter, 0..=0)?;
     }

@@ -13,44 +13,44 @@ use interop::{Finished, Guest, RunError, Running};
 use super::Link;
 use crate::sm::scene::Checked;
 
-/// What takes part in the cases of a link.
+/// Guest, link and program of the cases of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Gear<'a> {
     /// The guest.
     pub guest: &'a Guest,
     /// The link to it.
     pub link: Link,
-    /// Our program, where a case wants it.
+    /// The program ibfabric, if a case runs it.
     pub ibfabric: Option<&'a Path>,
-    /// Whether cases may take long.
+    /// True if cases may take long.
     pub whole: bool,
 }
 
-/// Where a case runs.
+/// Environment of a case.
 #[derive(Debug)]
 pub struct Scene<'a> {
     /// The guest.
     pub guest: &'a Guest,
     /// The link to it.
     pub link: Link,
-    /// What was found so far.
+    /// Results of the checks.
     pub checked: Checked,
-    /// What was run so far, with what came of it.
+    /// The executed commands, with their outputs.
     pub transcript: String,
-    /// Whether the case may take long.
+    /// True if the case may take long.
     pub whole: bool,
     ibfabric: Option<&'a Path>,
     before: BTreeMap<String, u64>,
 }
 
-/// How long a command may take that [`Scene::succeeds`] and its like wait for.
+/// Time limit of a command for [`Scene::succeeds`] and similar functions.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 impl<'a> Scene<'a> {
-    /// Prepares for a case.
+    /// Creates the scene of a case.
     ///
     /// # Errors
-    /// Fails when the guest does not tell its counters.
+    /// Fails if the guest's counters cannot be read.
     pub fn open(gear: &Gear<'a>) -> Result<Self, RunError> {
         let Gear { guest, link, ibfabric, whole } = *gear;
         let before = guest.counters()?;
@@ -58,37 +58,37 @@ impl<'a> Scene<'a> {
         Ok(Self { guest, link, checked, transcript, whole, ibfabric, before })
     }
 
-    /// Starts our program beside the guest.
+    /// Starts ibfabric on the host of the guest.
     ///
     /// # Errors
-    /// Fails when it cannot be started.
+    /// Fails if it cannot be started.
     ///
     /// # Panics
-    /// Panics unless the case was made by [`super::Case::with_ours`].
+    /// Panics unless the case was made by [`super::Case::with_ibfabric`].
     pub fn ours(
         &self,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<Running, RunError> {
-        let ibfabric = self.ibfabric.expect("a case that runs our program says so");
+        let ibfabric = self.ibfabric.expect("the case was created with ibfabric");
         let mut command = Command::new(ibfabric);
         // Soft RoCE sends no UDP checksums.
         self.guest.start_beside(command.args(arguments).arg("--allow-zero-checksum"))
     }
 
-    /// Waits for a command, and checks that its status is 0.
+    /// Waits for a command, and checks that its exit status is 0.
     ///
     /// # Errors
-    /// Fails when it does not end in time.
+    /// Fails if it does not end within the time limit.
     pub fn succeeds(&mut self, running: Running) -> Result<Finished, RunError> {
         let finished = self.ends(running, LIMIT)?;
         self.checked.check(finished.success(), || describe(&finished));
         Ok(finished)
     }
 
-    /// Waits for a command, and checks that its status is not 0.
+    /// Waits for a command, and checks that its exit status is not 0.
     ///
     /// # Errors
-    /// Fails when it does not end in time.
+    /// Fails if it does not end within the time limit.
     pub fn fails(&mut self, running: Running) -> Result<Finished, RunError> {
         let finished = self.ends(running, LIMIT)?;
         self.checked
@@ -96,10 +96,10 @@ impl<'a> Scene<'a> {
         Ok(finished)
     }
 
-    /// Waits for a command, whatever its status is.
+    /// Waits for a command with any exit status.
     ///
     /// # Errors
-    /// Fails when it does not end in time.
+    /// Fails if it does not end within the time limit.
     pub fn ends(&mut self, running: Running, limit: Duration) -> Result<Finished, RunError> {
         let ended = running.wait(limit);
         let entry = match &ended {
@@ -110,18 +110,18 @@ impl<'a> Scene<'a> {
         ended
     }
 
-    /// Checks that a text stands in as many lines of an output.
-    pub fn says(&mut self, finished: &Finished, text: &str, times: usize) {
+    /// Checks the number of lines of an output that contain a text.
+    pub fn expect_lines(&mut self, finished: &Finished, text: &str, times: usize) {
         let found = finished.output.lines().filter(|line| line.contains(text)).count();
         self.checked.check(found == times, || {
             format!("expected {times} lines with {text:?}, found {found}: {}", describe(finished))
         });
     }
 
-    /// Checks by how much a counter of the guest's rxe device has grown since the case began.
+    /// Checks the increase of a counter of the guest's rxe device since the start of the case.
     ///
     /// # Errors
-    /// Fails when the counters cannot be read.
+    /// Fails if the counters cannot be read.
     pub fn gained(&mut self, counter: &str, expected: RangeInclusive<u64>) -> Result<(), RunError> {
         let now = self.guest.counters()?;
         let difference = || Some(now.get(counter)?.saturating_sub(*self.before.get(counter)?));
@@ -137,10 +137,10 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Checks that neither side of the guest's connections had to repeat itself.
+    /// Checks that neither end of the guest's connections has retransmitted.
     ///
     /// # Errors
-    /// Fails when the counters cannot be read.
+    /// Fails if the counters cannot be read.
     pub fn repeats_nothing(&mut self) -> Result<(), RunError> {
         ["retry_exceeded_err", "completer_retry_err", "duplicate_request", "rcvd_seq_err"]
             .into_iter()
@@ -151,5 +151,7 @@ impl<'a> Scene<'a> {
 fn describe(finished: &Finished) -> String {
     let Finished { command, status, output, elapsed } = finished;
     let seconds = elapsed.as_secs_f64();
-    format!("`{command}` ended with status {status} after {seconds:.1} s; it said:\n{output}")
+    format!(
+        "`{command}` ended with status {status} after {seconds:.1} s, with the output:\n{output}"
+    )
 }

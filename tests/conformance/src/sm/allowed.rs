@@ -2,28 +2,28 @@
 
 use crate::clients::normal::{Allowed, CAME_BY, Mask, PROCESS};
 
-const BLOCK: &str = "OpenSM sends the number of a block of P_Keys in its machine's byte order, and \
-                     saquery shows it as it comes; ours sends it as IBTA has it";
+const BLOCK: &str = "OpenSM sends the block number in the byte order of its machine, and saquery prints it \
+                     without conversion; ibfabric sm sends it in the byte order of IBTA";
 
-const PROMISE: &str = "each manager says what it can do, and how fast it answers";
+const PROMISE: &str = "the SMs have different capabilities and response times";
 
-const DOWN: &str = "OpenSM keeps nothing of a port that is down but its states, and says that the \
-                    rest is zero; ours says what the port has";
+const DOWN: &str = "OpenSM returns zeros except for the states of a port that is down; ibfabric sm \
+                    returns the values of the port";
 
-/// What is allowed beside [`ALLOWED`], in words; [`without_order`] sees to it.
+/// Differences that [`without_order`] removes, with reasons.
 pub const ALSO: &[(&str, &str)] = &[
-    ("the order of the records of a table", "it has none"),
-    ("PortInfo of a port that is down, but for its states", DOWN),
+    ("the order of the records of a table", "records have no order"),
+    ("PortInfo of a port that is down, except for its states", DOWN),
 ];
 
-/// The differences that are allowed; everything else must be the same, but for [`ALSO`].
+/// The permitted differences; except for these and [`ALSO`], responses must be equal.
 pub const ALLOWED: &[Allowed] = &[
     PROCESS,
     CAME_BY,
     Allowed {
         programs: &["saquery"],
         mask: Mask::AnyNumber("ActCount"),
-        reason: "each manager counts its activity in its own way",
+        reason: "the SMs count activity differently",
     },
     Allowed {
         programs: &["saquery PIR"],
@@ -47,8 +47,7 @@ pub const ALLOWED: &[Allowed] = &[
     },
 ];
 
-/// Puts the records of an answer into an order, and leaves of PortInfo what is there while a port is
-/// down.
+/// Sorts the records of a response, and removes from PortInfo of a port that is down all fields except the states.
 #[must_use]
 pub fn without_order(text: &str) -> String {
     let (errors, lines): (Vec<&str>, Vec<&str>) =
@@ -62,14 +61,14 @@ pub fn without_order(text: &str) -> String {
     [head, &records.concat(), &errors].concat().join("\n")
 }
 
-/// Returns the lines of a record that count.
+/// Returns the compared lines of a record.
 fn of_record<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let is = |line: &str, name: &str| line.trim_start().starts_with(name);
     let down = lines.iter().any(|line| is(line, "LinkState:") && line.ends_with(".Down"));
     if !down {
         return lines.to_vec();
     }
-    // The states, and what says which port it is.
+    // The states, and the fields that identify the port.
     let info = lines.iter().position(|line| is(line, "PortInfo dump:")).unwrap_or(lines.len());
     let (id, info) = lines.split_at(info);
     let states = info.iter().filter(|line| is(line, "LinkState:") || is(line, "PhysLinkState:"));

@@ -1,20 +1,20 @@
 //! SA responses equal OpenSM's.
 
 use super::allowed::{ALLOWED, without_order};
-use super::beside::Pair;
+use super::pair::Pair;
 use super::questions;
 use super::scene::{Checked, Outcome, Scene};
 use crate::clients::normal::{difference, normal_but};
 use crate::clients::questions::Actors;
 use crate::clients::stage::StageError;
 
-/// What was answered: the questions, the answers without what may differ, and where they are.
+/// Results of the queries: the queries, the responses without permitted differences, and their files.
 type Answers = Vec<(String, String, std::path::PathBuf)>;
 
-/// Asks OpenSM and ours the same.
+/// Runs the same queries with OpenSM and `ibfabric sm`.
 ///
 /// # Errors
-/// Fails when a program cannot be run.
+/// Fails if a program cannot be started.
 pub fn run(pair: &Pair<'_>) -> Outcome {
     let ([theirs, ours], mut checked) = pair.look(ask)?;
     compare(&theirs, &ours, &mut checked);
@@ -26,7 +26,7 @@ fn ask(scene: &mut Scene<'_>) -> Result<Answers, StageError> {
     let actors = Actors::choose(scene.fabric, &lids).ok_or(StageError::NoActors)?;
     let mut answers = Answers::new();
     for question in questions::all(&actors) {
-        let (answer, kept) = scene.hear(&question)?;
+        let (answer, kept) = scene.run_client(&question)?;
         let text = without_order(&normal_but(&question, &answer, ALLOWED));
         answers.push((question.to_string(), text, kept));
     }
@@ -36,7 +36,9 @@ fn ask(scene: &mut Scene<'_>) -> Result<Answers, StageError> {
 fn compare(theirs: &Answers, ours: &Answers, checked: &mut Checked) {
     for ((question, a, kept_a), (other, b, kept_b)) in theirs.iter().zip(ours) {
         if question != other {
-            checked.check(false, || format!("OpenSM was asked `{question}`, ours `{other}`"));
+            checked.check(false, || {
+                format!("the queries differ: `{question}` for OpenSM, `{other}` for ibfabric sm")
+            });
             return;
         }
         let difference = difference(a, b);
@@ -47,7 +49,7 @@ fn compare(theirs: &Answers, ours: &Answers, checked: &mut Checked) {
         });
     }
     checked.check(!theirs.is_empty() && theirs.len() == ours.len(), || {
-        format!("OpenSM gave {} answers, ours {}", theirs.len(), ours.len())
+        format!("expected {} responses as from OpenSM, found {}", theirs.len(), ours.len())
     });
-    checked.note = format!("{} answers", ours.len());
+    checked.note = format!("{} responses", ours.len());
 }

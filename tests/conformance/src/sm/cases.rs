@@ -1,12 +1,12 @@
-//! The list of cases, with the purpose of each.
+//! The list of cases.
 
 use std::path::Path;
 
 use ib_topology::{Fabric, PortId};
 
-use super::beside::Pair;
 use super::files::{LINES, Line};
 use super::handover::{PLAYS, Play, Who};
+use super::pair::Pair;
 use super::scene::{Gear, Outcome, Scene};
 use super::up::Expected;
 use super::{answers, files, flows, guarded, handover, keys, partitions, plan, records, up};
@@ -14,7 +14,7 @@ use crate::clients::fabrics::{ENGINES, FABRICS, Plan, hurt};
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
 
-/// The fabrics that come up beside those of [`FABRICS`].
+/// Further fabrics for the bring-up, beside those of [`FABRICS`].
 const MORE: [Plan; 4] = [
     plan("k-ary-n-tree 3 3"),
     plan("xgft 6 1"),
@@ -22,57 +22,56 @@ const MORE: [Plan; 4] = [
     Plan { long: true, ..plan("xgft 12,12,24 1,12,12") },
 ];
 
-/// The fabrics about which everything is asked: one that lacks links, one with an LMC, and more when
-/// everything is run.
+/// The fabrics of the queries: one with omitted links, one with an LMC, and more in a complete run.
 const ASKED: [Plan; 4] =
     [FABRICS[1], FABRICS[8], Plan { long: true, ..FABRICS[3] }, Plan { long: true, ..FABRICS[4] }];
 
-/// The fabric on which managers meet.
+/// The fabric of the handover.
 const MEETING: Plan = FABRICS[0];
 
-/// A fabric of more nodes than an answer is to have records.
+/// A fabric with more nodes than an expected response has records.
 const CROWD: Plan = plan("xgft 28,36 1,8");
 
-/// What is to be shown.
+/// Kind of a case.
 #[derive(Clone, Copy, Debug)]
-pub enum What {
-    /// A fabric comes up with an engine.
+pub enum CaseKind {
+    /// A fabric is brought up with an engine.
     Up(Plan, &'static str),
-    /// Administration answers as OpenSM's.
+    /// The SA responds as OpenSM's.
     Answers(Plan),
-    /// Flows of osmtest pass, and with whole answers more of them.
+    /// Flows of osmtest pass; further flows if responses are complete.
     Flows(Plan, bool),
-    /// The subnet passes from manager to manager.
+    /// Handover between two SMs.
     Handover(Play),
-    /// A port that a key guards at this level is left alone.
+    /// A port with an M_Key of this protection level is not configured.
     Guarded(Plan, u8),
-    /// A long answer arrives whole.
+    /// A long response arrives completely.
     Records(Plan),
-    /// A command line of OpenSM leaves OpenSM's files.
+    /// A command line of OpenSM writes the files of OpenSM.
     Files(Line),
-    /// A partition file says the same to both.
+    /// A partition file has the same effect in both programs.
     Partitions(Plan),
     /// Both programs read the same value from a line of the configuration file, or the line is refused.
     Keys,
 }
 
-/// What is wrong on purpose, and has to be noticed.
+/// A deliberate error, which the case must detect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum InjectedError {
     /// The tables are compared with those of another engine.
     Engine,
-    /// The simulator's fabric lacks a link.
+    /// The simulator's fabric has one link less.
     Link,
-    /// Nobody has one of the LIDs that are traced to.
+    /// One of the traced LIDs is not assigned.
     Lid,
-    /// The simulator's fabric lacks a host.
+    /// The simulator's fabric has one host less.
     Host,
-    /// Nobody manages.
-    Nobody,
-    /// The other manager is expected to win.
-    Winner,
-    /// No port is guarded.
-    Unguarded,
+    /// There is no SM.
+    NoSm,
+    /// The other SM is expected to become master.
+    Master,
+    /// No port has an M_Key.
+    NoMKey,
     /// The command lines differ.
     Options,
 }
@@ -80,15 +79,15 @@ pub enum Wrong {
 /// A case.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What it shows.
-    pub what: What,
+    /// Its kind.
+    pub what: CaseKind,
     /// Whether the simulator is Debian's ibsim; `ibfabric sim` otherwise.
     pub on_ibsim: bool,
-    /// What is wrong on purpose.
-    pub wrong: Option<Wrong>,
+    /// The deliberate error, if any.
+    pub wrong: Option<InjectedError>,
 }
 
-impl What {
+impl CaseKind {
     const fn plan(&self) -> Plan {
         match self {
             Self::Up(plan, _)
@@ -103,70 +102,70 @@ impl What {
     }
 }
 
-impl Wrong {
-    /// Returns what is wrong in a few words, and what is said of it.
+impl InjectedError {
+    /// Returns a description of the error, and the text that a fault must contain.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Engine => ("tables of another engine", "the tables of ibfabric route"),
-            Self::Link => ("a link is missing", "from line"),
-            Self::Lid => ("nobody has a LID", "ibtracert misses"),
+            Self::Link => ("a link is missing", "first difference at line"),
+            Self::Lid => ("an unassigned LID", "ibtracert misses"),
             Self::Host => ("a host is missing", "are missing"),
-            Self::Nobody => ("nobody manages", "not with ours"),
-            // Which of the two is met first depends on when ours, which stands by for a moment, is asked.
-            Self::Winner => ("the wrong winner", ": sminfo says "),
-            Self::Options => ("other options", "is not the same"),
-            Self::Unguarded => ("nothing is guarded", "does not name the guarded port"),
+            Self::NoSm => ("no SM", "fails with ibfabric sm"),
+            // The first fault depends on the time at which `ibfabric sm` is queried, which is standby for a moment.
+            Self::Master => ("the wrong master", ": sminfo says "),
+            Self::Options => ("other options", "differs"),
+            Self::NoMKey => ("no M_Key", "expected the guarded port"),
         }
     }
 }
 
 impl Case {
-    /// Returns the case in a few words.
+    /// Returns the name of the case.
     #[must_use]
     pub fn name(&self) -> String {
         let on = if self.on_ibsim { "ibsim" } else { "ibfabric sim" };
         let plan = self.what.plan().name();
         let mut name = match self.what {
-            What::Up(_, engine) => format!("up | {plan} | {engine} | {on}"),
-            What::Answers(_) => format!("answers | {plan} | {on}"),
-            What::Flows(_, whole) => {
-                let library = if whole { "our library" } else { "Debian's library" };
+            CaseKind::Up(_, engine) => format!("up | {plan} | {engine} | {on}"),
+            CaseKind::Answers(_) => format!("answers | {plan} | {on}"),
+            CaseKind::Flows(_, whole) => {
+                let library = if whole { "ibfabric's library" } else { "Debian's library" };
                 format!("osmtest | {plan} | {library} | {on}")
             }
-            What::Handover(play) => format!("handover | {} | {on}", play.name()),
-            What::Guarded(_, level) => format!("guarded port, level {level} | {plan} | {on}"),
-            What::Partitions(_) => format!("partitions | {plan} | {on}"),
-            What::Keys => "configuration keys".to_owned(),
-            What::Records(_) => format!("long answer | {plan} | {on}"),
-            What::Files(line) => format!("files | {plan} | {} | {on}", line.options.join(" ")),
+            CaseKind::Handover(play) => format!("handover | {} | {on}", play.name()),
+            CaseKind::Guarded(_, level) => format!("guarded port, level {level} | {plan} | {on}"),
+            CaseKind::Partitions(_) => format!("partitions | {plan} | {on}"),
+            CaseKind::Keys => "configuration keys".to_owned(),
+            CaseKind::Records(_) => format!("long response | {plan} | {on}"),
+            CaseKind::Files(line) => format!("files | {plan} | {} | {on}", line.options.join(" ")),
         };
         if let Some(wrong) = self.wrong {
-            name += " | wrong on purpose: ";
+            name += " | deliberate error: ";
             name += wrong.words().0;
         }
         name
     }
 
-    /// Says whether it mostly waits, so that others can run meanwhile.
+    /// Returns true if the case mostly waits, so that others can run at the same time.
     #[must_use]
     pub const fn waits(&self) -> bool {
-        matches!(self.what, What::Handover(_))
+        matches!(self.what, CaseKind::Handover(_))
     }
 
-    /// Returns what has to be said when something is wrong on purpose.
+    /// Returns the text that a fault of a deliberate error must contain.
     #[must_use]
     pub fn must_say(&self) -> Option<&'static str> {
-        let what = |wrong: Wrong| match (wrong, self.what) {
-            (Wrong::Link, What::Up(..)) => "iblinkinfo shows",
+        let what = |wrong: InjectedError| match (wrong, self.what) {
+            (InjectedError::Link, CaseKind::Up(..)) => "iblinkinfo shows",
             _ => wrong.words().1,
         };
         self.wrong.map(what)
     }
 
-    /// Runs it.
+    /// Runs the case.
     ///
     /// # Errors
-    /// Fails when a program cannot be run, or a manager does not come up.
+    /// Fails if a program cannot be started, or if an SM does not come up.
     pub fn run(&self, gear: &Gear, directory: &Path) -> Outcome {
         let kind = match self.on_ibsim {
             true => Kind::Ibsim,
@@ -176,8 +175,8 @@ impl Case {
         let whole = plan.fabric().map_err(|error| StageError::Recipe(error.into()))?;
         let mut fabric = whole.clone();
         match self.wrong {
-            Some(Wrong::Link) => hurt(&mut fabric),
-            Some(Wrong::Host) => lose_host(&mut fabric),
+            Some(InjectedError::Link) => hurt(&mut fabric),
+            Some(InjectedError::Host) => lose_host(&mut fabric),
             _ => {}
         }
         let pair = |umad| Pair {
@@ -186,17 +185,24 @@ impl Case {
             umad,
             fabrics: [&whole, &fabric],
             plan,
-            managed: self.wrong != Some(Wrong::Nobody),
+            managed: self.wrong != Some(InjectedError::NoSm),
             directory,
         };
         match self.what {
-            What::Partitions(_) => return partitions::run(gear, &kind, &whole, directory),
-            What::Keys => return keys::run(gear, self.wrong == Some(Wrong::Options), directory),
-            What::Answers(_) => return answers::run(&pair(&gear.own)),
-            What::Files(line) => {
-                return files::run(gear, line, self.wrong == Some(Wrong::Options), directory);
+            CaseKind::Partitions(_) => return partitions::run(gear, &kind, &whole, directory),
+            CaseKind::Keys => {
+                return keys::run(gear, self.wrong == Some(InjectedError::Options), directory);
             }
-            What::Flows(_, complete) => {
+            CaseKind::Answers(_) => return answers::run(&pair(&gear.own)),
+            CaseKind::Files(line) => {
+                return files::run(
+                    gear,
+                    line,
+                    self.wrong == Some(InjectedError::Options),
+                    directory,
+                );
+            }
+            CaseKind::Flows(_, complete) => {
                 let library = if complete { &gear.own } else { &gear.debian };
                 return flows::run(&pair(library));
             }
@@ -204,28 +210,28 @@ impl Case {
         }
         let mut scene = Scene::open(gear, &kind, &fabric, &gear.debian, directory)?;
         match self.what {
-            What::Up(_, engine) => {
+            CaseKind::Up(_, engine) => {
                 let expected = Expected {
                     fabric: &whole,
                     plan,
-                    engine: if self.wrong == Some(Wrong::Engine) { "dor" } else { engine },
-                    also: (self.wrong == Some(Wrong::Lid)).then_some(49_000),
+                    engine: if self.wrong == Some(InjectedError::Engine) { "dor" } else { engine },
+                    also: (self.wrong == Some(InjectedError::Lid)).then_some(49_000),
                 };
                 up::comes_up(&mut scene, engine, &expected)?;
             }
-            What::Handover(mut play) => {
-                if self.wrong == Some(Wrong::Winner) {
+            CaseKind::Handover(mut play) => {
+                if self.wrong == Some(InjectedError::Master) {
                     play.master = play.master.other();
                 }
                 handover::run(&mut scene, plan, play, self.on_ibsim)?;
             }
-            What::Guarded(_, level) => guarded::run(&mut scene, plan, level)?,
-            What::Records(_) => records::run(&mut scene, &whole)?,
-            What::Answers(_)
-            | What::Flows(..)
-            | What::Files(_)
-            | What::Partitions(_)
-            | What::Keys => {
+            CaseKind::Guarded(_, level) => guarded::run(&mut scene, plan, level)?,
+            CaseKind::Records(_) => records::run(&mut scene, &whole)?,
+            CaseKind::Answers(_)
+            | CaseKind::Flows(..)
+            | CaseKind::Files(_)
+            | CaseKind::Partitions(_)
+            | CaseKind::Keys => {
                 unreachable!("they have no scene, or two")
             }
         }
@@ -233,7 +239,7 @@ impl Case {
     }
 }
 
-/// Pulls the cable of the last HCA.
+/// Unplugs the last HCA.
 fn lose_host(fabric: &mut Fabric) {
     let is_adapter = |port: PortId| !fabric.node(fabric.port(port).node).kind.is_switch();
     let port = fabric.links().map(|(a, b)| if is_adapter(a) { a } else { b });
@@ -242,48 +248,49 @@ fn lose_host(fabric: &mut Fabric) {
     }
 }
 
-/// Returns the cases; all of them, or those that do not take long.
+/// Returns all cases, or those of a short run.
 #[must_use]
 pub fn cases(all: bool) -> Vec<Case> {
     let mut list = Vec::new();
-    let mut add = |what: What| {
+    let mut add = |what: CaseKind| {
         for on_ibsim in [true, false] {
-            // ibsim 0.10 does not know all speeds, and has no M_Keys.
-            let fits = what.plan().fits_ibsim() && !matches!(what, What::Guarded(..));
-            // The files and partitions are those on the real ibsim.
-            let only_ibsim = matches!(what, What::Files(_) | What::Partitions(_) | What::Keys);
+            // ibsim 0.10 does not support all speeds, and has no M_Keys.
+            let fits = what.plan().fits_ibsim() && !matches!(what, CaseKind::Guarded(..));
+            // Files and partitions are tested on the real ibsim only.
+            let only_ibsim =
+                matches!(what, CaseKind::Files(_) | CaseKind::Partitions(_) | CaseKind::Keys);
             if if on_ibsim { fits } else { !only_ibsim } {
                 list.push(Case { what, on_ibsim, wrong: None });
             }
         }
     };
     for play in PLAYS {
-        add(What::Handover(play));
+        add(CaseKind::Handover(play));
     }
-    // What takes long comes first, so that the end is short.
-    add(What::Flows(FABRICS[0], true));
-    add(What::Flows(Plan { flood: false, ..FABRICS[0] }, false));
-    add(What::Flows(FABRICS[8], true));
+    // Long cases are first, so that the run ends early.
+    add(CaseKind::Flows(FABRICS[0], true));
+    add(CaseKind::Flows(Plan { flood: false, ..FABRICS[0] }, false));
+    add(CaseKind::Flows(FABRICS[8], true));
     for plan in ASKED.into_iter().filter(|plan| all || !plan.long) {
-        add(What::Answers(plan));
+        add(CaseKind::Answers(plan));
     }
     for plan in FABRICS.into_iter().chain(MORE).filter(|plan| all || !plan.long) {
         for engine in ENGINES {
-            add(What::Up(plan, engine));
+            add(CaseKind::Up(plan, engine));
         }
     }
     for line in LINES {
-        add(What::Files(line));
+        add(CaseKind::Files(line));
     }
-    add(What::Guarded(FABRICS[0], 1));
-    add(What::Guarded(FABRICS[0], guarded::READ));
-    add(What::Records(CROWD));
-    add(What::Partitions(plan("mesh 2x1 hosts=2")));
-    add(What::Keys);
+    add(CaseKind::Guarded(FABRICS[0], 1));
+    add(CaseKind::Guarded(FABRICS[0], guarded::READ));
+    add(CaseKind::Records(CROWD));
+    add(CaseKind::Partitions(plan("mesh 2x1 hosts=2")));
+    add(CaseKind::Keys);
     list
 }
 
-/// Returns cases in which something is wrong, which has to be noticed.
+/// Returns the cases with a deliberate error.
 #[must_use]
 pub fn wrong_cases() -> Vec<Case> {
     let small = Plan { flood: false, ..FABRICS[0] };
@@ -291,19 +298,19 @@ pub fn wrong_cases() -> Vec<Case> {
     debug_assert_eq!(winner.master, Who::Ours);
     let mut list = Vec::new();
     for (what, wrong) in [
-        (What::Handover(winner), Wrong::Winner),
-        (What::Up(FABRICS[4], "updn"), Wrong::Engine),
-        (What::Up(FABRICS[4], "minhop"), Wrong::Link),
-        (What::Up(FABRICS[4], "minhop"), Wrong::Lid),
-        (What::Answers(FABRICS[1]), Wrong::Link),
-        (What::Flows(small, false), Wrong::Nobody),
-        (What::Records(CROWD), Wrong::Host),
-        (What::Files(LINES[0]), Wrong::Options),
-        (What::Keys, Wrong::Options),
+        (CaseKind::Handover(winner), InjectedError::Master),
+        (CaseKind::Up(FABRICS[4], "updn"), InjectedError::Engine),
+        (CaseKind::Up(FABRICS[4], "minhop"), InjectedError::Link),
+        (CaseKind::Up(FABRICS[4], "minhop"), InjectedError::Lid),
+        (CaseKind::Answers(FABRICS[1]), InjectedError::Link),
+        (CaseKind::Flows(small, false), InjectedError::NoSm),
+        (CaseKind::Records(CROWD), InjectedError::Host),
+        (CaseKind::Files(LINES[0]), InjectedError::Options),
+        (CaseKind::Keys, InjectedError::Options),
     ] {
         list.push(Case { what, on_ibsim: true, wrong: Some(wrong) });
     }
-    let what = What::Guarded(small, 0);
-    list.push(Case { what, on_ibsim: false, wrong: Some(Wrong::Unguarded) });
+    let what = CaseKind::Guarded(small, 0);
+    list.push(Case { what, on_ibsim: false, wrong: Some(InjectedError::NoMKey) });
     list
 }

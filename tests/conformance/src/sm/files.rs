@@ -15,12 +15,12 @@ use crate::clients::fabrics::Plan;
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
 
-/// A command line, and the fabric that it is for.
+/// A command line and its fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     /// The fabric.
     pub plan: Plan,
-    /// The options beside those that all cases have.
+    /// Options in addition to those of all cases.
     pub options: &'static [&'static str],
 }
 
@@ -35,7 +35,7 @@ pub const LINES: [Line; 7] = [
     Line { plan: plan("xgft 4,4,4 1,2,2"), options: &["-R", "updn,minhop", "-z"] },
 ];
 
-/// The files whose bytes are the same; the first [`ALWAYS`] of them are always there.
+/// Files that must be equal byte for byte; the first [`ALWAYS`] of them must exist.
 const DUMPS: [&str; 7] = [
     "opensm-lfts.dump",
     "opensm-lid-matrix.dump",
@@ -46,16 +46,16 @@ const DUMPS: [&str; 7] = [
     "opensm-ftree-ca-order.dump",
 ];
 
-/// How many of [`DUMPS`] any engine leaves.
+/// Number of [`DUMPS`] that all engines write.
 const ALWAYS: usize = 4;
 
-/// The files whose lines are the same; OpenSM writes them in the order of a hash table.
+/// Files that must have the same lines; OpenSM writes them in the order of a hash table.
 const CACHE: [&str; 3] = ["guid2lid", "guid2mkey", "neighbors"];
 
-/// Runs both with a command line, ours with another one when that is wrong on purpose.
+/// Runs both programs with a command line; with a deliberate error, ibfabric with another one.
 ///
 /// # Errors
-/// Fails when a program cannot be run.
+/// Fails if a program cannot be started.
 pub fn run(gear: &Gear, line: Line, wrong: bool, directory: &Path) -> Outcome {
     fs::create_dir_all(directory)?;
     let directory = directory.canonicalize()?;
@@ -84,7 +84,7 @@ pub fn run(gear: &Gear, line: Line, wrong: bool, directory: &Path) -> Outcome {
     Ok(checked)
 }
 
-/// Runs a manager to its end on a new ibsim; returns where its files are.
+/// Runs an SM to its end on a new ibsim; returns the directory of its files.
 fn leave(
     gear: &Gear,
     fabric: &Fabric,
@@ -123,5 +123,5 @@ fn read(place: &Path, name: &str) -> io::Result<Option<String>> {
 
 fn differ(name: &str, real: &Path, ours: &Path) -> String {
     let at = |place: &Path| place.join(name).display().to_string();
-    format!("{name} is not the same: {} and {}", at(real), at(ours))
+    format!("{name} differs: {} and {}", at(real), at(ours))
 }

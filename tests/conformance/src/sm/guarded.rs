@@ -9,13 +9,13 @@ use crate::clients::stage::StageError;
 
 const KEY: u64 = 0x1234_5678_9abc_def0;
 
-/// How much a key protects so that nothing can be read without it; with 1 nothing can be written.
+/// Protection level at which the port cannot be read without the M_Key; at level 1 it can only not be written.
 pub const READ: u8 = 2;
 
-/// Guards the port of the last adapter, unless the level of protection is zero, and brings the rest up.
+/// Sets an M_Key at the port of the last HCA, unless the level is zero, and brings up the fabric.
 ///
 /// # Errors
-/// Fails when a program cannot be run, or the manager does not come up.
+/// Fails if a program cannot be started, or if the SM does not come up.
 pub fn run(scene: &mut Scene<'_>, plan: Plan, level: u8) -> Result<(), StageError> {
     let fabric = scene.fabric;
     let last = fabric.nodes().filter(|(_, node)| !node.kind.is_switch()).last();
@@ -32,30 +32,33 @@ pub fn run(scene: &mut Scene<'_>, plan: Plan, level: u8) -> Result<(), StageErro
     }
     let mut ours = scene.manage(&Options::default())?;
 
-    let said = ours.said();
+    let said = ours.output();
     let guid = node.guid.to_string();
-    // A node that cannot be read is known by the way to it.
+    // A node that cannot be read is named by the route to it.
     let named = said.lines().any(|line| line.contains(&guid) || line.contains(&route));
-    scene.check(named, || format!("the manager does not name the guarded port {guid}: {said}"));
+    scene.check(named, || {
+        format!("expected the guarded port {guid} in the output of the SM: {said}")
+    });
 
-    // It answers whoever has the key, and nobody else.
+    // The port only responds to requests with the M_Key.
     let key = format!("{KEY:#x}");
     let number = port.number;
-    let (answer, kept) = scene.hear(&patient(&format!("smpquery -D portinfo {route} {number}")))?;
+    let (answer, kept) =
+        scene.run_client(&patient(&format!("smpquery -D portinfo {route} {number}")))?;
     scene.check((answer.code == Some(0)) == (level < READ), || {
         format!("without the key the port should answer only at level 1 ({})", kept.display())
     });
     let line = format!("smpquery -y {key} -D portinfo {route} {number}");
-    let (answer, kept) = scene.hear(&patient(&line))?;
+    let (answer, kept) = scene.run_client(&patient(&line))?;
     let found = ["LinkState", "Lid"].map(|name| expect::field(&answer.output, name));
     scene.check(found == [Some("Initialize"), Some("0")], || {
-        format!("the guarded port was not left alone: {found:?} ({})", kept.display())
+        format!("the guarded port was configured: {found:?} ({})", kept.display())
     });
 
-    let (answer, kept) = scene.hear(&patient("iblinkinfo"))?;
+    let (answer, kept) = scene.run_client(&patient("iblinkinfo"))?;
     let active = expect::link_ends(&answer.output, plan.speed);
     let ends = 2 * fabric.link_count();
-    // The guarded end, and perhaps the other end of its link.
+    // The guarded end, and possibly the other end of its link.
     scene.check((ends - 2..ends).contains(&active), || {
         format!("iblinkinfo shows {active} active ends of {ends} ({})", kept.display())
     });
@@ -64,6 +67,6 @@ pub fn run(scene: &mut Scene<'_>, plan: Plan, level: u8) -> Result<(), StageErro
     scene.check(without.iter().all(|&&guid| guid == port.guid), || {
         format!("ports without a LID: {without:?}")
     });
-    scene.check(ours.is_alive(), || format!("ibfabric sm has ended: {said}"));
+    scene.check(ours.is_alive(), || format!("ibfabric sm has ended unexpectedly: {said}"));
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::clients::fabrics::Plan;
 use crate::clients::manager::{self, Manager};
 use crate::clients::stage::StageError;
 
-/// Who of the two.
+/// One of the two SMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Debian's OpenSM.
@@ -21,21 +21,21 @@ pub enum Who {
     Ours,
 }
 
-/// What is played.
+/// Parameters of a handover.
 #[derive(Clone, Copy, Debug)]
 pub struct Play {
-    /// Who is the master when the other one starts.
+    /// The SM that is master when the other one starts.
     pub first: Who,
-    /// The priorities of OpenSM and of ours.
+    /// The priorities of OpenSM and of `ibfabric sm`.
     pub priorities: [u8; 2],
-    /// Who sits on the first adapter, whose GUID is the lowest; the other one is on the last.
+    /// The SM on the first HCA, which has the lowest GUID; the other SM is on the last HCA.
     pub lower: Who,
-    /// Who is the master when both run.
+    /// The SM that is master after both are started.
     pub master: Who,
 }
 
 impl Who {
-    /// Returns the other one.
+    /// Returns the other SM.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -49,24 +49,24 @@ impl Who {
     pub const fn name(self) -> &'static str {
         match self {
             Self::OpenSm => "opensm",
-            Self::Ours => "ours",
+            Self::Ours => "ibfabric sm",
         }
     }
 }
 
 impl Play {
-    /// Returns what is played in a few words.
+    /// Returns the name of the case.
     #[must_use]
     pub fn name(&self) -> String {
         let [theirs, ours] = self.priorities;
         let (first, second) = (self.first.name(), self.first.other().name());
         let order = if theirs == ours { "by GUID" } else { "by priority" };
         let what = if self.master == self.first { "stays" } else { "hands over" };
-        format!("{first} {what} when {second} comes, {order}; then the master dies")
+        format!("{first} {what} when {second} starts, {order}; then the master is killed")
     }
 }
 
-/// What is played, each on both simulators.
+/// The handovers, each on both simulators.
 pub const PLAYS: [Play; 6] = [
     play(Who::OpenSm, [5, 10], Who::OpenSm, Who::Ours),
     play(Who::Ours, [10, 5], Who::Ours, Who::OpenSm),
@@ -80,11 +80,11 @@ const fn play(first: Who, priorities: [u8; 2], lower: Who, master: Who) -> Play 
     Play { first, priorities, lower, master }
 }
 
-/// How long managers may take to agree, or to notice that the master is dead: both ask it every ten
-/// seconds, four times.
+/// Time limit for the election of the master, and for the detection of its loss. Both SMs poll the master every ten seconds, and
+/// detect its loss after four polls.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// A manager of one kind or the other.
+/// A running SM of either kind.
 enum Running {
     OpenSm(Manager),
     Ours(Ours),
@@ -98,7 +98,7 @@ impl Running {
         }
     }
 
-    /// How often it brought the subnet up.
+    /// Returns the number of bring-ups.
     fn ups(&self) -> usize {
         match self {
             Self::OpenSm(manager) => manager.ups(),
@@ -107,19 +107,19 @@ impl Running {
     }
 }
 
-/// Where a manager sits.
+/// Location of an SM.
 #[derive(Clone, Debug)]
 struct Place {
     node: String,
     lid: u16,
-    /// The GUID of its port, as `sminfo` shows it.
+    /// The GUID of its port, in the format of `sminfo`.
     guid: String,
 }
 
-/// Plays it.
+/// Runs a handover.
 ///
 /// # Errors
-/// Fails when a program cannot be run.
+/// Fails if a program cannot be started.
 pub fn run(
     scene: &mut Scene<'_>,
     plan: Plan,
@@ -131,8 +131,8 @@ pub fn run(
     let node = |who: Who| if who == play.lower { &first } else { &last };
     let one = play.first;
     let mut earlier = start(scene, one, &node(one).0, &play)?;
-    let up = scene.becomes(PATIENCE, |_| Ok(earlier.ups() > 0))?;
-    scene.check(up, || format!("{} does not come up alone", one.name()));
+    let up = scene.wait_until(PATIENCE, |_| Ok(earlier.ups() > 0))?;
+    scene.check(up, || format!("{} does not come up as the only SM", one.name()));
     if !up {
         return Ok(());
     }
@@ -143,7 +143,7 @@ pub fn run(
         Place { node: node.clone(), lid, guid: format!("{guid:#x}") }
     };
     let [mine, others] = [place(one), place(one.other())];
-    // A client on a node of neither, so that no manager is asked by itself.
+    // A client on a node without SM, so that no SM receives queries from its own node.
     let (second, _) = middle(fabric);
     scene.seat.node = second;
     governs(scene, one, &mine, PATIENCE)?;
@@ -165,7 +165,7 @@ pub fn run(
     let expected = Expected { fabric, plan, engine: "minhop", also: None };
     up::all_active(scene, &expected)?;
     for (who, manager) in [(one, &mut earlier), (one.other(), &mut later)] {
-        scene.check(manager.is_alive(), || format!("{} has ended", who.name()));
+        scene.check(manager.is_alive(), || format!("{} has ended unexpectedly", who.name()));
     }
     if let Running::OpenSm(manager) = if standby == one { &earlier } else { &later } {
         let log = manager.log();
@@ -177,7 +177,7 @@ pub fn run(
     if waits_in_vain {
         excused(scene, &mut later);
     }
-    // The master is killed: the one that stood by takes the subnet.
+    // The master is killed, and the standby SM takes over.
     let rest = if stays {
         drop(earlier);
         later
@@ -191,12 +191,12 @@ pub fn run(
     Ok(())
 }
 
-/// Starts a manager on a node.
+/// Starts an SM on a node.
 fn start(scene: &mut Scene<'_>, who: Who, node: &str, play: &Play) -> Result<Running, StageError> {
     let [theirs, ours] = play.priorities;
     Ok(match who {
         Who::OpenSm => {
-            // It looks for changes as it does by default, not as other runs have it.
+            // It polls for changes with the default interval, unlike other runs.
             let priority = theirs.to_string();
             let more = ["-p", &priority, "-s", "10"];
             let options = manager::Options { more: &more, ..manager::Options::default() };
@@ -209,16 +209,15 @@ fn start(scene: &mut Scene<'_>, who: Who, node: &str, play: &Play) -> Result<Run
     })
 }
 
-/// Says whether a manager is an OpenSM that has stood by.
+/// Returns true for an OpenSM that was standby.
 fn stood_by(manager: &Running) -> bool {
     matches!(manager, Running::OpenSm(opensm) if opensm.log().contains("Entering STANDBY state"))
 }
 
-/// Notes why an OpenSM on ibsim becomes the master and does not sweep, and checks that this is so.
+/// Notes that an OpenSM on ibsim becomes master without a sweep, and checks the reason.
 ///
-/// One that stands by tells the master of its priority by trap 144, and does nothing more until that
-/// is repressed. ibsim swallows the TrapRepress. Whether it stood by before it was given the subnet is
-/// a matter of time. At its end it says what it still waited for.
+/// A standby OpenSM notifies the master of its priority by trap 144, and then waits for a TrapRepress, which ibsim drops. It
+/// depends on timing whether it was standby before it received the subnet. At its end it reports the outstanding request.
 fn excused(scene: &mut Scene<'_>, manager: &mut Running) {
     let Running::OpenSm(opensm) = manager else { return };
     let ended = opensm.stop();
@@ -230,7 +229,7 @@ fn excused(scene: &mut Scene<'_>, manager: &mut Running) {
     scene.checked.note = "ibsim swallowed the TrapRepress that OpenSM waits for".to_owned();
 }
 
-/// Waits until a manager says that it is the master, and a port far away was told of it.
+/// Waits until an SM reports that it is master, and until a distant port has its SMLid.
 fn governs(
     scene: &mut Scene<'_>,
     who: Who,
@@ -240,16 +239,18 @@ fn governs(
     let is = is(scene, who, at, "MASTER", limit)?;
     let client = patient("smpquery -D portinfo 0");
     let mut shown = String::new();
-    let told = scene.becomes(limit, |scene| {
-        let (answer, _) = scene.hear(&client)?;
+    let told = scene.wait_until(limit, |scene| {
+        let (answer, _) = scene.run_client(&client)?;
         shown = expect::field(&answer.output, "SMLid").unwrap_or("none").to_owned();
         Ok(shown == at.lid.to_string())
     })?;
-    scene.check(told, || format!("a port has SMLid {shown}, not {} of {}", at.lid, who.name()));
+    scene.check(told, || {
+        format!("expected SMLid {} of {} at a distant port, found {shown}", at.lid, who.name())
+    });
     Ok(is && told)
 }
 
-/// Waits until a manager says that it stands by.
+/// Waits until an SM reports that it is standby.
 fn waits(scene: &mut Scene<'_>, who: Who, at: &Place, limit: Duration) -> Result<bool, StageError> {
     is(scene, who, at, "STANDBY", limit)
 }
@@ -263,8 +264,8 @@ fn is(
 ) -> Result<bool, StageError> {
     let question = patient(&format!("sminfo {}", at.lid));
     let mut said = String::new();
-    let good = scene.becomes(limit, |scene| {
-        let (answer, _) = scene.hear(&question)?;
+    let good = scene.wait_until(limit, |scene| {
+        let (answer, _) = scene.run_client(&question)?;
         said = format!("{}{}", answer.output, answer.errors);
         Ok(answer.output.contains(&format!("SMINFO_{state}")) && answer.output.contains(&at.guid))
     })?;
@@ -279,7 +280,7 @@ fn is(
     Ok(good)
 }
 
-/// Returns the names and the GUIDs of the ports of the first and the last adapter, the lower one first.
+/// Returns names and port GUIDs of the first and the last HCA, the lower one first.
 fn ends(fabric: &Fabric) -> [(String, u64); 2] {
     let adapters = adapters(fabric);
     let mut ends = [adapters[0].clone(), adapters[adapters.len() - 1].clone()];
@@ -287,7 +288,7 @@ fn ends(fabric: &Fabric) -> [(String, u64); 2] {
     ends
 }
 
-/// Returns an adapter between them.
+/// Returns an HCA between them.
 fn middle(fabric: &Fabric) -> (String, u64) {
     let adapters = adapters(fabric);
     adapters[adapters.len() / 2].clone()

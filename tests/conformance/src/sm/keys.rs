@@ -72,10 +72,10 @@ pub const LINES: &[(&[u8], Reading)] = &[
     (b"qos_sl2vl 0,1", Refused),
 ];
 
-/// Makes both programs read each line and write the resulting configuration.
+/// Both programs read each line, and write the resulting configuration.
 ///
 /// # Errors
-/// Fails when a program cannot be run.
+/// Fails if a program cannot be started.
 pub fn run(gear: &Gear, wrong: bool, directory: &Path) -> Outcome {
     fs::create_dir_all(directory)?;
     let directory = directory.canonicalize()?;
@@ -97,21 +97,22 @@ pub fn run(gear: &Gear, wrong: bool, directory: &Path) -> Outcome {
             Same => {
                 let (real, own) = (of(&real), of(&own));
                 checked.check(real.is_some() && real == own, || {
-                    format!("`{shown}` is not the same: opensm has {real:?}, ours {own:?}")
+                    format!("`{shown}` differs: opensm has {real:?}, ibfabric sm has {own:?}")
                 });
             }
             Refused => {
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
                 let refused = output.status.code() == Some(2) && said.contains("in.conf:1: ");
-                checked
-                    .check(refused, || format!("`{shown}` is not the same: not refused: {said}"));
+                checked.check(refused, || {
+                    format!("`{shown}` differs: expected an error, found {said}")
+                });
             }
         }
     }
     Ok(checked)
 }
 
-/// Runs a program on a file of one line; returns its exit status, and the file that it writes.
+/// Runs a program with a file of one line; returns its result and the written file.
 fn write(program: &Path, line: &[u8], directory: &Path) -> io::Result<(Output, String)> {
     let (input, written) = (directory.join("in.conf"), directory.join("out.conf"));
     fs::write(&input, [line, b"\n"].concat())?;

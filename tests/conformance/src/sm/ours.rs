@@ -9,14 +9,14 @@ use crate::clients::process::Group;
 use crate::clients::program::Seat;
 use crate::opensm::PeerError;
 
-/// How our manager is started.
+/// Options of `ibfabric sm`.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// The engines, as `--engine` takes them.
+    /// The engines, as for `--engine`.
     pub engine: &'a str,
     /// The LMC.
     pub lmc: u8,
-    /// The priority among managers.
+    /// The SM priority.
     pub priority: u8,
     /// Further arguments.
     pub more: &'a [&'a str],
@@ -38,12 +38,12 @@ pub struct Ours {
 const LINE: &str = "SUBNET UP";
 
 impl Ours {
-    /// Starts our manager at a seat and returns at once.
+    /// Starts `ibfabric sm`, and returns immediately.
     ///
-    /// What it says is in `sm.out` and `sm.err` in the directory, which must exist.
+    /// Its outputs are `sm.out` and `sm.err` in the directory, which must exist.
     ///
     /// # Errors
-    /// Fails when it cannot be run.
+    /// Fails if it cannot be started.
     pub fn launch(
         binary: &Path,
         seat: &Seat,
@@ -74,15 +74,19 @@ impl Ours {
         Ok(Self { group, directory: directory.to_owned() })
     }
 
-    /// Waits until it says SUBNET UP.
+    /// Waits for SUBNET UP.
     ///
     /// # Errors
-    /// Fails when it ends or takes too long.
+    /// Fails if it ends or exceeds the time limit.
     pub fn comes_up(&mut self, limit: Duration) -> Result<(), PeerError> {
         let end = Instant::now() + limit;
         while self.ups() == 0 {
             if let Ok(Some(status)) = self.group.ended() {
-                return Err(PeerError::Ended { program: "ibfabric sm", status, log: self.said() });
+                return Err(PeerError::Ended {
+                    program: "ibfabric sm",
+                    status,
+                    log: self.output(),
+                });
             }
             if Instant::now() > end {
                 let seconds = limit.as_secs();
@@ -93,13 +97,13 @@ impl Ours {
         Ok(())
     }
 
-    /// Returns how often the subnet was brought up.
+    /// Returns the number of bring-ups.
     #[must_use]
     pub fn ups(&self) -> usize {
         self.read("sm.out").lines().filter(|line| line.starts_with(LINE)).count()
     }
 
-    /// Returns the engine that configured the switches last.
+    /// Returns the engine that last configured the switches.
     #[must_use]
     pub fn engine(&self) -> String {
         let text = self.read("sm.out");
@@ -108,13 +112,13 @@ impl Ours {
         engine.unwrap_or("none").to_owned()
     }
 
-    /// Returns all that it said.
+    /// Returns its output so far.
     #[must_use]
-    pub fn said(&self) -> String {
+    pub fn output(&self) -> String {
         self.read("sm.err") + &self.read("sm.out")
     }
 
-    /// Says whether it still runs.
+    /// Returns true if it still runs.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.group.ended(), Ok(None))
     }

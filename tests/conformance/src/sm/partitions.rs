@@ -12,7 +12,7 @@ use crate::clients::manager;
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
 
-/// The files; `@1`, `@2` and `@3` are GUIDs of adapters' ports.
+/// The files; `@1`, `@2` and `@3` stand for the port GUIDs of HCAs.
 const FILES: [&str; 18] = [
     "# nothing\n",
     "Default=0x7fff : ALL ;\nYetAnotherOne=0x300:SELF=full; YetAnotherOne=0x300:ALL=limited;\n",
@@ -34,10 +34,10 @@ const FILES: [&str; 18] = [
     "Default=0x7fff:ALL=full;\nq=0x10:ALL # some\n@2=full\nSELF=full\n",
 ];
 
-/// Shows every file to both, each on a simulator of its own.
+/// Runs both SMs with each file, each on its own simulator.
 ///
 /// # Errors
-/// Fails when a program cannot be run.
+/// Fails if a program cannot be started.
 pub fn run(gear: &Gear, kind: &Kind, fabric: &Fabric, directory: &Path) -> Outcome {
     let mut all = Checked::default();
     for (number, text) in FILES.into_iter().enumerate() {
@@ -53,14 +53,14 @@ pub fn run(gear: &Gear, kind: &Kind, fabric: &Fabric, directory: &Path) -> Outco
             all.faults.extend(checked.faults);
         }
         all.check(theirs == ours, || {
-            format!("{text}OpenSM:\n{theirs}ours:\n{ours}in {}", place("*").display())
+            format!("{text}OpenSM:\n{theirs}ibfabric sm:\n{ours}in {}", place("*").display())
         });
     }
     all.note = format!("{} files", FILES.len());
     Ok(all)
 }
 
-/// Returns the P_Keys of all ports and the groups under one of the managers.
+/// Returns the P_Keys of all ports and the multicast groups of a subnet.
 fn look(
     gear: &Gear,
     kind: &Kind,
@@ -91,14 +91,14 @@ fn look(
     let mut said = String::new();
     let lids: BTreeMap<_, _> = scene.lids()?;
     for (guid, lid) in lids {
-        let (answer, _) = scene.hear(&patient(&format!("smpquery pkeys {lid}")))?;
+        let (answer, _) = scene.run_client(&patient(&format!("smpquery pkeys {lid}")))?;
         let full =
             |line: &&str| line.split(' ').any(|key| key.starts_with("0x") && key != "0x0000");
         let keys: Vec<&str> = answer.output.lines().filter(full).collect();
         said += &format!("{guid} {}\n", keys.join(" "));
     }
     for question in ["saquery -g", "saquery MCMR"] {
-        said += &scene.hear(&patient(question))?.0.output;
+        said += &scene.run_client(&patient(question))?.0.output;
     }
     drop((opensm, ours));
     Ok((said, scene.close()))

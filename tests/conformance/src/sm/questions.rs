@@ -5,7 +5,7 @@ use crate::clients::questions::{Actors, Host, Switch};
 
 use super::scene::patient;
 
-/// The queries without a key.
+/// Queries without a key.
 const WHOLE: [&str; 32] = [
     "saquery",
     "saquery NR",
@@ -41,7 +41,7 @@ const WHOLE: [&str; 32] = [
     "saquery -D",
 ];
 
-/// Returns the questions about a fabric.
+/// Returns the queries of a fabric.
 #[must_use]
 pub fn all(actors: &Actors) -> Vec<Question> {
     let Actors { manager, second, last, leaf, far, other } = actors;
@@ -202,7 +202,7 @@ fn about_paths(actors: &Actors) -> Vec<String> {
     lines
 }
 
-/// The group that every manager makes for the default partition, and others that nobody has.
+/// The group of the default partition, and groups that do not exist.
 fn about_groups() -> Vec<String> {
     [
         "--mlid 0xC000",

@@ -17,7 +17,7 @@ use crate::clients::manager;
 use crate::clients::server::{Kind, Order};
 use crate::clients::stage::StageError;
 
-/// The fabrics. ibsim takes a second for the largest.
+/// The fabrics. ibsim needs a second for the largest one.
 const FABRICS: [&str; 10] = [
     "fat-tree 4 2",
     "fat-tree 4 3",
@@ -31,18 +31,18 @@ const FABRICS: [&str; 10] = [
     "random switches=12 ports=6 hosts=2",
 ];
 
-/// The engine lists that both SMs support; the empty one leaves the default.
+/// The engine lists that both SMs support; the empty one selects the default.
 const ENGINES: [&str; 7] = ["", "", "minhop", "updn", "ftree,updn", "lash", "dor"];
 
-/// Time that an SM has to settle.
+/// Time limit for the SM to complete its sweep.
 const SETTLES_WITHIN: Duration = Duration::from_secs(40);
 
 /// The SM of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Managed {
-    /// By `ibfabric sm`.
+    /// `ibfabric sm`.
     Ours,
-    /// By Debian's OpenSM.
+    /// Debian's OpenSM.
     OpenSm,
 }
 
@@ -195,7 +195,7 @@ impl Truth {
 /// Runs a fabric. In two of three seeds, links between switches are cut one by one until 40 % are cut, and
 /// then restored. In the others, switches are powered on one by one and in groups.
 ///
-/// # Errors
+/// Fails if a program cannot be started.
 /// Fails if a program cannot be run.
 pub fn run(
     gear: &Gear,
@@ -301,8 +301,8 @@ fn settle(
     let start = Instant::now();
     let mut sound = 0;
     loop {
-        let discovered = scene.hear(&patient("ibnetdiscover"))?.0.output;
-        let tables = scene.hear(&patient("dump_fts"))?.0.output;
+        let discovered = scene.run_client(&patient("ibnetdiscover"))?.0.output;
+        let tables = scene.run_client(&patient("dump_fts"))?.0.output;
         let (pairs, dead, has_loop) = Truth::read(&discovered, &tables).walk();
         // Requires two equal readings: the SM may be writing tables.
         sound = if dead.is_empty() { sound + 1 } else { 0 };

@@ -15,13 +15,13 @@ use super::ours::Options;
 use super::scene::Scene;
 use crate::clients::stage::StageError;
 
-/// How many records an answer has at least.
+/// Minimum number of records of the response.
 pub const RECORDS: usize = 1000;
 
-/// Asks for all nodes, and finds those of a fabric.
+/// Queries all NodeRecords, and compares them with the nodes of a fabric.
 ///
 /// # Errors
-/// Fails when a program cannot be run, or the manager does not come up.
+/// Fails if a program cannot be started, or if the SM does not come up.
 pub fn run(scene: &mut Scene<'_>, expected: &Fabric) -> Result<(), StageError> {
     let mut ours = scene.manage(&Options::default())?;
     let expected: BTreeSet<Guid> = expected.nodes().map(|(_, node)| node.guid).collect();
@@ -32,7 +32,7 @@ pub fn run(scene: &mut Scene<'_>, expected: &Fabric) -> Result<(), StageError> {
     let adapters = scene.fabric.nodes().filter(|&(id, node)| !node.kind.is_switch() && linked(id));
     let last = adapters.last().map(|(_, node)| node.name.clone()).ok_or(StageError::NoActors)?;
     let found = nodes_by(&scene.seat.socket, &last);
-    let found = found.map_err(|error| StageError::Unwell(format!("GetTable: {error}")))?;
+    let found = found.map_err(|error| StageError::Failed(format!("GetTable: {error}")))?;
     let (guids, count) = (found.iter().copied().collect::<BTreeSet<_>>(), found.len());
     scene.check(count == guids.len() && guids == expected, || {
         let missing = expected.difference(&guids).count();
@@ -40,7 +40,9 @@ pub fn run(scene: &mut Scene<'_>, expected: &Fabric) -> Result<(), StageError> {
         format!("{count} NodeRecords: {missing} are missing, {more} are of other nodes")
     });
     scene.checked.note = format!("{count} records");
-    scene.check(ours.is_alive(), || format!("ibfabric sm has ended: {}", ours.said()));
+    scene.check(ours.is_alive(), || {
+        format!("ibfabric sm has ended unexpectedly: {}", ours.output())
+    });
     Ok(())
 }
 

@@ -19,30 +19,30 @@ use crate::clients::server::{Kind, Order, Server};
 use crate::clients::stage::{StageError, socket_name};
 use crate::opensm::first_adapter;
 
-/// The programs and libraries that take part.
+/// Programs and libraries of the cases.
 #[derive(Clone, Debug)]
 pub struct Gear {
-    /// Our program.
+    /// The program ibfabric.
     pub ibfabric: PathBuf,
-    /// Debian's umad library, which hands clients the first datagram of an answer only.
+    /// Debian's umad library, which returns only the first MAD of a response.
     pub debian: PathBuf,
-    /// Our umad library, which hands them whole answers.
+    /// ibfabric's umad library, which returns complete responses.
     pub own: PathBuf,
 }
 
-/// How a case went.
+/// Result of a case.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// How many things were checked.
+    /// Number of checks.
     pub checks: usize,
-    /// What was wrong.
+    /// The failed checks.
     pub faults: Vec<String>,
-    /// What else is to be told of it.
+    /// Further information for the report.
     pub note: String,
 }
 
 impl Checked {
-    /// Counts a check, and keeps the fault when it fails.
+    /// Counts a check, and records a fault if it fails.
     pub fn check(&mut self, good: bool, fault: impl FnOnce() -> String) {
         self.checks += 1;
         if !good {
@@ -51,33 +51,33 @@ impl Checked {
     }
 }
 
-/// What a case ends with.
+/// Result of a case, or the error that ended it.
 pub type Outcome = Result<Checked, StageError>;
 
 /// A running simulator with clients.
 pub struct Scene<'a> {
     /// The programs.
     pub gear: &'a Gear,
-    /// The fabric that the simulator was given.
+    /// The simulator's fabric.
     pub fabric: &'a Fabric,
-    /// Where clients run unless they ask for another node: on the first channel adapter.
+    /// Environment of clients without another node: the first channel adapter.
     pub seat: Seat,
-    /// Where all files are.
+    /// Directory of all files.
     pub directory: PathBuf,
-    /// What was found so far.
+    /// Results of the checks.
     pub checked: Checked,
     answers: usize,
     server: Box<dyn Server>,
 }
 
-/// How long a manager may take to bring a fabric up.
+/// Time limit for the bring-up of a fabric.
 pub const BRING_UP: Duration = Duration::from_secs(90);
 
 impl<'a> Scene<'a> {
     /// Starts a simulator.
     ///
     /// # Errors
-    /// Fails when the simulator cannot be run or does not take the fabric.
+    /// Fails if the simulator cannot be started or refuses the fabric.
     pub fn open(
         gear: &'a Gear,
         kind: &Kind,
@@ -99,20 +99,20 @@ impl<'a> Scene<'a> {
         Ok(Self { gear, fabric, seat, directory, checked: Checked::default(), answers: 0, server })
     }
 
-    /// Starts our manager on a node and returns after SUBNET UP.
+    /// Starts `ibfabric sm` on a node, and returns after SUBNET UP.
     ///
     /// # Errors
-    /// Fails when it does not come up.
+    /// Fails if it does not come up.
     pub fn manage(&mut self, options: &ours::Options<'_>) -> Result<Ours, StageError> {
         let mut ours = self.launch_ours("ours", None, options)?;
         ours.comes_up(BRING_UP)?;
         Ok(ours)
     }
 
-    /// Starts our manager on a node and returns at once.
+    /// Starts `ibfabric sm` on a node, and returns immediately.
     ///
     /// # Errors
-    /// Fails when it cannot be run.
+    /// Fails if it cannot be started.
     pub fn launch_ours(
         &mut self,
         name: &str,
@@ -123,10 +123,10 @@ impl<'a> Scene<'a> {
         Ok(Ours::launch(&self.gear.ibfabric, &seat, &place, options)?)
     }
 
-    /// Starts OpenSM on a node and returns at once.
+    /// Starts OpenSM on a node, and returns immediately.
     ///
     /// # Errors
-    /// Fails when it cannot be run.
+    /// Fails if it cannot be started.
     pub fn launch_opensm(
         &mut self,
         name: &str,
@@ -137,10 +137,10 @@ impl<'a> Scene<'a> {
         Ok(Manager::launch(&seat, &place, options)?)
     }
 
-    /// Starts OpenSM and returns after SUBNET UP.
+    /// Starts OpenSM, and returns after SUBNET UP.
     ///
     /// # Errors
-    /// Fails when it does not come up.
+    /// Fails if it does not come up.
     pub fn manage_by_opensm(
         &mut self,
         options: &manager::Options<'_>,
@@ -149,7 +149,7 @@ impl<'a> Scene<'a> {
         Ok(Manager::start(&seat, &place, options)?)
     }
 
-    /// Makes a directory of its own for a manager on a node.
+    /// Creates the directory of an SM on a node.
     fn room(&self, name: &str, node: Option<&str>) -> io::Result<(Seat, PathBuf)> {
         let place = self.directory.join(name);
         fs::create_dir_all(&place)?;
@@ -163,8 +163,8 @@ impl<'a> Scene<'a> {
     /// Runs a client.
     ///
     /// # Errors
-    /// Fails when it cannot be run, or the simulator has gone.
-    pub fn hear(&mut self, question: &Question) -> Result<(Answer, PathBuf), StageError> {
+    /// Fails if it cannot be started, or if the simulator has ended.
+    pub fn run_client(&mut self, question: &Question) -> Result<(Answer, PathBuf), StageError> {
         let name = self.name(question);
         let answer = self.seat.ask(question, &name)?;
         if answer.code.is_none() && self.server.usage().is_none() {
@@ -174,28 +174,28 @@ impl<'a> Scene<'a> {
         Ok((answer, name.with_extension("out")))
     }
 
-    /// Runs a client on a node and returns what it prints.
+    /// Runs a client on a node, and returns its output.
     ///
     /// # Errors
-    /// As [`Self::hear`].
-    pub fn hear_on(&mut self, line: &str, node: &str) -> Result<String, StageError> {
+    /// As [`Self::run_client`].
+    pub fn client_output(&mut self, line: &str, node: &str) -> Result<String, StageError> {
         let question = Question { node: Some(node.to_owned()), ..patient(line) };
-        Ok(self.hear(&question)?.0.output)
+        Ok(self.run_client(&question)?.0.output)
     }
 
-    /// Starts a client that goes on.
+    /// Starts a client that continues to run.
     ///
     /// # Errors
-    /// Fails when it cannot be run.
-    pub fn leave_running(&mut self, question: &Question) -> Result<Group, StageError> {
+    /// Fails if it cannot be started.
+    pub fn start_client(&mut self, question: &Question) -> Result<Group, StageError> {
         let name = self.name(question);
         Ok(self.seat.start(question, &name)?)
     }
 
-    /// Runs our own program to its end, which is to be good, and returns what it printed.
+    /// Runs ibfabric to its end, and returns its output.
     ///
     /// # Errors
-    /// Fails when it cannot be run or says that something is wrong.
+    /// Fails if it cannot be started or reports an error.
     pub fn run_own(&self, arguments: &[&str]) -> Result<String, StageError> {
         let output = Command::new("timeout")
             .args(["-s", "KILL", "120"])
@@ -203,33 +203,33 @@ impl<'a> Scene<'a> {
             .args(arguments)
             .current_dir(&self.directory)
             .output()?;
-        // Status 1 is a problem that was found, such as a credit loop; 3 is an inconclusive result.
+        // Status 1 is a detected problem, such as a credit loop; 3 is an inconclusive result.
         if output.status.code().is_none_or(|code| !matches!(code, 0 | 1 | 3)) {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             let what = arguments.join(" ");
-            return Err(StageError::Unwell(format!("ibfabric {what}: {}: {said}", output.status)));
+            return Err(StageError::Failed(format!("ibfabric {what}: {}: {said}", output.status)));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Gives the simulator a command.
+    /// Executes a command of the simulator.
     ///
     /// # Errors
-    /// Fails when it does not take the command.
+    /// Fails if the simulator refuses the command.
     pub fn order(&mut self, order: Order<'_>) -> Result<(), StageError> {
         Ok(self.server.order(order)?)
     }
 
-    /// Counts a check, and keeps the fault when it fails.
+    /// Counts a check, and records a fault if it fails.
     pub fn check(&mut self, good: bool, fault: impl FnOnce() -> String) {
         self.checked.check(good, fault);
     }
 
-    /// Asks every second until it is so, or for too long; says whether it became so.
+    /// Calls a function every second until it returns true, or until the time limit; returns true in the first case.
     ///
     /// # Errors
-    /// Fails when `look` does.
-    pub fn becomes(
+    /// Fails if `look` does.
+    pub fn wait_until(
         &mut self,
         limit: Duration,
         mut look: impl FnMut(&mut Self) -> Result<bool, StageError>,
@@ -246,17 +246,16 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Returns the base LID of every end port by the GUID of its node, or of the port for an HCA, as
-    /// `ibnetdiscover` finds them.
+    /// Returns the base LID of every end port by the GUID of its node, or of the port for an HCA, from `ibnetdiscover`.
     ///
     /// # Errors
-    /// Fails when it cannot be run.
+    /// Fails if `ibnetdiscover` cannot be started.
     pub fn lids(&mut self) -> Result<BTreeMap<Guid, u16>, StageError> {
-        let (answer, _) = self.hear(&patient("ibnetdiscover"))?;
+        let (answer, _) = self.run_client(&patient("ibnetdiscover"))?;
         Ok(read_lids(&answer.output))
     }
 
-    /// Ends the simulator and returns what was found.
+    /// Ends the simulator, and returns the results.
     #[must_use]
     pub fn close(self) -> Checked {
         let Self { mut checked, server, .. } = self;
@@ -265,7 +264,7 @@ impl<'a> Scene<'a> {
         checked
     }
 
-    /// Returns a new path for the outputs of a client, without an extension.
+    /// Returns a new path for the outputs of a client, without extension.
     fn name(&mut self, question: &Question) -> PathBuf {
         self.answers += 1;
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
@@ -274,14 +273,14 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Reads a command line; what looks at a whole fabric may take long.
+/// Parses a command line; the time limit is long enough for a client that reads a whole fabric.
 #[must_use]
 pub fn patient(line: &str) -> Question {
     Question { limit: Duration::from_secs(120), ..Question::new(line) }
 }
 
-/// Reads the LIDs that `ibnetdiscover` shows: `# "description" … port 0 lid 5 lmc 0` behind the GUID
-/// of a switch, `[1](guid) … # lid 7 lmc 0` at an HCA's port.
+/// Parses the LIDs in the output of `ibnetdiscover`: `# "description" … port 0 lid 5 lmc 0` after the GUID of a switch,
+/// `[1](guid) … # lid 7 lmc 0` at an HCA's port.
 fn read_lids(text: &str) -> BTreeMap<Guid, u16> {
     let mut lids = BTreeMap::new();
     let mut add = |guid: Option<&str>, line: &str| -> Option<()> {

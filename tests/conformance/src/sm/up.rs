@@ -14,26 +14,26 @@ use crate::clients::fabrics::Plan;
 use crate::clients::stage::StageError;
 use crate::clients::tables::{self, Tables};
 
-/// How many pairs are traced when there are more.
+/// Maximum number of traced pairs.
 pub const PAIRS: usize = 200;
 
-/// What a fabric is to be like when it is up.
+/// Expected properties of the fabric after the bring-up.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
-    /// The fabric, which need not be that of the simulator when something is to be noticed.
+    /// The fabric; it differs from the simulator's in a case with a deliberate error.
     pub fabric: &'a Fabric,
     /// The speed of its links, and the LMC.
     pub plan: Plan,
-    /// The engine whose tables `ibfabric route` computes.
+    /// The engine with which `ibfabric route` computes tables.
     pub engine: &'a str,
-    /// A LID that is traced to as well.
+    /// A further LID that is traced.
     pub also: Option<u16>,
 }
 
-/// Brings the fabric of a scene up and looks at it.
+/// Brings up the fabric of a scene, and checks it.
 ///
 /// # Errors
-/// Fails when a program cannot be run, or the manager does not come up.
+/// Fails if a program cannot be started, or if the SM does not come up.
 pub fn comes_up(
     scene: &mut Scene<'_>,
     engine: &str,
@@ -47,7 +47,9 @@ pub fn comes_up(
     check_lids(scene, &lids, expected);
     same_tables(scene, &computed)?;
     traces(scene, &lids, expected)?;
-    scene.check(ours.is_alive(), || format!("ibfabric sm has ended: {}", ours.said()));
+    scene.check(ours.is_alive(), || {
+        format!("ibfabric sm has ended unexpectedly: {}", ours.output())
+    });
     let engine = ours.engine();
     if engine != expected.engine {
         scene.checked.note = format!("routed with {engine}");
@@ -55,9 +57,9 @@ pub fn comes_up(
     Ok(())
 }
 
-/// Checks that every link is active at both ends, and that nothing is missing.
+/// Checks that every link is active at both ends, and that all nodes and links are discovered.
 pub(super) fn all_active(scene: &mut Scene<'_>, expected: &Expected<'_>) -> Result<(), StageError> {
-    let (answer, kept) = scene.hear(&patient("iblinkinfo"))?;
+    let (answer, kept) = scene.run_client(&patient("iblinkinfo"))?;
     let found = expect::link_ends(&answer.output, expected.plan.speed);
     let ends = 2 * expected.fabric.link_count();
     scene.check(found == ends, || {
@@ -65,13 +67,13 @@ pub(super) fn all_active(scene: &mut Scene<'_>, expected: &Expected<'_>) -> Resu
         let kept = kept.display();
         format!("iblinkinfo shows {found} ends of active {speed} links, not {ends} ({kept})")
     });
-    let (answer, kept) = scene.hear(&patient("ibnetdiscover"))?;
+    let (answer, kept) = scene.run_client(&patient("ibnetdiscover"))?;
     let faults = expect::discovered(expected.fabric, &answer.output);
     scene.check(faults.is_empty(), || format!("{} ({})", faults.join("\n"), kept.display()));
     Ok(())
 }
 
-/// Computes the tables without a fabric; the engine must be the one that the manager came to.
+/// Computes the tables with `ibfabric route`; the engine must be that of the SM.
 fn routes(
     scene: &mut Scene<'_>,
     ours: &Ours,
@@ -84,7 +86,7 @@ fn routes(
         ["route", &net, "--engine", expected.engine, "-l", &lmc, "--dump-dir", "computed"];
     let json = scene.run_own(&[&arguments[..], &["--format", "json"]].concat())?;
     let value: serde_json::Value = serde_json::from_str(&json).map_err(|error| {
-        StageError::Unwell(format!("ibfabric route prints no JSON: {error}: {json}"))
+        StageError::Failed(format!("ibfabric route prints no JSON: {error}: {json}"))
     })?;
     let (engine, found) = (value["engine"].as_str().unwrap_or("none"), ours.engine());
     scene.check(engine == found, || {
@@ -94,7 +96,7 @@ fn routes(
     Ok(tables::parse(&dump))
 }
 
-/// Checks that every end port has a LID of its own.
+/// Checks that every end port has a unique LID.
 fn check_lids(scene: &mut Scene<'_>, lids: &BTreeMap<Guid, u16>, expected: &Expected<'_>) {
     let fabric = expected.fabric;
     let linked = fabric.nodes().map(|(id, node)| {
@@ -109,13 +111,13 @@ fn check_lids(scene: &mut Scene<'_>, lids: &BTreeMap<Guid, u16>, expected: &Expe
     scene.check(twice.is_none(), || format!("two end ports have LID {}", own[0]));
 }
 
-/// Checks that the switches have the tables that were computed.
+/// Checks that the switches have the computed tables.
 fn same_tables(scene: &mut Scene<'_>, computed: &Tables) -> Result<(), StageError> {
-    let (answer, kept) = scene.hear(&patient("dump_lfts"))?;
+    let (answer, kept) = scene.run_client(&patient("dump_lfts"))?;
     let mut found = tables::parse(&answer.output);
     let node = scene.seat.node.clone();
     for (guid, lid, question) in tables::last_block(scene.fabric, &node, computed) {
-        let (answer, kept) = scene.hear(&question)?;
+        let (answer, kept) = scene.run_client(&question)?;
         let port = tables::first_entry(&answer.output);
         scene.check(port.is_some(), || format!("{question} shows no table ({})", kept.display()));
         if let Some(port) = port.filter(|&port| port != 255) {
@@ -136,10 +138,9 @@ fn same_tables(scene: &mut Scene<'_>, computed: &Tables) -> Result<(), StageErro
     Ok(())
 }
 
-/// Traces between random LIDs of adapters, or all of them when there are few.
+/// Traces between random LIDs of adapters, or between all of them if they are few.
 ///
-/// Not between switches: up/down routing and fat trees leave out the ways from some to others, with
-/// OpenSM as well.
+/// Pairs of switches are not traced, because up/down routing and fat trees omit some of their paths, in OpenSM as well.
 fn traces(
     scene: &mut Scene<'_>,
     lids: &BTreeMap<Guid, u16>,
@@ -163,11 +164,11 @@ fn traces(
     }
     fs::write(&file, text)?;
     let question = patient("ibtracert --ports-file ../pairs");
-    let (answer, kept) = scene.hear(&question)?;
+    let (answer, kept) = scene.run_client(&question)?;
     let mut found = traced(&answer.output);
     let mut missing = Vec::new();
     for &((from_base, from), (to_base, to)) in &pairs {
-        // Each pair is traced once, and `ibtracert` names base LIDs.
+        // Each pair is traced once, and `ibtracert` prints base LIDs.
         match found.get_mut(&(from_base, to_base)) {
             Some(count) if *count > 0 => *count -= 1,
             _ => missing.push(format!("{from} to {to}")),
@@ -178,17 +179,17 @@ fn traces(
         let (count, status, kept) = (missing.len(), answer.code, kept.display());
         let last = answer.errors.lines().last().unwrap_or_default();
         format!(
-            "ibtracert misses {count} of {} ways: {first}; exit status {status:?}, {last} ({kept})",
+            "ibtracert misses {count} of {} paths: {first}; exit status {status:?}, {last} ({kept})",
             pairs.len()
         )
     });
     Ok(())
 }
 
-/// Two LIDs: the base LID of a port and one of its LIDs, or the two ends of a way.
+/// Two LIDs: the base LID of a port and one of its LIDs, or the two ends of a path.
 type Address = (u16, u16);
 
-/// Returns all pairs of different ports, or so many random ones.
+/// Returns all pairs of different ports, or a number of random pairs.
 fn pairs(lids: &[Address], most: usize) -> Vec<(Address, Address)> {
     let all = || {
         let pairs = lids.iter().flat_map(|&from| lids.iter().map(move |&to| (from, to)));
@@ -197,7 +198,7 @@ fn pairs(lids: &[Address], most: usize) -> Vec<(Address, Address)> {
     if lids.len() * lids.len() <= 2 * most {
         return all().take(most).collect();
     }
-    // The last LID is always among them; the others come from xorshift.
+    // The last LID is always included; the others are chosen by xorshift.
     let mut chosen = BTreeSet::from([(lids[0], lids[lids.len() - 1])]);
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = || {
@@ -215,7 +216,7 @@ fn pairs(lids: &[Address], most: usize) -> Vec<(Address, Address)> {
     chosen.into_iter().collect()
 }
 
-/// Counts the ways that `ibtracert` shows to their end, by the base LIDs of their ends.
+/// Counts the paths that `ibtracert` prints to their end, by the base LIDs of their ends.
 fn traced(text: &str) -> BTreeMap<Address, usize> {
     let lid = |line: &str| line.split_once(" lid ")?.1.split('-').next()?.parse().ok();
     let mut ways = BTreeMap::new();

@@ -52,7 +52,7 @@ pub struct Tally {
     pub tracer_right: usize,
     /// Paths over a fault that the tracer reports as good, and that `ibtracert` does not print to their end.
     pub ibtracert_right: usize,
-    /// Wrong verdicts, as sentences.
+    /// Descriptions of wrong verdicts.
     pub errors: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ struct Damage {
 /// Runs a trial: on a real ibsim, or on `ibfabric sim`, where switches can be misrouted as well.
 ///
 /// # Errors
-/// Fails when a program cannot be run.
+/// Fails if a program cannot be started.
 pub fn trial(
     gear: &Gear,
     is_ibsim: bool,
@@ -102,7 +102,7 @@ pub fn trial(
     fs::create_dir_all(directory)?;
     let mut rng = Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let plan = Plan::of(KINDS[(seed % KINDS.len() as u64) as usize]);
-    let fabric = plan.fabric().map_err(|error| StageError::Unwell(error.to_string()))?;
+    let fabric = plan.fabric().map_err(|error| StageError::Failed(error.to_string()))?;
     let kind = if is_ibsim { Kind::Ibsim } else { Kind::Ibfabric(gear.ibfabric.clone()) };
     let mut scene = Scene::open(gear, &kind, &fabric, &gear.debian, directory)?;
     let opensm = scene.manage_by_opensm(&manager::Options::default())?;
@@ -167,7 +167,7 @@ fn judge(
             && matches!(hop["verdict"].as_str(), Some("validated" | "seen" | "seen_by_launch"))
     };
     if let Some(hop) = hops.iter().find(claims) {
-        tally.errors.push(format!("{what} is seen at a silent switch: {hop}"));
+        tally.errors.push(format!("{what} is reported at a switch without responses: {hop}"));
     }
     let judgement = trace["judgement"].as_str().unwrap_or_default();
     tally.paths += 1;
@@ -199,7 +199,7 @@ fn shown(
     scene: &mut Scene<'_>,
     (from, to): (u16, u16),
 ) -> Result<Option<Vec<(String, u64)>>, StageError> {
-    let (answer, _) = scene.hear(&patient(&format!("ibtracert {from} {to}")))?;
+    let (answer, _) = scene.run_client(&patient(&format!("ibtracert {from} {to}")))?;
     let name = |line: &str| line.split('"').nth(1).unwrap_or_default().to_owned();
     let (mut at, mut path, mut is_whole) = (String::new(), Vec::new(), false);
     for line in answer.output.lines() {

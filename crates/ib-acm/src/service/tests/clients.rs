@@ -38,7 +38,11 @@ fn invalid_requests_fail_with_a_status() {
         ),
         ("both at once", vec![odd(3, 1, [b'a'; 64])], ClientStatus::EINVAL),
         ("neither", vec![odd(0, 1, [b'a'; 64])], ClientStatus::EINVAL),
-        ("a foreign source", vec![source(&other), destination(&other)], ClientStatus::ESRCADDR),
+        (
+            "a source of another machine",
+            vec![source(&other), destination(&other)],
+            ClientStatus::ESRCADDR,
+        ),
         (
             "a source of no type",
             vec![odd(1, 9, [1; 64]), destination(&one)],

@@ -11,7 +11,7 @@ fn nak() -> Syndrome {
     Syndrome::new(Acknowledgement::Nak(NakCode::SEQUENCE))
 }
 
-/// Queues the response to a READ of so many packets.
+/// Queues the response to a READ of `packets` packets.
 fn push_read(queue: &mut ResponseQueue, first: u32, packets: u32) {
     let data = ResponseData::Read { addr: 0, rkey: 1, length: packets * MTU as u32 };
     queue.push(MOST, psn(first), packets, 1, data);

@@ -8,7 +8,7 @@ fn printed(fabric: &Fabric) -> String {
 }
 
 #[test]
-fn the_fabric_itself_is_as_expected_and_one_without_a_link_is_not() {
+fn missing_links_are_reported() {
     for plan in FABRICS {
         let fabric = plan.fabric().unwrap();
         assert_eq!(discovered(&fabric, &printed(&fabric)), Vec::<String>::new(), "{}", plan.name());
@@ -20,7 +20,7 @@ fn the_fabric_itself_is_as_expected_and_one_without_a_link_is_not() {
 }
 
 #[test]
-fn every_fabric_has_a_link_to_spare() {
+fn every_fabric_has_a_spare_link() {
     for plan in FABRICS {
         assert!(!spare_links(&plan.fabric().unwrap()).is_empty(), "{}", plan.name());
     }
@@ -34,14 +34,14 @@ fn link_ends_are_counted_at_their_speed() {
 }
 
 #[test]
-fn a_counter_is_read_behind_its_name() {
+fn counters_are_parsed_by_name() {
     let text = "PortXmitData:....................257112\nPortXmitPkts:....................7\n";
     assert_eq!(counter(text, "PortXmitPkts"), Some(7));
     assert_eq!(counter(text, "PortRcvPkts"), None);
 }
 
 #[test]
-fn a_field_is_what_follows_its_dots() {
+fn fields_are_parsed_after_their_dots() {
     let text = "# Port info: DR path port 4\nLinkState:.......................Down\n\
                 PhysLinkState:...................Disabled\n";
     assert_eq!(field(text, "LinkState"), Some("Down"));
@@ -50,7 +50,7 @@ fn a_field_is_what_follows_its_dots() {
 }
 
 #[test]
-fn the_rate_of_a_port_is_a_word() {
+fn rates_are_parsed_as_words() {
     let text = "\t\tPhysical state: LinkUp\n\t\tRate: 200\n\t\tBase lid: 1\n";
     assert_eq!(word(text, "Rate: "), Some(rate(LinkSpeed::Hdr).to_string().as_str()));
     assert_eq!(word(text, "Link layer: "), None);

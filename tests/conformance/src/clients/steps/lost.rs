@@ -10,7 +10,7 @@ use crate::clients::server::Kind;
 
 const SWEEP: Duration = Duration::from_secs(20);
 
-/// Takes a link out: OpenSM must hear of it and sweep, and iblinkinfo must not show it.
+/// Removes a link: OpenSM must receive a trap and sweep, and iblinkinfo must not print the link.
 pub(super) fn unlink(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let fabric = stage.setup.fabric;
     let Some(&port) = expect::spare_links(fabric).first() else { return Ok(()) };
@@ -22,21 +22,21 @@ pub(super) fn unlink(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let swept = stage.manager.settles(ups + 1, SWEEP);
     stage.check(swept, || "OpenSM does not sweep after a link is lost".to_owned());
     let heard = traps < self::traps(stage);
-    stage.check(heard, || "OpenSM hears no trap 128 when a link is lost".to_owned());
+    stage.check(heard, || "OpenSM has not received trap 128 after a link loss".to_owned());
     look(stage, fabric.link_count() - 1)?;
 
     let ups = stage.manager.ups();
     order(stage, Order::Relink(&name, port.number));
     let swept = stage.manager.settles(ups + 1, SWEEP);
-    stage.check(swept, || "OpenSM does not sweep after a link comes back".to_owned());
+    stage.check(swept, || "OpenSM does not sweep after a link is restored".to_owned());
     look(stage, fabric.link_count())
 }
 
-/// Disables a port with ibportstate, enables it again and resets it, on `ibfabric sim`: the link must
-/// go down and come up as a real one does, at both ends, and OpenSM must hear of it.
+/// Disables, enables and resets a port with ibportstate, on `ibfabric sim`. The link must go down and up at both ends, and OpenSM
+/// must receive a trap.
 ///
-/// There is nothing to compare: a port of ibsim that is disabled stays active and passes nothing more,
-/// also after it was enabled, and its neighbor sees no change.
+/// There is no comparison with ibsim: a disabled port of ibsim remains active and forwards nothing, even after it is enabled
+/// again, and its neighbor's state does not change.
 pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
     if *stage.setup.server == Kind::Ibsim {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let (Some(&id), Some(start)) = (expect::spare_links(fabric).last(), start) else {
         return Ok(());
     };
-    // Routes that do not lead through the link itself.
+    // Routes that do not use the link itself.
     let mut less = fabric.clone();
     less.disconnect(id);
     let routes = directed_routes(&less, start);
@@ -58,9 +58,9 @@ pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
 
     change(stage, &near, "disable", ("Down", "Disabled"))?;
     expect_port(stage, &near, ("Down", "Disabled"))?;
-    // It hears nothing, and tries again and again.
+    // The port receives nothing, and the client retries.
     expect_port(stage, &far, ("Down", "Polling"))?;
-    let (answer, kept) = stage.hear(&Question::new("iblinkinfo"))?;
+    let (answer, kept) = stage.run_client(&Question::new("iblinkinfo"))?;
     let active = expect::link_ends(&answer.output, stage.setup.plan.speed);
     let disabled = answer.output.matches("Down/Disabled)==>").count();
     stage.check((active, disabled) == (2 * (links - 1), 1), || {
@@ -76,7 +76,7 @@ pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
         for end in [&near, &far] {
             expect_port(stage, end, ("Active", "LinkUp"))?;
         }
-        let (answer, kept) = stage.hear(&Question::new("iblinkinfo"))?;
+        let (answer, kept) = stage.run_client(&Question::new("iblinkinfo"))?;
         let found = expect::link_ends(&answer.output, stage.setup.plan.speed);
         stage.check(found == 2 * links, || {
             let expected = 2 * links;
@@ -86,20 +86,19 @@ pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
             )
         });
     }
-    // The link went down twice: when it was disabled, and when it was reset.
+    // The link went down twice: by the disable and by the reset.
     let now = self::downed(stage, id)?;
     stage.check(now == downed.map(|count| count + 2), || {
         format!("LinkDownedCounter of the ends: {downed:?} before two losses, {now:?} after")
     });
-    let (answer, _) = stage.hear(&Question::new("dump_lfts"))?;
+    let (answer, _) = stage.run_client(&Question::new("dump_lfts"))?;
     check_tables(stage, &answer.output)
 }
 
-/// The directed route to a switch and a port of it.
+/// The directed route to a switch, and one of its ports.
 type End = (String, u8);
 
-/// Lets ibportstate change a port: it must show the states after that, and OpenSM must sweep by
-/// itself.
+/// Changes a port with ibportstate. The client must print the states afterwards, and OpenSM must sweep on a trap.
 fn change(
     stage: &mut Stage<'_>,
     (route, number): &End,
@@ -108,15 +107,15 @@ fn change(
 ) -> Result<(), StageError> {
     let (traps, ups) = (traps(stage), stage.manager.ups());
     let line = format!("ibportstate -D {route} {number} {verb}");
-    let (answer, kept) = stage.hear(&Question::new(&line))?;
-    // The last of what it shows is what it found afterwards.
+    let (answer, kept) = stage.run_client(&Question::new(&line))?;
+    // The last states in the output are those after the change.
     let after = answer.output.rsplit("After PortInfo set:").next().unwrap_or_default();
     check_states(stage, &line, after, states, &kept);
     stage.check(answer.code == Some(0), || format!("{line}: exit status {:?}", answer.code));
     let swept = stage.manager.settles(ups + 1, SWEEP);
     stage.check(swept, || format!("OpenSM does not sweep after {line}"));
     let heard = traps < self::traps(stage);
-    stage.check(heard, || format!("OpenSM hears no trap 128 after {line}"));
+    stage.check(heard, || format!("OpenSM has not received trap 128 after {line}"));
     Ok(())
 }
 
@@ -126,12 +125,12 @@ fn expect_port(
     states: (&str, &str),
 ) -> Result<(), StageError> {
     let line = format!("smpquery -D portinfo {route} {number}");
-    let (answer, kept) = stage.hear(&Question::new(&line))?;
+    let (answer, kept) = stage.run_client(&Question::new(&line))?;
     check_states(stage, &line, &answer.output, states, &kept);
     Ok(())
 }
 
-/// Checks the logical and the physical state that a client shows.
+/// Checks the logical and the physical state in the output of a client.
 fn check_states(
     stage: &mut Stage<'_>,
     line: &str,
@@ -145,7 +144,7 @@ fn check_states(
     });
 }
 
-/// Returns how often the ends of a link saw it go down.
+/// Returns LinkDownedCounter of both ends of a link.
 fn downed(stage: &mut Stage<'_>, id: PortId) -> Result<[u64; 2], StageError> {
     let fabric = stage.setup.fabric;
     let lids = stage.manager.lids()?;
@@ -154,7 +153,7 @@ fn downed(stage: &mut Stage<'_>, id: PortId) -> Result<[u64; 2], StageError> {
     for (count, port) in counts.iter_mut().zip(ends.into_iter().flatten()) {
         let lid = lids.get(&fabric.node(port.node).guid).copied().unwrap_or_default();
         let (answer, _) =
-            stage.hear(&Question::new(&format!("perfquery {lid} {}", port.number)))?;
+            stage.run_client(&Question::new(&format!("perfquery {lid} {}", port.number)))?;
         *count = expect::counter(&answer.output, "LinkDownedCounter").unwrap_or(u64::MAX);
     }
     Ok(counts)
@@ -168,7 +167,7 @@ fn look(stage: &mut Stage<'_>, links: usize) -> Result<(), StageError> {
     });
     stage.ask(&Question::new("ibnetdiscover -p"))?;
     stage.ask(&Question::new("dump_lfts"))?;
-    // Not ibqueryerrors: once a counter is not zero, Debian's crashes now and then.
+    // Not ibqueryerrors, because Debian's sometimes crashes if a counter is not zero.
     Ok(())
 }
 

@@ -2,18 +2,18 @@
 
 use super::{Duration, Question, Stage, StageError, fs};
 
-/// The flows that pass with Debian's library on Debian's ibsim: create an inventory, event
-/// forwarding, quality of service, traps 64 and 65.
+/// The flows that pass with Debian's library on Debian's ibsim: creation of an inventory, event forwarding, quality of service,
+/// traps 64 and 65.
 pub const FLOWS: [&str; 4] = ["c", "e", "q", "t"];
 
-/// The flows that need answers of more than one MAD: services, multicast.
+/// The flows with responses of several MADs: services, multicast.
 pub const FULL_FLOWS: [&str; 2] = ["s", "m"];
 
-/// The flows that compare with the inventory: all, validation. The inventory has the paths between
-/// base LIDs only, so with an LMC they fail on ibsim, too.
+/// The flows that compare with the inventory: all, validation. The inventory has paths between base LIDs only, so with an LMC
+/// these flows fail on ibsim, too.
 pub const INVENTORY_FLOWS: [&str; 2] = ["a", "v"];
 
-/// Runs the flows that must pass; all of them when the library carries whole answers.
+/// Runs the flows that must pass; all flows if the library returns complete responses.
 pub(super) fn run(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let mut flows = FLOWS.to_vec();
     if stage.setup.plan.flood {
@@ -32,11 +32,11 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<(), StageError> {
         let line = format!("osmtest -f {flow} -i {} -l {}", inventory.display(), log.display());
         let limit = Duration::from_secs(60);
         let question = Question { limit, ..Question::new(&line).on(&node) };
-        let (answer, kept) = stage.hear(&question)?;
+        let (answer, kept) = stage.run_client(&question)?;
         let passed = answer.code == Some(0) && answer.output.contains("\" PASS");
         stage.check(passed, || {
             let said = answer.output.lines().chain(answer.errors.lines()).last().unwrap_or("");
-            format!("{question} does not pass: {said} ({})", kept.display())
+            format!("{question} has failed: {said} ({})", kept.display())
         });
     }
     if stage.setup.complete {

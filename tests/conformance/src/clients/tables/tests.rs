@@ -16,7 +16,7 @@ Unicast lids [0x0-0x18] of switch DR path slid 0; dlid 0; 0,1 guid 0x00000000002
 ";
 
 #[test]
-fn both_forms_are_the_same_tables() {
+fn both_formats_are_parsed_equally() {
     let tables = parse(OPENSM);
     assert_eq!(tables, BTreeMap::from([(Guid(0x20_0002), BTreeMap::from([(1, 30)]))]));
     assert_eq!(parse(DUMP_LFTS), tables);
@@ -24,7 +24,7 @@ fn both_forms_are_the_same_tables() {
 }
 
 #[test]
-fn a_wrong_port_and_a_missing_switch_are_named() {
+fn wrong_ports_and_missing_switches_are_reported() {
     let wrong = parse(&DUMP_LFTS.replace("030", "031"));
     assert!(differences(&parse(OPENSM), &wrong).contains("port 30, the simulator 31"));
     assert!(differences(&parse(OPENSM), &Tables::new()).contains("only OpenSM has the switch"));

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn records_have_no_order_and_lose_nothing() {
+fn records_are_sorted_completely() {
     let one = "exit status 0\nLinkRecord dump:\n\t\tFromLID..2\nLinkRecord dump:\n\t\tFromLID..1\n";
     let other =
         "exit status 0\nLinkRecord dump:\n\t\tFromLID..1\nLinkRecord dump:\n\t\tFromLID..2\n";
@@ -13,7 +13,7 @@ fn records_have_no_order_and_lose_nothing() {
 }
 
 #[test]
-fn of_a_port_that_is_down_only_the_states_count() {
+fn only_states_of_down_ports_are_compared() {
     let record = |state: &str, width: &str, lid: u8| {
         format!(
             "PortInfoRecord dump:\n\tRID\n\t\tEndPortLid..{lid}\n\tPortInfo dump:\n\t\tLinkWidthActive:..{width}\n\t\tLinkState:.......{state}\n"

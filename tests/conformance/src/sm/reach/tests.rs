@@ -31,7 +31,7 @@ fn tables(back: u8) -> String {
 }
 
 #[test]
-fn pairs_are_walked_through_what_both_programs_print() {
+fn pairs_are_walked_through_links_and_tables() {
     let truth = Truth::read(DISCOVERED, &tables(1));
     assert_eq!(truth.lids.values().copied().collect::<Vec<_>>(), [1, 2]);
     assert_eq!(truth.walk(), (2, Vec::new(), false));

@@ -11,7 +11,7 @@ Ca\t1 \"H-0002c90000100000\"\t\t# \"host-0\"
 ";
 
 #[test]
-fn lids_are_read_from_the_ports_own_lines() {
+fn lids_are_parsed_from_lines_of_ports() {
     let lids = read_lids(FOUND);
     let expected =
         BTreeMap::from([(Guid(0x0002_c900_0020_0000), 2), (Guid(0x0002_c900_0010_0001), 7)]);

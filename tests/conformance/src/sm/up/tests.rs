@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn pairs_are_all_or_as_many_as_asked_for() {
+fn pairs_are_limited() {
     let few: Vec<Address> = (1..=4).map(|lid| (lid, lid)).collect();
     assert_eq!(pairs(&few, 200).len(), 12);
     let many: Vec<Address> = (0..100).map(|port| (1 + port / 2 * 2, 1 + port)).collect();
@@ -13,7 +13,7 @@ fn pairs_are_all_or_as_many_as_asked_for() {
 }
 
 #[test]
-fn only_ways_with_an_end_count() {
+fn only_complete_paths_are_counted() {
     let text = "\
 From ca {0x0002c90000100000} portnum 1 lid 1-1 \"host-0\"
 [1] -> switch port {0x0002c90000200000}[1] lid 2-2 \"leaf-0\"

@@ -1,4 +1,4 @@
-//! OpenSM and `ibfabric sm` at once, each on a simulator of its own.
+//! OpenSM and `ibfabric sm` at the same time, each on its own simulator.
 
 use std::path::Path;
 
@@ -11,30 +11,30 @@ use crate::clients::manager;
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
 
-/// What the two simulators are.
+/// Parameters of two simulators.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
     /// The programs.
     pub gear: &'a Gear,
-    /// The kind of both simulators.
+    /// Kind of both simulators.
     pub kind: &'a Kind,
-    /// The umad library of the clients.
+    /// umad library of the clients.
     pub umad: &'a Path,
-    /// The fabrics: OpenSM's and ours, which is the same unless a difference is to be noticed.
+    /// The fabrics of OpenSM and of `ibfabric sm`; they only differ in a case with a deliberate error.
     pub fabrics: [&'a Fabric; 2],
-    /// What the fabric is.
+    /// The plan of the fabric.
     pub plan: Plan,
-    /// Whether ours manages at all, which it does unless that is to be noticed.
+    /// True if `ibfabric sm` runs; false in a case with a deliberate error.
     pub managed: bool,
-    /// Where all files are.
+    /// Directory of all files.
     pub directory: &'a Path,
 }
 
 impl Pair<'_> {
-    /// Looks at the subnet of OpenSM and at that of ours, both of which must outlive it.
+    /// Runs a function on the subnets of both SMs, which must still run afterwards.
     ///
     /// # Errors
-    /// Fails when a program cannot be run, or `look` fails.
+    /// Fails if a program cannot be started, or if `look` fails.
     pub fn look<T: Send>(
         &self,
         look: impl Fn(&mut Scene<'_>) -> Result<T, StageError> + Sync,
@@ -49,7 +49,7 @@ impl Pair<'_> {
             let options = manager::Options { lmc, ..manager::Options::default() };
             let mut opensm = scene.manage_by_opensm(&options)?;
             let found = look(&mut scene)?;
-            scene.check(opensm.is_alive(), || "OpenSM died of the questions".to_owned());
+            scene.check(opensm.is_alive(), || "OpenSM has ended unexpectedly".to_owned());
             drop(opensm);
             Ok::<_, StageError>((found, scene.close()))
         };
@@ -63,7 +63,7 @@ impl Pair<'_> {
             }
             let found = look(&mut scene)?;
             scene.check(ours.is_alive(), || {
-                format!("ibfabric sm died of the questions: {}", ours.said())
+                format!("ibfabric sm has ended unexpectedly: {}", ours.output())
             });
             drop(ours);
             Ok::<_, StageError>((found, scene.close()))
@@ -71,7 +71,7 @@ impl Pair<'_> {
         let (theirs, ours) = std::thread::scope(|scope| {
             let theirs = scope.spawn(theirs);
             let ours = ours();
-            (theirs.join().expect("a scene does not panic"), ours)
+            (theirs.join().expect("the thread does not panic"), ours)
         });
         let ((theirs, mut checked), (ours, own)) = (theirs?, ours?);
         checked.checks += own.checks;
