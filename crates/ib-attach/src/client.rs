@@ -55,7 +55,7 @@ pub enum AttachError {
         why: String,
     },
     /// The simulator sent an invalid message.
-    #[error("the simulator {name} says what is not understood: {what}")]
+    #[error("the simulator {name} sent an invalid message: {what}")]
     Malformed {
         /// Name of the simulator.
         name: String,
@@ -69,7 +69,7 @@ pub enum AttachError {
         name: String,
     },
     /// The simulator has disconnected.
-    #[error("the simulator {name} has gone")]
+    #[error("the simulator {name} has disconnected")]
     Gone {
         /// Name of the simulator.
         name: String,

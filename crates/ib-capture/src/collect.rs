@@ -1,6 +1,6 @@
 //! The packets of many queue pairs in one stream.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | `merge` | queue pairs, and their packets in the order of their times |
 

@@ -26,10 +26,10 @@ pub enum FrameError {
     #[error("link type {0}: expected Ethernet (1), IP (101), ERF (197) or InfiniBand (247)")]
     LinkType(u16),
     /// Not IP. Holds the EtherType.
-    #[error("an Ethernet frame of type {0:#06x}")]
+    #[error("EtherType {0:#06x}: expected IPv4 or IPv6")]
     EtherType(u16),
     /// Not UDP, or invalid IP or UDP headers.
-    #[error("no RoCEv2: {0}")]
+    #[error("not RoCEv2: {0}")]
     Network(PacketError),
     /// UDP to and from ports other than those of RoCEv2. Holds the destination port.
     #[error("UDP port {0}")]
@@ -38,10 +38,10 @@ pub enum FrameError {
     #[error("{0}")]
     Erf(ErfError),
     /// Invalid RDMA packet.
-    #[error("no packet: {0}")]
+    #[error("invalid packet: {0}")]
     Packet(PacketError),
     /// The captured part ends within the headers.
-    #[error("{kept} bytes were captured: its headers have {headers}")]
+    #[error("{kept} bytes were captured: expected at least {headers} for the headers")]
     Cut {
         /// Number of captured bytes.
         kept: usize,
@@ -49,7 +49,7 @@ pub enum FrameError {
         headers: usize,
     },
     /// The frame is longer than any packet. Holds its length.
-    #[error("{0} bytes: no packet is so long")]
+    #[error("frame of {0} bytes: longer than any packet")]
     Long(usize),
 }
 

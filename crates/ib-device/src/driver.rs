@@ -92,7 +92,7 @@ pub struct DrivenCq(Arc<CompletionBuffer>);
 
 /// The driver thread has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the adapter is driven no more")]
+#[error("the driver thread of the HCA has ended")]
 pub struct Stopped;
 
 impl Driver {

@@ -122,7 +122,7 @@ pub enum ConnectError {
         peer: SocketAddr,
     },
     /// The own port does not belong to the partition.
-    #[error("{peer} asks for the partition {:#06x}, to which the port does not belong", p_key.0)]
+    #[error("{peer} requests partition {:#06x}, but the own port is not a member", p_key.0)]
     Partition {
         /// The peer.
         peer: SocketAddr,
@@ -130,7 +130,7 @@ pub enum ConnectError {
         p_key: PKey,
     },
     /// The client requests packets to an address other than its own.
-    #[error("{peer} asks for packets to {named}, from where it does not ask")]
+    #[error("{peer} requests packets to {named}: expected its own address")]
     OtherAddress {
         /// The peer.
         peer: SocketAddr,
@@ -150,7 +150,7 @@ pub enum ConnectError {
     #[error("there is no such queue pair")]
     NoSuchQp,
     /// A system call failed.
-    #[error("driving the adapter: {0}")]
+    #[error("driving the HCA: {0}")]
     Io(#[from] io::Error),
 }
 

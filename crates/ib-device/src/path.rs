@@ -22,7 +22,7 @@ pub struct Path {
 #[non_exhaustive]
 pub enum PathError {
     /// No port has the address.
-    #[error("nobody in the fabric has the address {0}")]
+    #[error("no port of the fabric has the address {0}")]
     Unknown(IpAddr),
     /// The SA returns no path.
     #[error("no path to {to}: {why}")]
@@ -33,6 +33,6 @@ pub enum PathError {
         why: String,
     },
     /// A system call failed, or the simulator has disconnected.
-    #[error("asking for a path: {0}")]
+    #[error("querying a path: {0}")]
     Io(#[from] io::Error),
 }

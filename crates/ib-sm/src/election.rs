@@ -37,7 +37,7 @@ pub(crate) fn decide(own: &SmInfo, found: &DiscoveredSubnet) -> Outcome {
     if own.state == SmState::MASTER {
         // An SM in the state DISCOVERING will find the master and become a standby SM.
         let waits = others().filter(|(_, info)| info.state != SmState::DISCOVERING);
-        // Of two masters the loser yields; the winner waits for that.
+        // Of two masters, the one that loses the election becomes a standby SM; the other one waits for that.
         return match (best_master, best(waits.filter(|(_, info)| info.outranks(own)))) {
             (_, Some((&port_index, _))) => Outcome::HandOver(port_index),
             (Some((&port_index, _)), None) => Outcome::Standby(port_index),

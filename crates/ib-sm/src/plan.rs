@@ -111,7 +111,7 @@ pub enum PlanError {
     /// The tables of every engine have a credit loop, and the configuration requires deadlock freedom.
     #[error(
         "refused: the routes of {} have {loops} credit {}, but deadlock freedom is required; \
-         the first one: {first}",
+         first loop: {first}",
         .engine.name(),
         if *.loops == 1 { "loop" } else { "loops" }
     )]

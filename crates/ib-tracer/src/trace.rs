@@ -249,7 +249,7 @@ pub enum TraceError {
         why: String,
     },
     /// The own port does not respond.
-    #[error("the own port does not answer: {0}")]
+    #[error("the own port does not respond: {0}")]
     NoOwnPort(String),
     /// The start of the path is not reached.
     #[error("LID {lid}, at which the path starts, is not reached: {why}")]

@@ -218,7 +218,7 @@ fn clients_exit_with_simulator_or_peer() {
     let client = endless(&lab);
     lab.await_line(&["attached"], "00a\"[1]");
     lab.simulator.signal("KILL");
-    fails(client, "has gone");
+    fails(client, "has disconnected");
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub(super) struct Key {
     pub(super) destination: Address,
     /// Destination queue pair.
     pub(super) to: Qpn,
-    /// Source queue pair of UD packets, which contain it.
+    /// Source queue pair, for UD packets only: their DETH contains it.
     pub(super) datagrams_of: Option<Qpn>,
     /// Source queue pair, if the file names it.
     pub(super) sender: Option<Qpn>,

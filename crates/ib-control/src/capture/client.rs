@@ -42,7 +42,7 @@ pub enum ClientError {
         what: String,
     },
     /// The socket belongs to another user.
-    #[error("{0} is another user's")]
+    #[error("{0} belongs to another user")]
     Foreign(String),
     /// The program refused the request.
     #[error("{0}")]
