@@ -19,7 +19,7 @@ fn run(disk: &mut Disk, command: Command, memory: &Arc<Memory>, offset: usize) -
                 assert_eq!(id, 7);
                 return errno;
             }
-            None => assert!(Instant::now() < end, "{command:?} does not end"),
+            None => assert!(Instant::now() < end, "{command:?} does not complete"),
         }
         std::thread::sleep(Duration::from_micros(50));
     }
@@ -115,7 +115,7 @@ fn more_jobs_than_ring_entries_complete() {
     let mut ended = vec![false; COUNT as usize];
     let end = Instant::now() + Duration::from_secs(10);
     while ended.contains(&false) {
-        assert!(Instant::now() < end, "they do not end");
+        assert!(Instant::now() < end, "the jobs do not complete");
         while let Some((id, errno)) = disk.poll() {
             assert_eq!(
                 (errno, std::mem::replace(&mut ended[id as usize], true)),

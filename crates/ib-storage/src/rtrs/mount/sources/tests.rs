@@ -55,7 +55,7 @@ fn files_of_several_programs_are_merged() {
     let one = program(&first, "one", &["a", "b"]);
     assert!(Sources::connect(sockets()).is_err(), "the second socket has no listener");
     let two = program(&second, "two", &["b", "c"]);
-    let sources = Sources::connect(sockets()).expect("both listen");
+    let sources = Sources::connect(sockets()).expect("both sockets have listeners");
     assert_eq!(names(sources.list("").expect("a root")), ["all"]);
     assert_eq!(names(sources.list("all").expect("a temporary directory")), ["a", "b", "c"]);
     assert_eq!(sources.read("all/b").as_deref(), Ok("one all/b\n"));
