@@ -375,7 +375,7 @@ impl<S: Copy + Ord> Server<S> {
     }
 }
 
-/// Tells the version that is spoken here.
+/// Returns the session response, with the lower of both versions.
 fn greet(
     hello: &SessionMessage,
     number: u64,

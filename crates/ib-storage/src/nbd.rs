@@ -1,9 +1,10 @@
 //! NBD server: a listening socket, its connections, and the block device behind them, driven by one thread.
 //!
-//! The rule for memory: a client may allocate while all clients together stay within the budget, or while it stays within
-//! its guarantee, an equal share of a further quarter. A client beyond both waits for one of a few turns, in which it may
-//! receive the rest of one write, or execute one request and read the response. While others wait, a client is disconnected
-//! if it sends nothing for a second of its turn, reads no response for 30 s, or cannot read responses any more.
+//! The rule for memory: a client may allocate if the total of all clients is within the budget, or if its own memory is
+//! within its guarantee. The guarantee is an equal share of a further quarter of the budget. A client beyond both waits for
+//! one of a few turns, in which it may receive the rest of one write, or execute one request and read the response. While
+//! others wait, a client is disconnected if it sends nothing for a second of its turn, reads no response for 30 s, or can
+//! no longer read responses.
 //!
 //! The rule for disconnected clients: the writes that a client has left are executed before later requests of others, as on
 //! a local disk.

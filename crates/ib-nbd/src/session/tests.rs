@@ -57,7 +57,7 @@ impl Program {
 
     fn send(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let room = self.session.room().expect("it listens");
+            let room = self.session.room().expect("the server listens");
             let length = room.len().min(bytes.len());
             room[..length].copy_from_slice(&bytes[..length]);
             self.session.handle(length);
@@ -378,7 +378,7 @@ fn a_program_that_takes_nothing_is_not_listened_to() {
     let mut asked = 0;
     while program.session.room().is_some() {
         let bytes = request(0, command::READ, 77, (0, 1 << 20), b"");
-        let room = program.session.room().expect("it listens");
+        let room = program.session.room().expect("the server listens");
         room[..bytes.len()].copy_from_slice(&bytes);
         program.session.handle(bytes.len());
         let token = program.session.poll_request().expect("a request").token;
@@ -406,7 +406,7 @@ fn requests_that_come_at_once_are_not_all_taken_at_once() {
     let bytes: Vec<u8> = (0..1000_u64)
         .flat_map(|number| request(0, command::READ, number, (0, SIZE as u32), b""))
         .collect();
-    let room = program.session.room().expect("it listens");
+    let room = program.session.room().expect("the server listens");
     room[..bytes.len()].copy_from_slice(&bytes);
     program.session.handle(bytes.len());
     let mut asked = 0;
@@ -452,7 +452,7 @@ fn the_pieces_in_which_bytes_come_make_no_difference() {
         let (mut rest, mut out, mut commands) = (&bytes[..], Vec::<u8>::new(), Vec::new());
         while !rest.is_empty() {
             let length = cut(rest.len());
-            let room = session.room().expect("it listens");
+            let room = session.room().expect("the server listens");
             room[..length].copy_from_slice(&rest[..length]);
             session.handle(length);
             rest = &rest[length..];
@@ -548,9 +548,9 @@ fn data_is_sent_from_where_it_lies() {
 fn an_output_that_never_runs_dry_does_not_grow() {
     let mut program = Program::with("", true);
     for _ in 0..10_000 {
-        program.session.room().expect("it listens");
+        program.session.room().expect("the server listens");
         let bytes = request(0, command::READ, 77, (0, 4096), b"");
-        let room = program.session.room().expect("it listens");
+        let room = program.session.room().expect("the server listens");
         room[..bytes.len()].copy_from_slice(&bytes);
         program.session.handle(bytes.len());
         let token = program.session.poll_request().expect("a request").token;

@@ -78,7 +78,7 @@ pub enum OtherData {
     /// The device has a write cache, which it did not have before.
     #[error("it has a write cache, which it did not have")]
     WriteCache,
-    /// One of the servers is of this project, the other one is not.
+    /// Only one of the earlier and the present server is of this project.
     #[error("another kind of server exports it")]
     Server,
     /// The server reports another medium.

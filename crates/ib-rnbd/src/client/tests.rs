@@ -14,7 +14,7 @@ fn server() -> Server<u32> {
     let mut server = Server::new(1);
     for (name, block) in [("disk0", 512), ("disk1", 4096)] {
         let geometry = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, block) };
-        server.offer(export(name, geometry, ORIGIN)).expect("it is new");
+        server.offer(export(name, geometry, ORIGIN)).expect("the name is free");
     }
     server
 }
@@ -50,7 +50,7 @@ fn events(client: &mut Client) -> Vec<ClientEvent> {
 #[test]
 fn commands_wait_until_their_device_is_open() {
     let (mut client, mut server) = (Client::new(5), server());
-    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("the name is valid");
     client.submit(disk, 5, read(4096));
     assert_eq!(client.poll_transmit(), None);
     client.connected();
@@ -65,7 +65,7 @@ fn commands_wait_until_their_device_is_open() {
 #[test]
 fn commands_reach_the_server_unchanged() {
     let (mut client, mut server) = (Client::new(5), server());
-    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("the name is valid");
     client.connected();
     carry(&mut client, &mut server, 1);
     let command = |operation, fua| Command { operation, offset: 512, length: 1024, fua };
@@ -102,15 +102,16 @@ fn version_is_sent_in_unnoticed_sessions_before_opening() {
     client.connected();
     carry(&mut client, &mut server, 1);
     for (asked_before, session) in [(false, 2), (true, 4)] {
-        let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
-        let asked = asked_before.then(|| client.poll_transmit().expect("to open it"));
+        let disk = client.open("disk0", AccessMode::READ_WRITE).expect("the name is valid");
+        let asked =
+            asked_before.then(|| client.poll_transmit().expect("the client opens the device"));
         client.path_connected();
         server.end(session - 1);
         if let Some(out) = asked {
             let kind = (out.direction, out.data_length);
             let Response::Immediate(errno, bytes) = server.handle(session, kind, out.header())
             else {
-                panic!("it is no command");
+                panic!("expected an open response");
             };
             client.handle(out.tag, answered(errno), &bytes);
             assert_eq!(events(&mut client), []);
@@ -135,7 +136,7 @@ fn version_is_sent_in_unnoticed_sessions_before_opening() {
 #[test]
 fn another_server_is_detected_by_its_number() {
     let (mut client, mut before) = (Client::new(5), server());
-    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("the name is valid");
     client.path_connected();
     client.connected();
     carry(&mut client, &mut before, 1);
@@ -146,10 +147,10 @@ fn another_server_is_detected_by_its_number() {
     let mut after = Server::new(2 << 32);
     for (name, block) in [("disk0", 512), ("disk1", 4096)] {
         let geometry = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, block) };
-        after.offer(export(name, geometry, ORIGIN)).expect("it is new");
+        after.offer(export(name, geometry, ORIGIN)).expect("the name is free");
     }
     client.path_connected();
-    client.open("disk1", AccessMode::READ_WRITE).expect("a name");
+    client.open("disk1", AccessMode::READ_WRITE).expect("the name is valid");
     assert_eq!(client.number(disk), Some(0));
     carry(&mut client, &mut after, 1);
     assert_eq!(opened(&events(&mut client)), 2, "disk0 as well");
@@ -161,8 +162,8 @@ fn another_server_is_detected_by_its_number() {
 #[test]
 fn devices_are_reopened_after_loss_of_the_session() {
     let (mut client, mut server) = (Client::new(5), server());
-    let first = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
-    let second = client.open("disk1", AccessMode::READ_WRITE).expect("a name");
+    let first = client.open("disk0", AccessMode::READ_WRITE).expect("the name is valid");
+    let second = client.open("disk1", AccessMode::READ_WRITE).expect("the name is valid");
     client.connected();
     carry(&mut client, &mut server, 1);
     client.lost();
@@ -181,8 +182,8 @@ fn devices_are_reopened_after_loss_of_the_session() {
 #[test]
 fn refused_devices_fail_their_queued_commands() {
     let (mut client, mut server) = (Client::new(5), server());
-    let none = client.open("none", AccessMode::READ_WRITE).expect("a name");
-    let disk = client.open("disk0", AccessMode::READ_ONLY).expect("a name");
+    let none = client.open("none", AccessMode::READ_WRITE).expect("the name is valid");
+    let disk = client.open("disk0", AccessMode::READ_ONLY).expect("the name is valid");
     client.submit(none, 1, read(0));
     client.submit(disk, 2, read(0));
     client.connected();
@@ -223,15 +224,15 @@ fn invalid_open_responses_are_refused() {
     let answers = bad.iter().map(|it| it.to_bytes().to_vec()).chain([vec![3, 0], Vec::new()]);
     for answer in answers {
         let mut client = Client::new(5);
-        let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+        let disk = client.open("disk0", AccessMode::READ_WRITE).expect("the name is valid");
         client.submit(disk, 1, read(0));
         client.connected();
-        let hello = client.poll_transmit().expect("the version");
+        let hello = client.poll_transmit().expect("the client sends its version");
         let message_type = MessageType::SESSION_RESPONSE;
         let version =
             SessionMessage { message_type, version: 2, extension: 0, number: 0 }.to_bytes();
         client.handle(hello.tag, answered(Errno::OK), &version);
-        let open = client.poll_transmit().expect("the device");
+        let open = client.poll_transmit().expect("the client opens the device");
         client.handle(open.tag, answered(Errno::OK), &answer);
         let found = events(&mut client);
         let is_nonsense =
@@ -245,7 +246,7 @@ fn carry_to_linux(client: &mut Client, server: &mut Server<u32>, session: u32) {
     while let Some(out) = client.poll_transmit() {
         let answer = server.handle(session, (out.direction, out.data_length), out.header());
         let Response::Immediate(errno, mut bytes) = answer else {
-            panic!("nothing else was asked")
+            panic!("the client sends no commands")
         };
         match bytes.len() {
             36 => bytes[5..].fill(0xa5),
@@ -269,7 +270,7 @@ impl Linux {
         while let Some(out) = client.poll_transmit() {
             let open = self.sessions.entry(session).or_default();
             let mut errno = Errno::OK;
-            let answer = match Message::parse(out.header()).expect("a message") {
+            let answer = match Message::parse(out.header()).expect("a valid message") {
                 Message::Session(_) => {
                     let message_type = MessageType::SESSION_RESPONSE;
                     SessionMessage { message_type, version: 2, extension: 0, number: 0 }
@@ -318,14 +319,15 @@ impl Linux {
 fn commands_reach_their_device_despite_reused_numbers() {
     let (mut client, mut server) = (Client::new(5), Linux::default());
     let names = ["disk0", "disk1", "disk2"];
-    let disks = names.map(|name| client.open(name, AccessMode::READ_WRITE).expect("a name"));
+    let disks =
+        names.map(|name| client.open(name, AccessMode::READ_WRITE).expect("the name is valid"));
     client.path_connected();
     client.connected();
     server.carry(&mut client, 1);
     // The next device gets the number of the closed one.
     client.close(disks[0]);
     server.carry(&mut client, 1);
-    let late = client.open("late", AccessMode::READ_WRITE).expect("a name");
+    let late = client.open("late", AccessMode::READ_WRITE).expect("the name is valid");
     let mut devices = vec![(disks[1], "disk1"), (disks[2], "disk2"), (late, "late")];
     let mut check = |client: &mut Client, session: u32, devices: &[(DeviceId, &str)]| {
         for (at, &(device, _)) in (1..).zip(devices) {
@@ -346,7 +348,7 @@ fn commands_reach_their_device_despite_reused_numbers() {
     check(&mut client, 1, &devices);
     // A new session, of which the client notices only a new path.
     client.path_connected();
-    let last = client.open("last", AccessMode::READ_WRITE).expect("a name");
+    let last = client.open("last", AccessMode::READ_WRITE).expect("the name is valid");
     devices.push((last, "last"));
     check(&mut client, 2, &devices);
     // The session was lost with all of its paths.
@@ -391,12 +393,12 @@ fn reopened_device_is_compared_with_its_earlier_state() {
         (usual, None, usual, ours, other(OtherData::Server)),
     ] {
         let mut client = Client::new(5);
-        let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+        let disk = client.open("disk0", AccessMode::READ_WRITE).expect("the name is valid");
         let mut all = Vec::new();
         for (session, (geometry, origin)) in [(1, (before, origin)), (2, (after, then))] {
             let mut server = Server::new(1);
             let export = export("disk0", geometry, origin.unwrap_or(ORIGIN));
-            server.offer(export).expect("it is new");
+            server.offer(export).expect("the name is free");
             client.lost();
             client.connected();
             match origin {
@@ -417,21 +419,21 @@ fn reopened_device_is_compared_with_its_earlier_state() {
 #[test]
 fn device_closed_before_open_response_is_closed() {
     let (mut client, mut server) = (Client::new(5), server());
-    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("the name is valid");
     client.connected();
-    let hello = client.poll_transmit().expect("the version");
+    let hello = client.poll_transmit().expect("the client sends its version");
     let Response::Immediate(errno, bytes) = server.handle(1, (Direction::Read, 36), hello.header())
     else {
-        panic!("it is greeted");
+        panic!("expected a session response");
     };
     client.handle(hello.tag, answered(errno), &bytes);
-    let open = client.poll_transmit().expect("the device");
+    let open = client.poll_transmit().expect("the client opens the device");
     client.submit(disk, 3, read(0));
     client.close(disk);
     assert_eq!(events(&mut client), [ClientEvent::Done(3, Errno::ENODEV)]);
     let Response::Immediate(errno, bytes) = server.handle(1, (Direction::Read, 56), open.header())
     else {
-        panic!("it is opened");
+        panic!("expected an open response");
     };
     client.handle(open.tag, answered(errno), &bytes);
     assert_eq!(server.openers(super::super::ExportId(0)), 1);
@@ -458,7 +460,7 @@ impl RestartableServer {
         self.server = Server::new(self.starts);
         let geometry = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, 512) };
         let export = Export { writers: self.kept.clone(), ..export("disk0", geometry, ORIGIN) };
-        self.server.offer(export).expect("it is new");
+        self.server.offer(export).expect("the name is free");
     }
 
     /// Connects a client in a session, exchanges all pending messages, and returns the events of the client.

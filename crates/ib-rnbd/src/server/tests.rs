@@ -20,7 +20,7 @@ fn server() -> Server<u32> {
     for (name, geometry) in [("disk0", geometry), ("dev/disk1", plain)] {
         server
             .offer(Export { name: name.to_owned(), geometry, origin: ORIGIN, writers: None })
-            .expect("it is new");
+            .expect("the name is free");
     }
     server
 }
@@ -63,7 +63,7 @@ fn session_response_has_the_lower_version() {
         let hello = SessionMessage { message_type, version, extension: 0, number: 0 }.to_bytes();
         let Response::Immediate(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello)
         else {
-            panic!("it is greeted");
+            panic!("expected a session response");
         };
         let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
         let message_type = MessageType::SESSION_RESPONSE;
@@ -82,7 +82,7 @@ fn session_response_has_the_lower_version() {
     let hello = SessionMessage { message_type, version: VERSION, extension, number: 9 }.to_bytes();
     let Response::Immediate(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello)
     else {
-        panic!("it is greeted");
+        panic!("expected a session response");
     };
     let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
     assert_eq!((found.extension, found.number), (SessionMessage::EXTENSION_RESPONSE, 1));
@@ -91,7 +91,8 @@ fn session_response_has_the_lower_version() {
 #[test]
 fn open_response_describes_the_device() {
     let mut server = server();
-    let found = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
+    let found =
+        opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("the device is free");
     let expected = OpenResponse {
         message_type: MessageType::OPEN_RESPONSE,
         device_id: 0,
@@ -175,8 +176,8 @@ fn two_writers_are_allowed_for_migration_only() {
 #[test]
 fn invalid_commands_are_refused() {
     let mut server = server();
-    opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
-    opened(&mut server, 1, b"dev/disk1", AccessMode::READ_ONLY).expect("it is free");
+    opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("the device is free");
+    opened(&mut server, 1, b"dev/disk1", AccessMode::READ_ONLY).expect("the device is free");
     let (read, write) = (Direction::Read, Direction::Write);
     let end = SIZE / 512;
     let cases = [
@@ -228,7 +229,7 @@ fn invalid_commands_are_refused() {
 #[test]
 fn closed_device_refuses_commands() {
     let mut server = server();
-    opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
+    opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("the device is free");
     for device_id in [0, 0, 99, u32::MAX] {
         let close = Close { message_type: MessageType::CLOSE, device_id }.to_bytes();
         let done = Response::Immediate(Errno::OK, Vec::new());
@@ -237,7 +238,8 @@ fn closed_device_refuses_commands() {
     let read = server.handle(1, (Direction::Read, 512), &io(0, Code::READ, 0, 512));
     assert_eq!(read, Response::Immediate(Errno::ENOTCONN, Vec::new()));
     // The next opening gets a new number.
-    let found = opened(&mut server, 1, b"dev/disk1", AccessMode::READ_ONLY).expect("it is free");
+    let found =
+        opened(&mut server, 1, b"dev/disk1", AccessMode::READ_ONLY).expect("the device is free");
     assert_eq!(found.device_id, 1, "no number is given twice");
 }
 
@@ -258,7 +260,7 @@ fn other_messages_are_refused() {
 #[test]
 fn length_beyond_the_data_is_refused() {
     let mut server = server();
-    let device = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is there");
+    let device = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("the file exists");
     for (code, direction) in [(Code::READ, Direction::Read), (Code::WRITE, Direction::Write)] {
         for (length, data) in [(1024, 512), (512, 0), (u32::MAX - 511, 512)] {
             let header = io(device.device_id, code, 0, length);
@@ -274,7 +276,8 @@ fn second_writer_waits_for_commands_of_the_first() {
     let close = |device_id| Close { message_type: MessageType::CLOSE, device_id }.to_bytes();
     for goes in [0, 1] {
         let mut server = server();
-        let disk = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
+        let disk =
+            opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("the device is free");
         let write = io(disk.device_id, Code::WRITE, 0, 4096);
         let commands: Vec<ServerCommand> = (0..2)
             .map(|_| match server.handle(1, (Direction::Write, 4096), &write) {

@@ -176,7 +176,9 @@ impl Run {
         let end = self.lab.now + Duration::from_secs(300);
         while self.lab.guests.iter().any(|guest| guest.remote.rtrs().requests() > 0) {
             if !self.lab.step(end) {
-                return Err("requests are under way that nobody has made".to_owned().into());
+                return Err("the client has more requests in flight than were submitted"
+                    .to_owned()
+                    .into());
             }
         }
         self.model.check_end(&self.lab)?;
@@ -184,7 +186,9 @@ impl Run {
         for (number, guest) in self.lab.guests.iter().enumerate() {
             let rtrs = guest.remote.rtrs();
             if guest.remote.asked() != 0 {
-                return Err("a command is under way that nobody has made".to_owned().into());
+                return Err("the client has more commands in flight than were submitted"
+                    .to_owned()
+                    .into());
             }
             let stats = guest.paths.iter().filter_map(|&path| rtrs.stats(path));
             seen.failed_over += stats.map(|it| it.failed_over).sum::<u64>();
@@ -206,7 +210,8 @@ impl Run {
         let is_idle = !self.model.under.values().any(|it| it.disk == disk);
         if at == 1 && is_idle && self.rng.chance(0.1) {
             remote.close(device);
-            let again = remote.open(NAMES[disk], AccessMode::READ_WRITE).expect("a name");
+            let again =
+                remote.open(NAMES[disk], AccessMode::READ_WRITE).expect("the name is valid");
             self.open[at].1 = again;
             return;
         }
@@ -348,7 +353,8 @@ fn backend(kind: Kind, takes: Duration) -> Backend {
 
 /// Checks that a second writer is refused, except for migration.
 fn refuse_a_second_writer(lab: &mut Lab) -> Result<(), Violation> {
-    let refused = lab.guests[1].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("a name");
+    let refused =
+        lab.guests[1].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("the name is valid");
     let is_refused = |event: &RemoteEvent| {
         matches!(event, RemoteEvent::Refused(id, OpenError::Refused { errno: Errno::EPERM, .. })
             if *id == refused)

@@ -163,7 +163,7 @@ impl Lab {
             let origin = Origin { medium: 1, cache };
             let geometry = Geometry { write_back: self.caches, ..geometry() };
             let export = Export { name: name.to_owned(), geometry, origin, writers: None };
-            self.rnbd.offer(export).expect("a name");
+            self.rnbd.offer(export).expect("the name is valid");
         }
     }
 
@@ -187,12 +187,18 @@ impl Lab {
         }
         let reads = if number.is_multiple_of(2) { ReadMode::Lent(2048) } else { ReadMode::Copied };
         let config = RemoteConfig { session, depth: self.depth, reads, trusts_cache };
-        let mut remote = Remote::new(config, &mut nodes, self.rng.seed()).expect("memory");
+        let mut remote =
+            Remote::new(config, &mut nodes, self.rng.seed()).expect("memory is available");
         let mut paths = Vec::new();
         for link in 0..links {
             let id = AdapterId(link as u32);
             let spec = nodes.0[link].spec_to(&self.nodes.0[first + link], id);
-            paths.push(remote.session().add_path(self.now, &mut nodes, spec).expect("room"));
+            paths.push(
+                remote
+                    .session()
+                    .add_path(self.now, &mut nodes, spec)
+                    .expect("the request is accepted"),
+            );
         }
         let (links, events, done) = (vec![Link::GOOD; links], Vec::new(), Vec::new());
         let kept = VecDeque::new();
@@ -201,7 +207,7 @@ impl Lab {
 
     /// Opens a device, and waits until it is open.
     pub(crate) fn open(&mut self, guest: usize, name: &str, mode: AccessMode) -> DeviceId {
-        let device = self.guests[guest].remote.open(name, mode).expect("a name");
+        let device = self.guests[guest].remote.open(name, mode).expect("the name is valid");
         self.run_until(Duration::from_secs(60), |lab| lab.guests[guest].is_open(device));
         device
     }
@@ -278,7 +284,7 @@ impl Lab {
         true
     }
 
-    /// Processes events and packets until there are none at the current time.
+    /// Processes all events and packets of the current time.
     fn settle(&mut self) {
         let now = self.now;
         let mut goes_on = true;
@@ -351,9 +357,10 @@ impl Lab {
 
     /// Handles a request as the RNBD server of a daemon does.
     fn take(&mut self, request: &ServerRequest) {
-        let memory = self.server.memory(request.session).expect("it is kept");
+        let memory =
+            self.server.memory(request.session).expect("sessions with requests have memory");
         let header = memory.to_vec(request.header_offset, request.header_length as usize);
-        let header = header.expect("it lies within");
+        let header = header.expect("the range is within the memory");
         let data = (request.direction, request.data_length);
         match self.rnbd.handle(request.session, data, &header) {
             Response::Immediate(errno, mut bytes) => {
@@ -362,7 +369,7 @@ impl Lab {
                     // The response ends with the version.
                     bytes[5..].fill(0);
                 }
-                memory.write(request.data_offset, &bytes).expect("it fits");
+                memory.write(request.data_offset, &bytes).expect("the range is within the memory");
                 let length = bytes.len() as u32;
                 self.server.complete(self.now, &mut self.nodes, request.id, errno, length);
             }
@@ -396,18 +403,21 @@ impl Lab {
     }
 
     fn execute(&mut self, request: &ServerRequest, command: &ServerCommand) -> u32 {
-        let memory = self.server.memory(request.session).expect("it is kept");
+        let memory =
+            self.server.memory(request.session).expect("sessions with requests have memory");
         let Disk { cached, medium } = &mut self.disks[command.export.0 as usize];
         let it = command.command;
         let range = it.offset as usize..(it.offset + it.length) as usize;
         match it.operation {
             Operation::Read => {
-                memory.write(request.data_offset, &cached[range]).expect("it lies within");
+                memory
+                    .write(request.data_offset, &cached[range])
+                    .expect("the range is within the memory");
                 return it.length as u32;
             }
             Operation::Write => {
                 let bytes = memory.to_vec(request.data_offset, it.length as usize);
-                let bytes = bytes.expect("it lies within");
+                let bytes = bytes.expect("the range is within the memory");
                 cached[range.clone()].copy_from_slice(&bytes);
                 if self.repeats && self.rng.chance(0.1) {
                     let later = self.now + Duration::from_millis(self.rng.below(100));
@@ -444,7 +454,7 @@ impl Guest {
                 nodes.0[at].hca.send_mad(route, mad);
             }
         }
-        moved |= remote.advance(now, nodes, 0).expect("memory");
+        moved |= remote.advance(now, nodes, 0).expect("memory is available");
         while let Some(event) = remote.poll_event() {
             self.events.push((now, event));
         }
@@ -455,7 +465,7 @@ impl Guest {
             // Lent data must not change while a slow program keeps it.
             self.kept.push_back((data, bytes));
             if self.kept.len() > KEPT {
-                let (data, bytes) = self.kept.pop_front().expect("it is there");
+                let (data, bytes) = self.kept.pop_front().expect("the file exists");
                 assert!(data.copied() == bytes, "lent data has changed");
                 remote.give_back(data);
             }

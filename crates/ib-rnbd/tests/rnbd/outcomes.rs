@@ -162,7 +162,7 @@ fn held_message_is_not_sent_with_an_old_number() {
     ask(&mut lab, device, 8, Operation::Read);
     lab.run_until(60 * SECOND, |lab| lab.guests[0].done.len() == 9);
     assert!(lab.guests[0].done.iter().all(|it| it.1.is_ok()), "{:?}", lab.guests[0].done);
-    assert_eq!(lab.unknown, 1, "the one that was told so");
+    assert_eq!(lab.unknown, 1, "one command had the old device number");
 }
 
 /// ENOTCONN for a device that the user has closed does not reopen the others.
@@ -194,7 +194,8 @@ fn device_is_closed_after_its_commands_in_flight() {
     ask(&mut lab, device, 1, Operation::Write);
     lab.backend = Box::new(|_, _| Duration::ZERO);
     lab.guests[0].remote.close(device);
-    let again = lab.guests[0].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("a name");
+    let again =
+        lab.guests[0].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("the name is valid");
     lab.run_for(5 * SECOND);
     assert!(!lab.guests[0].is_open(again) && lab.guests[0].done.is_empty());
     let open = |lab: &Lab, export| lab.rnbd.openers(ExportId(export));
@@ -211,7 +212,8 @@ fn waiting_devices_are_opened_after_the_last_path_connects() {
     let client = ClientConfig { reconnect_delay: SECOND, ..ClientConfig::new("guest") };
     let mut lab = Lab::new(4, 2, vec![client], server());
     lab.guests[0].links[1].is_cut = true;
-    let first = lab.guests[0].remote.open(NAMES[0], AccessMode::READ_WRITE).expect("a name");
+    let first =
+        lab.guests[0].remote.open(NAMES[0], AccessMode::READ_WRITE).expect("the name is valid");
     lab.run_until(10 * SECOND, |lab| lab.guests[0].is_up(0));
     lab.link_down(0, 0);
     lab.run_until(SECOND, |lab| !lab.guests[0].is_up(0));
@@ -219,7 +221,8 @@ fn waiting_devices_are_opened_after_the_last_path_connects() {
     lab.run_until(60 * SECOND, |lab| lab.guests[0].is_open(first));
     // Responses are slow.
     lab.guests[0].links[0].delay = Duration::from_millis(20);
-    let open = |_| lab.guests[0].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("a name");
+    let open =
+        |_| lab.guests[0].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("the name is valid");
     let devices: Vec<DeviceId> = (0..MANY).map(open).collect();
     lab.guests[0].links[1].is_cut = false;
     lab.run_until(60 * SECOND, |lab| lab.count(0, &ClientEvent::Up) == 1);
@@ -453,7 +456,8 @@ fn refused_device_opens_once_its_writer_has_closed_it() {
     let config = |name| ClientConfig::new(name);
     let mut lab = Lab::new(1, 1, vec![config("first"), config("second")], server());
     let writer = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
-    let waits = lab.guests[1].remote.open(NAMES[0], AccessMode::READ_WRITE).expect("a name");
+    let waits =
+        lab.guests[1].remote.open(NAMES[0], AccessMode::READ_WRITE).expect("the name is valid");
     let refusals = |lab: &Lab| {
         let is_refusal = |event: &&(_, RemoteEvent)| matches!(&event.1, RemoteEvent::Refused(id, why) if *id == waits && why.is_temporary());
         lab.guests[1].events.iter().filter(is_refusal).count()

@@ -211,7 +211,7 @@ impl Client {
         self.await_fences();
     }
 
-    /// Frees the chunk of a completed request. If the request was on unfenced paths, the chunk stays in use: the server may
+    /// Frees the chunk of a completed request. If the request was on unfenced paths, the chunk remains in use: the server may
     /// still execute an earlier copy with the data in the chunk.
     pub(super) fn give_back(&mut self, index: u16) {
         if self.fencing.is_unfenced(index) {
@@ -289,7 +289,7 @@ impl Client {
     }
 
     /// Completes the requests that wait for a fence if the client reconnects no path. The user may still reconnect one: the
-    /// fences are requested then, and chunks stay in use until the server has confirmed.
+    /// fences are requested then, and chunks remain in use until the server has confirmed.
     pub(super) fn give_up(&mut self, now: Instant, cx: &mut impl Adapters) {
         let is_over =
             |path: &Path| matches!(path.state, PathState::Disconnected | PathState::Closing);

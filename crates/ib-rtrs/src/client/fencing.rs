@@ -126,13 +126,13 @@ impl Fencing {
         self.failed.iter().flat_map(|path| path.until.into_iter().chain(path.path_deadline)).min()
     }
 
-    /// Returns the requests whose fences have timed out. Each request is returned once; its fence stays outstanding.
+    /// Returns the requests whose fences have timed out. Each request is returned once; its fence remains outstanding.
     pub(super) fn take_late(&mut self, now: Instant) -> Vec<u16> {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         self.stop_waiting(|path| is_due(path.until) || is_due(path.path_deadline))
     }
 
-    /// Returns all requests that wait for a fence. Their fences stay outstanding, without a deadline.
+    /// Returns all requests that wait for a fence. Their fences remain outstanding, without a deadline.
     pub(super) fn give_up(&mut self) -> Vec<u16> {
         self.stop_waiting(|_| true)
     }

@@ -175,7 +175,7 @@ impl Client {
         Ok(())
     }
 
-    /// Handles paths that have been connected: begins the others of the session, and requests fences.
+    /// Handles paths that have been connected: starts to connect the other paths of the session, and requests fences.
     pub(super) fn after_path_up(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some(id) = self.newly_connected.pop_front() {
             self.end_unfenced(id);

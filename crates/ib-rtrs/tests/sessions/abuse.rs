@@ -452,7 +452,8 @@ fn unproven_sessions_do_not_block_clients_with_the_key() {
     // The flood continues while a client with the key connects.
     let own = ClientConfig { key: key(1), ..quick_client() };
     let mut own = Client::new(own, rng.seed());
-    let buffer = own.register(&mut lab.sides[0], lab.memory.clone()).expect("room");
+    let buffer =
+        own.register(&mut lab.sides[0], lab.memory.clone()).expect("the request is accepted");
     std::mem::swap(&mut lab.client, &mut own);
     (lab.buffer, lab.paths) = (buffer, Vec::new());
     lab.events.clear();

@@ -185,7 +185,7 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
         }
     }
     if lab.client.requests() != 0 {
-        return Err("requests are under way that nobody has made".to_owned().into());
+        return Err("the client has more requests in flight than were submitted".to_owned().into());
     }
     for (at, block) in blocks.iter().enumerate() {
         let found = lab.disk.to_vec(at * BLOCK, BLOCK).expect("the range is within the memory");

@@ -327,7 +327,7 @@ fn fence_timeout_completes_requests_and_keeps_chunks() {
     assert_eq!(lab.done[0].outcome, Outcome::TimedOut);
     let took = lab.now.since(cut);
     assert!((4000..4010).contains(&took.as_millis()), "{took:?}");
-    // The chunk of the write stays in use.
+    // The chunk of the write remains in use.
     lab.io(Direction::Write, 512, (512, 512), 2).unwrap();
     let refused = lab.io(Direction::Write, 512, (512, 512), 3);
     assert_eq!(refused, Err(RequestError::NoPermit(2)));
@@ -438,7 +438,7 @@ fn last_path_reconnects_without_failed_requests() {
         lab.io(Direction::Write, 0, (0, 512), user).unwrap();
     }
     lab.run_for(Duration::from_millis(10));
-    // The client does not reconnect the other path, and this one is not connected at the moment.
+    // The client does not reconnect the other path, and this one is being reconnected.
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], lab.paths[1]));
     assert_eq!(lab.done.len(), 0);
     lab.run_until(Duration::from_secs(20), |lab| lab.done.len() == 4);

@@ -233,7 +233,7 @@ impl Lab {
         true
     }
 
-    /// Processes events and packets until there are none at the current time.
+    /// Processes all events and packets of the current time.
     fn settle(&mut self) {
         let mut has_work = true;
         while has_work {

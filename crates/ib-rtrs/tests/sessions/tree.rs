@@ -74,7 +74,7 @@ impl TreeLab {
     }
 
     fn list(&self, path: &str) -> Vec<String> {
-        let entries = self.client.list(&self.lab.client, path).expect("a directory");
+        let entries = self.client.list(&self.lab.client, path).expect("a temporary directory");
         entries.into_iter().map(|entry| entry.name).collect()
     }
 
@@ -125,7 +125,7 @@ fn every_file_is_readable_and_other_names_fail() {
     let tree = TreeLab::new(lab);
     let lab = &tree.lab;
     let mut count = 0;
-    let list = |path: &str| tree.client.list(&lab.client, path).expect("a directory");
+    let list = |path: &str| tree.client.list(&lab.client, path).expect("a temporary directory");
     each_file(&list, "", &mut |path, _| {
         count += 1;
         let text = tree.read(path).expect("it can be read");
@@ -133,7 +133,7 @@ fn every_file_is_readable_and_other_names_fail() {
     });
     // Files of both layouts: three of the session; of each path 15 of IBTRS and 14 of Linux.
     assert_eq!(count, 3 + 2 * 15 + 3 + 2 * 14);
-    let list = |path: &str| ServerTree.list(&lab.server, path).expect("a directory");
+    let list = |path: &str| ServerTree.list(&lab.server, path).expect("a temporary directory");
     let mut count = 0;
     each_file(&list, "", &mut |path, _| {
         count += 1;
@@ -460,11 +460,11 @@ fn check_page(page: &str) {
     let mut samples = Vec::new();
     for line in page.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
-            types.push(rest.split(' ').next().expect("a name").to_owned());
+            types.push(rest.split(' ').next().expect("the name is valid").to_owned());
         } else if !line.starts_with('#') {
             let (name, value) = line.rsplit_once(' ').expect("a value");
             assert!(value.parse::<f64>().is_ok(), "{line}");
-            let bare = name.split('{').next().expect("a name");
+            let bare = name.split('{').next().expect("the name is valid");
             let bare = ["_bucket", "_sum", "_count"]
                 .iter()
                 .find_map(|end| bare.strip_suffix(end))

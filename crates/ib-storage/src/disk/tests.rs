@@ -19,7 +19,7 @@ fn run(disk: &mut Disk, command: Command, memory: &Arc<Memory>, offset: usize) -
                 assert_eq!(id, 7);
                 return errno;
             }
-            None => assert!(Instant::now() < end, "{command:?} does not end"),
+            None => assert!(Instant::now() < end, "{command:?} does not complete"),
         }
         std::thread::sleep(Duration::from_micros(50));
     }
@@ -30,8 +30,8 @@ fn command(operation: Operation, offset: u64, length: u64) -> Command {
 }
 
 fn check_operations(disk: &mut Disk) {
-    let memory = Memory::zeroed(64 << 10).expect("memory");
-    memory.write(4096, &[5; 8192]).expect("it fits");
+    let memory = Memory::zeroed(64 << 10).expect("memory is available");
+    memory.write(4096, &[5; 8192]).expect("the range is within the memory");
     assert_eq!(run(disk, command(Operation::Write, 0, 8192), &memory, 4096), Errno::OK);
     assert_eq!(run(disk, command(Operation::Write, SIZE - 512, 512), &memory, 4096), Errno::OK);
     assert_eq!(run(disk, Command::FLUSH, &memory, 0), Errno::OK);
@@ -39,19 +39,19 @@ fn check_operations(disk: &mut Disk) {
     assert_eq!(run(disk, command(Operation::WriteZeroes, 512, 512), &memory, 0), Errno::OK);
     assert_eq!(run(disk, command(Operation::Read, 0, 16384), &memory, 16384), Errno::OK);
     let mut bytes = vec![9; 16384];
-    memory.read(16384, &mut bytes).expect("it fits");
+    memory.read(16384, &mut bytes).expect("the range is within the memory");
     let mut expected = vec![0; 16384];
     expected[..4096].fill(5);
     expected[512..1024].fill(0);
     assert!(bytes == expected);
     assert_eq!(run(disk, command(Operation::Read, SIZE - 512, 512), &memory, 0), Errno::OK);
-    memory.read(0, &mut bytes[..512]).expect("it fits");
+    memory.read(0, &mut bytes[..512]).expect("the range is within the memory");
     assert_eq!(bytes[..512], [5; 512]);
 }
 
 #[test]
 fn disk_in_memory_executes_all_operations() {
-    let mut disk = Disk::in_memory(SIZE).expect("memory");
+    let mut disk = Disk::in_memory(SIZE).expect("memory is available");
     assert_eq!((disk.geometry().size, disk.geometry().read_only), (SIZE, false));
     check_operations(&mut disk);
     for size in [0, 100, 513] {
@@ -62,18 +62,18 @@ fn disk_in_memory_executes_all_operations() {
 
 #[test]
 fn file_executes_all_operations() {
-    let alarm = Alarm::new().expect("files");
+    let alarm = Alarm::new().expect("descriptors are available");
     let file = tempfile::NamedTempFile::new().expect("a file");
-    file.as_file().set_len(SIZE + 100).expect("room");
+    file.as_file().set_len(SIZE + 100).expect("the request is accepted");
     let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
     // The size is rounded down to whole blocks.
     assert_eq!((disk.geometry().size, disk.geometry().fua), (SIZE, true));
     check_operations(&mut disk);
-    let read = std::fs::read(file.path()).expect("it is there");
+    let read = std::fs::read(file.path()).expect("the file exists");
     assert_eq!((read[0], read[511], read[512], read[1024], read[4096]), (5, 5, 0, 5, 0));
     // The file is truncated.
     file.as_file().set_len(4096).expect("it is a file");
-    let memory = Memory::zeroed(8192).expect("memory");
+    let memory = Memory::zeroed(8192).expect("memory is available");
     assert_eq!(run(&mut disk, command(Operation::Read, 8192, 512), &memory, 0), Errno::EIO);
     assert_eq!(run(&mut disk, command(Operation::Read, 0, 8192), &memory, 0), Errno::EIO);
     assert_eq!(run(&mut disk, command(Operation::Read, 0, 4096), &memory, 0), Errno::OK);
@@ -82,27 +82,27 @@ fn file_executes_all_operations() {
 /// Threads have the same results as io_uring.
 #[test]
 fn file_without_io_uring_executes_all_operations() {
-    let alarm = Alarm::new().expect("files");
+    let alarm = Alarm::new().expect("descriptors are available");
     let file = tempfile::NamedTempFile::new().expect("a file");
-    file.as_file().set_len(SIZE).expect("room");
+    file.as_file().set_len(SIZE).expect("the request is accepted");
     let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
     let Kind::File(inner) = &mut disk.kind else { panic!("it is a file") };
     inner.without_ring();
     check_operations(&mut disk);
     file.as_file().set_len(4096).expect("it is a file");
-    let memory = Memory::zeroed(8192).expect("memory");
+    let memory = Memory::zeroed(8192).expect("memory is available");
     assert_eq!(run(&mut disk, command(Operation::Read, 0, 8192), &memory, 0), Errno::EIO);
 }
 
 #[test]
 fn more_jobs_than_ring_entries_complete() {
     const COUNT: u64 = 2000;
-    let alarm = Alarm::new().expect("files");
+    let alarm = Alarm::new().expect("descriptors are available");
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     let bytes: Vec<u8> = (0..SIZE).map(|at| (at / 512 % 251) as u8).collect();
-    file.write_all(&bytes).expect("room");
+    file.write_all(&bytes).expect("the request is accepted");
     let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
-    let memory = Memory::zeroed((COUNT * 512) as usize).expect("memory");
+    let memory = Memory::zeroed((COUNT * 512) as usize).expect("memory is available");
     for id in 0..COUNT {
         let command = command(Operation::Read, id * 37 % (SIZE / 512) * 512, 512);
         let memory = Arc::clone(&memory);
@@ -115,7 +115,7 @@ fn more_jobs_than_ring_entries_complete() {
     let mut ended = vec![false; COUNT as usize];
     let end = Instant::now() + Duration::from_secs(10);
     while ended.contains(&false) {
-        assert!(Instant::now() < end, "they do not end");
+        assert!(Instant::now() < end, "the jobs do not complete");
         while let Some((id, errno)) = disk.poll() {
             assert_eq!(
                 (errno, std::mem::replace(&mut ended[id as usize], true)),
@@ -125,7 +125,7 @@ fn more_jobs_than_ring_entries_complete() {
     }
     for id in 0..COUNT {
         let mut block = [0; 512];
-        memory.read(id as usize * 512, &mut block).expect("it fits");
+        memory.read(id as usize * 512, &mut block).expect("the range is within the memory");
         assert_eq!(block, [(id * 37 % (SIZE / 512) % 251) as u8; 512]);
     }
     // A dropped disk waits for its jobs in flight.
@@ -136,7 +136,7 @@ fn more_jobs_than_ring_entries_complete() {
 
 #[test]
 fn paths_without_disk_are_refused() {
-    let alarm = Alarm::new().expect("files");
+    let alarm = Alarm::new().expect("descriptors are available");
     let open = |path: &str| Disk::open(path, alarm.bell());
     assert!(matches!(open("/nowhere/at/all"), Err(DiskError::File { .. })));
     assert!(matches!(open("/dev/null"), Err(DiskError::Kind { .. })));
@@ -148,7 +148,7 @@ fn paths_without_disk_are_refused() {
 /// Without effect on file systems without extended attributes.
 #[test]
 fn file_stores_its_writers() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("disk0");
     std::fs::write(&path, vec![0; SIZE as usize]).expect("there is room");
     let alarm = Alarm::new().expect("an alarm");
@@ -158,7 +158,7 @@ fn file_stores_its_writers() {
     assert_eq!(open().keep_writers(b"one"), Ok(()));
     assert_eq!(open().kept_writers().as_deref(), Some(&b"one"[..]));
     // The data of the file is unchanged.
-    assert!(std::fs::read(&path).expect("it is there").iter().all(|&byte| byte == 0));
-    let memory = Disk::in_memory(SIZE).expect("memory");
+    assert!(std::fs::read(&path).expect("the file exists").iter().all(|&byte| byte == 0));
+    let memory = Disk::in_memory(SIZE).expect("memory is available");
     assert!(memory.kept_writers().is_none() && memory.keep_writers(b"one").is_err());
 }

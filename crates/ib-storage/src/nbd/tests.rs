@@ -57,7 +57,7 @@ struct Lab {
 
 impl Lab {
     fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("nbd.sock");
         let export = Export {
             name: "disk0".to_owned(),
@@ -66,7 +66,7 @@ impl Lab {
             preferred: 4096,
         };
         let server = NbdServer::listen(&NbdAddress::Unix(path.clone()), [export].into());
-        let server = server.expect("nobody listens there");
+        let server = server.expect("the address is free");
         Self { server, disk: Slow::default(), path, _directory: directory }
     }
 
@@ -104,17 +104,17 @@ impl Lab {
 
     /// Connects a client that has chosen the device.
     fn program(&mut self) -> UnixStream {
-        let mut program = UnixStream::connect(&self.path).expect("it listens");
-        program.set_read_timeout(Some(Duration::from_secs(10))).expect("it is open");
+        let mut program = UnixStream::connect(&self.path).expect("the server listens");
+        program.set_read_timeout(Some(Duration::from_secs(10))).expect("the socket is open");
         let mut hello = 3_u32.to_be_bytes().to_vec();
         hello.extend(wire::OPTION_MAGIC.to_be_bytes());
         hello.extend(option::EXPORT_NAME.to_be_bytes());
         hello.extend(0_u32.to_be_bytes());
-        program.write_all(&hello).expect("it takes that");
+        program.write_all(&hello).expect("the socket is writable");
         self.run();
         // The greeting of the server, and size and flags of the device.
         let mut answer = [0; 18 + 10];
-        program.read_exact(&mut answer).expect("it answers");
+        program.read_exact(&mut answer).expect("the server replies");
         program
     }
 }
@@ -142,17 +142,17 @@ fn request_of(kind: u16, offset: u64, length: u32) -> Vec<u8> {
 fn writes_of_a_disconnected_client_precede_later_requests() {
     let mut lab = Lab::new();
     let (mut first, mut second) = (lab.program(), lab.program());
-    first.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    first.write_all(&request(command::WRITE, 0)).expect("the socket is writable");
     lab.run();
     assert_eq!(lab.disk.asked.len(), 1);
-    second.write_all(&request(command::READ, 512)).expect("it takes that");
+    second.write_all(&request(command::READ, 512)).expect("the socket is writable");
     lab.run();
     assert_eq!(lab.disk.asked.len(), 2, "connected clients do not block others");
     drop(first);
-    second.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    second.write_all(&request(command::WRITE, 0)).expect("the socket is writable");
     // A new client can finish the handshake, but its request waits.
     let mut third = lab.program();
-    third.write_all(&request(command::READ, 0)).expect("it takes that");
+    third.write_all(&request(command::READ, 0)).expect("the socket is writable");
     lab.run();
     assert_eq!(lab.disk.asked.len(), 2);
     assert!(!lab.spins(), "waiting requests do not wake the server");
@@ -163,7 +163,7 @@ fn writes_of_a_disconnected_client_precede_later_requests() {
     lab.run();
     for mut program in [second, third] {
         let mut answer = [0; 16];
-        program.read_exact(&mut answer).expect("it answers");
+        program.read_exact(&mut answer).expect("the server replies");
         assert_eq!(answer[..4], wire::SIMPLE_MAGIC.to_be_bytes());
     }
     assert_eq!(lab.server.connections(), 2);
@@ -173,10 +173,10 @@ fn writes_of_a_disconnected_client_precede_later_requests() {
 fn reads_of_a_disconnected_client_do_not_block_others() {
     let mut lab = Lab::new();
     let (mut first, mut second) = (lab.program(), lab.program());
-    first.write_all(&request(command::READ, 0)).expect("it takes that");
+    first.write_all(&request(command::READ, 0)).expect("the socket is writable");
     lab.run();
     drop(first);
-    second.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    second.write_all(&request(command::WRITE, 0)).expect("the socket is writable");
     lab.run();
     assert_eq!(lab.disk.asked.len(), 2);
 }
@@ -186,7 +186,7 @@ fn reads_of_a_disconnected_client_do_not_block_others() {
 fn disconnected_client_does_not_wake_the_server_repeatedly() {
     let mut lab = Lab::new();
     let mut program = lab.program();
-    program.write_all(&request(command::READ, 0)).expect("it takes that");
+    program.write_all(&request(command::READ, 0)).expect("the socket is writable");
     lab.run();
     drop(program);
     assert!(!lab.spins());
@@ -208,19 +208,21 @@ fn disconnect_with_unread_responses(limit: usize, answers: usize) {
     lab.server.budget.limit = limit;
     let (mut first, mut second) = (lab.program(), lab.program());
     for _ in 0..answers {
-        first.write_all(&request_of(command::READ, 0, SIZE as u32)).expect("it takes that");
+        first
+            .write_all(&request_of(command::READ, 0, SIZE as u32))
+            .expect("the socket is writable");
         lab.run();
         lab.disk.end_all();
         lab.run();
     }
     // The client sends another request although no more responses can be sent to it.
-    first.write_all(&request(command::READ, 0)).expect("it takes that");
-    second.write_all(&request(command::READ, 0)).expect("it takes that");
+    first.write_all(&request(command::READ, 0)).expect("the socket is writable");
+    second.write_all(&request(command::READ, 0)).expect("the socket is writable");
     first.shutdown(std::net::Shutdown::Write).expect("it can");
     lab.run();
     lab.disk.end_all();
     lab.run();
-    second.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    second.write_all(&request(command::WRITE, 0)).expect("the socket is writable");
     lab.run();
     assert!(lab.disk.asked.iter().any(|(_, it)| it.operation == Operation::Write));
     assert!(!lab.spins());
@@ -237,9 +239,9 @@ fn unread_writes_of_a_disconnected_client_precede_others() {
             programs.reverse();
         }
         let [mut first, mut second] = programs;
-        first.write_all(&request(command::WRITE, 0)).expect("it takes that");
+        first.write_all(&request(command::WRITE, 0)).expect("the socket is writable");
         drop(first);
-        second.write_all(&request(command::WRITE, 512)).expect("it takes that");
+        second.write_all(&request(command::WRITE, 512)).expect("the socket is writable");
         lab.run();
         let asked: Vec<u64> = lab.disk.asked.iter().map(|(_, command)| command.offset).collect();
         assert_eq!(asked, [0], "only the write of the disconnected client is executed");
@@ -261,7 +263,7 @@ fn clients_that_wait_for_the_device_do_not_wake_the_server() {
     let mut lab = Lab::new();
     let (mut program, gone) = (lab.program(), lab.program());
     while lab.server.progress_without() {}
-    program.write_all(&request(command::READ, 0)).expect("it takes that");
+    program.write_all(&request(command::READ, 0)).expect("the socket is writable");
     drop(gone);
     while lab.server.progress_without() {}
     assert!(!lab.is_woken());
@@ -276,11 +278,11 @@ fn only_the_client_beyond_its_memory_share_waits() {
     lab.server.budget.limit = 2 << 20;
     let (mut greedy, mut other) = (lab.program(), lab.program());
     for _ in 0..16 {
-        greedy.write_all(&request_of(command::READ, 0, LONG)).expect("it takes that");
+        greedy.write_all(&request_of(command::READ, 0, LONG)).expect("the socket is writable");
     }
     lab.run();
     assert_eq!(lab.disk.asked.len(), 4);
-    other.write_all(&request(command::READ, 512)).expect("it takes that");
+    other.write_all(&request(command::READ, 512)).expect("the socket is writable");
     lab.run();
     assert_eq!(lab.disk.asked.len(), 5);
     // Unread responses count as memory, and do not wake the server.
@@ -293,7 +295,7 @@ fn only_the_client_beyond_its_memory_share_waits() {
         lab.disk.end_all();
         lab.run();
         let mut answer = vec![0; 16 + LONG as usize];
-        greedy.read_exact(&mut answer).expect("it answers");
+        greedy.read_exact(&mut answer).expect("the server replies");
         answered += 1;
     }
     lab.run();
@@ -306,7 +308,7 @@ fn announced_writes_take_no_memory() {
     let mut programs: Vec<UnixStream> = (0..8).map(|_| lab.program()).collect();
     for program in &mut programs {
         let header = request_of(command::WRITE, 0, 32 << 20)[..28].to_vec();
-        program.write_all(&header).expect("it takes that");
+        program.write_all(&header).expect("the socket is writable");
         lab.run();
     }
     let kept = lab.server.usage().kept;
@@ -324,7 +326,7 @@ fn partial_writes_beyond_the_budget_finish_in_turns() {
     for program in &programs {
         let mut whole = request_of(command::WRITE, 0, LONG as u32)[..28].to_vec();
         whole.resize(28 + LONG, 7);
-        program.set_nonblocking(true).expect("it is open");
+        program.set_nonblocking(true).expect("the socket is open");
         wholes.push(whole);
     }
     let mut sent = vec![0; programs.len()];
@@ -341,7 +343,7 @@ fn partial_writes_beyond_the_budget_finish_in_turns() {
     assert!(sent.iter().all(|&sent| sent == 28 + LONG), "{sent:?}");
     for program in &mut programs {
         let mut answer = [0; 16];
-        program.read_exact(&mut answer).expect("it is answered");
+        program.read_exact(&mut answer).expect("the server replies");
     }
     let kept = lab.server.usage().kept;
     assert!(kept <= lab.server.budget.limit + (4 << 20), "{kept}");
@@ -354,7 +356,7 @@ fn partial_writes(lab: &mut Lab) -> Vec<UnixStream> {
     for program in &mut programs {
         let mut half = request_of(command::WRITE, 0, SIZE as u32)[..28].to_vec();
         half.resize(28 + SIZE as usize / 2, 7);
-        program.set_nonblocking(true).expect("it is open");
+        program.set_nonblocking(true).expect("the socket is open");
         let mut sent = 0;
         for _ in 0..200 {
             sent += program.write(&half[sent..]).unwrap_or(0);
@@ -370,7 +372,7 @@ fn write_whole(lab: &mut Lab) {
     let mut whole = request_of(command::WRITE, 0, SIZE as u32)[..28].to_vec();
     whole.resize(28 + SIZE as usize, 7);
     let mut program = lab.program();
-    program.set_nonblocking(true).expect("it is open");
+    program.set_nonblocking(true).expect("the socket is open");
     let (mut sent, mut answer) = (0, [0; 16]);
     // Three sets of clients lose their turns.
     let until = clock::now() + 6 * TURN;
@@ -438,7 +440,7 @@ fn connection_errors_are_returned_oldest_first() {
         let mut program = lab.program();
         let mut bytes = magic.to_be_bytes().to_vec();
         bytes.extend([0; 24]);
-        program.write_all(&bytes).expect("it takes that");
+        program.write_all(&bytes).expect("the socket is writable");
         lab.run();
         errors.push(NbdError::RequestMagic(magic));
     }
@@ -456,7 +458,7 @@ fn clients_that_read_no_responses_stay_within_the_budget() {
     let mut peak = 0;
     for _ in 0..4 {
         for program in &mut slow {
-            program.write_all(&request_of(command::READ, 0, LONG)).expect("it takes that");
+            program.write_all(&request_of(command::READ, 0, LONG)).expect("the socket is writable");
         }
         lab.run();
         peak = peak.max(lab.server.usage().kept);
@@ -469,12 +471,12 @@ fn clients_that_read_no_responses_stay_within_the_budget() {
     assert!(peak <= most, "{peak} bytes, at most {most}");
     // A short request of another client is executed.
     let mut other = lab.program();
-    other.write_all(&request(command::READ, 0)).expect("it takes that");
+    other.write_all(&request(command::READ, 0)).expect("the socket is writable");
     lab.run();
     lab.disk.end_all();
     lab.run();
     let mut answer = [0; 16 + 512];
-    other.read_exact(&mut answer).expect("it is answered");
+    other.read_exact(&mut answer).expect("the server replies");
     assert!(!lab.spins());
     // Requests of disconnected clients count as memory until they complete. Their waiting requests are dropped, since the
     // clients cannot read responses.

@@ -99,13 +99,14 @@ impl Lab {
         let mut server = Server::new(config, [2; 32]);
         for number in [0, 1] {
             let mut far = Ports(devices, ports[1]);
-            server.listen(&mut far, AdapterId(number), PORT).expect("nobody listens there");
+            server.listen(&mut far, AdapterId(number), PORT).expect("the address is free");
         }
         let config = ClientConfig { connections: 3, ..ClientConfig::new("client") };
         let mut client = Client::new(config, [1; 32]);
-        let memory = Memory::zeroed(BLOCK * DEPTH).expect("memory");
+        let memory = Memory::zeroed(BLOCK * DEPTH).expect("memory is available");
         let mut near = Ports(devices, ports[0]);
-        let buffer = client.register(&mut near, Arc::clone(&memory)).expect("room");
+        let buffer =
+            client.register(&mut near, Arc::clone(&memory)).expect("the request is accepted");
         let (answers, events, done) = (Vec::new(), Vec::new(), Vec::new());
         let paths_of_client = Vec::new();
         let mut lab = Self {
@@ -132,7 +133,7 @@ impl Lab {
 
     pub(crate) fn gid(&mut self, side: usize, number: usize) -> Gid {
         let port = self.ports[side][number];
-        self.managed.devices.get_mut(port).expect("it has an adapter").gid()
+        self.managed.devices.get_mut(port).expect("the port has an HCA").gid()
     }
 
     pub(crate) fn has(&self, is_it: impl Fn(&ClientEvent) -> bool) -> bool {
@@ -153,7 +154,7 @@ impl Lab {
         mad.set_sa(&SaHeader { component_mask, ..mad.sa() });
         let port = self.ports[0][number];
         let manager = self.managed.sim.link_port(port).sm_lid;
-        let client = self.managed.devices.get_mut(port).expect("it has an adapter").client();
+        let client = self.managed.devices.get_mut(port).expect("the port has an HCA").client();
         self.managed.sim.submit(client, &Datagram::new(Remote::gsi(manager), mad));
         self.run_until(Duration::from_secs(1), |lab| !lab.answers.is_empty());
         let answer = self.answers.pop().expect("it has come");
@@ -163,7 +164,8 @@ impl Lab {
         let spec = PathSpec::between_gids(id, PORT, route_of(&record), mtu);
         let now = self.now();
         let mut near = Ports(&mut self.managed.devices, self.ports[0]);
-        self.paths.push(self.client.add_path(now, &mut near, spec).expect("room"));
+        self.paths
+            .push(self.client.add_path(now, &mut near, spec).expect("the request is accepted"));
     }
 
     pub(crate) fn ask(&mut self, direction: Direction, user: u64) {

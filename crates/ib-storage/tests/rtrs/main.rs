@@ -61,7 +61,7 @@ fn two_paths_carry_1_9_times_the_throughput_of_one() {
 fn paths_connect_gids() {
     let mut lab = Lab::connected(2);
     for (number, path) in lab.paths.clone().into_iter().enumerate() {
-        let address = lab.client.spec(path).expect("it is there").address;
+        let address = lab.client.spec(path).expect("the file exists").address;
         let [near, far] = [0, 1].map(|side| Address::Gid(lab.gid(side, number)));
         assert_eq!((address.source, address.destination), (Some(near), far));
     }

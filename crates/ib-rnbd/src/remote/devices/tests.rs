@@ -2,7 +2,7 @@ use super::*;
 
 fn id() -> DeviceId {
     let mut client = crate::Client::new(1);
-    client.open("disk", ib_wire::rnbd::AccessMode::READ_WRITE).expect("a name")
+    client.open("disk", ib_wire::rnbd::AccessMode::READ_WRITE).expect("the name is valid")
 }
 
 fn command(operation: Operation, fua: bool) -> Command {

@@ -37,7 +37,8 @@ impl Program {
                     }
                 }
                 if !control.begin_wait() {
-                    ib_os::poll::wait(control.as_fd(), false, 20).expect("files");
+                    ib_os::poll::wait(control.as_fd(), false, 20)
+                        .expect("descriptors are available");
                 }
             }
         });
@@ -89,27 +90,27 @@ fn requests_and_replies_are_lines_of_json() {
 
 #[test]
 fn socket_is_private_and_removed_with_the_program() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let socket = dir.path().join("control");
     // A stale socket is replaced.
-    drop(UnixListener::bind(&socket).expect("room"));
-    let control = Control::open(Some(&socket), None).expect("nobody listens");
-    let mode = std::fs::metadata(&socket).expect("it is there").permissions().mode();
+    drop(UnixListener::bind(&socket).expect("the request is accepted"));
+    let control = Control::open(Some(&socket), None).expect("the socket is free");
+    let mode = std::fs::metadata(&socket).expect("the file exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let second = Control::open(Some(&socket), None).map(drop).expect_err("somebody listens");
+    let second = Control::open(Some(&socket), None).map(drop).expect_err("the socket is in use");
     assert!(matches!(&second, OpenError::Socket { path, .. } if *path == socket), "{second}");
     drop(control);
     assert!(!socket.exists());
-    std::fs::write(&socket, "a file").expect("room");
+    std::fs::write(&socket, "a file").expect("the request is accepted");
     Control::open(Some(&socket), None).map(drop).expect_err("it is no socket");
-    assert_eq!(std::fs::read(&socket).expect("it is there"), b"a file");
+    assert_eq!(std::fs::read(&socket).expect("the file exists"), b"a file");
 }
 
 #[test]
 fn slow_silent_or_invalid_clients_do_not_block_others() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let socket = dir.path().join("control");
-    let control = Control::open(Some(&socket), None).expect("nobody listens");
+    let control = Control::open(Some(&socket), None).expect("the socket is free");
     let long = "x".repeat(4_000_000);
     let program = Program::start(control, move |ask| match ask {
         ControlRequest::Read(path) if path == "long" => Some(message::read(&path, long.clone())),
@@ -117,43 +118,43 @@ fn slow_silent_or_invalid_clients_do_not_block_others() {
         ControlRequest::Read(path) => Some(message::read(&path, format!("{path}\n"))),
         ask => Some(error(&ask.to_line())),
     });
-    let connect = || UnixStream::connect(&socket).expect("it listens");
+    let connect = || UnixStream::connect(&socket).expect("the server listens");
     let mut silent = connect();
     let mut slow = connect();
-    slow.write_all(b"{\"read\":\"long\"}\n{\"read\":\"next\"}\n").expect("room");
+    slow.write_all(b"{\"read\":\"long\"}\n{\"read\":\"next\"}\n").expect("the request is accepted");
     let mut waits = connect();
-    waits.write_all(b"{\"read\":\"never\"}\n").expect("room");
+    waits.write_all(b"{\"read\":\"never\"}\n").expect("the request is accepted");
     let mut gone = connect();
-    gone.write_all(b"{\"read\":\"never\"}\n").expect("room");
+    gone.write_all(b"{\"read\":\"never\"}\n").expect("the request is accepted");
     drop(gone);
     let mut rude = connect();
-    rude.write_all(&[0xff; 1000]).expect("room");
-    rude.write_all(b"\n").expect("room");
+    rude.write_all(&[0xff; 1000]).expect("the request is accepted");
+    rude.write_all(b"\n").expect("the request is accepted");
     for round in 0..200 {
-        let mut client = ControlClient::connect(&socket).expect("it listens");
-        assert_eq!(client.read("state").expect("an answer"), "state\n", "{round}");
-        let refused = client.list("none").expect_err("there is none");
+        let mut client = ControlClient::connect(&socket).expect("the server listens");
+        assert_eq!(client.read("state").expect("a reply"), "state\n", "{round}");
+        let refused = client.list("none").expect_err("the directory does not exist");
         assert_eq!(refused.errno(), Errno::ENOENT);
     }
     let mut first = [0; 11];
-    rude.read_exact(&mut first).expect("an answer");
+    rude.read_exact(&mut first).expect("a reply");
     assert_eq!(&first, b"{\"ok\":false");
     silent.write_all(b"{\"read\":\"late\"}\n").expect("it still listens");
     let mut answer = [0; 10];
-    silent.read_exact(&mut answer).expect("an answer");
+    silent.read_exact(&mut answer).expect("a reply");
     // The slow client receives both replies completely.
     let mut taken = Vec::new();
     let mut bytes = [0; 65_536];
     while taken.iter().filter(|byte| **byte == b'\n').count() < 2 {
-        let length = slow.read(&mut bytes).expect("it goes on");
+        let length = slow.read(&mut bytes).expect("the server sends both replies");
         assert!(length > 0, "it has ended after {} bytes", taken.len());
         taken.extend_from_slice(&bytes[..length]);
     }
     assert!(taken.len() > 8_000_000 && taken.ends_with(b"\"value\":\"next\\n\"}}\n"));
     // A client does not wait indefinitely.
-    let mut client = ControlClient::connect(&socket).expect("it listens");
+    let mut client = ControlClient::connect(&socket).expect("the server listens");
     client.set_timeout(Duration::from_millis(50)).expect("some time");
-    assert_eq!(client.read("never").expect_err("nobody answers").errno(), Errno::ETIMEDOUT);
+    assert_eq!(client.read("never").expect_err("there is no reply").errno(), Errno::ETIMEDOUT);
     drop(program);
     // The connection of a client that waits for a reply is closed.
     waits.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
@@ -173,9 +174,9 @@ fn metrics_are_served_on_loopback() {
         assert_eq!(ask, ControlRequest::Metrics);
         Some(message::metrics("ibfabric_rtrs_server_sessions 1\n".to_owned()))
     });
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("room");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("the request is accepted");
     let mut page = String::new();
-    stream.read_to_string(&mut page).expect("an answer");
+    stream.read_to_string(&mut page).expect("a reply");
     assert!(page.ends_with("\r\n\r\nibfabric_rtrs_server_sessions 1\n"), "{page}");
 }

@@ -8,7 +8,7 @@ use crate::rtrs::control::{Control, ControlRequest, message};
 
 /// A program with some files in one directory. Each contains the names of the program and of itself.
 fn program(socket: &Path, name: &'static str, files: &'static [&'static str]) -> Program {
-    let control = Control::open(Some(socket), None).expect("nobody listens");
+    let control = Control::open(Some(socket), None).expect("the socket is free");
     Program::start(control, move |ask| {
         let entry = |name: &&str| Entry {
             name: (*name).to_owned(),
@@ -49,15 +49,15 @@ fn names(entries: Vec<Entry>) -> Vec<String> {
 
 #[test]
 fn files_of_several_programs_are_merged() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let [first, second] = ["1", "2"].map(|name| dir.path().join(name));
     let sockets = || vec![first.clone(), second.clone()];
     let one = program(&first, "one", &["a", "b"]);
-    assert!(Sources::connect(sockets()).is_err(), "nobody listens at the second");
+    assert!(Sources::connect(sockets()).is_err(), "the second socket has no listener");
     let two = program(&second, "two", &["b", "c"]);
-    let sources = Sources::connect(sockets()).expect("both listen");
+    let sources = Sources::connect(sockets()).expect("both sockets have listeners");
     assert_eq!(names(sources.list("").expect("a root")), ["all"]);
-    assert_eq!(names(sources.list("all").expect("a directory")), ["a", "b", "c"]);
+    assert_eq!(names(sources.list("all").expect("a temporary directory")), ["a", "b", "c"]);
     assert_eq!(sources.read("all/b").as_deref(), Ok("one all/b\n"));
     assert_eq!(sources.read("all/c").as_deref(), Ok("two all/c\n"));
     assert_eq!(sources.kind("all/c"), Ok(Kind::File { is_writable: true }));
@@ -68,7 +68,7 @@ fn files_of_several_programs_are_merged() {
     // A stopped program has no files until it is restarted.
     drop(one);
     assert_eq!(sources.read("all/b").as_deref(), Ok("two all/b\n"));
-    assert_eq!(names(sources.list("all").expect("a directory")), ["b", "c"]);
+    assert_eq!(names(sources.list("all").expect("a temporary directory")), ["b", "c"]);
     drop(two);
     assert_eq!(sources.kind(""), Ok(Kind::Directory));
     assert_eq!(sources.list("").expect("a root"), []);
