@@ -3,7 +3,7 @@
 //! Writes are done in passes. A pass starts when all requests of the one before have completed.
 //!
 //! 1. Ports get LIDs and settings, and leave the state Init. LFT entries that could form a cycle of
-//! old and new entries are set to "no path".
+//!    old and new entries are set to "no path".
 //! 2. The forwarding tables are written.
 //! 3. Switches get `LinearFDBTop` and the packet lifetime.
 //! 4. Ports become Active.

@@ -189,7 +189,9 @@ impl Case {
         let address = scene.client_output("ibaddr -l", &name)?;
         let lid = address.split_whitespace().nth(2).and_then(|lid| lid.strip_prefix("0x"));
         let lid = lid.and_then(|lid| u16::from_str_radix(lid, 16).ok()).unwrap_or(0);
-        scene.check(lids.contains(&lid), || format!("unexpected output of ibaddr for {name}: {address}"));
+        scene.check(lids.contains(&lid), || {
+            format!("unexpected output of ibaddr for {name}: {address}")
+        });
         let lid = lid.to_string();
         let mut agent = None;
         let mut host = name.clone();

@@ -211,7 +211,7 @@ fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
 
 /// Runs an ibping server on the last host, and clients that ping it.
 ///
-/// OpenSM is ended first. The server's port is registered for messages of an SM, so its capability mask has IsSM. OpenSM then
+/// OpenSM is ended first. The server's port is registered for messages of an SM, so its capability mask has `IsSM`. OpenSM then
 /// queries its `SMInfo`, and ibping terminates on that.
 fn ping(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let (second, last) = (stage.actors.second.clone(), stage.actors.last.clone());

@@ -229,7 +229,7 @@ fn excused(scene: &mut Scene<'_>, manager: &mut Running) {
     scene.checked.note = "ibsim swallowed the TrapRepress that OpenSM waits for".to_owned();
 }
 
-/// Waits until an SM reports that it is master, and until a distant port has its SMLid.
+/// Waits until an SM reports that it is master, and until a distant port has its `SMLid`.
 fn governs(
     scene: &mut Scene<'_>,
     who: Who,

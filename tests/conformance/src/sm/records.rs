@@ -18,7 +18,7 @@ use crate::clients::stage::StageError;
 /// Minimum number of records of the response.
 pub const RECORDS: usize = 1000;
 
-/// Queries all NodeRecords, and compares them with the nodes of a fabric.
+/// Queries all `NodeRecords`, and compares them with the nodes of a fabric.
 ///
 /// # Errors
 /// Fails if a program cannot be started, or if the SM does not come up.

@@ -144,7 +144,7 @@ fn check_states(
     });
 }
 
-/// Returns LinkDownedCounter of both ends of a link.
+/// Returns `LinkDownedCounter` of both ends of a link.
 fn downed(stage: &mut Stage<'_>, id: PortId) -> Result<[u64; 2], StageError> {
     let fabric = stage.setup.fabric;
     let lids = stage.manager.lids()?;
