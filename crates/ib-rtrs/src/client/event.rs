@@ -10,7 +10,7 @@ use crate::connection::SetupError;
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// All paths that were added are connected.
+    /// A path is connected, and each of the others is connected or has failed once.
     Up,
     /// No path is connected any more. The server closes all objects of the session.
     Lost,

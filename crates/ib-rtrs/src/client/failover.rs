@@ -109,6 +109,7 @@ impl Client {
         let path = self.paths.get_mut(id).expect("`tear_down` keeps the path");
         path.state = if is_final { PathState::Disconnected } else { PathState::Waiting };
         path.is_given_up = is_given_up;
+        path.is_awaited &= was_up;
         if !is_final {
             let at = now + self.config.reconnect_delay + self.jitter();
             self.timers.set((id, Timer::Reconnect), (), at);
@@ -120,6 +121,7 @@ impl Client {
             self.events.push_back(ClientEvent::Lost);
         }
         self.try_next_path(now, cx);
+        self.open_session();
         self.fail_over(now, cx, id, has_restarted);
     }
 

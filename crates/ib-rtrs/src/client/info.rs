@@ -189,13 +189,21 @@ impl Client {
                 for id in others {
                     self.start_connecting(now, cx, id);
                 }
-                let mut awaited = self.paths.iter().filter(|path| path.is_awaited);
-                if awaited.all(|path| path.state == PathState::Connected) {
-                    self.session.stage = Stage::Open;
-                    self.events.push_back(ClientEvent::Up);
-                }
+                self.open_session();
             }
             self.send_fences(now, cx);
+        }
+    }
+
+    /// Opens the session if a path is connected, and each path has been connected or has failed once.
+    pub(super) fn open_session(&mut self) {
+        if self.session.stage != Stage::Opening || self.paths.connected().is_empty() {
+            return;
+        }
+        let mut awaited = self.paths.iter().filter(|path| path.is_awaited);
+        if awaited.all(|path| path.state == PathState::Connected) {
+            self.session.stage = Stage::Open;
+            self.events.push_back(ClientEvent::Up);
         }
     }
 }

@@ -106,7 +106,7 @@ pub(super) struct Path {
     pub(super) attempts: u32,
     /// True if the path was connected before.
     pub(super) was_connected: bool,
-    /// True if the path was added before the session was up. The session is up once it is connected.
+    /// True if the session opens only once the path is connected: the path was added before, and no attempt has failed.
     pub(super) is_awaited: bool,
     /// True if the client has stopped reconnecting it after failures.
     pub(super) is_given_up: bool,

@@ -49,9 +49,9 @@ impl Limits {
 /// The stage of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Not all paths that were added have been connected yet.
+    /// No path is connected, or a path has neither been connected nor failed yet.
     Opening,
-    /// All have been connected.
+    /// A path has been connected, and each of the others was connected or has failed once.
     Open,
     /// The user has closed it.
     Closing,

@@ -119,6 +119,23 @@ fn session_is_up_once_all_paths_are_connected() {
 }
 
 #[test]
+fn session_is_up_without_a_path_that_fails() {
+    for cut in 0..3 {
+        let mut lab = Lab::new(1, 3, quick_client(), small_server());
+        lab.links[cut].is_cut = true;
+        for link in 0..3 {
+            lab.add_path(link);
+        }
+        lab.run_until(Duration::from_secs(30), |lab| lab.has(&ClientEvent::Up));
+        assert_ne!(lab.client.path_state(lab.paths[cut]), Some(PathState::Connected));
+        lab.links[cut].is_cut = false;
+        lab.run_until(Duration::from_secs(30), |lab| {
+            lab.client.path_state(lab.paths[cut]) == Some(PathState::Connected)
+        });
+    }
+}
+
+#[test]
 fn second_path_starts_session_if_first_fails() {
     let mut lab = Lab::new(1, 2, quick_client(), small_server());
     lab.links[0].is_cut = true;

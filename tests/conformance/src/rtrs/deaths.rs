@@ -28,7 +28,9 @@ pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
         .check(!ours.success(), || format!("the client has ended too early: {}", ours.output));
     let ours = our_client(scene, GUEST, &["--rw", "randwrite", "--session", "another"])?;
     let ours = scene.fails(ours)?;
-    scene.expect_lines(&ours, "the server refuses device dev/vda: EPERM", 1);
+    // The client retries until --wait has passed.
+    scene.expect_lines(&ours, "EPERM, another client has it open to write to it; retrying", 1);
+    scene.expect_lines(&ours, "not open after 30 s: the server refuses device dev/vda: EPERM", 1);
     let gone = "for n in $(seq 90); do [ -e /sys/devices/virtual/rtrs-server/dies ] || break; sleep 1; done; \
          [ ! -e /sys/devices/virtual/rtrs-server/dies ] && echo gone";
     let gone = run_in_guest(scene, gone)?;
