@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{Chored, root};
+use crate::{TaskResult, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -54,7 +54,7 @@ enum Campaign {
     Corruption,
 }
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     let (first, runs) = (args.first, args.runs);
     let (package, file, test, prefix) = match args.campaign {
         Campaign::Fuzz => return fuzz(args),
@@ -67,10 +67,7 @@ pub(crate) fn run(args: &Args) -> Chored {
         Campaign::Discovery => ("ib-sim", "campaign", "a_discovery_among_faults", "SIM"),
         Campaign::Managed => ("ib-sm", "subnet", "a_managed_fabric_among_faults", "SM"),
         Campaign::Tracer => ("ib-tracer", "traces", "no_path_over_a_fault_is_good", "TRACER"),
-        Campaign::Acm => {
-            let test = "paths_are_right_once_a_fabric_among_faults_has_come_to_rest";
-            ("ib-daemons", "acm", test, "ACM")
-        }
+        Campaign::Acm => ("ib-daemons", "acm", "all_addresses_resolve_after_faults", "ACM"),
         Campaign::Rtrs => ("ib-rtrs", "sessions", "nothing_is_lost", "RTRS"),
         Campaign::Rnbd => ("ib-rnbd", "rnbd", "nothing_that_was_confirmed", "RNBD"),
         Campaign::Hca => ("ib-hca", "verbs", "impaired_requests_end", "HCA"),
@@ -84,7 +81,7 @@ pub(crate) fn seeds(
     file: &str,
     test: &str,
     (prefix, first, runs): (&str, u64, u64),
-) -> Chored {
+) -> TaskResult {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["test", "--release", "--package", package, "--test", file])
@@ -94,10 +91,10 @@ pub(crate) fn seeds(
         .env(format!("{prefix}_RUNS"), runs.to_string())
         .current_dir(root())
         .status()?;
-    if status.success() { Ok(()) } else { Err("a run among faults failed".into()) }
+    if status.success() { Ok(()) } else { Err("a run with faults failed".into()) }
 }
 
-fn fuzz(args: &Args) -> Chored {
+fn fuzz(args: &Args) -> TaskResult {
     let directory = root().join("fuzz");
     let list = Command::new("cargo")
         .args(["+nightly", "fuzz", "list"])

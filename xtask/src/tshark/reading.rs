@@ -151,7 +151,7 @@ impl Compared {
         self.packets
     }
 
-    pub(crate) fn say(&self) {
+    pub(crate) fn print(&self) {
         let Self { files, frames, packets, fields, hidden, misread, faults } = self;
         let differ = faults.len();
         eprintln!(

@@ -199,7 +199,7 @@ impl Hosts {
 
     /// Returns the next event of the HCA of a host that the ACM service does not handle.
     pub fn poll_other(&mut self, port: PortId) -> Option<DeviceEvent> {
-        self.ports.poll_other(port)
+        self.ports.poll_event(port)
     }
 
     /// Does all work that is due now; returns true if there was any.

@@ -42,7 +42,7 @@ const WRONG: [Case; 4] = [
         .but_wrong("RDMA_CM_EVENT_REJECTED"),
     Case::of_guest("a program that the guest has not", unknown_program)
         .but_wrong("ended with status 127"),
-    Case::of_guest("a program that does not end", endless_program).but_wrong("did not end within"),
+    Case::of_guest("a program that does not end", endless_program).but_wrong("did not exit within"),
     Case::of_guest("a counter that has grown", moved_counter).but_wrong("rdma_sends has grown by"),
 ];
 
