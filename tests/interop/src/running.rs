@@ -219,7 +219,7 @@ impl Default for State {
     }
 }
 
-/// How a command ended.
+/// Exit of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Exit status, as a shell reports it.

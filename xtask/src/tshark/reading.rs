@@ -116,7 +116,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("DREP", "remote_comm_id", "infiniband.cm.drsp.remotecommid"),
 ];
 
-/// Fields of ICMP errors. They quote a packet, which tshark decodes, although it was not received as such.
+/// Fields of ICMP errors. tshark also decodes the packet that an error quotes, which is not a received packet.
 const QUOTES: [&str; 2] = ["icmp.type", "icmpv6.type"];
 
 /// The result of a comparison.

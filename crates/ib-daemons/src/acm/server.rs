@@ -138,7 +138,7 @@ impl Client {
             }
         }
         if self.sent >= READ_SIZE {
-            // The output of a client that never catches up must not grow by the bytes that are sent already.
+            // Frees the sent bytes, so that the output of a client that never catches up stays bounded.
             self.output.drain(..self.sent);
             self.sent = 0;
         }

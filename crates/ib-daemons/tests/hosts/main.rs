@@ -92,7 +92,7 @@ impl Lab {
         let (number, port) = (self.requests, self.ports[from]);
         let entry =
             name(to).to_entry(EntryFlags::DESTINATION).expect("the name fits into an entry");
-        let mut answer = self.hosts.ask(&mut self.managed.sim, port, number, vec![entry]);
+        let mut answer = self.hosts.request(&mut self.managed.sim, port, number, vec![entry]);
         self.run_until(Duration::from_secs(10), |lab| {
             while let Some(reply) = lab.hosts.poll_reply() {
                 assert_eq!((reply.port, reply.number), (port, number));
@@ -215,7 +215,7 @@ fn data_is_intact_after_a_path_was_cut() {
 fn replies_are_returned_oldest_first() {
     let mut hosts = Hosts::new(ServiceConfig::default(), [7; 32]);
     for number in 1..=3 {
-        hosts.answered(Reply { port: PortId(0), number, message: Vec::new() });
+        hosts.queue_reply(Reply { port: PortId(0), number, message: Vec::new() });
     }
     let numbers: Vec<u64> = std::iter::from_fn(|| hosts.poll_reply()).map(|it| it.number).collect();
     assert_eq!(numbers, [1, 2, 3]);
