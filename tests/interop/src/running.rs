@@ -102,7 +102,7 @@ impl Running {
     /// Waits until the output contains a text.
     ///
     /// # Errors
-    /// Fails if the command exits without it, if the time limit expires, or if the guest exits.
+    /// Fails if the command exits first, if the time limit expires, or if the guest exits.
     pub fn until(&self, text: &str, limit: Duration) -> Result<(), RunError> {
         let state = self.job.wait(limit, |state| state.output.contains(text));
         if state.output.contains(text) {

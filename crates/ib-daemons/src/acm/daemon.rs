@@ -339,12 +339,12 @@ impl Daemon {
             return Err(DaemonError::Failed(why));
         }
         let port = self.ports.remove(index);
-        self.log.line(ERROR, &format!("{why}; the service goes on without this port"));
+        self.log.line(ERROR, &format!("{why}; the service continues without this port"));
         self.service.remove_port(clock::now(), port.id);
         Ok(())
     }
 
-    /// Reads the files again. If they are invalid, the settings stay unchanged.
+    /// Reads the files again. If they are invalid, the settings remain unchanged.
     fn reload(&mut self) {
         let read = Settings::read(&self.args)
             .and_then(|settings| self.paths(&settings, |_| true).map(|paths| (settings, paths)));
@@ -370,7 +370,7 @@ impl Daemon {
             }
             Err(error) => {
                 let message = error.into_message();
-                self.log.line(ERROR, &format!("{message}; the options stay as they were"));
+                self.log.line(ERROR, &format!("{message}; the options are unchanged"));
             }
         }
     }

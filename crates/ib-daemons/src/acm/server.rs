@@ -138,7 +138,7 @@ impl Client {
             }
         }
         if self.sent >= READ_SIZE {
-            // Frees the sent bytes, so that the output of a client that never catches up stays bounded.
+            // Frees the sent bytes, so that the output of a client that never catches up is bounded.
             self.output.drain(..self.sent);
             self.sent = 0;
         }
@@ -242,7 +242,7 @@ impl Server {
     }
 
     /// Makes [`Server::wait`] return when a file becomes readable. Returns the index of the file for
-    /// [`Server::take_readable`]. The file must stay open as long as the server lives.
+    /// [`Server::take_readable`]. The file must remain open as long as the server lives.
     ///
     /// # Errors
     /// Fails if the file cannot be polled, or if 1024 files are watched already.
@@ -361,7 +361,7 @@ impl Server {
             let stream = match accepted {
                 Ok(stream) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return progressed,
-                // Out of file descriptors: connections stay in the backlog until a client disconnects.
+                // Out of file descriptors: connections remain in the backlog until a client disconnects.
                 Err(_) => break,
             };
             progressed = true;

@@ -50,7 +50,7 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     ctl(path(&socket), &["reload"]);
     assert!(ctl(path(&socket), &["known", "stored-1"]).contains("from a file"));
     let printed = fs::read_to_string(&log).expect("the file can be read");
-    let line = "recv_depth: found 77, the service stays with 1024 until it is started again";
+    let line = "recv_depth: found 77, the service uses 1024 until it is restarted";
     assert_eq!(printed.matches(line).count(), 1, "{printed}");
     // Sockets are set on the command line, and the other options take effect immediately.
     for key in ["server_port", "sa_depth", "max_destinations", "lock_file", "log_file"] {
@@ -110,7 +110,7 @@ fn world_writable_address_and_route_files_are_rejected() {
         mode(0o666);
         ctl(path(&socket), &["reload"]);
         let printed = fs::read_to_string(printed).expect("the file can be read");
-        assert!(printed.contains("the options stay as they were"), "{printed}");
+        assert!(printed.contains("the options are unchanged"), "{printed}");
         assert!(
             ctl(path(&socket), &["status"]).contains("address host-2"),
             "the service keeps running"
