@@ -13,7 +13,7 @@ use conformance::sm::scene::Checked;
 use interop::{BootError, Guest, GuestOptions};
 
 use crate::cases::{Selection, program_on_disk};
-use crate::{Chored, release_artifact};
+use crate::{TaskResult, release_artifact};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 type Failed = Box<dyn std::error::Error>;
 
-pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
+pub(crate) fn run(Args { selection, require }: &Args) -> TaskResult {
     let ibfabric = selection.ibfabric()?;
     let mut outputs = selection.outputs("acm-")?;
     let mut good = true;
@@ -35,7 +35,7 @@ pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
         fs::create_dir_all(&directory)?;
         let mut scene = Scene::open(&ibfabric, &directory)?;
         scene.run()?;
-        good &= say("ib_acme", &scene.checked);
+        good &= print_result("ib_acme", &scene.checked);
     }
     good &= over_umad(selection, &ibfabric, outputs.path())?;
     if selection.wants("librdmacm") {
@@ -69,7 +69,7 @@ fn over_umad(selection: &Selection, ibfabric: &Path, outputs: &Path) -> Result<b
         let place = Place { ibfabric, simulator, preload, manager, directory };
         let mut scene = umad::Scene::open(&place)?;
         scene.run()?;
-        good &= say(name, &scene.checked);
+        good &= print_result(name, &scene.checked);
     }
     Ok(good)
 }
@@ -92,13 +92,13 @@ fn in_guest(ibfabric: &Path, outputs: &Path, require: bool) -> Result<bool, Fail
     let ended = scene.run();
     fs::write(directory.join("transcript"), &scene.transcript)?;
     fs::write(directory.join("kernel-log"), guest.kernel_log().unwrap_or_default())?;
-    let good = say("librdmacm", &scene.checked);
+    let good = print_result("librdmacm", &scene.checked);
     ended?;
     Ok(good)
 }
 
 /// Prints the results; returns whether all checks passed.
-fn say(program: &str, Checked { checks, faults, .. }: &Checked) -> bool {
+fn print_result(program: &str, Checked { checks, faults, .. }: &Checked) -> bool {
     for fault in faults {
         eprintln!("         {fault}");
     }

@@ -10,7 +10,7 @@ use conformance::opensm::{PeerError, Run};
 use ib_topology::generate::{Kind, Options, generate};
 use serde_json::Value;
 
-use crate::{Chored, release_binary, root};
+use crate::{TaskResult, release_binary, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -73,7 +73,7 @@ enum Opensm {
     Failed(String),
 }
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     let binary = release_binary()?;
     let scratch = tempfile::tempdir()?;
     let mut table = String::from(HEAD);
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Chored {
 
 /// Replaces a section of docs/benchmarks.md up to the next heading of its level. Without a heading, replaces
 /// the text before the first heading.
-pub(crate) fn write_section(heading: Option<&str>, text: &str) -> Chored {
+pub(crate) fn write_section(heading: Option<&str>, text: &str) -> TaskResult {
     let path = root().join("docs/benchmarks.md");
     let page = fs::read_to_string(&path)?;
     fs::write(&path, with_section(&page, heading, text))?;
@@ -124,7 +124,7 @@ fn with_section(page: &str, heading: Option<&str>, text: &str) -> String {
     parts.join("\n\n") + "\n"
 }
 
-pub(crate) fn write_fabric(kind: &str, net: &Path) -> Chored {
+pub(crate) fn write_fabric(kind: &str, net: &Path) -> TaskResult {
     let mut words = kind.split(' ');
     let name = words.next().unwrap_or_default();
     let kind = Kind::parse(name, &words.collect::<Vec<_>>())?;

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::bench::{machine, median, version, write_section};
 use crate::running::Running;
-use crate::{Chored, release_binary, root};
+use crate::{TaskResult, release_binary, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -45,14 +45,14 @@ the resolved paths.
 
 type Failed = Box<dyn std::error::Error>;
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     let mut table = String::from(HEAD);
     // Reads the number of processors before this process is pinned to one of them.
     let machine = machine();
     if !args.programs {
-        everyone(args, &mut table)?;
+        all_to_all(args, &mut table)?;
     }
-    programs(args, &mut table)?;
+    measure_clients(args, &mut table)?;
     writeln!(
         table,
         "\nMedians of {} runs on {machine}; {}.",
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Chored {
 }
 
 /// Resolves all hosts from all hosts.
-fn everyone(args: &Args, table: &mut String) -> Chored {
+fn all_to_all(args: &Args, table: &mut String) -> TaskResult {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["bench", "--quiet", "--package", "ib-daemons", "--bench", "acm", "--"])
@@ -76,7 +76,7 @@ fn everyone(args: &Args, table: &mut String) -> Chored {
         .stderr(Stdio::inherit())
         .output()?;
     if !output.status.success() {
-        return Err("the bench of names failed".into());
+        return Err("the benchmark of name resolution failed".into());
     }
     writeln!(
         table,
@@ -105,14 +105,14 @@ fn everyone(args: &Args, table: &mut String) -> Chored {
 }
 
 /// Sends requests to a service that replies from its cache.
-fn programs(args: &Args, table: &mut String) -> Chored {
+fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
     let binary = release_binary()?;
     let scratch = tempfile::tempdir()?;
     let net = scratch.path().join("tree.net");
     let made =
         Command::new(&binary).args(["gen", "fat-tree", "4", "2", "-o"]).arg(&net).status()?;
     if !made.success() {
-        return Err("the fabric cannot be made".into());
+        return Err("cannot generate the fabric".into());
     }
     let name = format!("acm-bench-{}", std::process::id());
     let mut sim = Command::new(&binary);
@@ -149,7 +149,7 @@ fn programs(args: &Args, table: &mut String) -> Chored {
     pin(services[0].0.id(), "1")?;
     pin(std::process::id(), "0")?;
     let apart = open()?;
-    let crowd = crowd(socket, &request, 10_000)?;
+    let replied = connect_many(socket, &request, 10_000)?;
     writeln!(
         table,
         "\nThen clients query one service for a cached address, over its Unix socket. Clients and service share the"
@@ -176,12 +176,12 @@ fn programs(args: &Args, table: &mut String) -> Chored {
             )?;
         }
     }
-    writeln!(table, "| programs connected at once, each answered | {crowd} |")?;
+    writeln!(table, "| programs connected at once, each answered | {replied} |")?;
     Ok(())
 }
 
 /// Pins the first thread of a process to a processor, if the machine has two.
-fn pin(process: u32, processor: &str) -> Chored {
+fn pin(process: u32, processor: &str) -> TaskResult {
     if std::thread::available_parallelism()?.get() < 2 {
         return Ok(());
     }
@@ -235,14 +235,14 @@ fn pipelined(socket: &Path, request: &[u8], count: usize) -> Result<f64, Failed>
 }
 
 /// A client of the open loop: its stream, and the due times of its outstanding requests.
-struct Asker {
+struct OpenLoopClient {
     stream: UnixStream,
     due: VecDeque<Instant>,
     got: usize,
 }
 
 /// Starts a thread that replies with zeros to each request of a size, until this process exits.
-fn start_echo(socket: &Path, request: usize) -> Chored {
+fn start_echo(socket: &Path, request: usize) -> TaskResult {
     let listener = UnixListener::bind(socket)?;
     listener.set_nonblocking(true)?;
     std::thread::spawn(move || {
@@ -292,14 +292,14 @@ fn open_loop(
     rate: u32,
     time: Duration,
 ) -> Result<[f64; 3], Failed> {
-    let mut askers = Vec::new();
+    let mut clients = Vec::new();
     for _ in 0..programs {
         let stream = UnixStream::connect(socket)?;
         stream.set_nonblocking(true)?;
-        askers.push(Asker { stream, due: VecDeque::new(), got: 0 });
+        clients.push(OpenLoopClient { stream, due: VecDeque::new(), got: 0 });
     }
     let streams: Vec<UnixStream> =
-        askers.iter().map(|asker| asker.stream.try_clone()).collect::<Result<_, _>>()?;
+        clients.iter().map(|client| client.stream.try_clone()).collect::<Result<_, _>>()?;
     let mut fds: Vec<PollFd<'_>> =
         streams.iter().map(|stream| PollFd::new(stream, PollFlags::IN)).collect();
     // The default timer slack delays wakeups by up to 50 µs.
@@ -314,10 +314,10 @@ fn open_loop(
     while next < end || waiting > 0 {
         let now = Instant::now();
         while next <= now && next < end {
-            let asker = &mut askers[turn % programs];
+            let client = &mut clients[turn % programs];
             turn += 1;
-            asker.stream.write_all(request)?;
-            asker.due.push_back(next);
+            client.stream.write_all(request)?;
+            client.due.push_back(next);
             waiting += 1;
             next += step;
         }
@@ -325,22 +325,22 @@ fn open_loop(
         let patience = Timespec::try_from(patience)?;
         let ready = rustix::event::poll(&mut fds, Some(&patience))?;
         if ready == 0 && next >= end {
-            return Err("the service does not answer".into());
+            return Err("the service does not respond".into());
         }
-        for (asker, fd) in askers.iter_mut().zip(&fds) {
+        for (client, fd) in clients.iter_mut().zip(&fds) {
             if fd.revents().is_empty() {
                 continue;
             }
-            let length = match asker.stream.read(&mut buffer) {
+            let length = match client.stream.read(&mut buffer) {
                 Ok(0) => return Err("the service has disconnected".into()),
                 Ok(length) => length,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error.into()),
             };
-            asker.got += length;
-            while asker.got >= ANSWER {
-                asker.got -= ANSWER;
-                let due = asker.due.pop_front().ok_or("found a reply without a request")?;
+            client.got += length;
+            while client.got >= ANSWER {
+                client.got -= ANSWER;
+                let due = client.due.pop_front().ok_or("found a reply without a request")?;
                 times.push(due.elapsed().as_secs_f64() * 1e6);
                 waiting -= 1;
             }
@@ -352,7 +352,7 @@ fn open_loop(
 }
 
 /// Connects many clients with one request each; returns the number of replies.
-fn crowd(socket: &PathBuf, request: &[u8], count: usize) -> Result<usize, Failed> {
+fn connect_many(socket: &PathBuf, request: &[u8], count: usize) -> Result<usize, Failed> {
     let mut streams = Vec::new();
     for _ in 0..count {
         streams.push(UnixStream::connect(socket)?);

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::bench::{machine, median, version, write_section};
 use crate::running::Running;
-use crate::{Chored, release_binary};
+use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -22,12 +22,12 @@ pub(crate) struct Args {
     dry: bool,
     /// Measures only this, and writes no table.
     #[arg(long)]
-    only: Option<What>,
+    only: Option<Quantity>,
 }
 
 /// The measured quantity.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum What {
+enum Quantity {
     /// Message rate of a captured queue pair.
     Throughput,
     /// Message rate of a queue pair while another one is captured.
@@ -64,23 +64,23 @@ const SETTLE: Duration = Duration::from_millis(150);
 
 type Failed = Box<dyn std::error::Error>;
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     let binary = release_binary()?;
     let serving = serve(&binary, false)?;
     let mut table = String::from(HEAD);
     let wants = |what| args.only.is_none_or(|only| only == what);
     let sizes = [(1 << 20, 64), (4096, 64), (1 << 20, 4096), (4096, 4096)];
-    for (size, payload) in sizes.into_iter().filter(|_| wants(What::Throughput)) {
+    for (size, payload) in sizes.into_iter().filter(|_| wants(Quantity::Throughput)) {
         let found = throughput(&binary, args, size, payload, false)?;
         let name = if size == 4096 { "4 KiB" } else { "1 MiB" };
         let what = format!("WRITE of {name}, messages/s");
         row(&mut table, &what, payload, &found, 0);
     }
-    for payload in [64, 4096].into_iter().filter(|_| wants(What::Other)) {
+    for payload in [64, 4096].into_iter().filter(|_| wants(Quantity::Other)) {
         let found = throughput(&binary, args, 4096, payload, true)?;
         row(&mut table, "WRITE of 4 KiB, messages/s of another queue pair", payload, &found, 0);
     }
-    if wants(What::Latency) {
+    if wants(Quantity::Latency) {
         drop(serving);
         for (spins, how) in [(true, "both look all the time"), (false, "the server sleeps")] {
             let _serving = serve(&binary, spins)?;
@@ -109,13 +109,13 @@ pub(crate) fn run(args: &Args) -> Chored {
 
 /// The results: pairs without and with a capture, and the captured shares of packets.
 #[derive(Default)]
-struct Found {
+struct Measurements {
     off: Vec<f64>,
     on: Vec<f64>,
     captured: Vec<f64>,
 }
 
-fn row(table: &mut String, what: &str, payload: u16, found: &Found, places: usize) {
+fn row(table: &mut String, what: &str, payload: u16, found: &Measurements, decimals: usize) {
     let ratios = found.on.iter().zip(&found.off).map(|(on, off)| on / off).collect();
     let [off, on] = [&found.off, &found.on].map(|values| median(values.clone()));
     let captured = match found.captured.is_empty() {
@@ -123,7 +123,7 @@ fn row(table: &mut String, what: &str, payload: u16, found: &Found, places: usiz
         false => format!("{:.0} %", 100.0 * median(found.captured.clone())),
     };
     let line = format!(
-        "| {what} | {payload} | {off:.places$} | {on:.places$} | {:.3} | {captured} |\n",
+        "| {what} | {payload} | {off:.decimals$} | {on:.decimals$} | {:.3} | {captured} |\n",
         median(ratios)
     );
     eprint!("{line}");
@@ -180,7 +180,7 @@ fn throughput(
     size: u32,
     payload: u16,
     other: bool,
-) -> Result<Found, Failed> {
+) -> Result<Measurements, Failed> {
     let (size, qps) = (size.to_string(), if other { "2" } else { "1" });
     let words = ["bw", "--op", "write", "-s", &size, "-n", "1000000000", "-q", qps];
     let running = client(binary, &words)?;
@@ -208,7 +208,7 @@ fn throughput(
         let (until, after) = messages()?;
         Ok((after - before) / until.duration_since(since).as_secs_f64())
     };
-    let mut found = Found::default();
+    let mut found = Measurements::default();
     for number in 0..args.runs {
         for is_on in [number.is_multiple_of(2), !number.is_multiple_of(2)] {
             if is_on {
@@ -224,8 +224,8 @@ fn throughput(
 }
 
 /// Returns the median and the 99th percentile of the latency.
-fn latency(binary: &Path, args: &Args) -> Result<[Found; 2], Failed> {
-    let mut found = [Found::default(), Found::default()];
+fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
+    let mut found = [Measurements::default(), Measurements::default()];
     for number in 0..args.runs {
         for is_on in [number.is_multiple_of(2), !number.is_multiple_of(2)] {
             let words = ["lat", "--op", "send", "-s", "64", "-n", "200000", "--spin", "1000"];

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::bench::{machine, median, version, write_section};
 use crate::cases::program_on_disk;
-use crate::{Chored, release_binary};
+use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -93,7 +93,7 @@ const ROWS: [Row; 4] = [
 
 type Failed = Box<dyn std::error::Error>;
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     let binary = release_binary()?;
     let scratch = tempfile::tempdir()?;
     let disk = scratch.path().join("disk");

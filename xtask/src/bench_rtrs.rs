@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::bench::{machine, median, version, write_section};
 use crate::cases::program_on_disk;
 use crate::running::Running;
-use crate::{Chored, release_binary};
+use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -28,14 +28,14 @@ pub(crate) struct Args {
     seconds: u16,
     /// Measures only on this machine, or only in a guest.
     #[arg(long, value_enum)]
-    only: Option<Place>,
+    only: Option<Scope>,
     /// Does not write the table.
     #[arg(long)]
     dry: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Place {
+enum Scope {
     Machine,
     Guest,
 }
@@ -142,14 +142,14 @@ impl Load {
     }
 }
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     let binary = release_binary()?;
     let mut table = String::from(HEAD);
-    if args.only != Some(Place::Guest) {
+    if args.only != Some(Scope::Guest) {
         on_machine(args, &binary, &mut table)?;
     }
     let mut kernel = String::new();
-    if args.only != Some(Place::Machine) {
+    if args.only != Some(Scope::Machine) {
         kernel = format!(", Linux {} in the guest", in_guest(args, &binary, &mut table)?);
     }
     writeln!(
@@ -171,7 +171,7 @@ fn compare(
     what: &str,
     mut theirs: impl FnMut() -> Result<f64, Failed>,
     mut ours: impl FnMut() -> Result<f64, Failed>,
-) -> Chored {
+) -> TaskResult {
     let (mut others, mut own, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..args.runs {
         let (other, our) = (theirs()?, ours()?);
@@ -186,7 +186,7 @@ fn compare(
     Ok(())
 }
 
-fn on_machine(args: &Args, binary: &Path, table: &mut String) -> Chored {
+fn on_machine(args: &Args, binary: &Path, table: &mut String) -> TaskResult {
     let scratch = tempfile::tempdir()?;
     let path = |name: &str| scratch.path().join(name);
     let (plain, front) = (path("nbdkit"), path("ibfabric"));
@@ -267,11 +267,11 @@ fn object(text: &str) -> Result<Value, Failed> {
     Ok(serde_json::from_str(&text[start..])?)
 }
 
-fn until(mut is_ready: impl FnMut() -> bool) -> Chored {
+fn until(mut is_ready: impl FnMut() -> bool) -> TaskResult {
     let end = Instant::now() + LIMIT;
     while !is_ready() {
         if Instant::now() > end {
-            return Err("a program does not listen".into());
+            return Err("a program does not listen on its port".into());
         }
         std::thread::sleep(Duration::from_millis(10));
     }

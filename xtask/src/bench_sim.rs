@@ -13,7 +13,7 @@ use conformance::clients::stage::socket_name;
 use conformance::opensm::{first_adapter, umad2sim};
 
 use crate::bench::{LARGE, SMALL, machine, median, version, write_fabric, write_section};
-use crate::{Chored, release_binary};
+use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -57,7 +57,7 @@ struct Run {
     peak: f64,
 }
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     let library = umad2sim()?;
     let mut simulators = vec![Kind::Ibsim];
     if !args.ibsim_alone {

@@ -15,7 +15,7 @@ use conformance::sm::ours::{self, Ours};
 use serde_json::Value;
 
 use crate::bench::{LARGE, SMALL, machine, median, version, write_fabric, write_section};
-use crate::{Chored, release_binary};
+use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -44,12 +44,12 @@ const HEAD: &str = "\
 
 /// An SM on ibsim.
 #[derive(Clone, Copy)]
-enum Which {
+enum BenchedSm {
     OpenSm(u8),
     Ours,
 }
 
-impl Which {
+impl BenchedSm {
     fn name(self) -> String {
         match self {
             Self::OpenSm(4) => "OpenSM".to_owned(),
@@ -61,7 +61,7 @@ impl Which {
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     let (library, binary) = (umad2sim()?, release_binary()?);
     let scratch = tempfile::tempdir()?;
     let mut table = format!("{HEADING}\n{HEAD}");
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     };
     let net = scratch.path().join("small");
     write_fabric(SMALL, &net)?;
-    let all = [Which::OpenSm(4), Which::OpenSm(32), Which::Ours];
+    let all = [BenchedSm::OpenSm(4), BenchedSm::OpenSm(32), BenchedSm::Ours];
     let mut times = all.map(|_| Vec::new());
     for round in 0..usize::from(args.runs) {
         // Alternately, starting with another one in each round, so that the order is no advantage.
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Chored {
 
 /// Brings a fabric on ibsim up; returns the seconds.
 fn on_ibsim(
-    which: Which,
+    which: BenchedSm,
     net: &Path,
     directory: &Path,
     (library, binary): (&Path, &Path),
@@ -122,11 +122,11 @@ fn on_ibsim(
     let node = first_adapter(&fs::read_to_string(net)?).ok_or("no channel adapter")?.to_owned();
     let seat = Seat { socket, preload: library.to_owned(), node, directory: directory.to_owned() };
     let up = match which {
-        Which::OpenSm(window) => {
+        BenchedSm::OpenSm(window) => {
             let options = Options { window, limit, ..Options::default() };
             Manager::start(&seat, directory, &options)?.elapsed
         }
-        Which::Ours => {
+        BenchedSm::Ours => {
             let started = Instant::now();
             let mut ours = Ours::launch(binary, &seat, directory, &ours::Options::default())?;
             ours.comes_up(limit)?;

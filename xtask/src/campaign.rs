@@ -1,8 +1,9 @@
 //! Long runs of the fuzz targets, and of randomised tests with many seeds.
 
+use std::fs;
 use std::process::Command;
 
-use crate::{Chored, root};
+use crate::{TaskResult, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -54,30 +55,40 @@ enum Campaign {
     Corruption,
 }
 
-pub(crate) fn run(args: &Args) -> Chored {
+impl Campaign {
+    /// Returns package, file, start of the name and prefix of the environment variables of the campaign's test; `None` if
+    /// the campaign is not a test with seeds.
+    const fn test(self) -> Option<[&'static str; 4]> {
+        let (package, file, test, prefix) = match self {
+            Campaign::Fuzz
+            | Campaign::Sm
+            | Campaign::Guest
+            | Campaign::Corruption
+            | Campaign::Rdma => return None,
+            Campaign::Discovery => ("ib-sim", "campaign", "a_discovery_among_faults", "SIM"),
+            Campaign::Managed => ("ib-sm", "subnet", "a_managed_fabric_among_faults", "SM"),
+            Campaign::Tracer => ("ib-tracer", "traces", "no_path_over_a_fault_is_good", "TRACER"),
+            Campaign::Acm => ("ib-daemons", "acm", "all_addresses_resolve_after_faults", "ACM"),
+            Campaign::Rtrs => ("ib-rtrs", "sessions", "nothing_is_lost", "RTRS"),
+            Campaign::Rnbd => ("ib-rnbd", "rnbd", "nothing_that_was_confirmed", "RNBD"),
+            Campaign::Hca => ("ib-hca", "verbs", "impaired_requests_end", "HCA"),
+        };
+        Some([package, file, test, prefix])
+    }
+}
+
+pub(crate) fn run(args: &Args) -> TaskResult {
     let (first, runs) = (args.first, args.runs);
-    let (package, file, test, prefix) = match args.campaign {
-        Campaign::Fuzz => return fuzz(args),
-        Campaign::Sm => return crate::campaign_sm::run(first, runs),
-        Campaign::Guest => return crate::campaign_guest::run(first, runs),
-        Campaign::Corruption => {
-            return crate::campaign_corruption::run(first, runs, args.seconds);
-        }
-        Campaign::Rdma => return crate::campaign_rdma::run(first, runs),
-        Campaign::Discovery => ("ib-sim", "campaign", "a_discovery_among_faults", "SIM"),
-        Campaign::Managed => {
-            ("ib-sm", "subnet", "managed_fabric_recovers_from_random_faults", "SM")
-        }
-        Campaign::Tracer => ("ib-tracer", "traces", "no_path_over_a_fault_is_good", "TRACER"),
-        Campaign::Acm => {
-            let test = "paths_are_right_once_a_fabric_among_faults_has_come_to_rest";
-            ("ib-daemons", "acm", test, "ACM")
-        }
-        Campaign::Rtrs => ("ib-rtrs", "sessions", "nothing_is_lost", "RTRS"),
-        Campaign::Rnbd => ("ib-rnbd", "rnbd", "nothing_that_was_confirmed", "RNBD"),
-        Campaign::Hca => ("ib-hca", "verbs", "impaired_requests_end", "HCA"),
-    };
-    seeds(package, file, test, (prefix, first, runs))
+    if let Some([package, file, test, prefix]) = args.campaign.test() {
+        return seeds(package, file, test, (prefix, first, runs));
+    }
+    match args.campaign {
+        Campaign::Sm => crate::campaign_sm::run(first, runs),
+        Campaign::Guest => crate::campaign_guest::run(first, runs),
+        Campaign::Corruption => crate::campaign_corruption::run(first, runs, args.seconds),
+        Campaign::Rdma => crate::campaign_rdma::run(first, runs),
+        _ => fuzz(args),
+    }
 }
 
 /// Runs a test with many seeds, which `cargo test` runs with a few.
@@ -86,7 +97,8 @@ pub(crate) fn seeds(
     file: &str,
     test: &str,
     (prefix, first, runs): (&str, u64, u64),
-) -> Chored {
+) -> TaskResult {
+    check_exists(package, file, test)?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["test", "--release", "--package", package, "--test", file])
@@ -96,10 +108,25 @@ pub(crate) fn seeds(
         .env(format!("{prefix}_RUNS"), runs.to_string())
         .current_dir(root())
         .status()?;
-    if status.success() { Ok(()) } else { Err("a run among faults failed".into()) }
+    if status.success() { Ok(()) } else { Err("a run with faults failed".into()) }
 }
 
-fn fuzz(args: &Args) -> Chored {
+/// Fails if the sources of an integration test have no test function whose name starts with `test`. Without this check,
+/// `cargo test` would run no test and succeed.
+fn check_exists(package: &str, file: &str, test: &str) -> TaskResult {
+    let tests = root().join("crates").join(package).join("tests");
+    let mut paths = vec![tests.join(file).with_extension("rs")];
+    if let Ok(entries) = fs::read_dir(tests.join(file)) {
+        paths.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
+    }
+    let mut texts = paths.iter().filter_map(|path| fs::read_to_string(path).ok());
+    if texts.any(|text| text.contains(&format!("fn {test}"))) {
+        return Ok(());
+    }
+    Err(format!("found no test {test} in {}/{file}", tests.display()).into())
+}
+
+fn fuzz(args: &Args) -> TaskResult {
     let directory = root().join("fuzz");
     let list = Command::new("cargo")
         .args(["+nightly", "fuzz", "list"])
@@ -114,7 +141,7 @@ fn fuzz(args: &Args) -> Chored {
     for target in targets.lines().filter(wanted) {
         let corpus = directory.join("corpus").join(target);
         let seeds = directory.join("seeds").join(target);
-        std::fs::create_dir_all(&corpus)?;
+        fs::create_dir_all(&corpus)?;
         let mut command = Command::new("cargo");
         command.args(["+nightly", "fuzz", "run", target]).arg(&corpus);
         if seeds.exists() {
@@ -134,4 +161,20 @@ fn fuzz(args: &Args) -> Chored {
     }
     eprintln!("{passed} passed, {failed} failed");
     if failed > 0 { Err("a fuzz target failed".into()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum as _;
+
+    use super::*;
+
+    #[test]
+    fn campaigns_name_existing_tests() {
+        for campaign in Campaign::value_variants() {
+            if let Some([package, file, test, _]) = campaign.test() {
+                check_exists(package, file, test).expect("the test exists");
+            }
+        }
+    }
 }

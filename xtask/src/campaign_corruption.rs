@@ -14,7 +14,7 @@ use interop::Running as Program;
 
 use crate::running::Running;
 use crate::wire::{ADDRESSES, Impairment, Wire};
-use crate::{Chored, release_binary};
+use crate::{TaskResult, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -25,7 +25,7 @@ const CORRUPTION: f64 = 0.05;
 const GRACE: Duration = Duration::from_secs(120);
 
 /// Runs each seed for the given number of seconds; fails if a block was corrupted.
-pub(crate) fn run(first: u64, runs: u64, seconds: u64) -> Chored {
+pub(crate) fn run(first: u64, runs: u64, seconds: u64) -> TaskResult {
     let binary = release_binary()?;
     let mut failures = Vec::new();
     for seed in first..first + runs {
@@ -71,7 +71,7 @@ fn run_seed(binary: &Path, seed: u64, allows: bool, seconds: u64) -> Result<Stri
     let is_enough = there.corrupted > 100 && back.corrupted > 100;
     if !done.success() || !is_enough {
         let output = done.output.trim();
-        return Err(format!("fio ended with status {}: {output}; {frames}", done.status).into());
+        return Err(format!("fio exited with status {}: {output}; {frames}", done.status).into());
     }
     let figures = done.output.lines().filter(|line| {
         let line = line.trim_start();

@@ -10,7 +10,7 @@ use interop::guest::{BESIDE_V4, GUEST_V4};
 use interop::{BootError, Guest, GuestOptions, Running as Program, TAP};
 
 use crate::wire::{Impairment, Wire};
-use crate::{Chored, release_binary};
+use crate::{TaskResult, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -93,7 +93,7 @@ impl Cell {
 }
 
 /// Runs seeds with one guest; fails if one of them does. Skipped if no guest can run.
-pub(crate) fn run(first: u64, runs: u64) -> Chored {
+pub(crate) fn run(first: u64, runs: u64) -> TaskResult {
     let binary = release_binary()?;
     let guest = match Guest::boot(&GuestOptions { mtu: MTU, ..GuestOptions::default() }) {
         Ok(guest) => guest,

@@ -13,7 +13,7 @@ use interop::Running as Program;
 
 use crate::running::Running;
 use crate::wire::{ADDRESSES, Impairment, Wire};
-use crate::{Chored, release_binary};
+use crate::{TaskResult, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -111,7 +111,7 @@ impl Cell {
 }
 
 /// Runs seeds; fails if one of them does.
-pub(crate) fn run(first: u64, runs: u64) -> Chored {
+pub(crate) fn run(first: u64, runs: u64) -> TaskResult {
     let binary = release_binary()?;
     let mut failures = Vec::new();
     for seed in first..first + runs {

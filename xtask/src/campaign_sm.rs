@@ -8,12 +8,12 @@ use conformance::sm::reach::{Managed, Tally, run as run_on_ibsim};
 use conformance::sm::scene::Gear;
 
 use crate::campaign::seeds;
-use crate::{Chored, release_artifact};
+use crate::{TaskResult, release_artifact};
 
 /// One of N runs is on a real ibsim, once with `ibfabric sm` and once with OpenSM.
 const ONE_IN: u64 = 10;
 
-pub(crate) fn run(first: u64, runs: u64) -> Chored {
+pub(crate) fn run(first: u64, runs: u64) -> TaskResult {
     let on_ibsim = runs / ONE_IN;
     let name = "cabled_hosts_stay_reachable";
     seeds("ib-sm", "subnet", name, ("SM_REACH", first, runs - on_ibsim))?;

@@ -11,7 +11,7 @@ use conformance::clients::steps;
 use conformance::opensm::umad2sim;
 use ib_topology::Fabric;
 
-use crate::Chored;
+use crate::TaskResult;
 use crate::cases::{Selection, list_allowed};
 
 #[derive(clap::Args)]
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     self_test: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     let library = umad2sim()?;
     let preload = match &args.with_preload {
         Some(path) => {
@@ -154,7 +154,7 @@ impl Harness<'_> {
 fn alone(mut found: Record, ibsim: &Setup<'_>) -> Outcome {
     found.checks += 1;
     if !steps::complains(ibsim)? {
-        found.faults.push("ibsim accepts the fabric: expected a comparison with it".to_owned());
+        found.faults.push("ibsim accepts the fabric, which has to be compared with it".to_owned());
     }
     Ok(found)
 }

@@ -10,7 +10,7 @@ use conformance::opensm::PeerError;
 use conformance::opensm::Run;
 use conformance::routing::{Case, Prepared, Recipe, cases, layered};
 
-use crate::{Chored, release_binary, root};
+use crate::{TaskResult, release_binary, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -37,7 +37,7 @@ const DUMPS: [&str; 5] = [
     "opensm-ftree-ca-order.dump",
 ];
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     let binary = release_binary()?;
     let scratch = tempfile::tempdir()?;
     let directory = args.keep.as_deref().unwrap_or(scratch.path());

@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use crate::{Chored, root};
+use crate::{TaskResult, root};
 
 /// Builds the package.
-pub(crate) fn run() -> Chored {
-    let cargo = |words: &[&str]| -> Chored {
+pub(crate) fn run() -> TaskResult {
+    let cargo = |words: &[&str]| -> TaskResult {
         let status = Command::new("cargo").args(words).current_dir(root()).status()?;
         if status.success() { Ok(()) } else { Err(format!("cargo {}: {status}", words[0]).into()) }
     };

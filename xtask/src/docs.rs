@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap_complete::{Shell, generate};
 
-use crate::{Chored, root};
+use crate::{TaskResult, root};
 
 /// Generates `docs/man`, with one page for the program and one for each subcommand.
-pub(crate) fn man(check: bool) -> Chored {
+pub(crate) fn man(check: bool) -> TaskResult {
     let directory = root().join("docs/man");
     let mut command = ibfabric::cli::command().disable_help_subcommand(true);
     command.build();
@@ -285,7 +285,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Generates `docs/completions`, with one file for each shell.
-pub(crate) fn completions(check: bool) -> Chored {
+pub(crate) fn completions(check: bool) -> TaskResult {
     let directory = root().join("docs/completions");
     let files =
         [(Shell::Bash, "ibfabric.bash"), (Shell::Fish, "ibfabric.fish"), (Shell::Zsh, "_ibfabric")]
@@ -299,7 +299,7 @@ pub(crate) fn completions(check: bool) -> Chored {
     put(&directory, files, check)
 }
 
-fn put(directory: &Path, files: Vec<(PathBuf, Vec<u8>)>, check: bool) -> Chored {
+fn put(directory: &Path, files: Vec<(PathBuf, Vec<u8>)>, check: bool) -> TaskResult {
     if !check {
         fs::create_dir_all(directory)?;
     }

@@ -1,4 +1,4 @@
-//! Cases in guests, with one guest per link, in which they run one after the other.
+//! Runs cases in guests: one guest per link, one case after the other.
 
 use std::fs;
 use std::io::Write as _;
@@ -28,7 +28,7 @@ const SHOWN: usize = 8;
 /// Parameters of the runs.
 pub(crate) struct Guests<'a> {
     pub(crate) selection: &'a Selection,
-    /// True if it is an error that no guest can run.
+    /// True if a missing guest is an error instead of a reason to skip the cases.
     pub(crate) require: bool,
     /// Number of runs of each case.
     pub(crate) times: u32,
@@ -38,13 +38,13 @@ pub(crate) struct Guests<'a> {
 
 /// The results of the cases.
 #[derive(Default)]
-pub(crate) struct Ran {
+pub(crate) struct GuestResults {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
 }
 
 /// Returns the selected cases on all links.
-pub(crate) fn wanted(mut list: Vec<Case>, selection: &Selection) -> Result<Vec<Case>> {
+pub(crate) fn selected_cases(mut list: Vec<Case>, selection: &Selection) -> Result<Vec<Case>> {
     list.retain(|case| LINKS.iter().any(|link| selection.wants(&name(case, *link))));
     if list.is_empty() { Err("no case has that name".into()) } else { Ok(list) }
 }
@@ -57,8 +57,8 @@ impl Guests<'_> {
         list: &[Case],
         outputs: &Path,
         mut then: impl FnMut(&Path) -> Result<()>,
-    ) -> Result<Option<Ran>> {
-        let mut ran = Ran::default();
+    ) -> Result<Option<GuestResults>> {
+        let mut results = GuestResults::default();
         for link in LINKS {
             let list = list.iter().filter(|case| self.selection.wants(&name(case, link)));
             let list: Vec<&Case> = list.collect();
@@ -83,7 +83,11 @@ impl Guests<'_> {
                     Verdict::Again => run_case(case, &gear, &directory)?,
                     verdict => verdict,
                 };
-                *(if verdict == Verdict::Good { &mut ran.passed } else { &mut ran.failed }) += 1;
+                *(if verdict == Verdict::Good {
+                    &mut results.passed
+                } else {
+                    &mut results.failed
+                }) += 1;
             }
             // A crash of a guest is visible on its console only.
             let log = guest.kernel_log().unwrap_or_else(|error| error.to_string());
@@ -93,7 +97,7 @@ impl Guests<'_> {
             drop(guest);
             then(&directory)?;
         }
-        Ok(Some(ran))
+        Ok(Some(results))
     }
 }
 
@@ -151,17 +155,17 @@ fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict> {
         eprintln!("         expected one fault, with {expected:?}");
     }
     for fault in faults.iter().filter(|_| !good) {
-        say(fault);
+        print_fault(fault);
     }
     if verdict == Verdict::Bad {
         let log = gear.guest.kernel_log().unwrap_or_else(|error| error.to_string());
-        say(&format!("the guest's kernel said:\n{log}"));
+        print_fault(&format!("kernel log of the guest:\n{log}"));
     }
     Ok(verdict)
 }
 
-/// Prints a fault: of a long one its first and last lines. The transcript has all of it.
-fn say(fault: &str) {
+/// Prints the first and last lines of a fault. The transcript has all lines.
+fn print_fault(fault: &str) {
     let lines: Vec<&str> = fault.lines().collect();
     let skipped = lines.len().saturating_sub(1 + SHOWN);
     for (at, line) in lines.iter().enumerate().filter(|(at, _)| *at == 0 || *at > skipped) {

@@ -15,7 +15,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::{Chored, root};
+use crate::{TaskResult, root};
 
 mod idioms;
 mod text;
@@ -57,7 +57,7 @@ pub(crate) struct SampleArgs {
 }
 
 /// Compares the numbers of idioms with the accepted ones.
-pub(crate) fn check(args: &CheckArgs) -> Chored {
+pub(crate) fn check(args: &CheckArgs) -> TaskResult {
     let mut counts = BTreeMap::new();
     let mut listing = String::new();
     for (file, passages) in read_all()? {
@@ -107,7 +107,7 @@ fn print_worst(counts: &BTreeMap<String, usize>) {
     }
 }
 
-fn compare(counts: &BTreeMap<String, usize>, accepted: &BTreeMap<String, usize>) -> Chored {
+fn compare(counts: &BTreeMap<String, usize>, accepted: &BTreeMap<String, usize>) -> TaskResult {
     let mut worse = String::new();
     for (file, &count) in counts {
         let most = accepted.get(file).copied().unwrap_or(0);
@@ -135,7 +135,7 @@ fn accepted() -> Result<BTreeMap<String, usize>, Box<dyn Error>> {
 }
 
 /// Prints comments and messages that a seed chooses.
-pub(crate) fn sample(args: &SampleArgs) -> Chored {
+pub(crate) fn sample(args: &SampleArgs) -> TaskResult {
     let mut all = Vec::new();
     for (file, passages) in read_all()? {
         if file.ends_with(".rs") {
@@ -172,7 +172,7 @@ fn read_all() -> Result<Vec<(String, Passages)>, Box<dyn Error>> {
 }
 
 /// Collects the Rust files below a folder.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Chored {
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> TaskResult {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {

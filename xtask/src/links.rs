@@ -4,9 +4,9 @@ use conformance::clients::server::Kind;
 use conformance::links::{Place, Scene};
 use conformance::opensm::umad2sim;
 
-use crate::{Chored, release_artifact, release_binary};
+use crate::{TaskResult, release_artifact, release_binary};
 
-pub(crate) fn run() -> Chored {
+pub(crate) fn run() -> TaskResult {
     let debian = umad2sim()?;
     let own = release_artifact(&["--package", "ib-preload"], "ib_preload")?;
     let example = ["--package", "ib-umad", "--example", "umad_node_info"];

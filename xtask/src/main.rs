@@ -11,7 +11,7 @@
 //! | `nbd.rs` | `conformance nbd`: NBD clients |
 //! | `rtrs.rs` | `conformance rtrs`: RTRS and RNBD of a guest's kernel, and of ibfabric |
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on soft RoCE in a guest, and `ibfabric rdma` |
-//! | `guests.rs` | common parts of the two before |
+//! | `guests.rs` | runs of cases in guests, for `rtrs.rs` and `rxe.rs` |
 //! | `up.rs` | `conformance up`: many real programs on `ibfabric up` while links are cut |
 //! | `cases.rs` | common parts of tasks that run cases |
 //! | `bench.rs` | `bench routing`: OpenSM and ibfabric in one run; the ratios go to `docs/benchmarks.md` |
@@ -24,7 +24,7 @@
 //! | `lines.rs` | a test: all lines of `cargo xtask` in the documents can be parsed |
 //! | `paths.rs` | `check-paths`: all paths in the documents exist |
 //! | `language.rs` | `check-language`, `sample-language`: idioms of comments, messages and documents |
-//! | `pictures.rs` | `pictures`: the pictures of README |
+//! | `pictures.rs` | `pictures`: the pictures in README.md |
 //! | `campaign.rs` | `campaign`: the fuzz targets for a given time; discoveries with random faults |
 //! | `campaign_sm.rs` | `campaign sm`: reachability and credit loops, compared with a walk through the tables |
 //! | `campaign_corruption.rs` | `campaign corruption`: a block device over a wire that corrupts packets |
@@ -81,11 +81,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "cargo xtask", about = "Development tasks")]
 struct Cli {
     #[command(subcommand)]
-    chore: Chore,
+    chore: Task,
 }
 
 #[derive(Subcommand)]
-enum Chore {
+enum Task {
     /// Generates the man pages in docs/man.
     Man {
         /// Fails if the committed files are out of date, and writes nothing.
@@ -180,37 +180,37 @@ enum Bench {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().chore {
-        Chore::Man { check } => docs::man(check),
-        Chore::Completions { check } => docs::completions(check),
-        Chore::CheckPaths => paths::check(),
-        Chore::CheckLanguage(args) => language::check(&args),
-        Chore::SampleLanguage(args) => language::sample(&args),
-        Chore::Conformance { peer: Peer::Opensm(args) } => conformance::run(&args),
-        Chore::Conformance { peer: Peer::Tshark(args) } => tshark::run(&args),
-        Chore::Conformance { peer: Peer::IbsimClients(args) } => clients::run(&args),
-        Chore::Conformance { peer: Peer::Links } => links::run(),
-        Chore::Conformance { peer: Peer::Sm(args) } => sm::run(&args),
-        Chore::Conformance { peer: Peer::Tracer(args) } => tracer::run(&args),
-        Chore::Conformance { peer: Peer::Acm(args) } => acm::run(&args),
-        Chore::Conformance { peer: Peer::Rxe(args) } => rxe::run(&args),
-        Chore::Conformance { peer: Peer::Nbd(args) } => nbd::run(&args),
-        Chore::Conformance { peer: Peer::Rtrs(args) } => rtrs::run(&args),
-        Chore::Conformance { peer: Peer::Up(args) } => up::run(&args),
-        Chore::Bench { .. } if cfg!(debug_assertions) => {
+        Task::Man { check } => docs::man(check),
+        Task::Completions { check } => docs::completions(check),
+        Task::CheckPaths => paths::check(),
+        Task::CheckLanguage(args) => language::check(&args),
+        Task::SampleLanguage(args) => language::sample(&args),
+        Task::Conformance { peer: Peer::Opensm(args) } => conformance::run(&args),
+        Task::Conformance { peer: Peer::Tshark(args) } => tshark::run(&args),
+        Task::Conformance { peer: Peer::IbsimClients(args) } => clients::run(&args),
+        Task::Conformance { peer: Peer::Links } => links::run(),
+        Task::Conformance { peer: Peer::Sm(args) } => sm::run(&args),
+        Task::Conformance { peer: Peer::Tracer(args) } => tracer::run(&args),
+        Task::Conformance { peer: Peer::Acm(args) } => acm::run(&args),
+        Task::Conformance { peer: Peer::Rxe(args) } => rxe::run(&args),
+        Task::Conformance { peer: Peer::Nbd(args) } => nbd::run(&args),
+        Task::Conformance { peer: Peer::Rtrs(args) } => rtrs::run(&args),
+        Task::Conformance { peer: Peer::Up(args) } => up::run(&args),
+        Task::Bench { .. } if cfg!(debug_assertions) => {
             Err("found a debug build, expected a release build: use `cargo xtask bench`".into())
         }
-        Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
-        Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
-        Chore::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),
-        Chore::Bench { what: Bench::Rdma(args) } => bench_rdma::run(&args),
-        Chore::Bench { what: Bench::Capture(args) } => bench_capture::run(&args),
-        Chore::Bench { what: Bench::Rtrs(args) } => bench_rtrs::run(&args),
-        Chore::Bench { what: Bench::Acm(args) } => bench_acm::run(&args),
-        Chore::Campaign(args) => campaign::run(&args),
-        Chore::Deb => deb::run(),
-        Chore::Pictures => pictures::run(),
-        Chore::Miri => miri::run(),
-        Chore::Windows => windows::run(),
+        Task::Bench { what: Bench::Routing(args) } => bench::run(&args),
+        Task::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
+        Task::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),
+        Task::Bench { what: Bench::Rdma(args) } => bench_rdma::run(&args),
+        Task::Bench { what: Bench::Capture(args) } => bench_capture::run(&args),
+        Task::Bench { what: Bench::Rtrs(args) } => bench_rtrs::run(&args),
+        Task::Bench { what: Bench::Acm(args) } => bench_acm::run(&args),
+        Task::Campaign(args) => campaign::run(&args),
+        Task::Deb => deb::run(),
+        Task::Pictures => pictures::run(),
+        Task::Miri => miri::run(),
+        Task::Windows => windows::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -222,7 +222,7 @@ fn main() -> ExitCode {
 }
 
 /// The result of a task.
-type Chored = Result<(), Box<dyn std::error::Error>>;
+type TaskResult = Result<(), Box<dyn std::error::Error>>;
 
 /// Returns the root of the checkout.
 fn root() -> PathBuf {
@@ -240,21 +240,22 @@ fn debug_binary() -> Result<PathBuf, Box<dyn std::error::Error>> {
     artifact(&["--package", "ibfabric"], "ibfabric")
 }
 
-/// Builds something in release mode and returns the path of the program or library of that name. Where this program itself
-/// was built for debugging, it takes what was built beside it, which saves building everything twice.
+/// Builds a program or library in release mode and returns its path. A debug build of xtask returns the existing debug
+/// file next to its own one instead, so that the workspace is not built twice.
 fn release_artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
     if cfg!(debug_assertions) {
-        let place = std::env::current_exe()?;
-        let place = place.parent().ok_or("found no directory of this program")?;
+        let program = std::env::current_exe()?;
+        let folder = program.parent().ok_or("the path of xtask has no directory")?;
         let files = [name.to_owned(), format!("lib{name}.so"), format!("examples/{name}")];
-        let found = files.iter().map(|file| place.join(file)).find(|file| file.is_file());
-        let how = "`cargo build --workspace --bins --lib --examples` builds it";
-        return found.ok_or_else(|| format!("{} has no {name}: {how}", place.display()).into());
+        let found = files.iter().map(|file| folder.join(file)).find(|file| file.is_file());
+        let remedy = "run `cargo build --workspace --bins --lib --examples`";
+        return found
+            .ok_or_else(|| format!("{name} not found in {}: {remedy}", folder.display()).into());
     }
     artifact(&[&["--release"], arguments].concat(), name)
 }
 
-/// Builds something and returns the path of the program or library of that name.
+/// Builds a program or library with `cargo build` and returns its path.
 fn artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = std::process::Command::new(cargo)
@@ -265,7 +266,7 @@ fn artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::erro
         .stderr(std::process::Stdio::inherit())
         .output()?;
     if !output.status.success() {
-        return Err(format!("{name} does not build").into());
+        return Err(format!("`cargo build` of {name} failed").into());
     }
     let is_shared = |path: &&str| path.ends_with(".so");
     String::from_utf8(output.stdout)?
@@ -277,5 +278,5 @@ fn artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::erro
             let library = files.filter_map(|file| file.as_str()).find(is_shared);
             message["executable"].as_str().or(library).map(PathBuf::from)
         })
-        .ok_or_else(|| format!("cargo names no file of {name}").into())
+        .ok_or_else(|| format!("`cargo build` has not reported a file of {name}").into())
 }

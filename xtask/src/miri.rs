@@ -3,10 +3,10 @@
 
 use std::process::{Command, Stdio};
 
-use crate::{Chored, root};
+use crate::{TaskResult, root};
 
 /// Runs the tests; prints a message and succeeds if Miri is not installed.
-pub(crate) fn run() -> Chored {
+pub(crate) fn run() -> TaskResult {
     let installed = Command::new("cargo")
         .args(["+nightly", "miri", "--version"])
         .current_dir(root())

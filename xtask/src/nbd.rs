@@ -7,7 +7,7 @@ use std::process::Command;
 use conformance::nbd::{CASES, Checked, PROGRAMS, libnbd};
 
 use crate::cases::Selection;
-use crate::{Chored, release_binary};
+use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -18,15 +18,15 @@ pub(crate) struct Args {
     require: bool,
 }
 
-/// The name of the case that runs them.
+/// Name of the case that runs the tests of libnbd's source.
 const LIBNBD: &str = "libnbd's own tests";
 
-pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
+pub(crate) fn run(Args { selection, require }: &Args) -> TaskResult {
     for (program, package) in PROGRAMS {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output()?;
         if !found.status.success() {
             return Err(
-                format!("there is no {program}: it is in Debian's package {package}").into()
+                format!("program {program} not found: install Debian's package {package}").into()
             );
         }
     }
@@ -53,7 +53,7 @@ pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
         match libnbd::fetch(&directory) {
             Ok(source) => tell(LIBNBD, &libnbd::run(&source, &binary, &directory, free_port()?)?),
             Err(error) if !require => eprintln!("{LIBNBD}: skipped: {error}"),
-            Err(error) => return Err(format!("fetching libnbd: {error}").into()),
+            Err(error) => return Err(format!("cannot fetch libnbd: {error}").into()),
         }
     }
     if failed > 0 {
@@ -68,5 +68,5 @@ fn free_port() -> Result<u16, &'static str> {
     let free = |port: &u16| {
         (1..10).all(|last| UdpSocket::bind((format!("127.0.0.{last}").as_str(), *port)).is_ok())
     };
-    (24_000..25_000).find(free).ok_or("no port of UDP is free")
+    (24_000..25_000).find(free).ok_or("found no free UDP port from 24000 to 24999")
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::{Chored, root};
+use crate::{TaskResult, root};
 
 /// Documents outside `docs`.
 const DOCUMENTS: [&str; 6] = [
@@ -32,7 +32,7 @@ pub(crate) fn documents() -> Vec<PathBuf> {
 }
 
 /// Checks the words in backquotes and the targets of links.
-pub(crate) fn check() -> Chored {
+pub(crate) fn check() -> TaskResult {
     let mut missing = Vec::new();
     let mut found = 0;
     let documents = documents();

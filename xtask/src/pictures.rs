@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
-use crate::{Chored, release_binary, root};
+use crate::{TaskResult, release_binary, root};
 
 /// Width of a character and height of a line, in units of the drawing.
 const LETTER: f64 = 8.4;
@@ -12,7 +12,7 @@ const LINE: f64 = 20.0;
 const EDGE: f64 = 16.0;
 
 /// Takes both pictures.
-pub(crate) fn run() -> Chored {
+pub(crate) fn run() -> TaskResult {
     let binary = release_binary()?;
     let output = Command::new(&binary).args(["up", "--check", "--socket", "picture"]).output()?;
     let said = String::from_utf8(output.stdout)?;
@@ -20,7 +20,7 @@ pub(crate) fn run() -> Chored {
         return Err(format!("the self-test exited with {}: {said}", output.status).into());
     }
     let text = format!("$ ibfabric up --check\n{said}");
-    fs::write(root().join("docs/tour.svg"), drawing(&text, 128))?;
+    fs::write(root().join("docs/tour.svg"), draw(&text, 128))?;
     let status = Command::new("node")
         .args(["tests/browser/picture.mjs", "docs/page.png"])
         .env("IBFABRIC", &binary)
@@ -34,9 +34,9 @@ pub(crate) fn run() -> Chored {
     }
 }
 
-/// Draws text like a terminal, in lines of at most `most` characters.
-fn drawing(text: &str, most: usize) -> String {
-    let lines: Vec<String> = text.lines().flat_map(|line| folded(line, most)).collect();
+/// Draws text like a terminal, in lines of at most `columns` characters.
+fn draw(text: &str, columns: usize) -> String {
+    let lines: Vec<String> = text.lines().flat_map(|line| wrap(line, columns)).collect();
     let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     let width = 2.0 * EDGE + longest as f64 * LETTER;
     let height = 2.0 * EDGE + lines.len() as f64 * LINE;
@@ -61,11 +61,11 @@ fn drawing(text: &str, most: usize) -> String {
 }
 
 /// Folds a line like a terminal, but between words.
-fn folded(line: &str, most: usize) -> Vec<String> {
+fn wrap(line: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in line.split_inclusive(' ') {
         let last = lines.last_mut().expect("the list is not empty");
-        if last.chars().count() + word.trim_end().chars().count() > most {
+        if last.chars().count() + word.trim_end().chars().count() > columns {
             // Continuation lines are indented to the text column.
             lines.push(format!("{:24}{word}", ""));
         } else {

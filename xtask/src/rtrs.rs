@@ -2,9 +2,9 @@
 
 use conformance::rtrs::CASES;
 
-use crate::Chored;
+use crate::TaskResult;
 use crate::cases::Selection;
-use crate::guests::{self, Guests, Ran};
+use crate::guests::{self, GuestResults, Guests};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -18,12 +18,13 @@ pub(crate) struct Args {
     times: u32,
 }
 
-pub(crate) fn run(Args { selection, require, times }: &Args) -> Chored {
-    let list = guests::wanted(CASES.to_vec(), selection)?;
+pub(crate) fn run(Args { selection, require, times }: &Args) -> TaskResult {
+    let list = guests::selected_cases(CASES.to_vec(), selection)?;
     let binary = selection.ibfabric()?;
     let mut outputs = selection.outputs("rtrs-")?;
     let guests = Guests { selection, require: *require, times: *times, binary: Some(&binary) };
-    let Some(Ran { passed, failed }) = guests.run(&list, outputs.path(), |_| Ok(()))? else {
+    let Some(GuestResults { passed, failed }) = guests.run(&list, outputs.path(), |_| Ok(()))?
+    else {
         return Ok(());
     };
     if failed > 0 {

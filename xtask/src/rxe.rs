@@ -4,8 +4,8 @@
 use conformance::rxe::cases::cases;
 
 use crate::cases::Selection;
-use crate::guests::{self, Guests, PACKETS, Ran};
-use crate::{Chored, tshark};
+use crate::guests::{self, GuestResults, Guests, PACKETS};
+use crate::{TaskResult, tshark};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -25,8 +25,8 @@ pub(crate) struct Args {
 /// Maximum number of printed differences between the two readers.
 const MOST: usize = 20;
 
-pub(crate) fn run(Args { selection, self_test, require, times }: &Args) -> Chored {
-    let list = guests::wanted(cases(*self_test), selection)?;
+pub(crate) fn run(Args { selection, self_test, require, times }: &Args) -> TaskResult {
+    let list = guests::selected_cases(cases(*self_test), selection)?;
     let mut outputs = selection.outputs("rxe-")?;
     let binary = match list.iter().any(|case| case.ours) {
         true => Some(selection.ibfabric()?),
@@ -40,9 +40,9 @@ pub(crate) fn run(Args { selection, self_test, require, times }: &Args) -> Chore
         }
         _ => Ok(()),
     })?;
-    let Some(Ran { passed, mut failed }) = ran else { return Ok(()) };
+    let Some(GuestResults { passed, mut failed }) = ran else { return Ok(()) };
     if compared.files() > 0 {
-        compared.say();
+        compared.print();
         if compared.packets() == 0 {
             compared.faults.push("no packet of RDMA was captured".to_owned());
         }

@@ -11,7 +11,7 @@ use conformance::sm::cases::{Case, cases, wrong_cases};
 use conformance::sm::scene::Gear;
 
 use crate::cases::{Selection, list_allowed};
-use crate::{Chored, release_artifact};
+use crate::{TaskResult, release_artifact};
 
 /// Number of concurrent cases, except cases that mostly wait.
 const WORKERS: usize = 2;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     self_test: bool,
 }
 
-pub(crate) fn run(Args { selection, self_test }: &Args) -> Chored {
+pub(crate) fn run(Args { selection, self_test }: &Args) -> TaskResult {
     let gear = Gear {
         ibfabric: selection.ibfabric()?,
         debian: umad2sim()?,
@@ -53,9 +53,9 @@ pub(crate) fn run(Args { selection, self_test }: &Args) -> Chored {
     let one = |(number, case): &(usize, &Case)| {
         let begun = Instant::now();
         let place = outputs.path().join(format!("case{number:03}"));
-        let ended = run_case(case, &gear, &place);
+        let result = run_case(case, &gear, &place);
         let seconds = begun.elapsed().as_secs_f64();
-        tally.lock().expect("no case panics while it counts").add(case, &ended, seconds);
+        tally.lock().expect("no case panics while it counts").add(case, &result, seconds);
     };
     std::thread::scope(|scope| {
         for case in &waiting {
@@ -79,16 +79,20 @@ pub(crate) fn run(Args { selection, self_test }: &Args) -> Chored {
 }
 
 /// The result of a case.
-struct Ended {
+struct CaseResult {
     checks: usize,
     faults: Vec<String>,
     note: String,
 }
 
-fn run_case(case: &Case, gear: &Gear, place: &Path) -> Ended {
+fn run_case(case: &Case, gear: &Gear, place: &Path) -> CaseResult {
     match case.run(gear, place) {
-        Ok(checked) => Ended { checks: checked.checks, faults: checked.faults, note: checked.note },
-        Err(error) => Ended { checks: 0, faults: vec![error.to_string()], note: String::new() },
+        Ok(checked) => {
+            CaseResult { checks: checked.checks, faults: checked.faults, note: checked.note }
+        }
+        Err(error) => {
+            CaseResult { checks: 0, faults: vec![error.to_string()], note: String::new() }
+        }
     }
 }
 
@@ -100,8 +104,8 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, case: &Case, ended: &Ended, seconds: f64) {
-        let Ended { checks, faults, note } = ended;
+    fn add(&mut self, case: &Case, result: &CaseResult, seconds: f64) {
+        let CaseResult { checks, faults, note } = result;
         self.checks += checks;
         let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
         let line = format!("{checks:>4} checks {seconds:>5.1} s  {}{note}", case.name());

@@ -9,7 +9,7 @@ use conformance::tracer::cases;
 use conformance::tracer::damaged::{self, Tally};
 
 use crate::cases::Selection;
-use crate::{Chored, release_artifact};
+use crate::{TaskResult, release_artifact};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     first: u64,
 }
 
-pub(crate) fn run(Args { selection, self_test, damaged, first }: &Args) -> Chored {
+pub(crate) fn run(Args { selection, self_test, damaged, first }: &Args) -> TaskResult {
     let gear = Gear {
         ibfabric: selection.ibfabric()?,
         debian: umad2sim()?,

@@ -15,7 +15,7 @@ use ib_wire::packet::{
     roce::RoceHop,
 };
 
-use crate::{Chored, debug_binary, release_binary};
+use crate::{TaskResult, debug_binary, release_binary};
 
 mod captured;
 mod compare;
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 /// The expected fields of a packet, by tshark's names.
 type Expected = BTreeMap<&'static str, String>;
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     let scratch = tempfile::tempdir()?;
     let file = args.keep.clone().unwrap_or_else(|| scratch.path().join("packets.pcapng"));
     let expected = write(&file)?;
@@ -57,16 +57,16 @@ pub(crate) fn run(args: &Args) -> Chored {
     let rows = read(&file, &names)?;
     // tshark does not show checksums after some payloads that it cannot decode.
     let mut outcome = compare(&expected, &rows, &names, |_| false)?;
-    outcome.say("every operation code");
+    outcome.print("every operation code");
     if outcome.checksums <= outcome.hidden {
         outcome.faults.push("tshark shows fewer than half of the checksums".to_owned());
     }
     let of_traps = scratch.path().join("traps.pcapng");
     let traps = traps::run(&of_traps)?;
-    traps.say("the traps of a fabric");
+    traps.print("the traps of a fabric");
     let of_adapters = scratch.path().join("adapters.pcapng");
     let adapters = engine::run(&of_adapters)?;
-    adapters.say("two software HCAs");
+    adapters.print("two software HCAs");
     let mut faults = [outcome.faults, traps.faults, adapters.faults].concat();
     let binary = match &args.binary {
         Some(path) => path.canonicalize()?,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     if !args.quick {
         let directory = scratch.path().join("run");
         let (run, file) = captured::run(&binary, &directory, args.keep_run.as_deref())?;
-        run.say("a run of OpenSM on ibfabric sim");
+        run.print("a run of OpenSM on ibfabric sim");
         faults.extend(run.faults);
         files.push(file);
     }
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     for file in files {
         compared.file(&binary, &file, &[port])?;
     }
-    compared.say();
+    compared.print();
     faults.extend(compared.faults);
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
 }

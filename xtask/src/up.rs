@@ -10,7 +10,7 @@ use conformance::up::{Crowd, PACKAGE, PROGRAMS};
 use ib_topology::generate::{self, Kind};
 use ib_topology::{Format, write};
 
-use crate::{Chored, release_binary};
+use crate::{TaskResult, release_binary};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     binary: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(args: &Args) -> TaskResult {
     for program in PROGRAMS {
         if Command::new(program).arg("--version").output().is_err() {
             return Err(

@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Chored, root};
+use crate::{TaskResult, root};
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// Checks the client and its tests; prints a message and succeeds if the target is not installed.
-pub(crate) fn run() -> Chored {
+pub(crate) fn run() -> TaskResult {
     let output = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", TARGET])
         .current_dir(root())

@@ -5,13 +5,13 @@
 //! | `config` | [`AcmConfig`], the configuration of the process |
 //! | `console`, `metrics` | commands of `ibfabric acm ctl`; metrics for Prometheus |
 //! | `daemon` | [`run`], the event loop |
-//! | `datagrams` | UD QPs of an HCA |
+//! | `datagrams` | UD QPs of an HCA, one for each partition |
 //! | `device` | [`DevicePort`]: a port of a fabric that another process simulates |
 //! | `lock` | the lock file that prevents a second service |
 //! | `publish` | files and links by which clients find the service |
 //! | `server` | [`Server`]: the sockets of clients |
 //! | `settings` | options, addresses and routes from files |
-//! | `sim` | [`SimPorts`]: ports of a simulated fabric, in its process and its time |
+//! | `sim` | [`SimPorts`]: ports of a fabric that the same process simulates, in virtual time |
 //! | `open_port` | open ports of simulated fabrics and of this machine |
 //! | `umad` | [`UmadPort`]: a port of a real HCA, without UD QPs; `ipoib`: its IP addresses |
 
@@ -34,6 +34,6 @@ pub use config::{AcmConfig, DEFAULT_SOCKET, PortSelection};
 pub use console::{AcmRequest, name as console_name};
 pub use daemon::run;
 pub use device::DevicePort;
-pub use server::{ListenError, Rejected, Server, ServerOptions};
+pub use server::{ListenError, RejectedClients, Server, ServerOptions};
 pub use sim::SimPorts;
 pub use umad::{UmadPort, UmadPortError};

@@ -70,7 +70,7 @@ impl<T: HcaOwner> Tracing<T> {
         let Some(own) = self.own.take() else { return };
         if let Ok(recorded) = self.captures.stop_with(all, own) {
             HAS_FAILED.fetch_or(recorded.error.is_some(), Ordering::Relaxed);
-            tell(&recorded);
+            print_result(&recorded);
         }
     }
 }
@@ -98,7 +98,7 @@ fn start<T: HcaOwner>(
 }
 
 /// Prints the result of a capture.
-fn tell(recorded: &Recorded) {
+fn print_result(recorded: &Recorded) {
     let path = &recorded.file;
     let sum = |what: fn(&Counted) -> u64| recorded.counted.iter().map(what).sum::<u64>();
     let captured = sum(|it| it.captured.all());

@@ -41,7 +41,7 @@ mod shown;
 pub use console::SmRequest;
 pub(crate) use daemon::{Daemon, News};
 pub use drive::{Report, SubnetUp, run};
-pub use options::{ManagerOptions, PartitionsSource, Place, SmConfigSource};
+pub use options::{ManagerOptions, PartitionsSource, SmConfigSource, SmPort};
 pub use port::list as list_ports;
 pub(crate) use shown::Shown;
 

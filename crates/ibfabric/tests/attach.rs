@@ -36,9 +36,9 @@ struct Lab {
 
 impl Lab {
     fn start(name: &str, more: &[&str]) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let fabric = directory.path().join("fabric.net");
-        let path = fabric.to_str().expect("a path");
+        let path = fabric.to_str().expect("the path is UTF-8");
         let made = ibfabric(&["gen", "fat-tree", "4", "-o", path])
             .status()
             .expect("the program can be started");
@@ -99,9 +99,10 @@ fn processes_exchange_data_by_any_peer_name() {
     let port = &info["fabric"];
     assert_eq!((&info["running"], &port["active"]), (&true.into(), &true.into()), "{info}");
     assert_eq!(info["active_mtu"], 4096);
-    let (lid, gid) = (port["lid"].to_string(), info["gids"][0].as_str().expect("a GID"));
-    let address = port["addresses"][0].as_str().expect("an address");
-    let node = port["node"].as_str().expect("a name");
+    let (lid, gid) =
+        (port["lid"].to_string(), info["gids"][0].as_str().expect("the value is a string"));
+    let address = port["addresses"][0].as_str().expect("the value is a string");
+    let node = port["node"].as_str().expect("the value is a string");
     let numbered = format!("{node}:1");
     for peer in ["host-2", node, &numbered, &lid, gid, address] {
         let what = ["bw", "--node", "host-5", peer, "-s", "300000", "-n", "50", "-q", "2"];
@@ -136,7 +137,7 @@ fn pingpong_exchanges_qpns_over_tcp() {
         ibfabric(&words).stdout(Stdio::piped()).spawn().expect("the program can be started");
     let mut line = String::new();
     let output = server.stdout.as_mut().expect("standard output is piped");
-    BufReader::new(output).read_line(&mut line).expect("a line");
+    BufReader::new(output).read_line(&mut line).expect("the program prints a line");
     assert!(line.contains("local address: LID 0x00") && !line.contains("LID 0x0000"), "{line}");
     let words = [&["rdma", "pingpong", "--node", "host-6", "127.0.0.1"], &fixed[..]].concat();
     let client = ibfabric(&words).output().expect("the program can be started");
@@ -188,7 +189,7 @@ fn clients_exit_with_simulator_or_peer() {
             client.0.stderr.as_mut().expect("standard error is piped"),
             &mut printed,
         )
-        .expect("text");
+        .expect("the output is UTF-8");
         assert_eq!(status.code(), Some(2), "{printed}");
         assert!(printed.contains(expected), "{printed}");
     };
@@ -249,18 +250,21 @@ fn rejected_clients_get_the_reason() {
 fn malformed_messages_do_not_affect_other_clients() {
     let lab = Lab::start("nonsense", &[]);
     let _server = lab.server("host-2", &[]);
-    let address = SocketAddr::from_abstract_name(format!("{}:data", lab.name)).expect("a name");
+    let address =
+        SocketAddr::from_abstract_name(format!("{}:data", lab.name)).expect("the name is valid");
     // The socket has the type SOCK_SEQPACKET, not SOCK_STREAM.
     assert!(UnixStream::connect_addr(&address).is_err());
     let say = |message: &[u8]| {
-        let socket =
-            net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
+        let socket = net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)
+            .expect("the socket can be created");
         let name = format!("{}:data", lab.name);
-        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
+        let address =
+            SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("the name is valid");
         net::connect(&socket, &address).expect("simulator listens");
         net::send(&socket, message, SendFlags::NOSIGNAL).expect("the peer accepts data");
         let mut answer = vec![0; 65_536];
-        let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::empty()).expect("an end");
+        let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::empty())
+            .expect("the response is received");
         text(&answer[..length])
     };
     let hello = |version: u32, classes: &[u8]| {
@@ -284,13 +288,13 @@ fn malformed_messages_do_not_affect_other_clients() {
 #[test]
 fn hca_traffic_is_recorded_and_replayed() {
     let record = std::env::temp_dir().join(format!("attach-test-{}.record", std::process::id()));
-    let record = record.to_str().expect("a path");
-    let logs = tempfile::tempdir().expect("a directory");
-    let log = |name: &str| logs.path().join(name).to_str().expect("a path").to_owned();
+    let record = record.to_str().expect("the path is UTF-8");
+    let logs = tempfile::tempdir().expect("a temporary directory can be created");
+    let log = |name: &str| logs.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let (first, second) = (log("first"), log("second"));
     let script = log("script");
     std::fs::write(&script, "at 0.2s Fault \"host-2\" loss=0.01 duplicate=0.01 reorder=0.01\n")
-        .expect("a file");
+        .expect("the file can be written");
     let words = ["--record", record, "--log", &first, "--log-level", "hops", "--script", &script];
     let more = [&words[..], &["--agents"]].concat();
     let mut lab = Lab::start("record", &more);
@@ -303,14 +307,14 @@ fn hca_traffic_is_recorded_and_replayed() {
     lab.measured(&["bw", "--node", "host-5", "host-2", "-n", "30", "--op", "read"]);
     lab.simulator.signal("TERM");
     let fabric = lab.directory.path().join("fabric.net");
-    let fabric = fabric.to_str().expect("a path");
+    let fabric = fabric.to_str().expect("the path is UTF-8");
     let words =
         ["sim", fabric, "--mtu", "4096", "--agents", "--replay", record, "--script", &script];
     let words = [&words[..], &["--log", &second, "--log-level", "hops"]].concat();
     let output = ibfabric(&words).output().expect("the program can be started");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let [first, second] =
-        [&first, &second].map(|path| std::fs::read_to_string(path).expect("a log"));
+        [&first, &second].map(|path| std::fs::read_to_string(path).expect("the file can be read"));
     assert!(first.lines().count() > 1000);
     assert!(first == second, "the replay differs");
     std::fs::remove_file(record).expect("the file exists");
@@ -324,13 +328,13 @@ fn fabric_losses_are_in_capture_of_sender() {
         lab.console(&[&format!("Fault {fault}")]);
     }
     let file = lab.directory.path().join("a.pcapng");
-    let path = file.to_str().expect("a path");
+    let path = file.to_str().expect("the path is UTF-8");
     let sent = ["bw", "--node", "host-5", "host-1", "-s", "65536", "-n", "300", "--capture", path];
     let found = lab.measured(&sent);
     assert!(found["retransmits"].as_u64() > Some(0), "{found}");
     drop(server);
-    let bytes = std::fs::read(&file).expect("a file");
-    let mut file = ib_capture::CaptureFile::new(&bytes[..], &[]).expect("a capture");
+    let bytes = std::fs::read(&file).expect("the file can be read");
+    let mut file = ib_capture::CaptureFile::new(&bytes[..], &[]).expect("the file is a capture");
     let mut lost = 0;
     while let Some(item) = file.next_item().expect("whole blocks") {
         let ib_capture::Item::Frame(frame) = item else { continue };
@@ -339,8 +343,8 @@ fn fabric_losses_are_in_capture_of_sender() {
     }
     assert!(lost > 10, "{lost}");
     // The counter of the fabric includes packets of the other direction.
-    let stats: Value =
-        serde_json::from_str(&lab.console(&["stats", "--format", "json"])).expect("an object");
+    let stats: Value = serde_json::from_str(&lab.console(&["stats", "--format", "json"]))
+        .expect("the text is JSON");
     let all = ["fault", "damaged"].map(|why| stats["data"]["lost"][why].as_u64().unwrap_or(0));
     assert!(lost as u64 <= all.iter().sum(), "{stats}");
 }

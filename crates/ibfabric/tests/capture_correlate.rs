@@ -52,7 +52,7 @@ impl Captures {
     fn json(&self, more: &[&str]) -> Value {
         let output = self.correlate(&[&["--format", "json"], more].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).expect("an object")
+        serde_json::from_slice(&output.stdout).expect("the text is JSON")
     }
 }
 
@@ -120,7 +120,7 @@ fn times_between_events_and_lists_are_printed() {
         printed.contains("clocks: file 2 is") && printed.contains("\nmessages 127.0.0.2 qp"),
         "{printed}"
     );
-    // There is no such event.
+    // The capture contains no ATOMIC event.
     let output = captures.correlate(&["--from", &came, "--to", &format!("qp {to} send ATOMIC")]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
     let output = captures.correlate(&["--qpn", "3"]);
@@ -131,7 +131,7 @@ fn times_between_events_and_lists_are_printed() {
         "{printed}"
     );
     assert!(!printed.contains("the time at which requests were posted"), "{printed}");
-    // The same file twice does not have both ends.
+    // The same file twice has the packets of one end only.
     let one = name(&captures.client);
     let words = ["capture", "correlate", one, one, "--udp-port", &captures.udp];
     let output = ibfabric(&words).output().unwrap();
@@ -141,7 +141,7 @@ fn times_between_events_and_lists_are_printed() {
         "{}",
         text(&output.stdout)
     );
-    // Messages of the second end cannot be drawn, which the page states.
+    // The page states that messages of the second end cannot be drawn.
     let page = directory.path().join("page.html");
     let server = name(&captures.server);
     let words = ["capture", "correlate", one, server, "--html", name(&page), "--qpn", "3"];
@@ -149,7 +149,7 @@ fn times_between_events_and_lists_are_printed() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("Messages over time") && page.contains("0 messages drawn"), "{page}");
     assert!(page.contains("there are none of which all packets were captured"));
-    // Cut off within a packet; with another UDP port; no capture at all.
+    // Unusable files: cut off within a packet, captured on another UDP port, not a capture, missing.
     let cut = directory.path().join("cut.pcapng");
     let bytes = std::fs::read(&captures.client).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2 + 1]).unwrap();

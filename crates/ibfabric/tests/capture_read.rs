@@ -20,7 +20,7 @@ fn read(words: &[&str]) -> Output {
 }
 
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+    String::from_utf8(bytes.to_vec()).expect("the output is UTF-8")
 }
 
 fn lines(output: &Output) -> Vec<String> {
@@ -28,7 +28,7 @@ fn lines(output: &Output) -> Vec<String> {
 }
 
 fn objects(output: &Output) -> Vec<Value> {
-    let parse = |line: &String| serde_json::from_str(line).expect("an object");
+    let parse = |line: &String| serde_json::from_str(line).expect("the text is JSON");
     lines(output).iter().map(parse).collect()
 }
 
@@ -37,7 +37,7 @@ struct Place(tempfile::TempDir);
 
 impl Place {
     fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary directory"))
+        Self(tempfile::tempdir().expect("a temporary directory can be created"))
     }
 
     fn file(&self, name: &str, content: &[u8]) -> String {
@@ -55,7 +55,7 @@ fn frame(to_server: bool, port: u16, builder: Builder<'_>) -> Vec<u8> {
     let network = RoceNetwork { addresses, source_port: 0xc123, destination_port: port };
     let mut buffer = vec![0; 600];
     let headers = 14 + network.length();
-    let length = builder.emit_roce(&network, &mut buffer[headers..]).expect("there is room");
+    let length = builder.emit_roce(&network, &mut buffer[headers..]).expect("memory is sufficient");
     network.emit(RoceHop::default(), length, &mut buffer[14..]);
     buffer[12..14].copy_from_slice(&[0x08, 0x00]);
     buffer.truncate(headers + length);
@@ -95,10 +95,10 @@ fn sample() -> Vec<u8> {
         wrong,
         frame(true, 4800, send),
     ];
-    let mut writer = Writer::new(Vec::new(), &Section::default()).expect("memory");
+    let mut writer = Writer::new(Vec::new(), &Section::default()).expect("a vector accepts data");
     let ethernet = Interface::new(LinkType::ETHERNET).named("eth0");
-    let ethernet = writer.interface(&ethernet).expect("memory");
-    let fabric = writer.interface(&Interface::new(LinkType::ERF)).expect("memory");
+    let ethernet = writer.interface(&ethernet).expect("a vector accepts data");
+    let fabric = writer.interface(&Interface::new(LinkType::ERF)).expect("a vector accepts data");
     for (index, frame) in frames.iter().enumerate() {
         let flags = if index % 2 == 0 { PacketFlags::OUTBOUND } else { PacketFlags::INBOUND };
         let time = 1_700_000_000_000_000_000 + 1001 * index as u64;
@@ -106,21 +106,21 @@ fn sample() -> Vec<u8> {
         if index == 2 {
             packet = Captured { dropped: Some(3), ..packet }.comment("sent again").comment("so");
         }
-        writer.packet(&packet).expect("memory");
+        writer.packet(&packet).expect("a vector accepts data");
     }
     let lrh = Lrh { slid: 3, dlid: 9, ..Lrh::default() };
     let mut native = [0; 64];
-    let length = send.lrh(lrh).emit(&mut native).expect("there is room");
+    let length = send.lrh(lrh).emit(&mut native).expect("memory is sufficient");
     let packet = Captured::new(fabric, 1_700_000_001_000_000_000, &native[..length]);
-    writer.infiniband(&packet, 0).expect("memory");
+    writer.infiniband(&packet, 0).expect("a vector accepts data");
     let statistics = Statistics {
         interface: ethernet,
         received: Some(9),
         dropped: Some(4),
         ..Statistics::default()
     };
-    writer.statistics(&statistics).expect("memory");
-    writer.finish().expect("memory")
+    writer.statistics(&statistics).expect("a vector accepts data");
+    writer.finish().expect("a vector accepts data")
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn file_is_printed_as_objects() {
     let found = objects(&output);
     assert_eq!(found.len(), 7);
     let write = &found[2];
-    let keys: Vec<&String> = write.as_object().expect("an object").keys().collect();
+    let keys: Vec<&String> = write.as_object().expect("the value is an object").keys().collect();
     let expected = [
         "ack_request",
         "becn",
@@ -336,12 +336,13 @@ fn closed_standard_output_is_no_error() {
 #[test]
 fn missing_udp_port_option_is_suggested() {
     let place = Place::new();
-    let mut writer = Writer::new(Vec::new(), &Section::default()).expect("memory");
-    let interface = writer.interface(&Interface::new(LinkType::ETHERNET)).expect("memory");
+    let mut writer = Writer::new(Vec::new(), &Section::default()).expect("a vector accepts data");
+    let interface =
+        writer.interface(&Interface::new(LinkType::ETHERNET)).expect("a vector accepts data");
     let send = Builder::new(bth(Opcode::RC_SEND_ONLY, 0x33, 1)).payload(b"elsewhere");
     let frame = frame(true, 4800, send);
-    writer.packet(&Captured::new(interface, 5, &frame)).expect("memory");
-    let file = place.file("other", &writer.finish().expect("memory"));
+    writer.packet(&Captured::new(interface, 5, &frame)).expect("a vector accepts data");
+    let file = place.file("other", &writer.finish().expect("a vector accepts data"));
     let printed = text(&read(&[&file]).stderr);
     assert!(printed.contains("but 1 frames to port 4800: expected --udp-port 4800"), "{printed}");
 }

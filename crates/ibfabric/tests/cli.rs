@@ -12,7 +12,7 @@ fn ibfabric(words: &[&str]) -> Output {
 }
 
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+    String::from_utf8(bytes.to_vec()).expect("the output is UTF-8")
 }
 
 /// A directory with a generated fabric.
@@ -20,7 +20,7 @@ struct Place(tempfile::TempDir);
 
 impl Place {
     fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary directory"))
+        Self(tempfile::tempdir().expect("a temporary directory can be created"))
     }
 
     fn path(&self, name: &str) -> String {
@@ -118,7 +118,7 @@ fn failed_engines_are_named_and_next_is_used() {
     assert!(errors.contains("ftree cannot route this subnet"), "{errors}");
     assert!(errors.contains("updn cannot route this subnet"), "{errors}");
     assert!(errors.contains("routed with minhop instead"), "{errors}");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!(report["fallback"], true);
     assert_eq!(report["engine"], "minhop");
     assert_eq!(report["requested"], "ftree,updn");
@@ -197,7 +197,7 @@ fn dumps_pass_check_and_damaged_dumps_fail() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
     // The same tables on a single service level can deadlock.
     assert_eq!(check(&[&lfts]).status.code(), Some(1));
-    let good = fs::read_to_string(&lfts).expect("text");
+    let good = fs::read_to_string(&lfts).expect("the file can be read");
     let at = good.find("\n0x0001 ").expect("LID 1") + 1;
     let damaged = format!("{}0x0001 200{}", &good[..at], &good[at + 10..]);
     let damaged = place.file("damaged", damaged);
@@ -214,7 +214,7 @@ fn dumps_pass_check_and_damaged_dumps_fail() {
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stdout));
     let shown = text(&output.stderr);
     assert!(shown.contains(": the table of switch ") && shown.contains("cut: line "), "{shown}");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!(report["unreachable"], 0);
     assert!(report["not_judged"].as_u64().is_some_and(|pairs| pairs > 0), "{report}");
     assert!(report["examples"]["not_judged"][0].is_string());
@@ -232,7 +232,9 @@ fn file_engine_loads_dumps_of_other_engines() {
     let (status, report) = route(&[&[&*net], &words[..]].concat());
     assert_eq!((status, &report["engine"]), (Some(0), &"file".into()));
     for name in ["opensm-lfts.dump", "opensm-lid-matrix.dump"] {
-        let of = |directory: &str| fs::read(Path::new(directory).join(name)).expect("a dump");
+        let of = |directory: &str| {
+            fs::read(Path::new(directory).join(name)).expect("the file can be read")
+        };
         assert!(of(&first) == of(&second), "{name} differs");
     }
 }
@@ -269,7 +271,7 @@ fn invalid_guid_file_lines_are_named_and_ignored() {
     let output = ibfabric(&["route", &net, "--engine", "updn", "-a", &roots, "--format", "json"]);
     let errors = text(&output.stderr);
     assert!(errors.contains("roots:3: found `rubbish`"), "{errors}");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!(report["engine"], "updn");
 }
 
@@ -286,11 +288,14 @@ fn result_is_independent_of_threads_and_runs() {
             let (_, report) = route(&[&words[..], &[&directory]].concat());
             assert_eq!(report["engine"], engine);
             let mut files: Vec<PathBuf> = fs::read_dir(&directory)
-                .expect("a directory")
-                .map(|entry| entry.expect("an entry").path())
+                .expect("the directory can be read")
+                .map(|entry| entry.expect("the directory can be read").path())
                 .collect();
             files.sort();
-            files.iter().map(|path| fs::read(path).expect("a dump")).collect::<Vec<_>>()
+            files
+                .iter()
+                .map(|path| fs::read(path).expect("the file can be read"))
+                .collect::<Vec<_>>()
         };
         let one = dump("1", "one");
         assert!(one == dump("4", "four") && one == dump("1", "again"), "{engine}");
@@ -330,7 +335,7 @@ fn closed_pipe_is_no_error() {
 #[test]
 fn fabric_is_read_from_standard_input() {
     let place = Place::new();
-    let net = fs::read(place.fabric(&["xgft", "3,3", "1,3"])).expect("a file");
+    let net = fs::read(place.fabric(&["xgft", "3,3", "1,3"])).expect("the file can be read");
     let mut child = Command::new(env!("CARGO_BIN_EXE_ibfabric"))
         .args(["route", "-", "--format", "json"])
         .stdin(Stdio::piped())
@@ -426,7 +431,7 @@ fn strict_requires_every_switch_to_reach_every_lid() {
     let spines = whole.rfind("Unicast lids").expect("a block");
     let (head, block) = whole.split_at(spines);
     let own = block.split("switch Lid ").nth(1).expect("a LID").split(' ').next().expect("one");
-    let own = format!("0x{:04x} ", own.parse::<u16>().expect("a number"));
+    let own = format!("0x{:04x} ", own.parse::<u16>().expect("the text is a number"));
     let keep = |line: &&str| !line.contains("'spine") || line.starts_with(&own);
     let block: Vec<&str> =
         block.lines().filter(|line| !line.starts_with("0x") || keep(line)).collect();
@@ -483,8 +488,8 @@ fn check_uses_lids_of_the_fabric_file() {
         (output.status.code(), text(&output.stderr))
     };
     assert_eq!(check(&list, &lfts).0, Some(0));
-    // The tables know LID 3 under another number. A list of links records that it is 3; the net
-    // file does not, so there they may have been made for other LIDs.
+    // LID 3 is replaced by another one in the tables. The list of links contains the LIDs, so that this is an error. The
+    // net file contains no LIDs, so that the tables may belong to another assignment of LIDs.
     let moved = lfts.replace("\n0x0003 ", "\n0x0033 ");
     assert_eq!(check(&list, &moved).0, Some(1));
     let (code, errors) = check(&net, &moved);
@@ -512,7 +517,7 @@ fn packets_without_vl_are_dropped() {
     let file = place.file("sl2vl", tables);
     let (status, report) = route(&[&net, "--sl2vl", &file]);
     assert_eq!((status, &report["unreachable"]), (Some(1), &2.into()), "{report}");
-    let words = report["examples"]["unreachable"][0].as_str().expect("in words");
+    let words = report["examples"]["unreachable"][0].as_str().expect("the value is a string");
     assert!(words.contains("discards SL 0 from port"), "{words}");
 }
 
@@ -576,7 +581,8 @@ fn messages_in_a_fabric_file_are_reported() {
     let message = "ibwarn: [917] mad_rpc: _do_madrpc failed; dport (Lid 3)";
     let before = fs::read_to_string(&net).expect("a fabric");
     let (first, rest) = before.split_at(before.find("\n[").expect("a port line") + 1);
-    fs::write(&net, format!("{message}\n{first}{message}\n{rest}")).expect("written");
+    fs::write(&net, format!("{message}\n{first}{message}\n{rest}"))
+        .expect("the file can be written");
     let output = ibfabric(&["route", &net]);
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");

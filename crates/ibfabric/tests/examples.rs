@@ -106,8 +106,8 @@ impl Place {
         let mut child =
             Simulator(command.stdout(Stdio::piped()).spawn().expect("the program can be started"));
         let mut printed = String::new();
-        let stdout = child.0.stdout.as_mut().expect("piped");
-        BufReader::new(stdout).read_line(&mut printed).expect("a line");
+        let stdout = child.0.stdout.as_mut().expect("standard output is piped");
+        BufReader::new(stdout).read_line(&mut printed).expect("the program prints a line");
         assert_eq!(printed, "READY\n", "{line}");
         child
     }
@@ -119,7 +119,7 @@ fn examples(name: &str) -> impl Iterator<Item = &'static str> {
 
 #[test]
 fn examples_run() {
-    let place = Place(tempfile::tempdir().expect("a temporary directory"));
+    let place = Place(tempfile::tempdir().expect("a temporary directory can be created"));
     for example in ["gen", "route", "check"].into_iter().flat_map(examples) {
         // Replaces the real fabric and the dump of a real OpenSM.
         let line =

@@ -17,7 +17,7 @@ const HOSTILE: &str = "\u{202e}X";
 /// Writes a fabric of two switches with a host each, whose node descriptions contain [`HOSTILE`].
 fn hostile_fabric(path: &Path) {
     let output = ibfabric(&["gen", "mesh", "2x1", "hosts=1"]).output().expect("the program runs");
-    let mut text = String::from_utf8(output.stdout).expect("text");
+    let mut text = String::from_utf8(output.stdout).expect("the output is UTF-8");
     for name in ["host-0", "host-1", "sw-x0y0", "sw-x1y0"] {
         text = text.replace(&format!("\"{name}\""), &format!("\"{name}{HOSTILE}\""));
     }
@@ -29,7 +29,7 @@ fn hostile_fabric(path: &Path) {
 /// character.
 fn is_escaped(words: &[&str], output: &Output) -> bool {
     let printed = [&output.stdout[..], &output.stderr[..]].concat();
-    let printed = String::from_utf8(printed).expect("UTF-8");
+    let printed = String::from_utf8(printed).expect("the output is UTF-8");
     assert!(!printed.is_empty(), "{words:?} printed nothing");
     let raw = printed.chars().find(|&it| is_unsafe(it) && !matches!(it, '\n' | '\t'));
     assert_eq!(raw, None, "{words:?}: {printed:?}");
@@ -44,7 +44,7 @@ fn shows_escaped(words: &[&str]) {
 
 #[test]
 fn node_descriptions_are_escaped() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let fabric = folder.path().join("hostile.net");
     hostile_fabric(&fabric);
     let tables = folder.path().join("tables").display().to_string();
@@ -69,7 +69,7 @@ fn node_descriptions_are_escaped() {
 
 #[test]
 fn error_replies_of_simulator_are_escaped() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let fabric = folder.path().join("hostile.net");
     hostile_fabric(&fabric);
     let name = format!("hostile-text-{}", std::process::id());

@@ -66,7 +66,8 @@ fn serve_lines(listener: UnixListener) {
 
 /// An impostor of a console socket with an abstract name.
 fn console(name: &str) {
-    let address = SocketAddr::from_abstract_name(format!("{name}:console")).expect("a name");
+    let address =
+        SocketAddr::from_abstract_name(format!("{name}:console")).expect("the name is valid");
     impostor(move || UnixListener::bind_addr(&address).expect("the name is free"), serve_lines);
 }
 
@@ -79,11 +80,11 @@ fn path(path: &Path) {
 /// An impostor of a simulator's socket for HCAs.
 fn data(name: &str) {
     let address = SocketAddrUnix::new_abstract_name(format!("{name}:data").as_bytes());
-    let address = address.expect("a name");
+    let address = address.expect("the name is valid");
     let open = move || -> OwnedFd {
         let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
-        let socket = socket.expect("a socket");
+        let socket = socket.expect("the socket can be created");
         rustix::net::bind(&socket, &address).expect("the name is free");
         rustix::net::listen(&socket, 8).expect("the socket can listen");
         socket
@@ -102,7 +103,8 @@ fn data(name: &str) {
 /// An impostor of a simulator's socket for control messages of ibsim's protocol, which returns each message
 /// as its reply.
 fn ibsim(name: &str) {
-    let address = SocketAddr::from_abstract_name(format!("{name}:ctl\0")).expect("a name");
+    let address =
+        SocketAddr::from_abstract_name(format!("{name}:ctl\0")).expect("the name is valid");
     let open = move || UnixDatagram::bind_addr(&address).expect("the name is free");
     impostor(open, |socket| {
         let mut bytes = [0; 4096];
@@ -136,7 +138,7 @@ fn consoles_of_other_users_are_refused() {
     console(&name);
     is_refused(&run(&["sim", "ctl", "--socket", &name, "dump"]));
     is_refused(&run(&["sm", "ctl", "--socket", &name, "status"]));
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let socket = folder.path().canonicalize().expect("the path exists").join("acm.sock");
     console(&format!("ibfabric-acm:{}", socket.display()));
     for question in ["status", "flush", "reload"] {
@@ -149,7 +151,7 @@ fn sockets_of_other_users_in_shared_folders_are_refused() {
     if !can_be_another_user() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let all = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(folder.path(), all).expect("the directory belongs to this user");
     let socket = folder.path().join("socket");
@@ -178,11 +180,11 @@ fn simulators_of_other_users_are_refused() {
 /// An impostor of the capture socket of another process.
 fn captures(pid: u32) {
     let name = format!("ibfabric-capture-{pid}-0");
-    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("the name is valid");
     let open = move || -> OwnedFd {
         let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
-        let socket = socket.expect("a socket");
+        let socket = socket.expect("the socket can be created");
         rustix::net::bind(&socket, &address).expect("the name is free");
         rustix::net::listen(&socket, 8).expect("the socket can listen");
         socket
@@ -216,7 +218,7 @@ fn mounts_and_attached_hcas_refuse_servers_of_other_users() {
     if !can_be_another_user() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let all = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(folder.path(), all).expect("the directory belongs to this user");
     let socket = folder.path().join("socket");

@@ -22,7 +22,7 @@ fn goldens() -> BTreeMap<&'static str, u32> {
 }
 
 fn sum_of(case: &Case) -> u32 {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let prepared = case.prepare(directory.path()).expect("a fabric");
     let dumps = directory.path().join("dumps");
     let output = Command::new(env!("CARGO_BIN_EXE_ibfabric"))

@@ -75,7 +75,7 @@ fn messages_writes_and_reads_are_measured() {
     // `devinfo` prints the counters of the running server.
     let devinfo = ["devinfo", "--listen", "127.0.0.1", "--udp-port", &server.udp];
     let output = run(&[&devinfo[..], &["--format", "json"]].concat());
-    let found: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!((&found["running"], &found["dropped"]["icrc"]), (&true.into(), &0.into()));
     assert!(found["counters"]["received_packets"].as_u64() > Some(2000), "{found}");
     let output = run(&[&devinfo[..], &["-v"]].concat());
@@ -98,7 +98,7 @@ fn pingpong_exchanges_messages() {
     let mut server = server.stdout(Stdio::piped()).spawn().expect("the program runs");
     let mut line = String::new();
     let output = server.stdout.as_mut().expect("standard output is piped");
-    BufReader::new(output).read_line(&mut line).expect("a line");
+    BufReader::new(output).read_line(&mut line).expect("the program prints a line");
     assert!(line.contains("local address"), "{line}");
     let client = run(&[&common[..], &["--from", "127.0.0.2", "127.0.0.1"]].concat());
     assert!(text(&client.stdout).contains("300 iters in"), "{}", text(&client.stderr));

@@ -16,9 +16,11 @@ const FORMER: &str = "former result";
 
 /// Returns the sorted names in a directory.
 fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("a folder");
+    let entries = fs::read_dir(folder).expect("the directory can be read");
     let mut names: Vec<_> = entries
-        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .map(|entry| {
+            entry.expect("the directory can be read").file_name().to_string_lossy().into_owned()
+        })
         .collect();
     names.sort();
     names
@@ -37,7 +39,7 @@ fn on_full_disk(folder: &Path, setup: &str, words: &str) -> Output {
 }
 
 fn folder() -> TempDir {
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let gen_small = ["gen", "xgft", "4,4", "1,4", "-o"];
     let made = ibfabric(&gen_small)
         .arg(folder.path().join("net"))
@@ -127,7 +129,7 @@ fn unwritten_cache_and_dumps_are_errors_of_sm_once() {
 
 #[test]
 fn interrupted_gen_leaves_former_or_whole_result() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let result = folder.path().join("result");
     let mut interrupted = 0;
     // A fast machine may have written the file before the signal, so runs are repeated.

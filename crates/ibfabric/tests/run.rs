@@ -14,7 +14,7 @@ use program::{Running, ibfabric, text};
 /// Returns the library, which cargo builds beside the tests.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
-    test.parent().expect("in a directory").join("libib_preload.so")
+    test.parent().expect("the path has a parent").join("libib_preload.so")
 }
 
 /// Returns true if a program is installed.
@@ -28,9 +28,9 @@ fn is_installed(program: &str) -> bool {
 
 /// Starts a simulator of a fat tree.
 fn simulator(name: &str) -> (Running, tempfile::TempDir) {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let fabric = directory.path().join("fabric.net");
-    let fabric = fabric.to_str().expect("a path");
+    let fabric = fabric.to_str().expect("the path is UTF-8");
     let made = ibfabric(&["gen", "fat-tree", "4", "-o", fabric])
         .status()
         .expect("the program can be started");
@@ -42,7 +42,7 @@ fn simulator(name: &str) -> (Running, tempfile::TempDir) {
 /// Returns the command of a program on a port.
 fn on(port: &[&str], words: &[&str]) -> Command {
     let library = library();
-    let library = library.to_str().expect("a path");
+    let library = library.to_str().expect("the path is UTF-8");
     ibfabric(&[&["run", "--library", library], port, &["--"], words].concat())
 }
 
@@ -144,7 +144,7 @@ fn missing_ports_and_programs_are_reported() {
         .expect("the program can be started");
     assert_eq!(output.status.code(), Some(127), "{}", text(&output.stderr));
     let library = library();
-    let library = library.to_str().expect("a path");
+    let library = library.to_str().expect("the path is UTF-8");
     let words = ["run", "--library", library, "--roce", "127.0.0.1", "--env"];
     let output = ibfabric(&words).output().expect("the program can be started");
     let printed = text(&output.stdout);

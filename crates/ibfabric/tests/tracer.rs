@@ -19,7 +19,7 @@ struct Place(TempDir);
 
 impl Place {
     fn new() -> Self {
-        let this = Self(tempfile::tempdir().expect("a directory"));
+        let this = Self(tempfile::tempdir().expect("a temporary directory can be created"));
         let output = run(&["gen", "xgft", "4,4", "1,4", "-o", &this.path("net")]);
         assert!(output.status.success(), "{}", text(&output.stderr));
         this
@@ -30,7 +30,7 @@ impl Place {
     }
 
     fn file(&self, name: &str, content: &str) -> String {
-        fs::write(self.path(name), content).expect("a file");
+        fs::write(self.path(name), content).expect("the file can be written");
         self.path(name)
     }
 
@@ -51,8 +51,11 @@ impl Place {
 fn last_lid(place: &Place) -> String {
     let (code, found) = place.json(&["--all-pairs", "-v"]);
     assert_eq!(code, Some(0));
-    let lids =
-        found["traces"].as_array().expect("traces").iter().filter_map(|it| it["lid"].as_u64());
+    let lids = found["traces"]
+        .as_array()
+        .expect("the value is a list")
+        .iter()
+        .filter_map(|it| it["lid"].as_u64());
     lids.max().expect("LIDs").to_string()
 }
 
@@ -133,8 +136,8 @@ fn misrouting_switch_is_named_with_both_ports() {
     let lid = last_lid(&place);
     let (_, found) = place.json(&["-l", &lid]);
     let hops = &found["traces"][0]["hops"];
-    let (switch, out) = (&hops[0], hops[1]["out"].as_u64().expect("a port"));
-    let (name, next) = (switch["name"].as_str().expect("a name"), &hops[1]);
+    let (switch, out) = (&hops[0], hops[1]["out"].as_u64().expect("the value is a number"));
+    let (name, next) = (switch["name"].as_str().expect("the value is a string"), &hops[1]);
     let other = if out == 8 { 7 } else { out + 1 };
     let lie = place.file("lie", &format!("# a lie\nMisroute \"{name}\" {out} {other}\n"));
     let (code, found) = place.json(&["-l", &lid, "--commands", &lie, "-t", "20"]);
@@ -170,8 +173,9 @@ fn bad_path_prints_its_evidence_in_one_line() {
     let lid = last_lid(&place);
     let (_, found) = place.json(&["-l", &lid]);
     let hops = &found["traces"][0]["hops"];
-    let (name, out) = (hops[0]["name"].as_str().expect("a name"), hops[1]["out"].as_u64());
-    let out = out.expect("a port");
+    let (name, out) =
+        (hops[0]["name"].as_str().expect("the value is a string"), hops[1]["out"].as_u64());
+    let out = out.expect("the value is a number");
     let lie = place.file("lie", &format!("Misroute \"{name}\" {out} {}\n", out % 8 + 1));
     let (code, printed, _) = place.trace(&["-l", &lid, "--commands", &lie, "-t", "20"]);
     assert_eq!(code, Some(1), "{printed}");

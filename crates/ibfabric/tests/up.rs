@@ -47,19 +47,19 @@ fn interrupt(mut running: Running) -> Option<i32> {
 }
 
 fn entries(directory: &Path) -> usize {
-    std::fs::read_dir(directory).expect("a directory").count()
+    std::fs::read_dir(directory).expect("the directory can be read").count()
 }
 
 #[test]
 fn self_test_of_a_sound_fabric_passes() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let words = ["--check", "--format", "json", "--size", "32M"];
     let output =
         up(&name("tour"), directory.path(), &words).output().expect("the program can be started");
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{message}{}", text(&output.stderr));
-    let report: Value = serde_json::from_str(&message).expect("an object");
-    let checks = report["checks"].as_array().expect("a list");
+    let report: Value = serde_json::from_str(&message).expect("the text is JSON");
+    let checks = report["checks"].as_array().expect("the value is a list");
     let names: Vec<&str> = checks.iter().filter_map(|check| check["check"].as_str()).collect();
     assert_eq!(names, ["subnet", "routes", "names", "paths", "device", "capture"]);
     assert!(checks.iter().all(|check| check["good"] == true), "{message}");
@@ -87,7 +87,7 @@ fn self_test_of_a_sound_fabric_passes() {
 /// Fabrics that are too small for a device, or for a second path.
 #[test]
 fn self_test_skips_checks_of_small_fabrics() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     for (hosts, has_device) in [(1, false), (2, true), (4, true)] {
         let path = directory.path().join(format!("{hosts}.net"));
         let file = path.to_str().expect("the path is UTF-8");
@@ -99,7 +99,7 @@ fn self_test_skips_checks_of_small_fabrics() {
             .expect("the program can be started");
         let message = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{hosts}: {message}");
-        let report: Value = serde_json::from_str(&message).expect("an object");
+        let report: Value = serde_json::from_str(&message).expect("the text is JSON");
         let device = &report["checks"][4]["result"];
         assert_eq!(device["bytes"] == json!(4 << 20), has_device, "{message}");
         assert_eq!(device["reason"].is_string(), !has_device, "{message}");
@@ -111,7 +111,7 @@ fn self_test_skips_checks_of_small_fabrics() {
 /// Without hosts, there are no ports to test.
 #[test]
 fn self_test_of_a_fabric_without_hosts_passes() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let net = directory.path().join("none.net");
     let fabric = "Switch 4 \"one\"\n[1] \"two\"[1]\n\nSwitch 4 \"two\"\n[1] \"one\"[1]\n";
     std::fs::write(&net, fabric).expect("the disk is not full");
@@ -120,14 +120,13 @@ fn self_test_of_a_fabric_without_hosts_passes() {
         up(&name("none"), directory.path(), &words).output().expect("the program can be started");
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{message}{}", text(&output.stderr));
-    let report: Value = serde_json::from_str(&message).expect("an object");
+    let report: Value = serde_json::from_str(&message).expect("the text is JSON");
     let result = |check: usize| &report["checks"][check]["result"];
     assert_eq!(result(2)["resolved"], 0);
     assert!(result(3)["reason"].is_string() && result(4)["reason"].is_string(), "{message}");
 }
 
-/// Returns the files of a fat tree and of a script, in which a leaf sends packets over another spine than its
-/// LFT says.
+/// Returns the files of a fat tree and of a script. The script makes a leaf forward packets differently from its LFT.
 fn wrong(directory: &Path) -> [String; 2] {
     let [net, script] = ["tree.net", "wrong"].map(|name| directory.join(name));
     let [net, script] =
@@ -140,7 +139,7 @@ fn wrong(directory: &Path) -> [String; 2] {
 
 #[test]
 fn self_test_finds_misrouted_packets() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let [net, script] = wrong(directory.path());
     let words = [&net, "--check", "--size", "1M", "--script", &script];
     let output =
@@ -152,7 +151,7 @@ fn self_test_finds_misrouted_packets() {
 
 #[test]
 fn closed_output_does_not_change_the_verdict() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let [net, script] = wrong(directory.path());
     let words = [&net, "--check", "--size", "64M", "--script", &script];
     let mut command = up(&name("unread"), directory.path(), &words);
@@ -169,13 +168,13 @@ fn closed_output_does_not_change_the_verdict() {
 
 /// Returns whether the NBD socket exists.
 fn has_socket(directory: &Path) -> bool {
-    let entries = std::fs::read_dir(directory).expect("a directory");
+    let entries = std::fs::read_dir(directory).expect("the directory can be read");
     entries.flatten().any(|entry| entry.path().extension().is_some_and(|kind| kind == "nbd"))
 }
 
 #[test]
 fn capture_rejects_input_files_and_blocking_pipes() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let [net, script] = wrong(directory.path());
     let pipe = directory.path().join("pipe").to_str().expect("the path is UTF-8").to_owned();
     assert!(
@@ -200,7 +199,7 @@ fn capture_rejects_input_files_and_blocking_pipes() {
 
 #[test]
 fn clients_attach_and_exit_removes_all_files() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let name = name("stay");
     let (running, message) = ready(up(&name, directory.path(), &["--size", "8M"]));
     assert!(message.iter().any(|line| line.contains("ACM services at 32 hosts")), "{message:?}");
@@ -231,7 +230,7 @@ fn clients_attach_and_exit_removes_all_files() {
 
 #[test]
 fn unusable_options_fail_with_one_line() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let empty = directory.path().join("empty.net");
     std::fs::write(&empty, "").expect("the disk is not full");
     let taken = directory.path().join("taken");
@@ -259,7 +258,7 @@ fn unusable_options_fail_with_one_line() {
 /// The fabric consists of two halves without a link between them.
 #[test]
 fn self_test_finds_cut_off_nodes() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let net = directory.path().join("cut.net");
     let half = |switch: &str, one: &str, two: &str| {
         format!(
@@ -283,17 +282,17 @@ fn ignores_interrupts(process: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))
         .expect("the program can be started");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
-    u64::from_str_radix(mask.trim(), 16).expect("a number") >> 1 & 1 == 1
+    u64::from_str_radix(mask.trim(), 16).expect("the text is a number") >> 1 & 1 == 1
 }
 
 /// SIGINT at any time: one line is printed, no temporary files remain, and the capture file is complete.
 #[test]
 fn ctrl_c_exits_cleanly_at_any_time() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let packets = directory.path().join("packets.pcapng");
     for (number, after) in [0, 20, 50, 100, 200, 400, 1000, 2500].into_iter().enumerate() {
         for words in [&["--check"][..], &["--size", "8M", "--no-http"]] {
-            let write = ["--write", packets.to_str().expect("a name")];
+            let write = ["--write", packets.to_str().expect("the path is UTF-8")];
             // Shells start background processes with SIGINT ignored.
             let up = up(&name(&format!("end{number}")), directory.path(), words);
             let mut command = Command::new("env");

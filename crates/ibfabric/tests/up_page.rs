@@ -36,7 +36,7 @@ fn command(name: &str, directory: &Path, words: &[&str]) -> Command {
 impl Up {
     fn start(test: &str, words: &[&str]) -> Self {
         let name = format!("page-test-{test}-{}", std::process::id());
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let mut command = command(&name, directory.path(), words);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program can be started");
         let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
@@ -48,7 +48,7 @@ impl Up {
         let page = printed[after("page: ").expect("a page")].as_str();
         let place = page.strip_prefix("page: http://127.0.0.1:").expect("an address");
         let (port, token) = place.split_once('/').expect("a path");
-        let (port, token) = (port.parse().expect("a port"), format!("/{token}"));
+        let (port, token) = (port.parse().expect("the text is a port number"), format!("/{token}"));
         let nbd = format!("{}/ibfabric-{name}.nbd", directory.path().display());
         Self { running, name, port, token, nbd, _directory: directory }
     }
@@ -56,7 +56,7 @@ impl Up {
     /// Sends a request; returns the connection to read the response from.
     fn send(&self, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        stream.set_read_timeout(Some(PATIENCE)).expect("the time limit can be set");
         let length = body.len();
         write!(
             stream,
@@ -70,22 +70,24 @@ impl Up {
 
     fn request(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut answer = String::new();
-        self.send(method, path, body).read_to_string(&mut answer).expect("an answer");
+        self.send(method, path, body)
+            .read_to_string(&mut answer)
+            .expect("the response is received");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
         let status = head.split(' ').nth(1).expect("a status");
-        (status.parse().expect("a number"), body.to_owned())
+        (status.parse().expect("the text is a number"), body.to_owned())
     }
 
     fn get(&self, path: &str) -> Value {
         let (status, body) = self.request("GET", &format!("{}api/{path}", self.token), "");
         assert_eq!(status, 200, "{path}: {body}");
-        serde_json::from_str(&body).expect("JSON")
+        serde_json::from_str(&body).expect("the text is JSON")
     }
 
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let path = format!("{}api/{path}", self.token);
         let (status, body) = self.request("POST", &path, &body.to_string());
-        (status, serde_json::from_str(&body).expect("JSON"))
+        (status, serde_json::from_str(&body).expect("the text is JSON"))
     }
 
     /// Subscribes to events.
@@ -96,7 +98,7 @@ impl Up {
     /// Returns the indices of the hosts.
     fn hosts(&self) -> Vec<u64> {
         let fabric = self.get("fabric");
-        let nodes = fabric["nodes"].as_array().expect("a list").iter();
+        let nodes = fabric["nodes"].as_array().expect("the value is a list").iter();
         nodes.filter(|node| node["kind"] == "host").filter_map(|node| node["id"].as_u64()).collect()
     }
 
@@ -118,7 +120,7 @@ impl Events {
         let mut line = String::new();
         while self.0.read_line(&mut line).is_ok_and(|length| length > 0) {
             if let Some(data) = line.strip_prefix("data: ") {
-                return Some(serde_json::from_str(data).expect("JSON"));
+                return Some(serde_json::from_str(data).expect("the text is JSON"));
             }
             line.clear();
         }
@@ -139,7 +141,7 @@ impl Events {
 }
 
 fn keys(object: &Value) -> Vec<&str> {
-    object.as_object().expect("an object").keys().map(String::as_str).collect()
+    object.as_object().expect("the value is an object").keys().map(String::as_str).collect()
 }
 
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -154,7 +156,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 fn links(path: &Value) -> Vec<u64> {
-    let hops = path["hops"].as_array().expect("a list");
+    let hops = path["hops"].as_array().expect("the value is a list");
     hops.iter().filter_map(|hop| hop["link"].as_u64()).collect()
 }
 
@@ -190,8 +192,11 @@ fn cut_link_is_routed_around_and_returns() {
     assert_ne!(around["routes"], before["routes"]);
     let down = events.wait_for("the path is the former one", |it| it["routes"] == around["routes"]);
     assert_eq!(down["down"], json!([link]));
-    let since = down["since"][0].as_f64().expect("a time");
-    assert!(since > 0.0 && since <= down["time"].as_f64().expect("a time"), "{down}");
+    let since = down["since"][0].as_f64().expect("the value is a number");
+    assert!(
+        since > 0.0 && since <= down["time"].as_f64().expect("the value is a number"),
+        "{down}"
+    );
     assert_eq!(down["missing"], json!([]), "every node is reached over other links");
     // The console shows the same state.
     let console = ibfabric(&["sim", "ctl", "--socket", &up.name, "dump"]).output();
@@ -200,7 +205,7 @@ fn cut_link_is_routed_around_and_returns() {
     assert_eq!(load["load"][link as usize], json!([0, 0]));
     assert_eq!(up.post("link", &json!({"link": link, "up": true})), (200, json!({})));
     events.wait_for("it is not up", |it| it["down"] == json!([]));
-    // The only link of a host: without it the host is missing.
+    // A host whose only link is cut is missing.
     let last = links(&before)[3];
     assert_eq!(up.post("link", &json!({"link": last, "up": false})), (200, json!({})));
     let cut = events.wait_for("it is not down", |it| it["down"] == json!([last]));
@@ -248,7 +253,7 @@ fn events_use_the_words_of_the_page() {
     assert_eq!((&port["state"], &port["physical"]), (&json!("Active"), &json!("LinkUp")));
     assert!(port["counters"]["PortXmitData"].as_u64() > Some(0));
     let addresses = up.get("addresses");
-    let ports = addresses["ports"].as_array().expect("a list");
+    let ports = addresses["ports"].as_array().expect("the value is a list");
     assert_eq!(ports.len(), 44, "an end port of each node");
     let own = ports.iter().find(|port| port[0] == hosts[0]).expect("the host");
     assert_eq!((&own[1], &own[2]), (&json!(1), &host["lid"]));
@@ -256,17 +261,17 @@ fn events_use_the_words_of_the_page() {
     let switch = up.get("node?id=0");
     assert_eq!((&switch["kind"], &switch["acm"]), (&json!("switch"), &Value::Null));
     assert_eq!(switch["lft"].as_array().map(Vec::len), Some(44), "a LID for each node");
-    let last = fabric["nodes"][hosts[31] as usize]["name"].as_str().expect("a name");
+    let last = fabric["nodes"][hosts[31] as usize]["name"].as_str().expect("the value is a string");
     let (status, found) = up.post("resolve", &json!({"from": hosts[0], "to": last}));
     assert_eq!((status, keys(&found)), (200, vec!["microseconds", "path"]));
     let path = up.get(&format!("path?from={}&to={}", hosts[0], hosts[31]));
     assert_eq!([&found["path"]["slid"], &found["path"]["dlid"]], [&path["slid"], &path["dlid"]]);
-    let gid = found["path"]["dgid"].as_str().expect("a GID");
+    let gid = found["path"]["dgid"].as_str().expect("the value is a string");
     let (_, by_gid) = up.post("resolve", &json!({"from": hosts[0], "to": gid}));
     assert_eq!(by_gid["path"]["dlid"], found["path"]["dlid"]);
     let names = up.get(&format!("acm?id={}", hosts[0]));
     assert_eq!(keys(&names), ["addresses", "counters", "destinations", "endpoints"]);
-    let known = names["destinations"].as_array().expect("a list").iter();
+    let known = names["destinations"].as_array().expect("the value is a list").iter();
     let known = known.filter(|it| it["to"] == *last.to_lowercase()).collect::<Vec<_>>();
     assert_eq!(keys(known[0]), ["age", "gid", "kind", "lid", "sl", "state", "to"]);
     assert_eq!((&known[0]["lid"], &known[0]["state"]), (&path["dlid"], &json!("resolved")));
@@ -299,7 +304,7 @@ fn load_generator_shows_device_and_paths() {
     assert_eq!(up.post("exercise", &json!({"seconds": 2})).0, 409);
     let mut events = up.listen();
     let busy = events.wait_for("nothing goes over links", |state| {
-        let traffic = state["traffic"].as_array().expect("a list");
+        let traffic = state["traffic"].as_array().expect("the value is a list");
         traffic.iter().any(|link| link[1].as_u64() > Some(1_000_000))
     });
     assert_eq!(busy["down"], json!([]));
@@ -309,7 +314,7 @@ fn load_generator_shows_device_and_paths() {
     assert!(done["done"].as_u64() > Some(32 << 20) && done["errors"] == 0, "{done}");
     let after = up.get("rtrs");
     let mut bytes = 0;
-    for path in after["paths"].as_array().expect("a list") {
+    for path in after["paths"].as_array().expect("the value is a list") {
         let expected = [
             "failovers",
             "from",
@@ -328,15 +333,16 @@ fn load_generator_shows_device_and_paths() {
         assert_eq!((&path["state"], &path["in_flight"]), (&json!("connected"), &json!(0)));
         let latency = &path["latency"];
         assert_eq!(keys(latency), ["buckets", "max", "p50", "p99", "unit"]);
-        let buckets = latency["buckets"].as_array().expect("a list").iter();
+        let buckets = latency["buckets"].as_array().expect("the value is a list").iter();
         let counted: u64 = buckets.filter_map(|bucket| bucket[1].as_u64()).sum();
-        let [reads, writes] = ["reads", "writes"].map(|key| path[key].as_u64().expect("a number"));
+        let [reads, writes] =
+            ["reads", "writes"].map(|key| path[key].as_u64().expect("the value is a number"));
         assert_eq!(counted, reads + writes);
         let [half, most, max] =
-            ["p50", "p99", "max"].map(|key| latency[key].as_f64().expect("a number"));
+            ["p50", "p99", "max"].map(|key| latency[key].as_f64().expect("the value is a number"));
         assert!(0.0 < half && half <= most && most <= max, "{latency}");
         bytes += ["read_bytes", "write_bytes"]
-            .map(|key| path[key].as_u64().expect("a number"))
+            .map(|key| path[key].as_u64().expect("the value is a number"))
             .iter()
             .sum::<u64>();
     }
@@ -355,7 +361,7 @@ struct Program {
 impl Program {
     fn connect(path: &Path) -> Self {
         let mut stream = UnixStream::connect(path).expect("the server listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        stream.set_read_timeout(Some(PATIENCE)).expect("the time limit can be set");
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting).expect("the server sends a greeting");
         assert!(greeting.starts_with(b"NBDMAGIC"));
@@ -439,10 +445,10 @@ fn requests_from_other_origins_are_rejected() {
     write!(stream, "GET {path} HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n")
         .expect("the peer accepts data");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
+    stream.read_to_string(&mut answer).expect("the response is received");
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
-    // Its port is its own.
-    let directory = tempfile::tempdir().expect("a directory");
+    // A second process cannot use the same HTTP port.
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let (name, port) = (format!("{}-2", up.name), up.port.to_string());
     let second = command(&name, directory.path(), &["--http", &port])
         .output()
@@ -450,12 +456,12 @@ fn requests_from_other_origins_are_rejected() {
     let printed = text(&second.stderr);
     assert_eq!((second.status.code(), printed.lines().count()), (Some(2), 1), "{printed}");
     assert!(printed.contains(&port) && printed.contains("--http"), "{printed}");
-    assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0);
+    assert_eq!(std::fs::read_dir(directory.path()).expect("the directory can be read").count(), 0);
 }
 
 #[test]
 fn page_is_optional() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let name = format!("none-test-{}", std::process::id());
     let mut command = command(&name, directory.path(), &["--no-http"]);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the program can be started");

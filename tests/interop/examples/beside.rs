@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use interop::{Guest, GuestOptions};
 
-#[expect(clippy::disallowed_macros, reason = "nobody pipes it")]
+#[expect(clippy::disallowed_macros, reason = "the output is not meant for a pipe")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let split = arguments.iter().position(|word| word == "--").ok_or("expected --")?;

@@ -1,6 +1,6 @@
-//! The serial port for commands to the guest and for their results.
+//! The virtual serial port that carries commands to the guest, and their output and status back.
 //!
-//! The messages are lines. `guest/init`, the other end, documents them.
+//! Messages are lines of text. `guest/init` handles them in the guest and documents them.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -8,27 +8,32 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use crate::running::{End, Job};
+use crate::running::{Exit, Job};
 
-/// The host's end of the port.
+/// The host's side of the serial port.
 #[derive(Debug)]
 pub(crate) struct Port {
     stream: Mutex<UnixStream>,
     jobs: Mutex<Jobs>,
 }
 
+/// Commands that are running in the guest.
 #[derive(Debug, Default)]
 struct Jobs {
-    last: u32,
+    last_id: u32,
     running: BTreeMap<u32, Arc<Job>>,
-    gone: bool,
+    /// True if the guest has exited.
+    is_closed: bool,
 }
 
-/// What the guest says.
+/// A message of the guest.
 #[derive(Debug, PartialEq, Eq)]
 enum Message<'a> {
+    /// The guest accepts commands.
     Ready,
+    /// A line of output of a command.
     Out { id: u32, text: &'a str },
+    /// A command has exited.
     End { id: u32, status: u8 },
 }
 
@@ -46,7 +51,7 @@ impl<'a> Message<'a> {
 }
 
 impl Port {
-    /// Listens to a guest; `ready` is called once it takes commands.
+    /// Starts a thread that receives the guest's messages. It calls `ready` when the guest accepts commands.
     pub(crate) fn open(
         stream: UnixStream,
         ready: impl FnOnce() + Send + 'static,
@@ -58,15 +63,15 @@ impl Port {
         Ok(port)
     }
 
-    /// Starts a command and returns its number.
+    /// Starts a command and returns its ID.
     pub(crate) fn start(&self, command: &str, job: &Arc<Job>) -> io::Result<u32> {
         let mut jobs = self.jobs();
-        if jobs.gone {
+        if jobs.is_closed {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        jobs.last += 1;
-        let id = jobs.last;
-        // Before the command is sent: it may end at once.
+        jobs.last_id += 1;
+        let id = jobs.last_id;
+        // Inserted before the command is sent, because its output may arrive at once.
         jobs.running.insert(id, Arc::clone(job));
         drop(jobs);
         self.send(&format!("start {id} {command}\n"))?;
@@ -83,6 +88,7 @@ impl Port {
         stream.write_all(line.as_bytes())
     }
 
+    /// Handles the guest's messages until the guest exits.
     fn listen(&self, mut lines: BufReader<UnixStream>, ready: impl FnOnce()) {
         let mut ready = Some(ready);
         let mut line = Vec::new();
@@ -97,7 +103,7 @@ impl Port {
                 }
                 Some(Message::End { id, status }) => {
                     if let Some(job) = self.jobs().running.remove(&id) {
-                        job.finish(End::Status(status));
+                        job.finish(Exit::Status(status));
                     }
                 }
                 None => {}
@@ -105,9 +111,9 @@ impl Port {
             line.clear();
         }
         let mut jobs = self.jobs();
-        jobs.gone = true;
+        jobs.is_closed = true;
         for job in std::mem::take(&mut jobs.running).into_values() {
-            job.finish(End::Gone);
+            job.finish(Exit::GuestLost);
         }
     }
 

@@ -1,55 +1,55 @@
-//! Reasons why a guest does not run, and why a command failed.
+//! Errors of guests and of commands.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Why a guest did not boot.
+/// A guest did not boot.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BootError {
-    /// This machine cannot run guests, or may not; nothing has failed.
-    #[error("no guest can run here: {0}")]
+    /// This machine lacks a program, a device or a permission that guests need.
+    #[error("cannot run a guest on this machine: {0}")]
     Unavailable(String),
     /// A file could not be read or written.
     #[error("cannot use {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A program that prepares something failed.
+    /// A program that prepares the guest failed.
     #[error("`{command}` failed: {message}")]
     Command {
         /// The program with its arguments.
         command: String,
-        /// What it said.
+        /// Its output on standard error.
         message: String,
     },
     /// The image could not be built.
-    #[error("the guest's image cannot be built, see {}:\n{tail}", log.display())]
+    #[error("cannot build the guest's image, see {}:\n{tail}", log.display())]
     Build {
-        /// The whole log.
+        /// Path of the complete log.
         log: PathBuf,
-        /// The end of the log.
+        /// Last lines of the log.
         tail: String,
     },
-    /// The emulator ended before the guest was up.
-    #[error("the emulator ended with {status} while the guest booted:\n{console}")]
+    /// The emulator exited before the guest was ready.
+    #[error("the emulator exited with {status} while the guest booted:\n{console}")]
     Ended {
-        /// How it ended.
+        /// Exit status of the emulator.
         status: ExitStatus,
-        /// The end of what it and the guest's kernel said.
+        /// Last output of the emulator and of the guest's kernel.
         console: String,
     },
-    /// The guest did not come up in time.
+    /// The guest was not ready in time.
     #[error("the guest was not ready after {} s:\n{console}", limit.as_secs())]
     Silent {
-        /// How long was waited.
+        /// The time limit.
         limit: Duration,
-        /// The end of what the guest's kernel said.
+        /// Last output of the emulator and of the guest's kernel.
         console: String,
     },
 }
@@ -61,61 +61,61 @@ impl BootError {
     }
 }
 
-/// Why a command came to nothing.
+/// A command of the guest or of the host did not complete as expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// A command of the guest is one line.
-    #[error("{0:?} is more than a line")]
+    /// The command contains a line break. Commands of the guest are single lines.
+    #[error("expected a command of one line, found {0:?}")]
     Lines(String),
-    /// The guest takes no commands any more.
-    #[error("the guest has gone while `{command}` was to run; it said:\n{output}")]
+    /// The guest exited before or during the command.
+    #[error("the guest exited before the end of `{command}`; its output:\n{output}")]
     Gone {
         /// The command.
         command: String,
-        /// What the command wrote.
+        /// Output of the command.
         output: String,
     },
-    /// A program beside the guest could not be started.
+    /// A program on the host could not be started.
     #[error("cannot run `{command}`: {source}")]
     Start {
         /// The program with its arguments.
         command: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A command did not do in time what was waited for; if it was its end, it has been killed.
-    #[error("`{command}` did not {what} within {:.1} s; it said:\n{output}", limit.as_secs_f64())]
+    /// The time limit expired before the expected event. If the event was the end of the command, it was killed.
+    #[error("`{command}` did not {what} within {:.1} s; its output:\n{output}", limit.as_secs_f64())]
     Timeout {
         /// The command.
         command: String,
-        /// What was waited for.
+        /// The expected event, as a verb: `exit`, `print "…"`.
         what: String,
-        /// The limit.
+        /// The time limit.
         limit: Duration,
-        /// What it wrote.
+        /// Its output.
         output: String,
     },
-    /// A command ended before it did what was waited for.
-    #[error("`{command}` ended with status {status} and did not {what}; it said:\n{output}")]
+    /// The command exited before the expected event.
+    #[error("`{command}` exited with status {status} and did not {what}; its output:\n{output}")]
     Early {
         /// The command.
         command: String,
-        /// What was waited for.
+        /// The expected event, as a verb: `print "…"`.
         what: String,
-        /// Its status.
+        /// Its exit status.
         status: u8,
-        /// What it wrote.
+        /// Its output.
         output: String,
     },
-    /// A command failed that has no reason to.
-    #[error("`{command}` ended with status {status}; it said:\n{output}")]
+    /// The command exited with a status other than 0.
+    #[error("`{command}` exited with status {status}; its output:\n{output}")]
     Failed {
         /// The command.
         command: String,
-        /// Its status.
+        /// Its exit status.
         status: u8,
-        /// What it wrote.
+        /// Its output.
         output: String,
     },
 }

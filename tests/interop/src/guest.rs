@@ -23,29 +23,29 @@ use crate::running::{Finished, Running};
 pub const GUEST_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 1);
 /// The guest's IPv6 address.
 pub const GUEST_V6: Ipv6Addr = Ipv6Addr::new(0xFD00, 0x77, 0, 0, 0, 0, 0, 1);
-/// The IPv4 address of the programs beside it.
+/// The IPv4 address of host programs in the guest's network namespace.
 pub const BESIDE_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
-/// The IPv6 address of the programs beside it.
+/// The IPv6 address of host programs in the guest's network namespace.
 pub const BESIDE_V6: Ipv6Addr = Ipv6Addr::new(0xFD00, 0x77, 0, 0, 0, 0, 0, 2);
 
-/// Takes our program, which [`GuestOptions::disk`] is then, into the guest as `ibfabric`.
+/// Command that copies the `ibfabric` binary into the guest. [`GuestOptions::disk`] must be that binary.
 pub const FROM_DISK: &str =
     "dd if=/dev/vda of=/bin/ibfabric bs=65536 2>/dev/null && chmod +x /bin/ibfabric";
 
-/// What a guest is to be like.
+/// Options of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestOptions {
     /// The MTU of the link in bytes; 1500 gives the path MTU 1024, and 9000 gives 4096.
     pub mtu: u32,
     /// Memory in MiB.
     pub memory: u32,
-    /// Processors.
+    /// Number of processors.
     pub processors: u32,
-    /// A file that becomes the guest's `/dev/vda`, written by the guest as it likes.
+    /// Image file of the guest's disk `/dev/vda`, which the guest can write.
     pub disk: Option<PathBuf>,
-    /// A file to which every packet between the guest and the programs beside it is written, as pcap.
+    /// Path of a pcap file for all packets between the guest and host programs in its namespace.
     pub capture: Option<PathBuf>,
-    /// How long the guest may take to boot.
+    /// Time limit for the guest to boot.
     pub limit: Duration,
 }
 
@@ -56,10 +56,10 @@ impl Default for GuestOptions {
     }
 }
 
-/// A running guest. The emulator and the namespace go when this is dropped.
+/// A running guest. The emulator is killed and the namespace is removed on drop.
 #[derive(Debug)]
 pub struct Guest {
-    // In this order: the emulator holds the TAP device, and has its files in the folder.
+    // The order of drops: the emulator uses the TAP device and files in the folder.
     port: Arc<Port>,
     _emulator: Emulator,
     network: Network,
@@ -67,8 +67,8 @@ pub struct Guest {
     boot: Duration,
 }
 
-/// How long a question to the guest may take.
-const QUESTION: Duration = Duration::from_secs(20);
+/// Time limit of a short command, such as reading counters.
+const COMMAND_LIMIT: Duration = Duration::from_secs(20);
 
 impl Guest {
     /// Boots a guest under plain emulation, in a network namespace of its own.
@@ -76,13 +76,13 @@ impl Guest {
     /// The first call on a machine installs packages and builds the image, which takes a minute or two.
     ///
     /// # Errors
-    /// [`BootError::Unavailable`] where no guest can run; the others when something failed.
+    /// Fails with [`BootError::Unavailable`] if this machine cannot run guests, with other errors if a step failed.
     pub fn boot(options: &GuestOptions) -> Result<Self, BootError> {
-        // First what takes no time.
+        // The fast checks are first.
         let network = Network::create(options.mtu)?;
         image::ensure_qemu()?;
         let image = Image::obtain()?;
-        let begun = Instant::now();
+        let start = Instant::now();
         let folder = tempfile::Builder::new().prefix("ibfabric-peer-").tempdir();
         let folder = folder.map_err(BootError::file(std::env::temp_dir()))?;
         let address = folder.path().join("port");
@@ -95,12 +95,12 @@ impl Guest {
             emulator.until(options.limit, folder.path(), || listener.accept().ok())?.0
         };
         let opened = accepted.set_nonblocking(false).and_then(|()| {
-            // When the guest is ready too late, nobody waits for it any more.
+            // Sending fails if the guest is ready after the time limit, because the receiver is gone.
             Port::open(accepted, move || sender.send(()).unwrap_or_default())
         });
         let port = opened.map_err(BootError::file(&address))?;
         emulator.until(options.limit, folder.path(), || receiver.try_recv().ok())?;
-        Ok(Self { port, _emulator: emulator, network, folder, boot: begun.elapsed() })
+        Ok(Self { port, _emulator: emulator, network, folder, boot: start.elapsed() })
     }
 
     /// Returns how long the guest took to boot.
@@ -109,24 +109,24 @@ impl Guest {
         self.boot
     }
 
-    /// Starts a command, which the guest's shell reads. It must be one line.
+    /// Starts a command, a single line for the guest's shell.
     ///
     /// # Errors
-    /// Fails when it is more than a line or when the guest has gone.
+    /// Fails if the command has a line break or if the guest has exited.
     pub fn start(&self, command: &str) -> Result<Running, RunError> {
         Running::in_guest(&self.port, command)
     }
 
-    /// Runs a command to its end.
+    /// Runs a command and waits for its exit. A status other than 0 is not an error.
     ///
     /// # Errors
-    /// Fails as [`Guest::start`] and [`Running::wait`] do; a status that is not 0 is no error.
+    /// Fails as [`Guest::start`] and [`Running::wait`] do.
     pub fn run(&self, command: &str, limit: Duration) -> Result<Finished, RunError> {
         self.start(command)?.wait(limit)
     }
 
-    /// Returns the command that does the same in the guest's namespace, where it has
-    /// [`BESIDE_V4`] and [`BESIDE_V6`]. Environment and folder are taken over, standard streams are not.
+    /// Returns a command that runs a host program in the guest's namespace, with [`BESIDE_V4`] and [`BESIDE_V6`].
+    /// Environment and working directory are kept, standard streams are not.
     #[must_use]
     pub fn beside(&self, command: &Command) -> Command {
         let mut beside = self.network.command(command.get_program());
@@ -143,20 +143,20 @@ impl Guest {
         beside
     }
 
-    /// Starts a program in the guest's namespace.
+    /// Starts a host program in the guest's namespace.
     ///
     /// # Errors
-    /// Fails when it cannot be started. A program that does not exist is only known by its status.
+    /// Fails if `ip netns exec` cannot be started. If the program does not exist, the exit status is not 0.
     pub fn start_beside(&self, command: &Command) -> Result<Running, RunError> {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
-        Running::beside(self.beside(command), words.join(" "))
+        Running::on_host(self.beside(command), words.join(" "))
     }
 
-    /// Returns once a program or module of the guest listens at a port of the connection manager.
+    /// Waits until a program or module of the guest listens on a port of the RDMA CM.
     ///
     /// # Errors
-    /// Fails when nobody does in time.
+    /// Fails if the time limit expires.
     pub fn await_listener(&self, port: u16, limit: Duration) -> Result<(), RunError> {
         let end = format!(":{port}");
         self.await_line("rdma resource show cm_id", limit, |line| {
@@ -164,11 +164,10 @@ impl Guest {
         })
     }
 
-    /// Returns once a program of the guest listens at a TCP port, as those that exchange the numbers of
-    /// their queue pairs do.
+    /// Waits until a program of the guest listens on a TCP port. `ibv_rc_pingpong`, for example, exchanges QPNs over TCP.
     ///
     /// # Errors
-    /// Fails when nobody does in time.
+    /// Fails if the time limit expires.
     pub fn await_tcp_listener(&self, port: u16, limit: Duration) -> Result<(), RunError> {
         let end = format!(":{port}");
         self.await_line("netstat -ltn", limit, |line| {
@@ -176,17 +175,17 @@ impl Guest {
         })
     }
 
-    /// Repeats a command until one of its lines is as wanted.
+    /// Repeats a command until `is_match` returns true for a line of its output.
     fn await_line(
         &self,
         command: &str,
         limit: Duration,
-        wanted: impl Fn(&str) -> bool,
+        is_match: impl Fn(&str) -> bool,
     ) -> Result<(), RunError> {
         let end = Instant::now() + limit;
         loop {
-            let output = self.ask(command)?;
-            if output.lines().any(&wanted) {
+            let output = self.run_checked(command)?;
+            if output.lines().any(&is_match) {
                 return Ok(());
             }
             if Instant::now() >= end {
@@ -200,10 +199,10 @@ impl Guest {
     /// Returns the counters of the guest's rxe device by name, such as `retry_exceeded_err`.
     ///
     /// # Errors
-    /// Fails when they cannot be read.
+    /// Fails if they cannot be read.
     pub fn counters(&self) -> Result<BTreeMap<String, u64>, RunError> {
         let folder = "/sys/class/infiniband/rxe0/ports/1/hw_counters";
-        let shown = self.ask(&format!("cd {folder} && grep . $(ls | grep -v lifespan)"))?;
+        let shown = self.run_checked(&format!("cd {folder} && grep . $(ls | grep -v lifespan)"))?;
         let counter = |line: &str| {
             let (name, value) = line.split_once(':')?;
             Some((name.to_owned(), value.parse().ok()?))
@@ -211,12 +210,12 @@ impl Guest {
         Ok(shown.lines().filter_map(counter).collect())
     }
 
-    /// Returns what the guest's kernel has logged.
+    /// Returns the kernel log of the guest.
     ///
     /// # Errors
-    /// Fails when the guest cannot be asked.
+    /// Fails if the guest does not run the command.
     pub fn kernel_log(&self) -> Result<String, RunError> {
-        self.ask("dmesg")
+        self.run_checked("dmesg")
     }
 
     /// Returns the name of the guest's network namespace.
@@ -225,20 +224,20 @@ impl Guest {
         self.network.name()
     }
 
-    /// Returns what stands on the guest's console, which is there when the guest is not any more.
+    /// Returns the output of the guest's console. It is available after the guest has exited, too.
     #[must_use]
     pub fn console(&self) -> String {
         console(self.folder.path())
     }
 
-    /// Runs a command that must succeed, and returns its output.
-    fn ask(&self, command: &str) -> Result<String, RunError> {
-        let Finished { command, status, output, .. } = self.run(command, QUESTION)?;
+    /// Runs a short command that must succeed, and returns its output.
+    fn run_checked(&self, command: &str) -> Result<String, RunError> {
+        let Finished { command, status, output, .. } = self.run(command, COMMAND_LIMIT)?;
         if status == 0 { Ok(output) } else { Err(RunError::Failed { command, status, output }) }
     }
 }
 
-/// The emulator's process, which is killed when this is dropped.
+/// The emulator's process, which is killed on drop.
 #[derive(Debug)]
 struct Emulator(Child);
 
@@ -257,12 +256,12 @@ impl Emulator {
         command.arg("-kernel").arg(&image.kernel).arg("-initrd").arg(&image.ram_disk);
         let line = format!("console=ttyS0 quiet panic=-1 mtu={}", options.mtu);
         command.args(["-append", &line, "-serial", "file:console"]);
-        // A capture has Ethernet frames, without headers of virtio before them.
+        // Without virtio headers, the capture is one of plain Ethernet frames.
         let headers = if options.capture.is_some() { ",vnet_hdr=off" } else { "" };
         let tap = format!("tap,id=net,ifname={TAP},script=no,downscript=no{headers}");
         command.args(["-netdev", &tap, "-device", "virtio-net-pci,netdev=net,romfile="]);
         command.args(["-chardev", "socket,id=port,path=port"]);
-        // With an ioeventfd, a writer in the guest that finds the queue full may not be woken any more.
+        // With an ioeventfd, a writer in the guest may never be woken after it has found the queue full.
         command.args(["-device", "virtio-serial-pci,ioeventfd=off"]);
         command.args(["-device", "virtserialport,chardev=port,nr=1"]);
         if let Some(disk) = &options.disk {
@@ -276,22 +275,22 @@ impl Emulator {
         let path = folder.join("emulator");
         let log = File::create(&path).map_err(BootError::file(&path))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        // A group of its own: an interrupt from the keyboard ends the guest by ending its host.
+        // Own process group: Ctrl-C does not reach the emulator; this process kills it on drop.
         let child = command.current_dir(folder).process_group(0).spawn();
         Ok(Self(child.map_err(BootError::file("ip"))?))
     }
 
-    /// Waits until there is something.
+    /// Waits until `poll` returns a value. Fails if the emulator exits or the time limit expires.
     fn until<T>(
         &mut self,
         limit: Duration,
         folder: &Path,
-        mut there: impl FnMut() -> Option<T>,
+        mut poll: impl FnMut() -> Option<T>,
     ) -> Result<T, BootError> {
         let end = Instant::now() + limit;
         loop {
-            if let Some(thing) = there() {
-                return Ok(thing);
+            if let Some(value) = poll() {
+                return Ok(value);
             }
             if let Some(status) = self.0.try_wait().map_err(BootError::file(image::QEMU))? {
                 return Err(BootError::Ended {
@@ -312,19 +311,19 @@ impl Emulator {
 
 impl Drop for Emulator {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
+        // Fails if the emulator has exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Returns a path as the emulator's options have it, in which a comma is written twice.
+/// Returns an absolute path for an option of the emulator, with commas doubled.
 fn absolute(path: &Path) -> Result<String, BootError> {
     let absolute = std::path::absolute(path).map_err(BootError::file(path))?;
     Ok(absolute.to_string_lossy().replace(',', ",,"))
 }
 
-/// Returns what the emulator and the guest's kernel have said.
+/// Returns the output of the emulator and of the guest's kernel.
 fn console(folder: &Path) -> String {
     let read = |name| fs::read(folder.join(name)).unwrap_or_default();
     let all = [read("emulator"), read("console")].concat();

@@ -9,95 +9,98 @@ use std::time::Instant;
 
 use crate::error::BootError;
 
-/// What the image is made from.
+/// Sources of the image: the build script, the guest's first process and a program for `rdma-getaddrinfo`.
 const RECIPE: &str = include_str!("../guest/build");
 const INIT: &str = include_str!("../guest/init");
-const ASK: &str = include_str!("../guest/getaddrinfo.c");
+const GETADDRINFO: &str = include_str!("../guest/getaddrinfo.c");
 
-/// What a guest boots from.
+/// Kernel and RAM disk of a guest.
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) kernel: PathBuf,
     pub(crate) ram_disk: PathBuf,
 }
 
-/// The emulator.
+/// Program name of the emulator.
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 
 impl Image {
-    /// Returns the image, after building it when it is not there or was made by another recipe.
+    /// Returns the image. Builds it first if it does not exist or if its sources have changed.
     pub(crate) fn obtain() -> Result<Self, BootError> {
         if !cfg!(target_arch = "x86_64") {
-            return Err(BootError::Unavailable("guests are made for x86_64 only".into()));
+            return Err(BootError::Unavailable(
+                "expected an x86_64 machine, the only architecture of guests".into(),
+            ));
         }
         let cache = folder()?;
         fs::create_dir_all(&cache).map_err(BootError::file(&cache))?;
-        // Who comes while another builds waits, and finds it built.
+        // A process that arrives during the build waits for its end.
         let path = cache.join("lock");
         let lock = File::create(&path).map_err(BootError::file(&path))?;
         lock.lock().map_err(BootError::file(&path))?;
         let stamp = cache.join("stamp");
-        let whole = [RECIPE, INIT, ASK].join("\0");
-        let recipe = format!("{:08x}\n", crc32fast::hash(whole.as_bytes()));
+        let sources = [RECIPE, INIT, GETADDRINFO].join("\0");
+        let checksum = format!("{:08x}\n", crc32fast::hash(sources.as_bytes()));
         let image = Self { kernel: cache.join("vmlinuz"), ram_disk: cache.join("initrd.gz") };
-        let made = fs::read_to_string(&stamp).is_ok_and(|made| made == recipe);
-        if !(made && image.kernel.exists() && image.ram_disk.exists()) {
+        let is_current = fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == checksum);
+        if !(is_current && image.kernel.exists() && image.ram_disk.exists()) {
             image.build(&cache)?;
-            fs::write(&stamp, recipe).map_err(BootError::file(&stamp))?;
+            fs::write(&stamp, checksum).map_err(BootError::file(&stamp))?;
         }
         Ok(image)
     }
 
+    /// Builds the image from Debian's packages.
     fn build(&self, cache: &Path) -> Result<(), BootError> {
-        may_install("the guest's image has to be built from Debian's packages")?;
-        let begun = Instant::now();
+        require_apt("the guest's image has to be built from Debian's packages")?;
+        let start = Instant::now();
         eprintln!(
             "interop: building the guest's image in {}, once; it takes a minute or two",
             cache.display()
         );
-        let place = cache.join("building");
-        if place.exists() {
-            fs::remove_dir_all(&place).map_err(BootError::file(&place))?;
+        let stage = cache.join("building");
+        if stage.exists() {
+            fs::remove_dir_all(&stage).map_err(BootError::file(&stage))?;
         }
-        fs::create_dir_all(&place).map_err(BootError::file(&place))?;
-        let [recipe, init, ask] = ["build", "init", "ask.c"].map(|name| place.join(name));
-        for (path, text) in [(&recipe, RECIPE), (&init, INIT), (&ask, ASK)] {
+        fs::create_dir_all(&stage).map_err(BootError::file(&stage))?;
+        let [recipe, init, program] = ["build", "init", "ask.c"].map(|name| stage.join(name));
+        for (path, text) in [(&recipe, RECIPE), (&init, INIT), (&program, GETADDRINFO)] {
             fs::write(path, text).map_err(BootError::file(path))?;
         }
         let log = cache.join("build.log");
         let file = File::create(&log).map_err(BootError::file(&log))?;
         let mut child = Command::new("bash")
             .arg(&recipe)
-            .args([&place, &init, &ask])
+            .args([&stage, &init, &program])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(file)
             .spawn()
             .map_err(BootError::file("bash"))?;
-        let said = BufReader::new(child.stdout.take().expect("standard input is piped"));
-        for line in said.lines().map_while(Result::ok) {
-            eprintln!("interop: {:>5.1} s  {line}", begun.elapsed().as_secs_f64());
+        let output = BufReader::new(child.stdout.take().expect("standard output is piped"));
+        for line in output.lines().map_while(Result::ok) {
+            eprintln!("interop: {:>5.1} s  {line}", start.elapsed().as_secs_f64());
         }
         if !child.wait().map_err(BootError::file("bash"))?.success() {
             let tail = tail(&fs::read_to_string(&log).unwrap_or_default(), 20);
             return Err(BootError::Build { log, tail });
         }
         for (name, to) in [("vmlinuz", &self.kernel), ("initrd.gz", &self.ram_disk)] {
-            let from = place.join(name);
+            let from = stage.join(name);
             fs::rename(&from, to).map_err(BootError::file(from))?;
         }
-        fs::remove_dir_all(&place).map_err(BootError::file(&place))?;
-        eprintln!("interop: {:>5.1} s  the image is built", begun.elapsed().as_secs_f64());
+        fs::remove_dir_all(&stage).map_err(BootError::file(&stage))?;
+        eprintln!("interop: {:>5.1} s  the image is built", start.elapsed().as_secs_f64());
         Ok(())
     }
 }
 
-/// Installs the emulator unless it is there.
+/// Installs the emulator unless it is installed.
 pub(crate) fn ensure_qemu() -> Result<(), BootError> {
     if in_path(QEMU) {
         return Ok(());
     }
-    may_install(&format!("there is no {QEMU}"))?;
+    require_apt(&format!("{QEMU} is not installed"))?;
     eprintln!("interop: installing qemu-system-x86, about 60 MB");
     for arguments in ["update -qq", "install -y -qq --no-install-recommends qemu-system-x86"] {
         let mut command = Command::new("apt-get");
@@ -111,22 +114,23 @@ pub(crate) fn ensure_qemu() -> Result<(), BootError> {
     Ok(())
 }
 
-/// Fails where packages cannot be installed.
-fn may_install(why: &str) -> Result<(), BootError> {
-    let missing = match (in_path("apt-get"), rustix::process::geteuid().is_root()) {
+/// Fails if this process cannot install Debian packages. `why` is the reason for which they are necessary.
+fn require_apt(why: &str) -> Result<(), BootError> {
+    let obstacle = match (in_path("apt-get"), rustix::process::geteuid().is_root()) {
         (true, true) => return Ok(()),
         (true, false) => "only root can install packages",
-        (false, _) => "there is no apt-get",
+        (false, _) => "apt-get is not installed",
     };
-    Err(BootError::Unavailable(format!("{why}, and {missing}")))
+    Err(BootError::Unavailable(format!("{why}, but {obstacle}")))
 }
 
+/// Returns true if a program is in a directory of `PATH`.
 fn in_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Returns where the image is kept.
+/// Returns the directory of the cached image.
 fn folder() -> Result<PathBuf, BootError> {
     let named = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = || named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")));

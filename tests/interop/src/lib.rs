@@ -3,11 +3,11 @@
 //! | module | holds |
 //! |---|---|
 //! | [`guest`] | boots a guest, and runs commands in it |
-//! | [`running`] | a command that runs in the guest or on the host |
-//! | [`error`] | reasons why a guest does not run, and why a command failed |
+//! | [`running`] | a running command of the guest or of the host |
+//! | [`error`] | errors of guests and commands |
 //! | `image` | the kernel and the RAM disk: built once from Debian's packages, then cached |
 //! | `network` | the network namespace that a guest shares with programs on the host |
-//! | `channel` | the serial port for commands to the guest |
+//! | `channel` | the virtual serial port for commands to the guest |
 //!
 //! The folder `guest` has the sources of the image: the recipe and the guest's first process.
 //!

@@ -9,37 +9,37 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::BootError;
 
-/// The name of the TAP device, which joins the namespace to the guest.
+/// Name of the TAP device, which connects the namespace to the guest.
 pub const TAP: &str = "tap0";
 
-/// A namespace with a TAP device in it. Both go when this is dropped, and so does whatever runs there.
+/// A network namespace with a TAP device. Both are removed on drop, after all processes in the namespace are killed.
 #[derive(Debug)]
 pub(crate) struct Network {
     name: String,
 }
 
-/// What the names of all namespaces of this kind start with.
+/// Prefix of the names of all namespaces. The process ID of the owner follows.
 const PREFIX: &str = "ibfabric-peer-";
 
 impl Network {
-    /// Makes a namespace, whose name no other process and no other guest has.
+    /// Creates a namespace with a unique name, after removing those of exited processes.
     pub(crate) fn create(mtu: u32) -> Result<Self, BootError> {
         static LAST: AtomicU32 = AtomicU32::new(0);
         if !Path::new("/dev/net/tun").exists() {
-            return Err(BootError::Unavailable("there is no /dev/net/tun".into()));
+            return Err(BootError::Unavailable("expected /dev/net/tun, found none".into()));
         }
-        sweep()?;
+        remove_stale()?;
         let network = loop {
             let number = LAST.fetch_add(1, Ordering::Relaxed);
             let name = format!("{PREFIX}{}-{number}", std::process::id());
             match ip(&["netns", "add", &name], "") {
                 Ok(_) => break Self { name },
-                // A process that had our number once has left it behind.
+                // Left behind by an exited process with the same ID.
                 Err(BootError::Command { message, .. }) if message.contains("File exists") => {}
                 Err(error) => return Err(error),
             }
         };
-        // The addresses are at work at once: nobody else is there who could have them.
+        // `nodad`: no other host exists, so that duplicate address detection would only delay the start.
         let setup = format!(
             "link set lo up\n\
              tuntap add {TAP} mode tap\n\
@@ -49,7 +49,7 @@ impl Network {
              link set {TAP} up\n"
         );
         ip(&["-netns", &network.name, "-batch", "-"], &setup)?;
-        // A wire that was cut and mended has the addresses that it had, those of IPv6 as well.
+        // IPv6 addresses are kept while a test sets the link down.
         let keep = format!("echo 1 > /proc/sys/net/ipv6/conf/{TAP}/keep_addr_on_down");
         ip(&["netns", "exec", &network.name, "sh", "-c", &keep], "")?;
         Ok(network)
@@ -70,7 +70,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // Here as in what follows: what cannot be removed now is swept away by a later run.
+        // Errors are ignored: `remove_stale` of a later run removes the rest.
         let Ok(pids) = ip(&["netns", "pids", &self.name], "") else { return };
         for pid in pids.lines().filter_map(|pid| Pid::from_raw(pid.trim().parse().ok()?)) {
             let _ = kill_process(pid, Signal::KILL);
@@ -79,8 +79,8 @@ impl Drop for Network {
     }
 }
 
-/// Removes the namespaces of processes that are no more: those were killed, or crashed.
-fn sweep() -> Result<(), BootError> {
+/// Removes the namespaces of processes that were killed or have crashed.
+fn remove_stale() -> Result<(), BootError> {
     for line in ip(&["netns", "list"], "")?.lines() {
         let name = line.split(' ').next().unwrap_or_default();
         let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
@@ -91,15 +91,15 @@ fn sweep() -> Result<(), BootError> {
     Ok(())
 }
 
-/// Runs `ip` and returns what it said.
+/// Runs `ip` with `input` on standard input and returns its standard output.
 fn ip(arguments: &[&str], input: &str) -> Result<String, BootError> {
     let command = || format!("ip {}", arguments.join(" "));
     let failed = |message: String| {
         let forbidden = ["not permitted", "ermission denied"];
         match forbidden.iter().any(|text| message.contains(text)) {
             true => BootError::Unavailable(format!(
-                "network namespaces and TAP devices need CAP_SYS_ADMIN and CAP_NET_ADMIN, which root has; \
-                 `{}`: {message}",
+                "network namespaces and TAP devices need CAP_SYS_ADMIN and CAP_NET_ADMIN, as root has them; \
+                 `{}` failed: {message}",
                 command()
             )),
             false => BootError::Command { command: command(), message },
@@ -118,7 +118,7 @@ fn ip(arguments: &[&str], input: &str) -> Result<String, BootError> {
         }
         Ok(output) => Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(BootError::Unavailable(
-            "there is no program `ip`; Debian has it in the package iproute2".into(),
+            "program `ip` not found; on Debian, install iproute2".into(),
         )),
         Err(error) => Err(failed(error.to_string())),
     }

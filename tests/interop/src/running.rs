@@ -13,46 +13,49 @@ use rustix::process::{Pid, kill_process_group};
 use crate::channel::Port;
 use crate::error::RunError;
 
-/// A command that has been started. It is killed when this is dropped.
+/// A started command. It is killed on drop.
 #[derive(Debug)]
 pub struct Running {
     command: String,
     job: Arc<Job>,
-    place: Place,
+    process: Process,
 }
 
-/// What a command came to.
+/// Result of a command that has exited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// The command.
     pub command: String,
-    /// Its exit status, or 128 and the number of the signal that ended it, as a shell has it.
+    /// Exit status, or 128 + N if signal N ended the command, as in a shell.
     pub status: u8,
-    /// All that it wrote, errors included.
+    /// Standard output and standard error, interleaved.
     pub output: String,
-    /// From its start to its end as they were seen by the host.
+    /// Time from start to exit, measured on the host.
     pub elapsed: Duration,
 }
 
 impl Finished {
-    /// Says whether the status is 0.
+    /// Returns true if the exit status is 0.
     #[must_use]
     pub fn success(&self) -> bool {
         self.status == 0
     }
 }
 
+/// The process of a command, as the target of signals.
 #[derive(Debug)]
-enum Place {
+enum Process {
+    /// Command `id` of the guest behind a port.
     Guest { port: Arc<Port>, id: u32 },
-    Beside { group: Option<Pid> },
+    /// A process group of the host; `None` if its ID is not valid.
+    Host { group: Option<Pid> },
 }
 
-/// How long a command that is killed may take to end.
-const DEATH: Duration = Duration::from_secs(10);
+/// Time limit for a killed command to exit.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 impl Running {
-    /// Starts a command of the guest.
+    /// Starts a command in the guest.
     pub(crate) fn in_guest(port: &Arc<Port>, command: &str) -> Result<Self, RunError> {
         if command.contains('\n') {
             return Err(RunError::Lines(command.to_owned()));
@@ -61,98 +64,98 @@ impl Running {
         let id = port
             .start(command, &job)
             .map_err(|_| RunError::Gone { command: command.to_owned(), output: String::new() })?;
-        let place = Place::Guest { port: Arc::clone(port), id };
-        Ok(Self { command: command.to_owned(), job, place })
+        let process = Process::Guest { port: Arc::clone(port), id };
+        Ok(Self { command: command.to_owned(), job, process })
     }
 
-    /// Starts a program of this machine that has nothing to do with a guest.
+    /// Starts a program on the host, outside of a guest's network namespace.
     ///
     /// # Errors
-    /// Fails when it cannot be started.
+    /// Fails if it cannot be started.
     pub fn start(command: Command) -> Result<Self, RunError> {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let name = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-        Self::beside(command, name)
+        Self::on_host(command, name)
     }
 
-    /// Starts a program on the host; `name` is what it is called in messages.
-    pub(crate) fn beside(mut command: Command, name: String) -> Result<Self, RunError> {
+    /// Starts a program on the host. Messages call it `name`.
+    pub(crate) fn on_host(mut command: Command, name: String) -> Result<Self, RunError> {
         let failed = |source| RunError::Start { command: name.clone(), source };
         let (reader, writer) = std::io::pipe().map_err(failed)?;
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer);
         let child = command.process_group(0).spawn().map_err(failed)?;
-        // It holds the pipe's writing end, and the pipe must end with the program.
+        // `command` holds the writing end of the pipe, which must be closed for `follow` to see the end.
         drop(command);
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let job = Arc::new(Job::default());
         let follower = Arc::clone(&job);
         thread::spawn(move || follow(child, reader, &follower));
-        Ok(Self { command: name, job, place: Place::Beside { group } })
+        Ok(Self { command: name, job, process: Process::Host { group } })
     }
 
-    /// Returns what it has written so far, errors included.
+    /// Returns the output so far: standard output and standard error.
     #[must_use]
     pub fn output(&self) -> String {
         self.job.lock().output.clone()
     }
 
-    /// Returns once its output holds a text.
+    /// Waits until the output contains a text.
     ///
     /// # Errors
-    /// Fails when it ends without, does not write it in time, or when the guest goes.
+    /// Fails if the command exits first, if the time limit expires, or if the guest exits.
     pub fn until(&self, text: &str, limit: Duration) -> Result<(), RunError> {
         let state = self.job.wait(limit, |state| state.output.contains(text));
         if state.output.contains(text) {
             return Ok(());
         }
         let (command, output) = (self.command.clone(), state.output.clone());
-        let what = format!("say {text:?}");
-        Err(match state.end {
-            Some(End::Gone) => RunError::Gone { command, output },
-            Some(End::Status(status)) => RunError::Early { command, what, status, output },
+        let what = format!("print {text:?}");
+        Err(match state.exit {
+            Some(Exit::GuestLost) => RunError::Gone { command, output },
+            Some(Exit::Status(status)) => RunError::Early { command, what, status, output },
             None => RunError::Timeout { command, what, limit, output },
         })
     }
 
-    /// Waits until it ends, and with it everything that it started and that can still write.
+    /// Waits until the command has exited and all processes that it started have closed its output.
     ///
     /// # Errors
-    /// Fails when it does not end in time, and is killed then; fails when the guest goes.
+    /// Fails if the time limit expires, and kills the command then. Fails if the guest exits.
     pub fn wait(self, limit: Duration) -> Result<Finished, RunError> {
         let mut state = self.job.wait(limit, |_| false);
         let (command, output) = (self.command.clone(), std::mem::take(&mut state.output));
-        match state.end {
-            Some(End::Status(status)) => {
+        match state.exit {
+            Some(Exit::Status(status)) => {
                 Ok(Finished { command, status, output, elapsed: state.elapsed })
             }
-            Some(End::Gone) => Err(RunError::Gone { command, output }),
+            Some(Exit::GuestLost) => Err(RunError::Gone { command, output }),
             None => {
-                let what = "end".to_owned();
+                let what = "exit".to_owned();
                 Err(RunError::Timeout { command, what, limit, output })
             }
         }
     }
 
-    /// Kills it and returns what it came to; what had ended already is left as it is.
+    /// Kills the command, if it is still running, and returns its result.
     ///
     /// # Errors
-    /// Fails when the guest goes.
+    /// Fails if the guest exits, or if the command does not exit within 10 s.
     pub fn kill(self) -> Result<Finished, RunError> {
         self.signal(Signal::KILL);
-        self.wait(DEATH)
+        self.wait(KILL_LIMIT)
     }
 
-    /// Sends a signal to all of its processes, unless it has ended.
+    /// Sends a signal to all processes of the command, unless it has exited.
     pub fn signal(&self, signal: Signal) {
         let state = self.job.lock();
-        if state.end.is_some() {
+        if state.exit.is_some() {
             return;
         }
-        // In either place it may end by itself in this moment; then there is nothing to do.
-        match &self.place {
-            Place::Guest { port, id } => drop(port.kill(*id, signal.as_raw())),
-            Place::Beside { group: Some(group) } => drop(kill_process_group(*group, signal)),
-            Place::Beside { group: None } => {}
+        // An error means that the command has just exited.
+        match &self.process {
+            Process::Guest { port, id } => drop(port.kill(*id, signal.as_raw())),
+            Process::Host { group: Some(group) } => drop(kill_process_group(*group, signal)),
+            Process::Host { group: None } => {}
         }
     }
 }
@@ -163,7 +166,7 @@ impl Drop for Running {
     }
 }
 
-/// Collects what a program on the host writes, and how it ends.
+/// Collects output and exit status of a program on the host.
 fn follow(mut child: Child, reader: PipeReader, job: &Job) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
@@ -172,80 +175,86 @@ fn follow(mut child: Child, reader: PipeReader, job: &Job) {
         line.clear();
     }
     loop {
-        // Under the lock, so that nobody sends a signal to a process that is no more.
+        // The lock prevents `signal` from using the process ID after `try_wait` has released it.
         let mut state = job.lock();
         match child.try_wait() {
             Ok(None) => {}
-            Ok(Some(status)) => return job.end(&mut state, End::Status(shell_status(status))),
-            Err(_) => return job.end(&mut state, End::Gone),
+            Ok(Some(status)) => {
+                return job.set_exit(&mut state, Exit::Status(shell_status(status)));
+            }
+            Err(_) => return job.set_exit(&mut state, Exit::GuestLost),
         }
         drop(state);
         thread::sleep(Duration::from_millis(2));
     }
 }
 
+/// Returns the exit status as a shell does: 128 + N for signal N.
 fn shell_status(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// What is known of a command, shared by who waits for it and who hears of it.
+/// State of a command, shared by [`Running`] and the thread that receives its output.
 #[derive(Debug, Default)]
 pub(crate) struct Job {
     state: Mutex<State>,
     changed: Condvar,
 }
 
+/// Output and exit of a command.
 #[derive(Debug)]
 pub(crate) struct State {
     output: String,
-    end: Option<End>,
-    begun: Instant,
+    exit: Option<Exit>,
+    start: Instant,
+    /// Time from start to exit; zero until the exit.
     elapsed: Duration,
 }
 
 impl Default for State {
     fn default() -> Self {
-        let begun = Instant::now();
-        Self { output: String::new(), end: None, begun, elapsed: Duration::ZERO }
+        let start = Instant::now();
+        Self { output: String::new(), exit: None, start, elapsed: Duration::ZERO }
     }
 }
 
-/// How a command ended.
+/// Exit of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum Exit {
+    /// Exit status, as a shell reports it.
     Status(u8),
-    /// The guest went, and with it who could tell.
-    Gone,
+    /// The status is not known: the guest exited, or the system returned no status.
+    GuestLost,
 }
 
 impl Job {
-    /// Adds to the output.
+    /// Appends to the output.
     pub(crate) fn write(&self, text: &str) {
         self.lock().output.push_str(text);
         self.changed.notify_all();
     }
 
-    /// Notes the end.
-    pub(crate) fn finish(&self, end: End) {
-        self.end(&mut self.lock(), end);
+    /// Records the exit and wakes the waiting threads.
+    pub(crate) fn finish(&self, exit: Exit) {
+        self.set_exit(&mut self.lock(), exit);
     }
 
-    fn end(&self, state: &mut State, end: End) {
-        state.end = Some(end);
-        state.elapsed = state.begun.elapsed();
+    fn set_exit(&self, state: &mut State, exit: Exit) {
+        state.exit = Some(exit);
+        state.elapsed = state.start.elapsed();
         self.changed.notify_all();
     }
 
-    /// Returns when the command has ended, when something holds, or when the time is over.
-    fn wait(&self, limit: Duration, holds: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        let goes_on = |state: &mut State| state.end.is_none() && !holds(state);
-        let waited = self.changed.wait_timeout_while(self.lock(), limit, goes_on);
+    /// Waits until the command has exited, until `is_done` returns true, or until the time limit expires.
+    fn wait(&self, limit: Duration, is_done: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let is_waiting = |state: &mut State| state.exit.is_none() && !is_done(state);
+        let waited = self.changed.wait_timeout_while(self.lock(), limit, is_waiting);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // What is there is whole after every single change.
+        // Each change leaves the state valid, so that a panic of another thread does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

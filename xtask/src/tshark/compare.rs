@@ -17,7 +17,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn say(&self, what: &str) {
+    pub(super) fn print(&self, what: &str) {
         let Self { packets, compared, checksums, hidden, faults } = self;
         let differ = faults.len();
         eprintln!("{what}: {packets} packets, {compared} fields compared, {differ} differ");

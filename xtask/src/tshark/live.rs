@@ -23,7 +23,7 @@ const CLIENTS: [(&str, &[&str]); 5] = [
 /// port.
 pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>, u16)> {
     std::fs::create_dir_all(directory)?;
-    let (udp, service, rping) = (free()?, free()?, free()?);
+    let (udp, service, rping) = (free_port()?, free_port()?, free_port()?);
     let [udp_text, service, rping] = [udp, service, rping].map(|port| port.to_string());
     let path = |name: &str| directory.join(name).with_extension("pcapng");
     let mut files = vec![path("server")];
@@ -72,6 +72,6 @@ impl Drop for Server {
 }
 
 /// Returns a free UDP port.
-fn free() -> std::io::Result<u16> {
+fn free_port() -> std::io::Result<u16> {
     Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -116,7 +116,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("DREP", "remote_comm_id", "infiniband.cm.drsp.remotecommid"),
 ];
 
-/// Fields of ICMP errors. They quote a packet, which tshark decodes, although it was not received as such.
+/// Fields of ICMP errors. tshark also decodes the packet that an error quotes, which is not a received packet.
 const QUOTES: [&str; 2] = ["icmp.type", "icmpv6.type"];
 
 /// The result of a comparison.
@@ -151,7 +151,7 @@ impl Compared {
         self.packets
     }
 
-    pub(crate) fn say(&self) {
+    pub(crate) fn print(&self) {
         let Self { files, frames, packets, fields, hidden, misread, faults } = self;
         let differ = faults.len();
         eprintln!(

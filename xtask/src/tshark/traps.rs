@@ -35,7 +35,7 @@ const TRAPS: [TrapNumber; 6] = [
 
 /// Provokes each of the traps, and compares tshark's fields.
 pub(super) fn run(file: &Path) -> Fallible<Outcome> {
-    let mut sim = provoked()?;
+    let mut sim = fabric_with_traps()?;
     let section = Section::default();
     let mut writer = Writer::new(BufWriter::new(File::create(file)?), &section)?;
     let interface = writer.interface(&Interface::new(LinkType::ERF).named("fabric"))?;
@@ -88,7 +88,7 @@ fn with_q_key(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns a fabric of three hosts at a switch that has sent the traps to the SM at the first host.
-fn provoked() -> Fallible<Sim> {
+fn fabric_with_traps() -> Fallible<Sim> {
     let mut sim = Sim::new(&fabric()?, Options { tap: true, ..Options::default() });
     let port = sim.first_end_port().ok_or("a fabric has a host")?;
     let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
@@ -103,13 +103,13 @@ fn provoked() -> Fallible<Sim> {
     let mut block = LinearForwardingBlock { ports: [0xff; 64] };
     block.ports[1..=4].copy_from_slice(&[1, 2, 3, 0]);
     set(&mut sim, manager, (&[1], 0), &block)?;
-    let mut tell = |text: &str| -> Fallible<()> {
+    let mut command = |text: &str| -> Fallible<()> {
         sim.run(&text.parse()?)?;
         sim.settle(sim.now());
         Ok(())
     };
-    tell("Unlink s1[3]")?;
-    tell("MKey h2 0x1122334455667788 2")?;
+    command("Unlink s1[3]")?;
+    command("MKey h2 0x1122334455667788 2")?;
     let what = (PortInfo::ID, 1);
     let mut mad = smp::directed_request(Method::GET, TransactionId(1), what, &[1, 2]);
     mad.set_m_key(0x99aa_bbcc_ddee_ff00);
@@ -119,14 +119,14 @@ fn provoked() -> Fallible<Sim> {
     sim.submit(manager, &Datagram::new(stranger, mad));
     sim.settle(sim.now());
     // The switch enforces partitions at its ingress. With a GRH the trap has GIDs.
-    let place = (&[1][..], 1);
+    let target = (&[1][..], 1);
     let info = PortInfo {
         partition_enforcement_inbound: true,
         phys_state: PhysState::NO_CHANGE,
         port_state: PortState::NO_CHANGE,
-        ..get(&mut sim, manager, place)?
+        ..get(&mut sim, manager, target)?
     };
-    set(&mut sim, manager, place, &info)?;
+    set(&mut sim, manager, target, &info)?;
     let level = ServiceLevel::new(5).ok_or("a level is below 16")?;
     let stranger = Remote { sl: level, grh: Some(super::grh()), ..stranger };
     sim.submit(manager, &Datagram::new(stranger, mad));
@@ -152,11 +152,11 @@ fn fabric() -> Fallible<Fabric> {
 }
 
 /// The destination of a request, and its attribute modifier.
-type Place<'a> = (&'a [u8], u32);
+type RequestTarget<'a> = (&'a [u8], u32);
 
 /// Assigns a LID to a port, if given, and activates the port, if it has a link.
-fn bring_up(sim: &mut Sim, manager: ClientId, place: Place<'_>, lid: u16) -> Fallible<()> {
-    let info: PortInfo = get(sim, manager, place)?;
+fn bring_up(sim: &mut Sim, manager: ClientId, target: RequestTarget<'_>, lid: u16) -> Fallible<()> {
+    let info: PortInfo = get(sim, manager, target)?;
     let info = PortInfo {
         lid,
         master_sm_lid: u16::from(lid > 0),
@@ -164,29 +164,36 @@ fn bring_up(sim: &mut Sim, manager: ClientId, place: Place<'_>, lid: u16) -> Fal
         port_state: PortState::NO_CHANGE,
         ..info
     };
-    set(sim, manager, place, &info)?;
-    if place.0 != [1] || place.1 > 0 {
+    set(sim, manager, target, &info)?;
+    if target.0 != [1] || target.1 > 0 {
         for port_state in [PortState::ARMED, PortState::ACTIVE] {
-            set(sim, manager, place, &PortInfo { port_state, ..info })?;
+            set(sim, manager, target, &PortInfo { port_state, ..info })?;
         }
     }
     Ok(())
 }
 
-fn get<A: Attribute>(sim: &mut Sim, manager: ClientId, place: Place<'_>) -> Fallible<A> {
-    let (path, modifier) = place;
+fn get<A: Attribute>(sim: &mut Sim, manager: ClientId, target: RequestTarget<'_>) -> Fallible<A> {
+    let (path, modifier) = target;
     let mad = smp::directed_request(Method::GET, TransactionId(3), (A::ID, modifier), path);
-    ask(sim, manager, mad)?.attribute().ok_or_else(|| "another attribute came".into())
+    query(sim, manager, mad)?
+        .attribute()
+        .ok_or_else(|| "the response has another attribute than the request".into())
 }
 
-fn set<A: Attribute>(sim: &mut Sim, manager: ClientId, place: Place<'_>, to: &A) -> Fallible<()> {
-    let (path, modifier) = place;
+fn set<A: Attribute>(
+    sim: &mut Sim,
+    manager: ClientId,
+    target: RequestTarget<'_>,
+    to: &A,
+) -> Fallible<()> {
+    let (path, modifier) = target;
     let mut mad = smp::directed_request(Method::SET, TransactionId(4), (A::ID, modifier), path);
     mad.set_attribute(to);
-    ask(sim, manager, mad).map(drop)
+    query(sim, manager, mad).map(drop)
 }
 
-fn ask(sim: &mut Sim, manager: ClientId, mad: Mad) -> Fallible<Mad> {
+fn query(sim: &mut Sim, manager: ClientId, mad: Mad) -> Fallible<Mad> {
     sim.submit(manager, &Datagram::new(Remote::directed(), mad));
     sim.settle(sim.now());
     while let Some(incoming) = sim.receive(manager) {

@@ -26,9 +26,9 @@ pub enum AcmRequest {
         /// Only this address.
         address: Option<String>,
     },
-    /// Remove all cached addresses.
+    /// Removes all cached addresses.
     Flush,
-    /// Read the files of addresses and routes again.
+    /// Reads the files of addresses and routes again.
     Reload,
     /// The metrics.
     Metrics,
@@ -71,13 +71,15 @@ impl AcmRequest {
             },
             Self::Flush => {
                 let count = service.flush();
-                Ok((format!("{count} addresses are forgotten"), json!({ "forgotten": count })))
+                Ok((format!("removed {count} cached addresses"), json!({ "forgotten": count })))
             }
             Self::Reload => {
-                let text = "the files are read again; the log tells of what is wrong";
+                let text = "the files were read again; the log contains warnings about them";
                 Ok((text.to_owned(), Value::Null))
             }
-            Self::Metrics => Ok((metrics::page(service, server), metrics::data(service, server))),
+            Self::Metrics => {
+                Ok((metrics::page(service, server), metrics::to_json(service, server)))
+            }
         };
         Reply::from(result).to_line()
     }
@@ -85,7 +87,7 @@ impl AcmRequest {
 
 /// Returns the reply if the service does not respond.
 pub(super) fn no_answer() -> String {
-    Reply::failed("the service does not answer").to_line()
+    Reply::failed("the service does not respond").to_line()
 }
 
 /// Requests the metrics from the service's loop; empty if the loop does not respond.
@@ -119,14 +121,14 @@ fn status(service: &Service, server: &Server) -> (String, Value) {
         for group in &endpoint.groups {
             let _ = writeln!(text, "  group   {group}");
         }
-        let _ = writeln!(text, "  knows {known} addresses of {peers} ports");
+        let _ = writeln!(text, "  cached: {known} addresses of {peers} ports");
         for (name, value) in PerfCounters::NAMES.iter().zip(endpoint.counters.values()) {
             let _ = writeln!(text, "  {name}: {value}");
         }
     }
-    let (clients, waiting) = (server.clients(), service.pending());
-    let _ = writeln!(text, "{clients} programs, {waiting} requests wait");
-    for (name, _, value) in metrics::counts(service, server) {
+    let (clients, pending) = (server.client_count(), service.pending());
+    let _ = writeln!(text, "{clients} clients, {pending} pending requests");
+    for (name, _, value) in metrics::counters(service, server) {
         let _ = writeln!(text, "{}: {value}", name.replace('_', " "));
     }
     let endpoint = |it: &EndpointView| {
@@ -142,13 +144,9 @@ fn status(service: &Service, server: &Server) -> (String, Value) {
             "counters": counters, "datagrams": it.has_datagrams,
         })
     };
-    let counts: serde_json::Map<String, Value> = metrics::counts(service, server)
-        .into_iter()
-        .map(|(name, _, value)| (name.to_owned(), value.into()))
-        .collect();
     let data = json!({
         "endpoints": endpoints.iter().map(endpoint).collect::<Vec<_>>(),
-        "programs": clients, "waiting": waiting, "counts": counts,
+        "programs": clients, "waiting": pending, "counts": metrics::to_json(service, server),
     });
     (text, data)
 }
@@ -159,13 +157,13 @@ fn known(service: &Service, address: Option<&Address>) -> (String, Value) {
     for CachedAddressView { address, gid, lid, qpn, age, is_preloaded, route } in &known {
         let age = match is_preloaded {
             true => "from a file".to_owned(),
-            false => format!("heard of {} s ago", age.as_secs()),
+            false => format!("last seen {} s ago", age.as_secs()),
         };
-        let route = if route.is_some() { ", route of subnet administration" } else { "" };
+        let route = if route.is_some() { ", route of the SA" } else { "" };
         let _ = writeln!(text, "{address}: {gid} LID {lid} qp {qpn:#08x}, {age}{route}");
     }
     if known.is_empty() {
-        text.push_str("nothing is known\n");
+        text.push_str("no cached addresses\n");
     }
     let view = |it: &CachedAddressView| {
         json!({
@@ -186,11 +184,11 @@ mod tests {
 
     #[test]
     fn console_name_follows_a_link_to_the_socket() {
-        let place = tempfile::tempdir().expect("a directory");
-        let (socket, link) = (place.path().join("socket"), place.path().join("link"));
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
+        let (socket, link) = (directory.path().join("socket"), directory.path().join("link"));
         let before = name(&socket);
-        let _listener = UnixListener::bind(&socket).expect("a socket");
-        symlink("socket", &link).expect("a link");
+        let _listener = UnixListener::bind(&socket).expect("the path is free");
+        symlink("socket", &link).expect("the link can be created");
         assert_eq!(name(&socket), before, "the name is the same before the socket exists");
         assert_eq!(name(&link), before);
     }

@@ -40,11 +40,12 @@ struct Daemon {
     service: Service,
     server: Server,
     settings: Settings,
-    /// Settings at the start.
-    first: Settings,
+    /// Settings at the start of the process.
+    initial: Settings,
     args: AcmConfig,
     ports: Vec<OpenPort>,
     log: Log,
+    /// Wakes the event loop; with its index in [`Server::take_readable`].
     alarm: (Alarm, usize),
     orders: Orders,
     requests: RequestQueue,
@@ -115,14 +116,14 @@ impl Daemon {
             let message = "no port: expected --attach NAME of a running `ibfabric sim`, or --umad";
             return Err(DaemonError::Failed(message.to_owned()));
         }
-        let lock = settings.lock_file(&args).map(|path| Lock::take(&path)).transpose()?;
+        let lock = settings.lock_file(&args).map(|path| Lock::acquire(&path)).transpose()?;
         let seed = ib_os::random()
             .map_err(|error| DaemonError::Failed(format!("no random numbers: {error}")))?;
         let mut service = Service::new(settings.config.clone(), seed);
         service.set_source_of(Box::new(source_of));
         let mut server =
             Server::bind(&listen_options(&args, &settings)).map_err(DaemonError::failed)?;
-        // The addresses are published only after `bind`, so that those of a running service stay.
+        // Published only after `bind`, so that a second service does not replace the files of a running one.
         let published = Published::new(&args, &settings.options)?;
         if !server.is_listening() {
             let message = "--systemd: expected sockets of a service manager, LISTEN_FDS names none";
@@ -131,10 +132,10 @@ impl Daemon {
         let failed = |error| DaemonError::Failed(format!("cannot wait for signals: {error}"));
         let alarm = Alarm::new().map_err(failed)?;
         let orders = Orders::catch(&alarm.bell()).map_err(failed)?;
-        let number = server.watch(&alarm).map_err(failed)?;
+        let index = server.watch(&alarm).map_err(failed)?;
         let ports = OpenPort::open_all(&args.ports, &settings, &mut server)?;
         let (sender, requests) = request_queue(alarm.bell());
-        serve_console(server.unix().as_deref(), sender.clone(), &log);
+        serve_console(server.unix_path().as_deref(), sender.clone(), &log);
         if let Some(port) = args.metrics_port {
             let failed = |error| {
                 let place = format!("port {port} of localhost");
@@ -143,11 +144,11 @@ impl Daemon {
             let page = PageServer::bind(port).map_err(failed)?;
             page.serve(move || console::request_metrics(&sender)).map_err(failed)?;
         }
-        let alarm = (alarm, number);
+        let alarm = (alarm, index);
         let mut this = Self {
             service,
             server,
-            first: settings.clone(),
+            initial: settings.clone(),
             settings,
             args,
             ports,
@@ -165,7 +166,8 @@ impl Daemon {
         Ok(this)
     }
 
-    /// Preloads routes for ports for which the route file, the LID or the GID has changed. Other cached data is kept.
+    /// Preloads routes for ports for which the route file, the LID or the GID has changed. Other cached
+    /// data is kept.
     fn preload(&mut self) -> Result<(), DaemonError> {
         let now = clock::now();
         let version = self.settings.routes_version();
@@ -215,12 +217,12 @@ impl Daemon {
     }
 
     fn run(mut self, out: &mut dyn Write) -> Result<Verdict, DaemonError> {
-        for address in self.server.tcp().map_err(DaemonError::failed)? {
+        for address in self.server.tcp_addresses().map_err(DaemonError::failed)? {
             self.log.line(INFO, &format!("listening on {address}"));
         }
         writeln!(out, "READY")?;
         out.flush()?;
-        tell("READY=1");
+        notify_systemd("READY=1");
         loop {
             while let Some(order) = self.orders.take() {
                 match order {
@@ -258,24 +260,24 @@ impl Daemon {
     fn round(&mut self) -> Result<bool, DaemonError> {
         let now = clock::now();
         let Self { service, server, .. } = self;
-        let mut moved =
+        let mut progressed =
             server.serve(|client, message, out| service.request(now, client, message, out));
         if service.poll_timeout().is_some_and(|at| at <= now) {
             service.handle_timeout(now);
-            moved = true;
+            progressed = true;
         }
-        let mut gone = Vec::new();
+        let mut failed = Vec::new();
         let mut is_preload_due = self.next_route_check <= now;
         for (index, port) in self.ports.iter_mut().enumerate() {
             match port.progress() {
-                Ok(has_moved) => moved |= has_moved,
-                Err(why) => gone.push((index, why)),
+                Ok(has_progressed) => progressed |= has_progressed,
+                Err(why) => failed.push((index, why)),
             }
             let before = port.seen;
-            moved |= service.drive(now, port.id, &mut port.port, &mut port.seen);
+            progressed |= service.drive(now, port.id, &mut port.port, &mut port.seen);
             is_preload_due |= self.settings.has_routes() && port.seen != before;
         }
-        self.lose_all(gone)?;
+        self.remove_ports(failed)?;
         if is_preload_due {
             self.schedule_route_check();
             if let Err(error) = self.preload() {
@@ -285,7 +287,7 @@ impl Daemon {
         let Self { service, server, .. } = self;
         while let Some((client, bytes)) = service.poll_reply() {
             server.reply(client, &bytes);
-            moved = true;
+            progressed = true;
         }
         while let Some(event) = service.poll_event() {
             match event {
@@ -293,9 +295,10 @@ impl Daemon {
                 event => self.log.line(INFO, &event.to_string()),
             }
         }
-        Ok(moved)
+        Ok(progressed)
     }
 
+    /// Waits for input of clients and ports, or until a timer of the service expires.
     fn wait(&mut self) -> Result<(), DaemonError> {
         let mut until =
             self.service.poll_timeout().unwrap_or(Instant::NEVER).min(self.next_route_check);
@@ -311,37 +314,37 @@ impl Daemon {
             false => until.since(now).min(MAX_WAIT),
         };
         self.server.wait(limit).map_err(DaemonError::failed)?;
-        let mut gone = Vec::new();
+        let mut failed = Vec::new();
         for (index, port) in self.ports.iter_mut().enumerate() {
             if let Err(why) = port.end_wait(&mut self.server) {
-                gone.push((index, why));
+                failed.push((index, why));
             }
         }
-        self.lose_all(gone)?;
-        let (alarm, number) = &self.alarm;
-        if self.server.rang(*number) {
+        self.remove_ports(failed)?;
+        let (alarm, index) = &self.alarm;
+        if self.server.take_readable(*index) {
             alarm.silence();
         }
         Ok(())
     }
 
-    /// Removes failed ports, by their indices in ascending order.
-    fn lose_all(&mut self, gone: Vec<(usize, String)>) -> Result<(), DaemonError> {
-        gone.into_iter().rev().try_for_each(|(index, why)| self.lose(index, why))
+    /// Removes failed ports, by their indices in ascending order. Fails if no port is left.
+    fn remove_ports(&mut self, failed: Vec<(usize, String)>) -> Result<(), DaemonError> {
+        failed.into_iter().rev().try_for_each(|(index, why)| self.remove_port(index, why))
     }
 
     /// Removes a failed port. Fails if it is the last one.
-    fn lose(&mut self, index: usize, why: String) -> Result<(), DaemonError> {
+    fn remove_port(&mut self, index: usize, why: String) -> Result<(), DaemonError> {
         if self.ports.len() == 1 {
             return Err(DaemonError::Failed(why));
         }
         let port = self.ports.remove(index);
-        self.log.line(ERROR, &format!("{why}; the service goes on without this port"));
+        self.log.line(ERROR, &format!("{why}; the service continues without this port"));
         self.service.remove_port(clock::now(), port.id);
         Ok(())
     }
 
-    /// Reads the files again. If they are invalid, the settings stay unchanged.
+    /// Reads the files again. If they are invalid, the settings remain unchanged.
     fn reload(&mut self) {
         let read = Settings::read(&self.args)
             .and_then(|settings| self.paths(&settings, |_| true).map(|paths| (settings, paths)));
@@ -350,7 +353,7 @@ impl Daemon {
                 for warning in &settings.warnings {
                     self.log.line(ERROR, warning);
                 }
-                for line in self.first.restart_warnings(&settings, &self.args) {
+                for line in self.initial.restart_warnings(&settings, &self.args) {
                     self.log.line(ERROR, &line);
                 }
                 self.log.set_flags(log_flags(&settings));
@@ -367,17 +370,17 @@ impl Daemon {
             }
             Err(error) => {
                 let message = error.into_message();
-                self.log.line(ERROR, &format!("{message}; the options stay as they were"));
+                self.log.line(ERROR, &format!("{message}; the options are unchanged"));
             }
         }
     }
 
     /// Leaves all groups and fails pending requests.
     fn end(&mut self) -> Verdict {
-        tell("STOPPING=1");
+        notify_systemd("STOPPING=1");
         let now = clock::now();
         self.service.leave(now);
-        // Requests and replies are sent; responses are not awaited.
+        // The rounds send MADs and replies, but do not wait for responses.
         let _ = self.round();
         let _ = self.round();
         Verdict::Good
@@ -391,7 +394,12 @@ fn serve_console(socket: Option<&Path>, requests: RequestSender, log: &Log) {
         server.serve(move |line| requests.request(line).unwrap_or_else(console::no_answer))
     });
     if let Err(error) = served {
-        log.line(ERROR, &format!("nobody can ask this service: @{name}:console: {error}"));
+        log.line(
+            ERROR,
+            &format!(
+                "cannot listen on control socket @{name}:console, `ibfabric acm ctl` fails: {error}"
+            ),
+        );
     }
 }
 
@@ -415,8 +423,8 @@ fn listen_options(args: &AcmConfig, settings: &Settings) -> ServerOptions {
     let mut options = ServerOptions {
         unix: args.socket.clone(),
         tcp: args.tcp.map(|port| own_port(args.open, port)).into_iter().collect(),
-        most_clients: args.max_clients as usize,
-        inherited: args.systemd,
+        max_clients: args.max_clients as usize,
+        is_socket_activated: args.systemd,
     };
     if !args.has_default_sockets() {
         return options;
@@ -431,9 +439,9 @@ fn listen_options(args: &AcmConfig, settings: &Settings) -> ServerOptions {
     options
 }
 
-/// Notifies the service manager, if there is one.
-fn tell(state: &str) {
+/// Notifies systemd, if it has started the service.
+fn notify_systemd(state: &str) {
     if let Err(error) = daemon::notify(state) {
-        say!("cannot tell the service manager: {error}");
+        say!("cannot notify systemd: {error}");
     }
 }

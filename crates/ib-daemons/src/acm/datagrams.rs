@@ -1,4 +1,4 @@
-//! UD QPs of an ACM service at an HCA: one for each partition.
+//! UD QPs of an ACM service at an HCA, one for each partition, for its requests and responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,36 +13,40 @@ use ib_types::{Gid, Instant, PKey, Psn, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::{MAD_LENGTH, Mad};
 use ib_wire::packet::Grh;
 
-/// The length of the header of a route, before what was received.
+/// Size of the GRH, or of the space left for it, before each received message, in bytes.
 const GRH: usize = 40;
 
-/// The room for a message.
+/// Size of a receive buffer, in bytes.
 const SLOT: usize = GRH + MAD_LENGTH;
 
-/// How many messages may wait to be sent.
+/// Size of the send queue of each QP, in work requests.
 const SENDS: u32 = 256;
 
-/// A queue pair and the memory that it receives into.
-struct Own {
+/// The UD QP of a partition, and its receive buffers of [`SLOT`] bytes each.
+struct PartitionQp {
     p_key: PKey,
     qp: QpId,
     memory: Arc<Memory>,
     region: MrId,
 }
 
-/// The queue pairs of an HCA.
+/// The UD QPs of an ACM service at an HCA.
 pub(super) struct Datagrams {
     pd: PdId,
     cq: CqId,
-    own: BTreeMap<u16, Own>,
-    by_number: BTreeMap<Qpn, u16>,
-    /// The ways of what is being sent, by what its completion is told by.
-    ways: BTreeMap<u64, AhId>,
-    sent: u64,
+    /// QPs by partition: the P_Key without the membership bit.
+    qps: BTreeMap<u16, PartitionQp>,
+    /// Partitions by QP number.
+    partitions: BTreeMap<Qpn, u16>,
+    /// Address handles of outstanding sends, by `wr_id`.
+    address_handles: BTreeMap<u64, AhId>,
+    /// `wr_id` of the last send.
+    last_send: u64,
+    /// Number of receive buffers of each QP.
     depth: u32,
 }
 
-/// Receives have this bit in what their completion is told by.
+/// Bit in `wr_id` that marks receives. The other bits are the index of the buffer.
 const RECEIVE: u64 = 1 << 63;
 
 impl Datagrams {
@@ -50,11 +54,11 @@ impl Datagrams {
     pub(super) fn new(hca: &mut Hca, depth: u32) -> Option<Self> {
         let pd = hca.alloc_pd().ok()?;
         let cq = hca.create_cq((depth + SENDS) * 4).ok()?;
-        let (own, by_number, ways) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Some(Self { pd, cq, own, by_number, ways, sent: 0, depth })
+        let (qps, partitions, address_handles) = Default::default();
+        Some(Self { pd, cq, qps, partitions, address_handles, last_send: 0, depth })
     }
 
-    /// Does what a service wants of its queue pairs. False when that is not possible now.
+    /// Executes an action of the service. Returns false if it failed.
     pub(super) fn act(&mut self, hca: &mut Hca, now: Instant, action: &Action) -> bool {
         match action {
             Action::Open { p_key } => self.open(hca, now, *p_key).is_some(),
@@ -71,12 +75,12 @@ impl Datagrams {
     }
 
     fn get(&self, p_key: PKey) -> Option<QpId> {
-        self.own.get(&(p_key.0 & 0x7fff)).map(|own| own.qp)
+        self.qps.get(&(p_key.0 & 0x7fff)).map(|partition_qp| partition_qp.qp)
     }
 
     fn open(&mut self, hca: &mut Hca, now: Instant, p_key: PKey) -> Option<()> {
         let partition = p_key.0 & 0x7fff;
-        if self.own.contains_key(&partition) {
+        if self.qps.contains_key(&partition) {
             return Some(());
         }
         let cap = QpCap {
@@ -101,11 +105,11 @@ impl Datagrams {
             QpAttr { sq_psn: Some(Psn::truncated(0)), ..to(QpState::Rts) },
         ];
         for attr in states {
-            hca.modify_qp(now, qp, &attr).expect("a new queue pair of datagrams goes into service");
+            hca.modify_qp(now, qp, &attr).expect("a new UD QP accepts the transitions to RTS");
         }
         let (number, ..) = hca.query_qp(qp).expect("the object was created above");
-        self.own.insert(partition, Own { p_key, qp, memory, region });
-        self.by_number.insert(number, partition);
+        self.qps.insert(partition, PartitionQp { p_key, qp, memory, region });
+        self.partitions.insert(number, partition);
         for slot in 0..self.depth {
             self.receive_into(hca, now, partition, slot);
         }
@@ -113,22 +117,24 @@ impl Datagrams {
     }
 
     fn close(&mut self, hca: &mut Hca, p_key: PKey) -> Option<()> {
-        let own = self.own.remove(&(p_key.0 & 0x7fff))?;
-        if let Some((number, ..)) = hca.query_qp(own.qp) {
-            self.by_number.remove(&number);
+        let partition_qp = self.qps.remove(&(p_key.0 & 0x7fff))?;
+        if let Some((number, ..)) = hca.query_qp(partition_qp.qp) {
+            self.partitions.remove(&number);
         }
-        hca.destroy_qp(own.qp).ok()?;
-        hca.dereg_mr(own.region).ok()
+        hca.destroy_qp(partition_qp.qp).ok()?;
+        hca.dereg_mr(partition_qp.region).ok()
     }
 
     fn receive_into(&self, hca: &mut Hca, now: Instant, partition: u16, slot: u32) {
-        let Some(own) = self.own.get(&partition) else { return };
-        let lkey = hca.key(own.region).expect("the region lives as long as the queue pair");
+        let Some(partition_qp) = self.qps.get(&partition) else { return };
+        let lkey = hca
+            .key(partition_qp.region)
+            .expect("`close` deregisters the region after it destroys the QP");
         let addr = u64::from(slot) * SLOT as u64;
         let data = Data::One(Sge { addr, length: SLOT as u32, lkey });
         let wr = RecvWr { wr_id: RECEIVE | u64::from(slot), data };
-        // A queue pair that has failed takes none; it does not come back.
-        let _ = hca.post_recv(now, own.qp, wr);
+        // This fails only for a QP in the error state, which receives nothing more.
+        let _ = hca.post_recv(now, partition_qp.qp, wr);
     }
 
     fn send(
@@ -141,8 +147,8 @@ impl Datagrams {
     ) -> bool {
         let Some(qp) = self.get(p_key) else { return false };
         let Ok(ah) = hca.create_ah(self.pd, to.route) else { return false };
-        self.sent += 1;
-        let wr_id = self.sent;
+        self.last_send += 1;
+        let wr_id = self.last_send;
         let (remote_qpn, remote_qkey) = (to.qpn, QKey::GSI);
         let op =
             SendOp::SendDatagram { to: UdDestination { ah, remote_qpn, remote_qkey }, imm: None };
@@ -150,30 +156,30 @@ impl Datagrams {
         let wr = SendWr { wr_id, op, data: Data::Inline(bytes.into()), flags };
         let is_posted = hca.post_send(now, qp, wr).is_ok();
         if is_posted {
-            self.ways.insert(wr_id, ah);
+            self.address_handles.insert(wr_id, ah);
         } else {
             hca.destroy_ah(ah).ok();
         }
         is_posted
     }
 
-    /// Returns the next message that has come to one of them; the GID is that of the own port.
+    /// Returns the next message that a QP has received. `gid` is the GID of the port.
     pub(super) fn receive(&mut self, hca: &mut Hca, now: Instant, gid: Gid) -> Option<Arrived> {
         loop {
             let wc = hca.poll_cq(self.cq)?;
             if wc.wr_id & RECEIVE == 0 {
-                if let Some(ah) = self.ways.remove(&wc.wr_id) {
+                if let Some(ah) = self.address_handles.remove(&wc.wr_id) {
                     hca.destroy_ah(ah).ok();
                 }
                 continue;
             }
-            let Some(&partition) = self.by_number.get(&wc.qp_num) else { continue };
+            let Some(&partition) = self.partitions.get(&wc.qp_num) else { continue };
             let slot = (wc.wr_id & !RECEIVE) as u32;
             let is_good = wc.status == WcStatus::Success && wc.opcode == WcOpcode::Recv;
-            let own = &self.own[&partition];
+            let partition_qp = &self.qps[&partition];
             let length = (wc.byte_len as usize).clamp(GRH, SLOT);
-            let all = own.memory.to_vec(slot as usize * SLOT, length);
-            let p_key = own.p_key;
+            let all = partition_qp.memory.to_vec(slot as usize * SLOT, length);
+            let p_key = partition_qp.p_key;
             self.receive_into(hca, now, partition, slot);
             let (Ok(mut all), true) = (all, is_good) else { continue };
             let bytes = all.split_off(GRH);
@@ -189,7 +195,7 @@ impl Datagrams {
     }
 }
 
-/// Returns a management datagram with the way that it has come.
+/// Returns a received GMP as a datagram, with the route back to its source.
 pub(super) fn datagram(route: &Route, source: Qpn, mad: Mad) -> Datagram {
     let grh = route.is_global.then(|| Grh {
         source: route.destination,

@@ -1,4 +1,4 @@
-//! A port of a fabric that another process simulates, for a service of IB ACM.
+//! A port of the ACM service in a fabric that another process simulates.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,19 +15,20 @@ use ib_attach::PortDetails;
 use ib_device::{Device, DeviceEvent};
 use ib_os::clock;
 
-/// An HCA at a port of a simulated fabric, and the queue pairs of a service there.
+/// An HCA at a port of a simulated fabric, with the UD QPs of the service.
 pub struct DevicePort {
     device: Device,
     datagrams: Datagrams,
     mads: VecDeque<Incoming>,
-    /// Names that it has although no file says so.
+    /// Names and addresses that need no configuration: the node name and the IP addresses.
     names: Vec<Address>,
 }
 
 impl DevicePort {
-    /// Prepares an HCA that is attached to a simulated fabric ([`Device::attach`]), whose queue pairs take `depth`
-    /// messages each before they are looked at. Its names are that of its node and its addresses. `None` for an HCA
-    /// on Ethernet, where there is no the SA, and for one that has no room.
+    /// Creates a port of an HCA that is attached to a simulated fabric ([`Device::attach`]). Each UD QP has `depth` receive
+    /// buffers.
+    ///
+    /// Returns `None` if the HCA is on Ethernet, where there is no SA, or if its PD or CQ cannot be allocated.
     #[must_use]
     pub fn new(mut device: Device, depth: u32) -> Option<Self> {
         let details = device.attached()?.details();
@@ -41,10 +42,10 @@ impl DevicePort {
         &mut self.device
     }
 
-    /// Moves what can be moved; returns whether there was anything.
+    /// Sends and receives pending packets and MADs. Returns true if there were any.
     ///
     /// # Errors
-    /// Fails when the simulator has gone.
+    /// Fails if the simulator has exited.
     pub fn progress(&mut self) -> io::Result<bool> {
         let moved = self.device.progress()?;
         while let Some(event) = self.device.poll_event() {
@@ -55,27 +56,26 @@ impl DevicePort {
         Ok(moved)
     }
 
-    /// Returns the files that can be read when something comes.
+    /// Returns the descriptors that become readable when there is input.
     ///
     /// # Panics
-    /// Never: an HCA on Ethernet is none of these.
+    /// Never: [`DevicePort::new`] rejects an HCA on Ethernet.
     #[must_use]
     pub fn files(&self) -> [BorrowedFd<'_>; 2] {
-        self.device.attached().expect("looked at when it was made").files()
+        self.device.attached().expect("`new` requires an attached port").files()
     }
 
-    /// Prepares for a wait for its files, until the moment that is returned at most; `None` when there is something to
-    /// do already.
+    /// Prepares to poll the descriptors. Returns the latest time to wake up; `None` if input is pending already.
     pub fn begin_wait(&mut self) -> Option<Instant> {
         self.device.begin_wait()
     }
 
-    /// Takes note of which files can be read.
+    /// Reports which of the descriptors are readable.
     ///
     /// # Errors
-    /// Fails when the simulator has gone.
-    pub fn end_wait(&mut self, rang: [bool; 2]) -> io::Result<()> {
-        self.device.end_wait(rang)
+    /// Fails if the simulator has exited.
+    pub fn end_wait(&mut self, readable: [bool; 2]) -> io::Result<()> {
+        self.device.end_wait(readable)
     }
 }
 
@@ -85,7 +85,7 @@ impl Port for DevicePort {
     }
 
     fn state(&self) -> PortState {
-        let details = self.device.attached().expect("looked at when it was made").details();
+        let details = self.device.attached().expect("`new` requires an attached port").details();
         state_of(details, &self.names)
     }
 

@@ -1,5 +1,4 @@
-//! The IP addresses that this machine has over InfiniBand: those of the interfaces of `IPoIB`, whose hardware address is the
-//! number of a queue pair and a GID (RFC 4391, section 9.1.1).
+//! IP addresses of this machine's `IPoIB` interfaces. Their hardware address is a QPN and a GID (RFC 4391, section 9.1.1).
 
 use std::fs;
 use std::net::IpAddr;
@@ -9,23 +8,24 @@ use ib_types::Gid;
 
 use ib_roce::RoceInterface;
 
-/// Where the system tells of its interfaces.
+/// Directory of network interfaces in sysfs.
 pub(super) const INTERFACES: &str = "/sys/class/net";
 
-/// The type of the hardware, `ARPHRD_INFINIBAND`.
+/// `ARPHRD_INFINIBAND`: the hardware type of `IPoIB` interfaces.
 const INFINIBAND: &str = "32";
 
-/// Returns the addresses of the interfaces at a port in the default partition.
+/// Returns the IP addresses of the interfaces at the port with this GID, in the default partition.
 pub(super) fn addresses(interfaces: &Path, gid: Gid) -> Vec<IpAddr> {
     let names = names(interfaces, gid);
-    // Most machines have none: there is nothing to be asked then.
+    // Most machines have no `IPoIB` interface: the query over netlink is skipped.
     let all = if names.is_empty() { None } else { RoceInterface::all().ok() };
     let own = all.into_iter().flatten().filter(|it| names.contains(&it.name));
     own.flat_map(|it| it.addresses).collect()
 }
 
+/// Returns the names of the interfaces at the port with this GID, in the default partition.
 fn names(interfaces: &Path, gid: Gid) -> Vec<String> {
-    let own = |path: &Path| {
+    let is_at_port = |path: &Path| {
         let read = |name: &str| fs::read_to_string(path.join(name)).ok();
         let is_infiniband = read("type").is_some_and(|it| it.trim() == INFINIBAND);
         let is_default = || {
@@ -38,11 +38,11 @@ fn names(interfaces: &Path, gid: Gid) -> Vec<String> {
             && is_default()
     };
     let entries = fs::read_dir(interfaces).into_iter().flatten().filter_map(Result::ok);
-    let own = entries.filter(|entry| own(&entry.path()));
+    let own = entries.filter(|entry| is_at_port(&entry.path()));
     own.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// Returns the GID in a hardware address of 20 bytes with colons between.
+/// Returns the GID in a hardware address of 20 hexadecimal bytes, which are separated by colons.
 fn gid_in(address: &str) -> Option<Gid> {
     let bytes = address.split(':').map(|byte| u8::from_str_radix(byte, 16));
     let bytes: Vec<u8> = bytes.collect::<Result<_, _>>().ok()?;
@@ -55,8 +55,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interfaces_are_those_of_the_port_in_the_default_partition() {
-        let directory = tempfile::tempdir().expect("a directory");
+    fn only_interfaces_of_the_port_and_default_partition_count() {
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let own = "00:00:10:48:fe:80:00:00:00:00:00:00:00:02:c9:00:00:10:00:01";
         let other = "00:00:10:48:fe:80:00:00:00:00:00:00:00:02:c9:00:00:10:00:02";
         for (name, kind, address, key) in [
@@ -67,12 +67,15 @@ mod tests {
             ("odd", "32", "fe:80", "0xffff"),
             ("old", "32", own, ""),
         ] {
-            let place = directory.path().join(name);
-            fs::create_dir(&place).expect("a directory");
-            fs::write(place.join("type"), format!("{kind}\n")).expect("a file");
-            fs::write(place.join("address"), format!("{address}\n")).expect("a file");
+            let interface = directory.path().join(name);
+            fs::create_dir(&interface).expect("the directory can be created");
+            fs::write(interface.join("type"), format!("{kind}\n"))
+                .expect("the file can be written");
+            fs::write(interface.join("address"), format!("{address}\n"))
+                .expect("the file can be written");
             if !key.is_empty() {
-                fs::write(place.join("pkey"), format!("{key}\n")).expect("a file");
+                fs::write(interface.join("pkey"), format!("{key}\n"))
+                    .expect("the file can be written");
             }
         }
         let gid = Gid::new(0xfe80_0000_0000_0000, ib_types::Guid(0x0002_c900_0010_0001));

@@ -1,4 +1,4 @@
-//! The file that keeps a second service from starting, as ibacm has it: with the number of the process, and locked.
+//! The lock file that prevents a second service. As that of ibacm, it contains the process ID.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -10,40 +10,40 @@ use rustix::io::Errno;
 
 use crate::error::DaemonError;
 
-/// A lock, for as long as it is held. The file stays.
-pub(super) struct Lock(#[expect(dead_code, reason = "it is held open and nothing else")] File);
+/// A locked file. It is unlocked on drop, but not removed.
+pub(super) struct Lock(#[expect(dead_code, reason = "the file is only kept open")] File);
 
 impl Lock {
-    /// Takes a lock.
+    /// Locks a file, which is created if it does not exist, and writes the process ID to it.
     ///
     /// # Errors
-    /// Fails when another process has it, or the file cannot be written.
-    pub(super) fn take(path: &Path) -> Result<Self, DaemonError> {
+    /// Fails if another process holds the lock, or if the file cannot be written.
+    pub(super) fn acquire(path: &Path) -> Result<Self, DaemonError> {
         let failed = |error: std::io::Error| {
             DaemonError::Failed(format!("cannot lock {}: {error}", path.display()))
         };
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false).mode(0o640);
         let mut file = options.open(path).map_err(failed)?;
-        // The kind of lock that lockf(3) takes.
+        // ibacm uses lockf(3), which takes the same kind of lock.
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::ACCESS | Errno::AGAIN) => {
                 let mut owner = String::new();
-                // Whoever has just taken it may not have written its number yet.
+                // A process that has just locked the file may not have written its ID yet.
                 let _ = file.read_to_string(&mut owner);
                 let owner = owner.trim().parse::<u32>();
-                let owner = owner.map_or(String::new(), |number| format!(", process {number}"));
+                let owner = owner.map_or(String::new(), |pid| format!(", process {pid}"));
                 return Err(DaemonError::Failed(format!(
-                    "another service of IB ACM runs{owner}: it has locked {}; another lock_file in \
-                     ibacm_opts.cfg lets a second one run",
+                    "another ACM service is running{owner}: it has locked {}; to run a second one, set another \
+                     lock_file in ibacm_opts.cfg",
                     path.display()
                 )));
             }
             Err(error) => return Err(failed(error.into())),
             Ok(()) => {}
         }
-        let number = format!("{}\n", std::process::id());
-        let written = file.set_len(0).and_then(|()| file.write_all(number.as_bytes()));
+        let pid = format!("{}\n", std::process::id());
+        let written = file.set_len(0).and_then(|()| file.write_all(pid.as_bytes()));
         written.map_err(failed)?;
         Ok(Self(file))
     }

@@ -1,4 +1,4 @@
-//! Metrics of a service in the text format of Prometheus.
+//! Metrics of the ACM service for Prometheus.
 
 use ib_acm::Service;
 use ib_acm::service::EndpointView;
@@ -8,45 +8,56 @@ use serde_json::Value;
 
 use super::server::Server;
 
-/// A gauge of an endpoint: name, description, value.
-type Gauge = (&'static str, &'static str, fn(&EndpointView) -> usize);
+/// A gauge of an endpoint: name, help text, function that returns the value.
+type EndpointGauge = (&'static str, &'static str, fn(&EndpointView) -> usize);
 
-/// Returns the counters of the service: name, description, value.
-pub(super) fn counts(service: &Service, server: &Server) -> Vec<(&'static str, &'static str, u64)> {
+/// Returns the counters of the service: name, help text, value.
+pub(super) fn counters(
+    service: &Service,
+    server: &Server,
+) -> Vec<(&'static str, &'static str, u64)> {
     let counters = service.counters();
     let rejected = server.rejected();
     vec![
-        ("multicasts", "Questions sent to groups", counters.multicasts),
-        ("announcements", "Questions to groups that only tell who asks", counters.announcements),
-        ("checks", "Questions to one port, whether it still is where it was", counters.checks),
-        ("answers", "Questions of others that were answered", counters.answers),
-        ("heard", "Questions of others that were heard", counters.heard),
-        ("sa_queries", "Requests to subnet administration for paths", counters.sa_queries),
-        ("joins", "Requests to join groups", counters.joins),
-        ("malformed", "Messages of others that are none", counters.malformed),
-        ("unasked", "Answers that nobody has asked for", counters.unasked),
-        ("flooded", "Questions of ports that ask too fast", counters.flooded),
-        ("conflicts", "Claims to addresses that other ports have", counters.conflicts),
+        (
+            "multicasts",
+            "Multicast address resolution requests sent, with announcements",
+            counters.multicasts,
+        ),
+        ("announcements", "Announcements of own addresses sent", counters.announcements),
+        ("checks", "Unicast requests sent to verify a cached peer", counters.checks),
+        ("answers", "Address resolution responses sent", counters.answers),
+        ("heard", "Address resolution requests received", counters.heard),
+        ("sa_queries", "SA path queries sent", counters.sa_queries),
+        ("joins", "SA requests to join multicast groups", counters.joins),
+        ("malformed", "Datagrams received that are not ACM messages", counters.malformed),
+        ("unasked", "Responses received without an outstanding request", counters.unasked),
+        (
+            "flooded",
+            "Messages dropped because their port exceeded the rate limit",
+            counters.flooded,
+        ),
+        ("conflicts", "Claims to an address that another port holds", counters.conflicts),
         (
             "refused",
-            "Addresses and GIDs beyond those that a port may have, or that there is room for",
+            "Addresses and GIDs over the limit of a port or of the cache",
             counters.refused,
         ),
-        ("malformed_programs", "Programs that sent what is no request", rejected.malformed),
-        ("crowded_programs", "Programs beyond the most", rejected.crowded),
+        ("malformed_programs", "Clients that sent a malformed request", rejected.malformed),
+        ("crowded_programs", "Clients over the limit of clients", rejected.over_limit),
     ]
 }
 
-/// Returns the page of metrics.
+/// Returns the metrics in Prometheus text format.
 pub(super) fn page(service: &Service, server: &Server) -> String {
     let mut page = Page::default();
-    for (name, help, value) in counts(service, server) {
+    for (name, help, value) in counters(service, server) {
         let name = format!("ibfabric_acm_{name}_total");
         page.family(&name, MetricType::Counter, help).sample(&[], value);
     }
     let gauges = [
-        ("programs", "Connected clients", server.clients()),
-        ("waiting", "Requests that wait", service.pending()),
+        ("programs", "Connected clients", server.client_count()),
+        ("waiting", "Pending requests of clients", service.pending()),
     ];
     for (name, help, value) in gauges {
         page.family(&format!("ibfabric_acm_{name}"), MetricType::Gauge, help).sample(&[], value);
@@ -59,18 +70,18 @@ pub(super) fn page(service: &Service, server: &Server) -> String {
             ("pkey", format!("{:#06x}", it.p_key.0)),
         ]
     };
-    for (place, name) in PerfCounters::NAMES.iter().enumerate() {
+    for (index, name) in PerfCounters::NAMES.iter().enumerate() {
         let name = name.to_lowercase().replace(" count", "").replace(' ', "_");
         let name = format!("ibfabric_acm_{name}_total");
-        let mut family = page.family(&name, MetricType::Counter, "As ib_acme -P shows it");
+        let mut family = page.family(&name, MetricType::Counter, "Counter of ib_acme -P");
         for endpoint in &endpoints {
-            family.sample(&labels(endpoint), endpoint.counters.values()[place]);
+            family.sample(&labels(endpoint), endpoint.counters.values()[index]);
         }
     }
-    let gauges: [Gauge; 3] = [
-        ("up", "Whether the endpoint is in service", |it| it.is_up.into()),
+    let gauges: [EndpointGauge; 3] = [
+        ("up", "1 if the endpoint is up", |it| it.is_up.into()),
         ("known", "Cached addresses", |it| it.cached_addresses),
-        ("peers", "Ports of the cached addresses", |it| it.cached_peers),
+        ("peers", "Ports that hold the cached addresses", |it| it.cached_peers),
     ];
     for (name, help, value) in gauges {
         let name = format!("ibfabric_acm_{name}");
@@ -82,9 +93,9 @@ pub(super) fn page(service: &Service, server: &Server) -> String {
     page.into_text()
 }
 
-/// Returns the counts as an object.
-pub(super) fn data(service: &Service, server: &Server) -> Value {
-    counts(service, server)
+/// Returns the counters as a JSON object.
+pub(super) fn to_json(service: &Service, server: &Server) -> Value {
+    counters(service, server)
         .into_iter()
         .map(|(name, _, value)| (name.to_owned(), Value::from(value)))
         .collect()

@@ -25,7 +25,7 @@ pub(super) struct OpenPort {
     /// Last value of [`Port::changes`] that the service has handled.
     pub(super) seen: Option<u64>,
     preload: RoutePreload,
-    /// Numbers of the descriptors that the server polls for the port.
+    /// Indices of the port's descriptors in [`Server::take_readable`].
     watched: Vec<usize>,
 }
 
@@ -65,16 +65,17 @@ impl OpenPort {
         for selection in selections {
             match selection {
                 PortSelection::Simulated { simulator, node } => {
-                    let place = AttachOptions { name: simulator.clone(), node: node.clone() };
-                    // Programs with connections have their own HCA beside it.
+                    let simulator = AttachOptions { name: simulator.clone(), node: node.clone() };
+                    // The HCA serves only the class of ACM, so that other programs can attach an HCA at the same port.
                     let class = MgmtClass::ACM;
                     let options =
-                        AttachedOptions { class: Some(class), ..AttachedOptions::new(place) };
+                        AttachedOptions { class: Some(class), ..AttachedOptions::new(simulator) };
                     let device = Device::attach(&options);
                     let depth = u32::from(settings.options.recv_depth).max(1);
                     let port = DevicePort::new(device.map_err(DaemonError::failed)?, depth);
-                    let port = port
-                        .ok_or_else(|| DaemonError::Failed("no memory for messages".to_owned()))?;
+                    let port = port.ok_or_else(|| {
+                        DaemonError::Failed("cannot allocate receive buffers".to_owned())
+                    })?;
                     ports.push(AnyPort::Simulated(Box::new(port)));
                 }
                 PortSelection::Umad(name) => {
@@ -127,10 +128,11 @@ impl OpenPort {
 
     /// Handles the descriptors that became readable.
     pub(super) fn end_wait(&mut self, server: &mut Server) -> Result<(), String> {
-        let rang: Vec<bool> = self.watched.iter().map(|&number| server.rang(number)).collect();
-        match (&mut self.port, rang[..].try_into()) {
-            (AnyPort::Simulated(port), Ok(rang)) => {
-                port.end_wait(rang).map_err(|error| error.to_string())
+        let readable = self.watched.iter().map(|&index| server.take_readable(index));
+        let readable: Vec<bool> = readable.collect();
+        match (&mut self.port, readable[..].try_into()) {
+            (AnyPort::Simulated(port), Ok(readable)) => {
+                port.end_wait(readable).map_err(|error| error.to_string())
             }
             _ => Ok(()),
         }
@@ -200,7 +202,7 @@ fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, DaemonError> {
 }
 
 fn without_ports(error: &UmadError) -> DaemonError {
-    DaemonError::Failed(format!("{error}; a port of a simulated fabric is had with --attach"))
+    DaemonError::Failed(format!("{error}; to use a port of a simulated fabric, specify --attach"))
 }
 
 /// Returns the names of a port of this machine without an address file. As in `ib_acme -A`, the first port has the host

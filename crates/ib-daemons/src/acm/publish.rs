@@ -77,16 +77,17 @@ mod tests {
 
     #[test]
     fn port_file_is_writable_by_its_owner_only() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let path = directory.path().join("ibacm.port");
         for before in [None, Some(0o666)] {
             if let Some(mode) = before {
-                fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a mode");
+                fs::set_permissions(&path, Permissions::from_mode(mode))
+                    .expect("the mode can be changed");
             }
-            write_port(&path, 6125).expect("a file");
-            let mode = fs::metadata(&path).expect("a file").permissions().mode();
+            write_port(&path, 6125).expect("the file can be written");
+            let mode = fs::metadata(&path).expect("the file exists").permissions().mode();
             assert_eq!(mode & 0o777, 0o644);
-            assert_eq!(fs::read_to_string(&path).expect("a file"), "6125\n");
+            assert_eq!(fs::read_to_string(&path).expect("the file can be read"), "6125\n");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The sockets of a service of IB ACM: programs of the machine, each with a stream of requests and answers.
+//! The client sockets of the ACM service: one stream of requests and replies for each local program.
 //!
-//! A program that takes its answers slowly, sends half a request or none at all keeps nobody else waiting: it is read
-//! from no further while too many of its answers wait, and one that sends what cannot be a request is closed.
+//! A slow client does not block the others. Its input is left unread while too many of its requests are pending or too
+//! many reply bytes are unsent. A client that sends a malformed request is disconnected.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,41 +19,45 @@ use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
-/// Where a service listens.
+/// Addresses on which the server listens, and its limit of clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerOptions {
-    /// The path of a Unix socket, which is for its owner and group.
+    /// Path of a Unix socket, created with mode 0660.
     pub unix: Option<PathBuf>,
-    /// Addresses of TCP.
+    /// TCP addresses.
     pub tcp: Vec<SocketAddr>,
-    /// The most programs at a time.
-    pub most_clients: usize,
-    /// Whether sockets are taken that a service manager has opened (`LISTEN_FDS`).
-    pub inherited: bool,
+    /// Maximum number of connected clients; 0 counts as 1.
+    pub max_clients: usize,
+    /// True if the server also listens on the sockets that systemd has opened (`LISTEN_FDS`).
+    pub is_socket_activated: bool,
 }
 
-/// What was not taken.
+/// Numbers of clients that the server has disconnected, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rejected {
-    /// Programs that have sent what cannot be a request.
+pub struct RejectedClients {
+    /// Clients that sent a malformed request.
     pub malformed: u64,
-    /// Programs beyond the most.
-    pub crowded: u64,
+    /// Clients that connected while [`ServerOptions::max_clients`] others were connected.
+    pub over_limit: u64,
 }
 
-/// The largest piece that is read from a program at a time.
-const PIECE: usize = 64 * 1024;
+/// Size of the read buffer, in bytes.
+const READ_SIZE: usize = 64 * 1024;
 
-/// How many bytes of answers may wait for a program until no more is read from it.
-const MOST_UNSENT: usize = 256 * 1024;
+/// Unsent reply bytes of a client at which its input is left unread.
+const MAX_UNSENT: usize = 256 * 1024;
 
-/// How many requests of a program may wait for their answers until no more is read from it.
-const MOST_WAITING: u32 = 1024;
+/// Pending requests of a client at which its input is left unread.
+const MAX_PENDING: u32 = 1024;
 
-/// Tokens of listeners, and of what else is watched; those of programs follow.
-const LISTENERS: usize = 16;
-const WATCHED: usize = 1024;
-const FIRST: usize = LISTENERS + WATCHED;
+/// Number of poll tokens that are reserved for listeners. They are the first ones.
+const MAX_LISTENERS: usize = 16;
+
+/// Number of poll tokens that are reserved for files of [`Server::watch`]. They follow those of the listeners.
+const MAX_WATCHED: usize = 1024;
+
+/// Poll token of the first client.
+const FIRST_CLIENT: usize = MAX_LISTENERS + MAX_WATCHED;
 
 enum Listener {
     Unix(UnixListener),
@@ -91,121 +95,124 @@ impl Stream {
 struct Client {
     id: ClientId,
     stream: Stream,
-    /// What is not a whole request yet.
+    /// Received bytes that were not handled yet: requests left over, or the start of one.
     input: Vec<u8>,
-    /// Answers, and how much of them is sent.
+    /// Replies. The first `sent` bytes are sent.
     output: Vec<u8>,
     sent: usize,
-    /// How many requests wait.
-    waiting: u32,
-    /// Whether there may be more to be read.
-    readable: bool,
-    /// Whether the stream has taken no more.
-    blocked: bool,
-    /// Whether nothing more will come, so that only the answers are left.
-    ended: bool,
+    /// Number of requests whose reply comes later, by [`Server::reply`].
+    pending: u32,
+    /// True until a read would block.
+    is_readable: bool,
+    /// True if the last write would have blocked.
+    is_write_blocked: bool,
+    /// True if the client has shut down its side: it sends no more requests, but still gets its replies.
+    is_at_eof: bool,
 }
 
 impl Client {
-    /// Whether what has come holds something that can be taken.
+    /// Returns true if `input` starts with a whole request, or with a header whose length is invalid.
     fn has_request(&self) -> bool {
         let Some(header) = self.input.first_chunk::<HEADER_LENGTH>() else { return false };
-        // One without a sound length is taken, too: as nonsense.
+        // `handle_requests` reports a header with an invalid length as malformed.
         let length = ClientHeader::parse(header).length().map_or(0, |(length, _)| length);
         self.input.len() >= length
     }
 
-    fn is_held(&self) -> bool {
-        self.waiting >= MOST_WAITING || self.output.len() - self.sent >= MOST_UNSENT
+    /// Returns true if the client has reached a limit, so that its input is left unread.
+    fn is_throttled(&self) -> bool {
+        self.pending >= MAX_PENDING || self.output.len() - self.sent >= MAX_UNSENT
     }
 
-    /// Sends what it can; false when the program is gone.
+    /// Sends replies until a write would block. Returns false if the connection is broken.
     fn flush(&mut self) -> bool {
-        while self.sent < self.output.len() && !self.blocked {
+        while self.sent < self.output.len() && !self.is_write_blocked {
             match self.stream.write(&self.output[self.sent..]) {
                 Ok(0) => return false,
                 Ok(length) => self.sent += length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_write_blocked = true
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return false,
             }
         }
-        if self.sent >= PIECE {
-            // Whoever is always behind keeps no more than that.
+        if self.sent >= READ_SIZE {
+            // Frees the sent bytes, so that the output of a client that never catches up is bounded.
             self.output.drain(..self.sent);
             self.sent = 0;
         }
         if self.sent == self.output.len() {
             self.output.clear();
             self.sent = 0;
-            if self.output.capacity() > PIECE {
-                self.output.shrink_to(PIECE);
+            if self.output.capacity() > READ_SIZE {
+                self.output.shrink_to(READ_SIZE);
             }
         }
         true
     }
 }
 
-/// The sockets of a service.
+/// The listeners and client connections of the service.
 pub struct Server {
     poll: Poll,
     events: Events,
     listeners: Vec<Listener>,
     clients: Vec<Option<Client>>,
     free: Vec<usize>,
-    count: usize,
-    most: usize,
+    client_count: usize,
+    max_clients: usize,
     generation: u64,
-    /// Programs that may have said something.
+    /// Slots of the clients that may have input to read or replies to send.
     ready: BTreeSet<usize>,
-    /// Listeners at which somebody may wait.
-    calling: BTreeSet<usize>,
+    /// Indices of the listeners that may have connections to accept.
+    ready_listeners: BTreeSet<usize>,
     buffer: Vec<u8>,
-    rejected: Rejected,
-    /// Whether watched files have become readable.
+    rejected: RejectedClients,
+    /// For each watched file, whether it became readable since the last [`Server::take_readable`].
     watched: Vec<bool>,
-    /// A socket's file, which goes with the service.
-    file: Option<PathBuf>,
+    /// Path of the Unix socket that the server has created; it is removed on drop.
+    socket_file: Option<PathBuf>,
 }
 
-/// Why a service cannot listen.
+/// The server cannot listen on an address.
 #[derive(Debug, thiserror::Error)]
-#[error("listening on {place}: {source}{hint}")]
+#[error("cannot listen on {address}: {source}{hint}")]
 pub struct ListenError {
-    place: String,
+    address: String,
     source: io::Error,
     hint: &'static str,
 }
 
 impl Server {
-    /// Listens.
+    /// Listens on all addresses of `options`.
     ///
-    /// A file that an ended service has left is replaced; one of a running service is not.
+    /// A stale Unix socket is replaced; one on which a process still accepts connections is not.
     ///
     /// # Errors
-    /// Fails when a socket cannot be had.
+    /// Fails if a socket cannot be bound or polled.
     pub fn bind(options: &ServerOptions) -> Result<Self, ListenError> {
-        let failed = |place: &str, hint| {
-            let place = place.to_owned();
-            move |source| ListenError { place, source, hint }
+        let failed = |address: &str, hint| {
+            let address = address.to_owned();
+            move |source| ListenError { address, source, hint }
         };
         ib_os::poll::allow_files();
         let poll = Poll::new().map_err(failed("sockets", ""))?;
         let mut listeners = Vec::new();
-        if options.inherited {
-            listeners = inherited().map_err(failed("the sockets of the service manager", ""))?;
+        if options.is_socket_activated {
+            listeners = inherited_listeners().map_err(failed("the sockets of LISTEN_FDS", ""))?;
         }
-        let mut file = None;
+        let mut socket_file = None;
         if let Some(path) = &options.unix {
-            let place = path.display().to_string();
-            let hint = in_use(path);
-            let listener = bind_unix(path).map_err(failed(&place, hint))?;
+            let name = path.display().to_string();
+            let hint = in_use_hint(path);
+            let listener = bind_unix(path).map_err(failed(&name, hint))?;
             listeners.push(Listener::Unix(listener));
-            file = Some(path.clone());
+            socket_file = Some(path.clone());
         }
         for address in &options.tcp {
-            let place = address.to_string();
-            let listener = TcpListener::bind(*address).map_err(failed(&place, ""))?;
+            let bound = TcpListener::bind(*address);
+            let listener = bound.map_err(failed(&address.to_string(), ""))?;
             listeners.push(Listener::Tcp(listener));
         }
         for (token, listener) in listeners.iter_mut().enumerate() {
@@ -219,48 +226,48 @@ impl Server {
         Ok(Self {
             poll,
             events: Events::with_capacity(1024),
-            calling: (0..listeners.len()).collect(),
+            ready_listeners: (0..listeners.len()).collect(),
             listeners,
             clients: Vec::new(),
             free: Vec::new(),
-            count: 0,
-            most: options.most_clients.max(1),
+            client_count: 0,
+            max_clients: options.max_clients.max(1),
             generation: 0,
             ready: BTreeSet::new(),
-            buffer: vec![0; PIECE],
-            rejected: Rejected::default(),
+            buffer: vec![0; READ_SIZE],
+            rejected: RejectedClients::default(),
             watched: Vec::new(),
-            file,
+            socket_file,
         })
     }
 
-    /// Has [`Server::wait`] end when a file can be read that could not be before; returns what [`Server::rang`] knows it
-    /// by. The file has to stay open as long as the server.
+    /// Makes [`Server::wait`] return when a file becomes readable. Returns the index of the file for
+    /// [`Server::take_readable`]. The file must remain open as long as the server lives.
     ///
     /// # Errors
-    /// Fails when the system cannot watch it, or there are 1024 already.
+    /// Fails if the file cannot be polled, or if 1024 files are watched already.
     pub fn watch(&mut self, file: &impl AsFd) -> io::Result<usize> {
         let number = self.watched.len();
-        if number >= WATCHED {
-            return Err(io::Error::other("1024 files are watched already"));
+        if number >= MAX_WATCHED {
+            return Err(io::Error::other("1024 files are watched already, the maximum"));
         }
         let file = file.as_fd().as_raw_fd();
-        let token = Token(LISTENERS + number);
+        let token = Token(MAX_LISTENERS + number);
         self.poll.registry().register(&mut SourceFd(&file), token, Interest::READABLE)?;
         self.watched.push(false);
         Ok(number)
     }
 
-    /// Returns whether a watched file has become readable since it was asked last.
-    pub fn rang(&mut self, number: usize) -> bool {
-        std::mem::take(&mut self.watched[number])
+    /// Returns true if a watched file has become readable since the last call for it.
+    pub fn take_readable(&mut self, index: usize) -> bool {
+        std::mem::take(&mut self.watched[index])
     }
 
-    /// Returns the addresses of TCP that are listened on.
+    /// Returns the TCP addresses on which the server listens.
     ///
     /// # Errors
-    /// Fails when the system does.
-    pub fn tcp(&self) -> io::Result<Vec<SocketAddr>> {
+    /// Fails if the system does not return the address of a listener.
+    pub fn tcp_addresses(&self) -> io::Result<Vec<SocketAddr>> {
         let tcp = self.listeners.iter().filter_map(|listener| match listener {
             Listener::Tcp(listener) => Some(listener.local_addr()),
             Listener::Unix(_) => None,
@@ -268,15 +275,15 @@ impl Server {
         tcp.collect()
     }
 
-    /// Returns whether there is a socket that programs can call at.
+    /// Returns true if the server has at least one listener.
     #[must_use]
     pub fn is_listening(&self) -> bool {
         !self.listeners.is_empty()
     }
 
-    /// Returns the path of the first Unix socket that is listened on.
+    /// Returns the path of the first Unix socket on which the server listens; `None` if there is none.
     #[must_use]
-    pub fn unix(&self) -> Option<PathBuf> {
+    pub fn unix_path(&self) -> Option<PathBuf> {
         self.listeners.iter().find_map(|listener| match listener {
             Listener::Unix(listener) => {
                 listener.local_addr().ok()?.as_pathname().map(Path::to_owned)
@@ -285,22 +292,23 @@ impl Server {
         })
     }
 
-    /// Returns how many programs are connected.
+    /// Returns the number of connected clients.
     #[must_use]
-    pub const fn clients(&self) -> usize {
-        self.count
+    pub const fn client_count(&self) -> usize {
+        self.client_count
     }
 
-    /// Returns what was not taken.
+    /// Returns the numbers of clients that the server has disconnected.
     #[must_use]
-    pub const fn rejected(&self) -> Rejected {
+    pub const fn rejected(&self) -> RejectedClients {
         self.rejected
     }
 
-    /// Waits until a program says something or takes what it is sent, so long at most.
+    /// Waits for a connection, for input of a client, for space to send replies or for a watched file, at most for
+    /// `limit`. Returns at once if a client is ready already.
     ///
     /// # Errors
-    /// Fails when the system does.
+    /// Fails if polling fails.
     pub fn wait(&mut self, limit: Duration) -> io::Result<()> {
         let limit = if self.ready.is_empty() { limit } else { Duration::ZERO };
         match self.poll.poll(&mut self.events, Some(limit)) {
@@ -309,41 +317,42 @@ impl Server {
         }
         for event in &self.events {
             let Token(token) = event.token();
-            if token < LISTENERS {
-                self.calling.insert(token);
-            } else if let Some(watched) = self.watched.get_mut(token - LISTENERS) {
+            if token < MAX_LISTENERS {
+                self.ready_listeners.insert(token);
+            } else if let Some(watched) = self.watched.get_mut(token - MAX_LISTENERS) {
                 *watched = true;
             } else if let Some(Some(client)) =
-                token.checked_sub(FIRST).and_then(|slot| self.clients.get_mut(slot))
+                token.checked_sub(FIRST_CLIENT).and_then(|slot| self.clients.get_mut(slot))
             {
-                client.readable |=
+                client.is_readable |=
                     event.is_readable() || event.is_read_closed() || event.is_error();
-                client.blocked &= !event.is_writable();
-                self.ready.insert(token - FIRST);
+                client.is_write_blocked &= !event.is_writable();
+                self.ready.insert(token - FIRST_CLIENT);
             }
         }
         Ok(())
     }
 
-    /// Takes what programs have said: `take` is handed each request, writes its answer to the end of the buffer and
-    /// returns true, or false where the answer comes later ([`Server::reply`]). Returns whether there was anything.
+    /// Accepts connections, passes each request to `handle` and sends replies. Returns true if there was any input.
+    ///
+    /// `handle` appends the reply to the buffer and returns true, or returns false if [`Server::reply`] follows later.
     pub fn serve(
         &mut self,
-        mut take: impl FnMut(ClientId, (&ClientHeader, &[u8], ByteOrder), &mut Vec<u8>) -> bool,
+        mut handle: impl FnMut(ClientId, (&ClientHeader, &[u8], ByteOrder), &mut Vec<u8>) -> bool,
     ) -> bool {
-        let mut moved = false;
-        for token in std::mem::take(&mut self.calling) {
-            moved |= self.accept(token);
+        let mut progressed = false;
+        for token in std::mem::take(&mut self.ready_listeners) {
+            progressed |= self.accept(token);
         }
         for slot in std::mem::take(&mut self.ready) {
-            moved |= self.turn(slot, &mut take);
+            progressed |= self.serve_client(slot, &mut handle);
         }
-        moved
+        progressed
     }
 
     fn accept(&mut self, token: usize) -> bool {
-        let mut moved = false;
-        // The others have their turn before all who call are let in.
+        let mut progressed = false;
+        // Connected clients are served after at most 256 new connections.
         for _ in 0..256 {
             let accepted = match &self.listeners[token] {
                 Listener::Unix(listener) => listener.accept().map(|(it, _)| Stream::Unix(it)),
@@ -351,118 +360,122 @@ impl Server {
             };
             let stream = match accepted {
                 Ok(stream) => stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return moved,
-                // Out of files: those who call wait until somebody has left.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return progressed,
+                // Out of file descriptors: connections remain in the backlog until a client disconnects.
                 Err(_) => break,
             };
-            moved = true;
+            progressed = true;
             self.admit(stream);
         }
-        self.calling.insert(token);
-        moved
+        self.ready_listeners.insert(token);
+        progressed
     }
 
     fn admit(&mut self, mut stream: Stream) {
-        if self.count >= self.most {
-            self.rejected.crowded += 1;
+        if self.client_count >= self.max_clients {
+            self.rejected.over_limit += 1;
             return;
         }
         if let Stream::Tcp(stream) = &stream {
-            // An answer that leaves late is better than none.
+            // If this fails, replies are only slower.
             let _ = stream.set_nodelay(true);
         }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.clients.push(None);
             self.clients.len() - 1
         });
-        let token = Token(FIRST + slot);
+        let token = Token(FIRST_CLIENT + slot);
         let interest = Interest::READABLE | Interest::WRITABLE;
         if self.poll.registry().register(stream.source(), token, interest).is_err() {
             self.free.push(slot);
             return;
         }
         self.generation += 1;
-        self.count += 1;
+        self.client_count += 1;
         self.clients[slot] = Some(Client {
             id: ClientId(self.generation << 24 | slot as u64),
             stream,
             input: Vec::new(),
             output: Vec::new(),
             sent: 0,
-            waiting: 0,
-            readable: true,
-            blocked: false,
-            ended: false,
+            pending: 0,
+            is_readable: true,
+            is_write_blocked: false,
+            is_at_eof: false,
         });
         self.ready.insert(slot);
     }
 
-    /// Gives a program its turn: what it has said is taken, its answers are sent.
-    fn turn(
+    /// Reads once from a client, handles its requests and sends its replies. Returns true if there was any input.
+    fn serve_client(
         &mut self,
         slot: usize,
-        take: &mut impl FnMut(ClientId, (&ClientHeader, &[u8], ByteOrder), &mut Vec<u8>) -> bool,
+        handle: &mut impl FnMut(ClientId, (&ClientHeader, &[u8], ByteOrder), &mut Vec<u8>) -> bool,
     ) -> bool {
         let Some(Some(client)) = self.clients.get_mut(slot) else { return false };
-        let mut moved = false;
-        let mut is_sound = true;
-        if !client.is_held() && client.has_request() {
-            // It was held in the middle of what had come.
-            moved = true;
-            is_sound = take_requests(client, &[], take);
+        let mut progressed = false;
+        let mut is_valid = true;
+        if !client.is_throttled() && client.has_request() {
+            // Requests were left over when the client was throttled.
+            progressed = true;
+            is_valid = handle_requests(client, &[], handle);
         }
-        if is_sound && client.readable && !client.is_held() && !client.ended {
+        if is_valid && client.is_readable && !client.is_throttled() && !client.is_at_eof {
             match client.stream.read(&mut self.buffer) {
-                Ok(0) => client.ended = true,
+                Ok(0) => client.is_at_eof = true,
                 Ok(length) => {
-                    moved = true;
-                    is_sound = take_requests(client, &self.buffer[..length], take);
+                    progressed = true;
+                    is_valid = handle_requests(client, &self.buffer[..length], handle);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => client.readable = false,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    client.is_readable = false
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => is_sound = false,
+                Err(_) => is_valid = false,
             }
         }
-        if !is_sound {
-            self.rejected.malformed += u64::from(moved);
+        if !is_valid {
+            self.rejected.malformed += u64::from(progressed);
         }
-        let is_there = client.flush() && is_sound;
-        let has_answers = client.waiting > 0 || client.sent < client.output.len();
+        let is_open = client.flush() && is_valid;
+        let has_answers = client.pending > 0 || client.sent < client.output.len();
         let has_request = client.has_request();
-        if !is_there || client.ended && !has_answers && !has_request {
+        if !is_open || client.is_at_eof && !has_answers && !has_request {
             self.close(slot);
-        } else if !client.is_held() && (client.readable && !client.ended || has_request) {
+        } else if !client.is_throttled() && (client.is_readable && !client.is_at_eof || has_request)
+        {
             self.ready.insert(slot);
         }
-        moved
+        progressed
     }
 
     fn close(&mut self, slot: usize) {
         if let Some(mut client) = self.clients[slot].take() {
             let _ = self.poll.registry().deregister(client.stream.source());
-            self.count -= 1;
+            self.client_count -= 1;
             self.free.push(slot);
         }
     }
 
-    /// Sends an answer that has come late. That of a program that is gone goes nowhere.
+    /// Queues a reply for which `handle` of [`Server::serve`] returned false. Does nothing if the client has disconnected.
     pub fn reply(&mut self, id: ClientId, bytes: &[u8]) {
         let slot = (id.0 & 0xff_ffff) as usize;
         if let Some(Some(client)) = self.clients.get_mut(slot)
             && client.id == id
         {
-            client.waiting = client.waiting.saturating_sub(1);
+            client.pending = client.pending.saturating_sub(1);
             client.output.extend_from_slice(bytes);
             self.ready.insert(slot);
         }
     }
 }
 
-/// Takes the requests in what a program has sent; false when it sends none.
-fn take_requests(
+/// Passes each whole request in a client's input and the new `bytes` to `handle`, until the client is throttled. Returns
+/// false if the length of a request is invalid.
+fn handle_requests(
     client: &mut Client,
     bytes: &[u8],
-    take: &mut impl FnMut(ClientId, (&ClientHeader, &[u8], ByteOrder), &mut Vec<u8>) -> bool,
+    handle: &mut impl FnMut(ClientId, (&ClientHeader, &[u8], ByteOrder), &mut Vec<u8>) -> bool,
 ) -> bool {
     let mut kept = std::mem::take(&mut client.input);
     let whole = if kept.is_empty() {
@@ -472,44 +485,44 @@ fn take_requests(
         &kept[..]
     };
     let mut rest = whole;
-    let mut is_sound = true;
+    let mut is_valid = true;
     while let Some(header) = rest.first_chunk() {
         let header = ClientHeader::parse(header);
         let Ok((length, order)) = header.length() else {
-            is_sound = false;
+            is_valid = false;
             break;
         };
         let Some(request) = rest.get(..length) else { break };
-        if client.is_held() {
+        if client.is_throttled() {
             break;
         }
-        if !take(client.id, (&header, &request[HEADER_LENGTH..], order), &mut client.output) {
-            client.waiting += 1;
+        if !handle(client.id, (&header, &request[HEADER_LENGTH..], order), &mut client.output) {
+            client.pending += 1;
         }
         rest = &rest[length..];
     }
     client.input = rest.to_vec();
-    is_sound
+    is_valid
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(file) = &self.file {
-            // It may have been taken away.
+        if let Some(file) = &self.socket_file {
+            // Another process may have removed it.
             let _ = fs::remove_file(file);
         }
     }
 }
 
-/// Returns what may help whoever cannot have a socket's file.
-fn in_use(path: &Path) -> &'static str {
+/// Returns the end of an error message: whether a process accepts connections on this Unix socket.
+fn in_use_hint(path: &Path) -> &'static str {
     match std::os::unix::net::UnixStream::connect(path) {
-        Ok(_) => "; a service answers there already",
+        Ok(_) => "; another service listens there",
         Err(_) => "",
     }
 }
 
-/// Listens on a Unix socket of its owner and group.
+/// Listens on a Unix socket with mode 0660, after removing a stale one.
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let bound = match std::os::unix::net::UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -517,8 +530,8 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
                 use std::os::unix::fs::FileTypeExt;
                 fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket())
             };
-            let is_left = is_socket && std::os::unix::net::UnixStream::connect(path).is_err();
-            if !is_left {
+            let is_stale = is_socket && std::os::unix::net::UnixStream::connect(path).is_err();
+            if !is_stale {
                 return Err(error);
             }
             fs::remove_file(path)?;
@@ -531,11 +544,11 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(UnixListener::from_std(bound))
 }
 
-/// Returns the sockets that a service manager has opened: `sd_listen_fds(3)`.
-fn inherited() -> io::Result<Vec<Listener>> {
+/// Returns the listeners that systemd has opened, as `sd_listen_fds(3)` does.
+fn inherited_listeners() -> io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
-    for file in ib_os::daemon::inherited_sockets(LISTENERS - 4) {
-        // A socket of netlink, which ibacm.socket has too, cannot be served without the kernel's help.
+    for file in ib_os::daemon::inherited_sockets(MAX_LISTENERS - 4) {
+        // `ibacm.socket` has a netlink socket, too. It is skipped: only the kernel's SA client sends requests there.
         let address = rustix::net::getsockname(&file).map_err(io::Error::from)?;
         rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::CLOEXEC)?;
         match address.address_family() {
@@ -558,7 +571,7 @@ fn inherited() -> io::Result<Vec<Listener>> {
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let poll = self.poll.as_raw_fd();
-        f.debug_struct("Server").field("poll", &poll).field("clients", &self.count).finish()
+        f.debug_struct("Server").field("poll", &poll).field("clients", &self.client_count).finish()
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) struct FileVersion {
 }
 
 impl Settings {
-    /// Reads the files. Those that were not specified are optional.
+    /// Reads the files. Files that were not specified are optional.
     pub(super) fn read(args: &AcmConfig) -> Result<Self, DaemonError> {
         let mut warnings = Vec::new();
         let mut note = |path: &Path, strange: &[Warning], more: usize| {
@@ -124,7 +124,7 @@ impl Settings {
         }
         let changed = all.into_iter().filter(|(_, old, now)| old != now);
         let line = |(key, old, now)| {
-            format!("{key}: found {now}, the service stays with {old} until it is started again")
+            format!("{key}: found {now}, the service uses {old} until it is restarted")
         };
         changed.map(line).collect()
     }

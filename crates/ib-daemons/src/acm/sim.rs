@@ -1,4 +1,4 @@
-//! Ports of a simulated fabric, in its process and its time, for services of IB ACM.
+//! Ports of ACM services in a fabric that the same process simulates, in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,34 +13,35 @@ use ib_wire::mad::sm::MtuCode;
 use super::datagrams::{Datagrams, datagram};
 use ib_device::{DeviceEvent, SimDevices};
 
-/// What a service has at a port.
-struct Own {
+/// The service's state of one port.
+struct PortEntry {
     datagrams: Datagrams,
     names: Vec<Address>,
     state: PortState,
     changes: u64,
     /// Events for the owner of the HCA, which the service does not handle.
-    others: VecDeque<DeviceEvent>,
+    other_events: VecDeque<DeviceEvent>,
     mads: VecDeque<Incoming>,
 }
 
-/// The ports of a simulated fabric at which services are.
+/// Ports of a simulated fabric at which ACM services run.
 #[derive(Default)]
 pub struct SimPorts {
-    own: BTreeMap<PortId, Own>,
+    ports: BTreeMap<PortId, PortEntry>,
 }
 
-/// A borrowed port with its fabric and its HCA.
+/// A port with its fabric and its HCA, borrowed for [`ib_acm::Service::drive`].
 pub struct SimPort<'a> {
-    own: &'a mut Own,
+    entry: &'a mut PortEntry,
     sim: &'a mut Sim,
     devices: &'a mut SimDevices,
     port: PortId,
 }
 
 impl SimPorts {
-    /// Puts a service to a port that has an HCA. Its names are known without any configuration; its queue pairs
-    /// take `depth` messages before they are looked at. False when there is no HCA, or it has no room.
+    /// Adds a port that has an HCA. Each UD QP has `depth` receive buffers; `names` need no configuration of the service.
+    ///
+    /// Returns false if the port has no HCA, or if the PD or CQ cannot be allocated.
     pub fn add(
         &mut self,
         sim: &Sim,
@@ -52,45 +53,46 @@ impl SimPorts {
         let Some(device) = devices.get_mut(port) else { return false };
         let Some(datagrams) = Datagrams::new(device.hca(), depth) else { return false };
         let state = state_of(sim, port, &names);
-        let (others, mads) = (VecDeque::new(), VecDeque::new());
-        self.own.insert(port, Own { datagrams, names, state, changes: 0, others, mads });
+        let (other_events, mads) = (VecDeque::new(), VecDeque::new());
+        self.ports
+            .insert(port, PortEntry { datagrams, names, state, changes: 0, other_events, mads });
         true
     }
 
-    /// Takes the service of a port away.
+    /// Removes a port.
     pub fn remove(&mut self, port: PortId) {
-        self.own.remove(&port);
+        self.ports.remove(&port);
     }
 
-    /// Returns a port for [`ib_acm::Service::drive`]; `None` when no service is there, or no HCA.
+    /// Returns a port for [`ib_acm::Service::drive`]; `None` if it was not added or has no HCA.
     pub fn port<'a>(
         &'a mut self,
         sim: &'a mut Sim,
         devices: &'a mut SimDevices,
         port: PortId,
     ) -> Option<SimPort<'a>> {
-        let own = self.own.get_mut(&port)?;
+        let entry = self.ports.get_mut(&port)?;
         let device = devices.get_mut(port)?;
         while let Some(event) = device.poll_event() {
             match event {
                 DeviceEvent::Hca(HcaEvent::Mad { route, source, mad }) => {
                     let incoming = Incoming::Received(datagram(&route, source, *mad));
-                    own.mads.push_back(incoming);
+                    entry.mads.push_back(incoming);
                 }
-                event => own.others.push_back(event),
+                event => entry.other_events.push_back(event),
             }
         }
-        let state = state_of(sim, port, &own.names);
-        if state != own.state {
-            own.state = state;
-            own.changes += 1;
+        let state = state_of(sim, port, &entry.names);
+        if state != entry.state {
+            entry.state = state;
+            entry.changes += 1;
         }
-        Some(SimPort { own, sim, devices, port })
+        Some(SimPort { entry, sim, devices, port })
     }
 
     /// Returns the next event of the HCA of a port that the service does not handle.
-    pub fn poll_other(&mut self, port: PortId) -> Option<DeviceEvent> {
-        self.own.get_mut(&port)?.others.pop_front()
+    pub fn poll_event(&mut self, port: PortId) -> Option<DeviceEvent> {
+        self.ports.get_mut(&port)?.other_events.pop_front()
     }
 }
 
@@ -102,11 +104,11 @@ impl SimPort<'_> {
 
 impl Port for SimPort<'_> {
     fn changes(&self) -> u64 {
-        self.own.changes
+        self.entry.changes
     }
 
     fn state(&self) -> PortState {
-        self.own.state.clone()
+        self.entry.state.clone()
     }
 
     fn act(&mut self, action: &Action) -> bool {
@@ -116,20 +118,20 @@ impl Port for SimPort<'_> {
             self.sim.submit(device.client(), datagram);
             return true;
         }
-        self.own.datagrams.act(device.hca(), now, action)
+        self.entry.datagrams.act(device.hca(), now, action)
     }
 
     fn receive(&mut self) -> Option<Arrived> {
-        if let Some(incoming) = self.own.mads.pop_front() {
+        if let Some(incoming) = self.entry.mads.pop_front() {
             return Some(Arrived::Mad(Box::new(incoming)));
         }
-        let (now, gid) = (self.now(), self.own.state.link.gid());
+        let (now, gid) = (self.now(), self.entry.state.link.gid());
         let device = self.devices.get_mut(self.port)?;
-        self.own.datagrams.receive(device.hca(), now, gid)
+        self.entry.datagrams.receive(device.hca(), now, gid)
     }
 }
 
-/// Returns what a port is.
+/// Returns the state of a port from the simulator.
 fn state_of(sim: &Sim, port: PortId, names: &[Address]) -> PortState {
     let info = sim.port_info(port);
     let (node, _) = sim.place(port);

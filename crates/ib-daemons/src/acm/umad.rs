@@ -16,90 +16,89 @@ use ib_wire::mad::{Attribute, AttributeId, Method, MgmtClass, TransactionId, smp
 
 use super::ipoib;
 
-/// How often a port is asked what it is now: nobody tells users of management datagrams of its changes.
-const LOOK: Duration = Duration::from_secs(2);
+/// Interval at which the `PortInfo` and P_Key table are read. A umad device does not report changes of its port.
+const PORT_QUERY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long is waited at a time for a device that a preloaded library has made up: nothing wakes who waits for it and
-/// for other files.
-const SLICE: Duration = Duration::from_millis(10);
+/// Poll interval of a simulated umad device of `ib-preload`, which has no descriptor to wait for.
+const EMULATED_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long the kernel waits for answers; requests are sent again before that.
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// Response timeout of the kernel for a MAD. The requester retransmits earlier.
+const KERNEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The keys of a block.
-const BLOCK: usize = 32;
+/// Number of P_Keys in a block of the P_Key table.
+const P_KEYS_PER_BLOCK: usize = 32;
 
-/// Why a port cannot be served.
+/// A port of an HCA cannot be used by the service.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UmadPortError {
-    /// Its device cannot be used.
+    /// The umad device cannot be opened.
     #[error(transparent)]
     Device(#[from] UmadError),
-    /// It does not say what it is.
-    #[error("port {port} of {device} does not tell its {what}: {source}")]
-    Silent {
+    /// The port does not return one of its attributes.
+    #[error("cannot read {attribute} of port {port} of {device}: {source}")]
+    Query {
         /// The HCA.
         device: String,
-        /// The port.
+        /// The port number.
         port: u8,
-        /// What was asked for.
-        what: AttributeId,
-        /// What came instead.
+        /// The attribute.
+        attribute: AttributeId,
+        /// The reason.
         source: CallError,
     },
 }
 
-/// A port of an HCA, by its umad device. It has no queue pairs: [`PortState::has_datagrams`] is false.
+/// A port of an HCA with a umad device. It has no UD QPs: [`PortState::has_datagrams`] is false.
 pub struct UmadPort {
     link: UmadLink,
-    /// The addresses that the system does not tell.
+    /// Names and addresses that were specified, without the IP addresses of `IPoIB` interfaces.
     names: Vec<Address>,
     state: PortState,
     changes: u64,
     mads: VecDeque<Incoming>,
-    /// Who asks the port what it is.
+    /// Reads the attributes of the port.
     requester: Requester,
-    /// What it has said, until it has said all.
+    /// The `PortInfo` of the current query, until all responses are received.
     info: Option<PortInfo>,
-    keys: Vec<PKey>,
-    next_look: Instant,
+    /// The P_Key table, in whole blocks.
+    p_keys: Vec<PKey>,
+    next_query: Instant,
 }
 
 impl UmadPort {
-    /// Opens a port and waits until it has said what it is. Its names are those that are given, and the addresses
-    /// that the system's `IPoIB` interfaces have at it in the default partition.
+    /// Opens a port and reads its attributes. Blocks until the port has responded.
+    ///
+    /// Its names are `names` and the IP addresses of the port's `IPoIB` interfaces in the default partition.
     ///
     /// # Errors
-    /// Fails when its device cannot be used, or it does not answer within some seconds.
+    /// Fails if the device cannot be opened, or if the port does not respond within some seconds.
     pub fn open(device: &UmadDevice, names: Vec<Address>) -> Result<Self, UmadPortError> {
         let classes = [MgmtClass::SUBN_DIRECTED_ROUTE, MgmtClass::SUBN_ADM];
         let options =
-            UmadOptions { answer_timeout: ANSWER_WITHIN, ..UmadOptions::classes(&classes) };
+            UmadOptions { answer_timeout: KERNEL_TIMEOUT, ..UmadOptions::classes(&classes) };
         let mut link = UmadLink::open(device, &options)?;
         let port = device.link_port()?;
         let mut client = Client::new(RequesterConfig { tag: 0x2e, ..RequesterConfig::default() });
-        let mut ask = |link: &mut UmadLink, request| client.call(link, request);
-        let silent = |what| {
-            let (device, port) = (device.name.clone(), device.port);
-            move |source| UmadPortError::Silent { device, port, what, source }
+        let mut query = |id, modifier| {
+            client.call(&mut link, get_request(id, modifier)).map_err(|source| {
+                let device = device.name.clone();
+                UmadPortError::Query { device, port: port.number, attribute: id, source }
+            })
         };
-        let number = u32::from(port.number);
-        let node = ask(&mut link, request(AttributeId::NODE_INFO, 0));
-        let node = node.map_err(silent(AttributeId::NODE_INFO))?;
+        let node = query(AttributeId::NODE_INFO, 0)?;
         let node: NodeInfo = attribute(&node).unwrap_or_else(NodeInfo::zeroed);
-        let info = ask(&mut link, request(AttributeId::PORT_INFO, number));
-        let info = info.map_err(silent(AttributeId::PORT_INFO))?;
-        let mut keys = vec![PKey(0); usize::from(node.partition_cap).next_multiple_of(BLOCK)];
-        for (block, place) in keys.chunks_mut(BLOCK).enumerate() {
-            let answer = ask(&mut link, request(AttributeId::P_KEY_TABLE, block as u32));
-            let answer = answer.map_err(silent(AttributeId::P_KEY_TABLE))?;
-            if let Some(table) = attribute::<PKeyTable>(&answer) {
-                place.copy_from_slice(&table.keys);
+        let info = query(AttributeId::PORT_INFO, port.number.into())?;
+        let info = attribute(&info).unwrap_or_else(PortInfo::zeroed);
+        let capacity = usize::from(node.partition_cap).next_multiple_of(P_KEYS_PER_BLOCK);
+        let mut p_keys = vec![PKey(0); capacity];
+        for (block, keys) in p_keys.chunks_mut(P_KEYS_PER_BLOCK).enumerate() {
+            let response = query(AttributeId::P_KEY_TABLE, block as u32)?;
+            if let Some(table) = attribute::<PKeyTable>(&response) {
+                keys.copy_from_slice(&table.keys);
             }
         }
-        let info = attribute(&info).unwrap_or_else(PortInfo::zeroed);
-        let mut state = state_of(&port, &info, &keys);
+        let mut state = state_of(&port, &info, &p_keys);
         state.device = device.name.as_str().into();
         state.port_count = node.num_ports;
         let mut this = Self {
@@ -110,24 +109,24 @@ impl UmadPort {
             mads: VecDeque::new(),
             requester: Requester::new(RequesterConfig { tag: 0x2d, ..RequesterConfig::default() }),
             info: None,
-            keys,
-            next_look: clock::now() + LOOK,
+            p_keys,
+            next_query: clock::now() + PORT_QUERY_INTERVAL,
         };
         this.state.names = this.all_names();
         Ok(this)
     }
 
-    /// Gives it other names.
+    /// Replaces the names that were passed to [`UmadPort::open`].
     pub fn set_names(&mut self, names: Vec<Address>) {
         self.names = names;
         let names = self.all_names();
         self.update(PortState { names, ..self.state.clone() });
     }
 
-    /// Moves what can be moved; returns whether there was anything.
+    /// Receives pending MADs, and reads the port's attributes if they are due. Returns true if there were any MADs.
     ///
     /// # Errors
-    /// Fails when the device has gone.
+    /// Fails if the device was removed.
     pub fn progress(&mut self) -> Result<bool, LinkError> {
         let now = clock::now();
         let mut moved = false;
@@ -144,10 +143,10 @@ impl UmadPort {
             self.requester.handle_timeout(now);
         }
         while let Some(completion) = self.requester.poll_event() {
-            self.take(&completion);
+            self.handle_completion(&completion);
         }
-        if self.requester.outstanding() == 0 && self.next_look <= now {
-            self.look(now);
+        if self.requester.outstanding() == 0 && self.next_query <= now {
+            self.query_port(now);
         }
         while let Some(datagram) = self.requester.poll_transmit(now) {
             self.link.send(&datagram)?;
@@ -155,49 +154,50 @@ impl UmadPort {
         Ok(moved)
     }
 
-    /// Returns the file that can be read when something comes; none for a device that a preloaded library has made up,
-    /// which the system knows nothing of.
+    /// Returns the descriptor that becomes readable when a MAD is received; `None` for a simulated umad device of
+    /// `ib-preload`.
     #[must_use]
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         self.link.file()
     }
 
-    /// Returns until when may be waited for its file.
+    /// Returns the latest time at which [`UmadPort::progress`] must be called again.
     #[must_use]
     pub fn wait_until(&self) -> Instant {
-        let slice = self.link.file().is_none().then(|| clock::now() + SLICE);
-        let due = self.requester.poll_timeout();
-        due.into_iter().chain(slice).fold(self.next_look, Instant::min)
+        let next_poll = self.link.file().is_none().then(|| clock::now() + EMULATED_POLL_INTERVAL);
+        let timeout = self.requester.poll_timeout();
+        timeout.into_iter().chain(next_poll).fold(self.next_query, Instant::min)
     }
 
-    /// Asks the port what it is now.
-    fn look(&mut self, now: Instant) {
-        self.next_look = now + LOOK;
+    /// Starts to read the `PortInfo` and the P_Key table.
+    fn query_port(&mut self, now: Instant) {
+        self.next_query = now + PORT_QUERY_INTERVAL;
         self.info = None;
-        let mut ask = |id, modifier| {
-            self.requester.start(request(id, modifier)).expect("a method that is answered");
+        let mut query = |id, modifier| {
+            let request = get_request(id, modifier);
+            self.requester.start(request).expect("a Get has a response");
         };
-        ask(AttributeId::PORT_INFO, self.state.link.number.into());
-        for block in 0..self.keys.len() / BLOCK {
-            ask(AttributeId::P_KEY_TABLE, block as u32);
+        query(AttributeId::PORT_INFO, self.state.link.number.into());
+        for block in 0..self.p_keys.len() / P_KEYS_PER_BLOCK {
+            query(AttributeId::P_KEY_TABLE, block as u32);
         }
     }
 
-    /// Takes what the port has said.
-    fn take(&mut self, completion: &Completion) {
+    /// Handles a response of the port. The last one of a query updates the state.
+    fn handle_completion(&mut self, completion: &Completion) {
         let Ok(message) = &completion.result else { return };
-        let block = BLOCK * message.mad().attribute_modifier() as usize;
+        let start = P_KEYS_PER_BLOCK * message.mad().attribute_modifier() as usize;
         if let Some(info) = attribute::<PortInfo>(message) {
             self.info = Some(info);
         } else if let Some(table) = attribute::<PKeyTable>(message)
-            && let Some(keys) = self.keys.get_mut(block..block + BLOCK)
+            && let Some(keys) = self.p_keys.get_mut(start..start + P_KEYS_PER_BLOCK)
         {
             keys.copy_from_slice(&table.keys);
         }
         if self.requester.outstanding() == 0
             && let Some(info) = self.info.take()
         {
-            let state = state_of(&self.state.link, &info, &self.keys);
+            let state = state_of(&self.state.link, &info, &self.p_keys);
             let (device, port_count) = (self.state.device.clone(), self.state.port_count);
             self.update(PortState { device, port_count, names: self.all_names(), ..state });
         }
@@ -237,17 +237,18 @@ impl Port for UmadPort {
     }
 }
 
-/// Returns a question to the own node.
-fn request(id: AttributeId, modifier: u32) -> Request {
+/// Returns a Get of an attribute of the local node: a directed-route SMP with zero hops.
+fn get_request(id: AttributeId, modifier: u32) -> Request {
     let mad = smp::directed_request(Method::GET, TransactionId(0), (id, modifier), &[]);
     Request::new(Remote::directed(), mad)
 }
 
+/// Returns the attribute in a response; `None` if the status is an error.
 fn attribute<A: Attribute>(message: &Message) -> Option<A> {
     message.mad().attribute().filter(|_| message.status().is_ok())
 }
 
-/// Returns what a port is, but for its names and its HCA.
+/// Returns the state of a port, without its names and its HCA.
 fn state_of(port: &LinkPort, info: &PortInfo, keys: &[PKey]) -> PortState {
     let link = LinkPort {
         gid_prefix: info.gid_prefix,
@@ -265,7 +266,7 @@ fn state_of(port: &LinkPort, info: &PortInfo, keys: &[PKey]) -> PortState {
         mtu: info.neighbor_mtu,
         rate: info.rate(),
         p_keys: keys.iter().copied().filter(|key| key.0 & 0x7fff != 0).collect(),
-        // Only those register for something who have queue pairs.
+        // A port without UD QPs joins no groups, so that no reregistration is necessary.
         registrations: 0,
         has_datagrams: false,
         names: Vec::new(),

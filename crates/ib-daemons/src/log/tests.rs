@@ -11,7 +11,7 @@ fn line_has_the_prefix_of_opensm() {
 }
 
 fn logged(flags: u8, limit: u32, lines: &[(u8, &str)]) -> String {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = place.path().join("log");
     let file = Some(path.as_path());
     let options =
@@ -20,7 +20,7 @@ fn logged(flags: u8, limit: u32, lines: &[(u8, &str)]) -> String {
     for &(level, text) in lines {
         log.line(level, text);
     }
-    std::fs::read_to_string(&path).expect("text")
+    std::fs::read_to_string(&path).expect("the file can be read")
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn log_is_truncated_at_its_limit() {
 
 #[test]
 fn renamed_log_is_reopened() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let (path, old) = (place.path().join("log"), place.path().join("log.1"));
     std::fs::write(&path, "before\n").expect("the file can be written");
     let file = Some(path.as_path());
@@ -58,7 +58,7 @@ fn renamed_log_is_reopened() {
     log.line(INFO, "two");
     log.reopen();
     log.line(INFO, "three");
-    let count = |path| std::fs::read_to_string(path).expect("text").lines().count();
+    let count = |path| std::fs::read_to_string(path).expect("the file can be read").lines().count();
     assert_eq!((count(&old), count(&path)), (3, 1));
     options.erases = true;
     drop(Log::open(&options));
@@ -68,17 +68,17 @@ fn renamed_log_is_reopened() {
 #[test]
 fn world_writable_log_is_restricted() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = place.path().join("log");
     for (before, after) in [(0o666, 0o664), (0o602, 0o600), (0o640, 0o640), (0o664, 0o664)] {
         std::fs::write(&path, "before\n").expect("the file can be written");
         let mode = Permissions::from_mode(before);
-        std::fs::set_permissions(&path, mode).expect("a mode");
+        std::fs::set_permissions(&path, mode).expect("the mode can be changed");
         let file = Some(path.as_path());
         let (erases, echoes) = (false, false);
         let options = LogOptions { flags: 3, limit: 0, file, is_default: false, erases, echoes };
         Log::open(&options).expect("the log can be opened").line(INFO, "one");
-        let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
+        let mode = std::fs::metadata(&path).expect("the file exists").permissions().mode();
         assert_eq!(mode & 0o777, after, "{before:o}");
     }
 }

@@ -7,8 +7,9 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("a folder");
-    let name = |entry: io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+    let entries = fs::read_dir(folder).expect("the directory can be read");
+    let name =
+        |entry: io::Result<fs::DirEntry>| entry.expect("the directory can be read").file_name();
     let mut names: Vec<_> = entries.map(|it| name(it).to_string_lossy().into_owned()).collect();
     names.sort();
     names
@@ -16,7 +17,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn failed_write_keeps_former_file() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = place.path().join("file");
     put(&path, "former").expect("written");
     let failed = replace(&path, 0o777, |out| {
@@ -24,28 +25,31 @@ fn failed_write_keeps_former_file() {
         Err(io::Error::other("disk full"))
     });
     assert!(failed.is_err());
-    assert_eq!(fs::read_to_string(&path).expect("text"), "former");
+    assert_eq!(fs::read_to_string(&path).expect("the file can be read"), "former");
     assert_eq!(names(place.path()), ["file"]);
     assert!(put(&place.path().join("none/file"), "").is_err());
 }
 
 #[test]
 fn replacing_keeps_permissions_and_links() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let (path, link) = (place.path().join("file"), place.path().join("link"));
     put(&path, "one").expect("written");
     fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("changed");
-    symlink("file", &link).expect("a link");
+    symlink("file", &link).expect("the link can be created");
     put(&link, "two").expect("written");
-    assert_eq!(fs::read_to_string(&path).expect("text"), "two");
+    assert_eq!(fs::read_to_string(&path).expect("the file can be read"), "two");
     assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o640);
     assert_eq!(names(place.path()), ["file", "link"]);
     replace(&path, 0o600, |_| Ok::<_, io::Error>(())).expect("written");
     assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o600);
     // A link to a file that does not exist yet.
-    symlink("later", place.path().join("early")).expect("a link");
+    symlink("later", place.path().join("early")).expect("the link can be created");
     put(&place.path().join("early"), "three").expect("written");
-    assert_eq!(fs::read_to_string(place.path().join("later")).expect("text"), "three");
+    assert_eq!(
+        fs::read_to_string(place.path().join("later")).expect("the file can be read"),
+        "three"
+    );
 }
 
 #[test]

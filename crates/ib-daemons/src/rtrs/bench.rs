@@ -312,7 +312,7 @@ impl<'a> Bench<'a> {
             ended = true;
             self.end(slot as usize, errno, disk.data());
         }
-        if !remote::tell(disk) {
+        if !remote::print_events(disk) {
             return Ok(false);
         }
         if !moved && !ended {

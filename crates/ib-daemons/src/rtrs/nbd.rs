@@ -62,7 +62,7 @@ fn offer(
         while let Some(why) = server.poll_failed() {
             say!("an NBD client has disconnected: {why}");
         }
-        if !remote::tell(disk) {
+        if !remote::print_events(disk) {
             return Err(DaemonError::Reported);
         }
         if let Some(Order::End) = orders.take() {

@@ -140,7 +140,7 @@ fn until_open(
 }
 
 /// Prints events of paths and of the device; returns false after the device was closed.
-pub fn tell(disk: &mut RemoteDisk) -> bool {
+pub fn print_events(disk: &mut RemoteDisk) -> bool {
     while let Some(event) = disk.poll_event() {
         let name = |path| disk.rtrs().spec(path).map(|spec| spec.address.to_string());
         match event {

@@ -397,7 +397,7 @@ impl Adapters {
         if taken > 0 {
             moved = true;
             if let Some(recorder) = recorder {
-                recorder.taken(port, taken);
+                recorder.record_taken(port, taken);
             }
         }
         Ok(moved)

@@ -186,7 +186,7 @@ impl Recorder {
         self.line(&text);
     }
 
-    pub(super) fn taken(&mut self, port: PortId, count: usize) {
+    pub(super) fn record_taken(&mut self, port: PortId, count: usize) {
         self.line(&format!("take {} {count}", port.0));
     }
 

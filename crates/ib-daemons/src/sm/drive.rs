@@ -15,7 +15,7 @@ use ib_sm::{SmConfig, SweepReport};
 use ib_types::{Guid, Instant};
 
 use super::daemon::{self, Daemon, News};
-use super::options::{ManagerOptions, Place};
+use super::options::{ManagerOptions, SmPort};
 use super::port;
 use super::shared::Shared;
 use super::{console, metrics};
@@ -87,7 +87,7 @@ fn manage(
     let config = (options.sm_config)(log).map_err(DaemonError::Failed)?;
     let _pid_file = options.pid_file.as_deref().map(PidFile::write).transpose()?;
     let mut sim;
-    let port = if let Place::Sim { fabric, node } = &options.place {
+    let port = if let SmPort::Sim { fabric, node } = &options.place {
         sim = Sim::new(&input::fabric_file(fabric)?, Options::default());
         port::of_sim(&mut sim, node.as_deref(), options.guid)?
     } else {

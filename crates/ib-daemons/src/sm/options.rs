@@ -10,31 +10,31 @@ use ib_types::Guid;
 
 use crate::log::Log;
 
-/// Location of the subnet.
+/// Port of the SM.
 #[derive(Clone, Debug)]
-pub enum Place {
-    /// Simulated in this process.
+pub enum SmPort {
+    /// Port of a fabric that this process simulates.
     Sim {
         /// The fabric file.
         fabric: PathBuf,
         /// Name of the SM's node; `None` for the first host.
         node: Option<String>,
     },
-    /// Behind the sockets of a simulator.
+    /// Port of a fabric that another process simulates.
     Ibsim {
         /// The name of the sockets.
         name: String,
         /// Name of the SM's node; `None` for the node in the environment variable `SIM_HOST`.
         node: Option<String>,
     },
-    /// Behind a port of an HCA.
+    /// Port of an HCA of this machine.
     Umad {
         /// The name of the HCA.
         name: String,
         /// Number of the port; `None` for the first one.
         port: Option<u8>,
     },
-    /// Behind the port with the configured GUID, or any port.
+    /// Port of this machine with the configured GUID; any port if none is configured.
     AnyUmad,
 }
 
@@ -48,7 +48,7 @@ pub type PartitionsSource = Arc<dyn Fn() -> Result<Partitions, String> + Send + 
 #[derive(Clone)]
 pub struct ManagerOptions {
     /// Location of the subnet.
-    pub place: Place,
+    pub place: SmPort,
     /// GUID of the SM's port; 0 for any.
     pub guid: Guid,
     /// The option or line of a file that has set `guid`, for messages.

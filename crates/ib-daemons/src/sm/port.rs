@@ -7,7 +7,7 @@ use ib_topology::PortId;
 use ib_types::Guid;
 use ib_umad::{IsSmHolder, UmadDevice, UmadError, UmadLink, UmadOptions};
 
-use super::options::{ManagerOptions, Place};
+use super::options::{ManagerOptions, SmPort};
 use crate::error::DaemonError;
 use crate::mad_port::{MadPort, attach};
 
@@ -38,14 +38,14 @@ pub(super) fn of_sim<'s>(
 /// Fails if the port does not exist or is in use.
 pub(super) fn open(options: &ManagerOptions) -> Result<MadPort<'static>, DaemonError> {
     let device = match &options.place {
-        Place::Sim { .. } => unreachable!("`manage` opens ports of this process with `of_sim`"),
-        Place::Ibsim { name, node } => {
+        SmPort::Sim { .. } => unreachable!("`manage` opens ports of this process with `of_sim`"),
+        SmPort::Ibsim { name, node } => {
             let attach = Attach { is_sm: true, ..attach(name, node.as_deref())? };
             let link = IbsimLink::attach(&attach).map_err(DaemonError::failed)?;
             return Ok(MadPort::Ibsim(Box::new(link)));
         }
-        Place::Umad { name, port } => UmadDevice::find(name, *port).map_err(without_ports)?,
-        Place::AnyUmad => choose(options.guid)?,
+        SmPort::Umad { name, port } => UmadDevice::find(name, *port).map_err(without_ports)?,
+        SmPort::AnyUmad => choose(options.guid)?,
     };
     let timeout = options.transaction_timeout;
     let link = UmadLink::open(&device, &UmadOptions::manager(timeout));
@@ -95,9 +95,9 @@ fn choose(guid: Guid) -> Result<UmadDevice, DaemonError> {
 ///
 /// # Errors
 /// Fails if the machine has no ports, or if the simulator does not respond.
-pub fn list(place: &Place) -> Result<String, DaemonError> {
+pub fn list(place: &SmPort) -> Result<String, DaemonError> {
     let mut text = String::new();
-    if let Place::Ibsim { name, node } = place {
+    if let SmPort::Ibsim { name, node } = place {
         let attach = attach(name, node.as_deref())?;
         let mut link = IbsimLink::attach(&attach).map_err(DaemonError::failed)?;
         let guid = link.port().map_err(DaemonError::failed)?.port_guid;

@@ -124,7 +124,7 @@ impl Settings {
     /// # Panics
     /// Panics if the key does not exist.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let key = KEYS.iter().find(|known| known.name == key).expect("a key of the table");
+        let key = KEYS.iter().find(|known| known.name == key).expect("the key is in the table");
         (key.field)(self).read(value)
     }
 
@@ -136,7 +136,7 @@ impl Settings {
     /// # Panics
     /// Panics if the key does not exist.
     pub fn set_argument(&mut self, key: &str, value: &OsStr) -> Result<(), String> {
-        let key = KEYS.iter().find(|known| known.name == key).expect("a key of the table");
+        let key = KEYS.iter().find(|known| known.name == key).expect("the key is in the table");
         match (key.field)(self) {
             Field::File(path) => {
                 *path = Some(value.into());

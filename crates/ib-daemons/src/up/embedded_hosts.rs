@@ -21,7 +21,7 @@ use super::load_generator::LoadGenerator;
 use super::page::{FabricView, Page, Scene};
 use super::path_request::{destination, path_of};
 use super::record::{Record, Target};
-use super::self_test::{Place as SelfTestPlace, SelfTest};
+use super::self_test::{SelfTest, SelfTestContext};
 use crate::error::{DaemonError, Verdict};
 use crate::message::say;
 use crate::own_capture::{self, Tracing};
@@ -179,8 +179,8 @@ impl EmbeddedHosts {
         for place in 0..paths {
             let to = Address::Gid(sim.link_port(self.ends[1][place]).gid());
             let (from, entries) = (self.ends[0][place], vec![destination(&to)]);
-            if let Some(message) = self.hosts.ask(sim, from, place as u64, entries) {
-                self.hosts.answered(Reply { port: from, number: place as u64, message });
+            if let Some(message) = self.hosts.request(sim, from, place as u64, entries) {
+                self.hosts.queue_reply(Reply { port: from, number: place as u64, message });
             }
         }
         self.stage = Stage::Resolving(vec![None; paths]);
@@ -399,7 +399,7 @@ impl EmbeddedHosts {
         self.write_record(sim)?;
         if let (Some(self_test), Stage::Ready) = (&mut self.self_test, &self.stage) {
             let (hosts, pair, record) = (&mut self.hosts, &mut self.pair, &mut self.record);
-            moved |= self_test.work(&mut SelfTestPlace {
+            moved |= self_test.work(&mut SelfTestContext {
                 sim,
                 hosts,
                 pair,
@@ -423,8 +423,8 @@ impl EmbeddedHosts {
     }
 
     /// Reports that the HCA of a port may have input.
-    pub(super) fn look_at(&mut self, port: PortId) {
-        self.hosts.look_at(port);
+    pub(super) fn notify_received(&mut self, port: PortId) {
+        self.hosts.notify_received(port);
     }
 
     /// Returns the file descriptors that are readable if requests of browsers or captures are queued.

@@ -5,7 +5,7 @@
 //! | `pair` | [`BlockPair`]: a server of block devices at some hosts, and its client at others |
 //! | `captured` | the capture interface of their HCAs |
 //!
-//! The owner advances the fabric's time, reports ports with received packets to [`Hosts::look_at`], and calls
+//! The owner advances the fabric's time, reports ports with received packets to [`Hosts::notify_received`], and calls
 //! [`Hosts::work`] afterwards and at the time that [`Hosts::poll_timeout`] returns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -156,13 +156,13 @@ impl Hosts {
     }
 
     /// Reports that the HCA of a port may have received packets. Ports without a host are ignored.
-    pub fn look_at(&mut self, port: PortId) {
+    pub fn notify_received(&mut self, port: PortId) {
         self.devices.get_mut(port);
     }
 
     /// Sends a resolve request to the service of a host. Returns the response if it is available at once; otherwise
     /// [`Hosts::poll_reply`] returns it later. If the port has no host, there is no response.
-    pub fn ask(
+    pub fn request(
         &mut self,
         sim: &mut Sim,
         port: PortId,
@@ -174,19 +174,19 @@ impl Hosts {
         Resolve::request(number.to_be_bytes(), entries).put(ByteOrder::NATIVE, &mut request);
         let header = ClientHeader::parse(request.first_chunk().expect("a request has a header"));
         let message = (&header, &request[HEADER_LENGTH..], ByteOrder::NATIVE);
-        let mut answer = Vec::new();
-        let is_answered = host.service.request(sim.now(), ClientId(number), message, &mut answer);
+        let mut reply = Vec::new();
+        let has_reply = host.service.request(sim.now(), ClientId(number), message, &mut reply);
         self.drive(sim, port);
-        is_answered.then_some(answer)
+        has_reply.then_some(reply)
     }
 
-    /// Returns the next response to a request of [`Hosts::ask`].
+    /// Returns the next response to a request of [`Hosts::request`].
     pub fn poll_reply(&mut self) -> Option<Reply> {
         self.replies.pop_front()
     }
 
-    /// Queues a response that [`Hosts::ask`] has returned at once.
-    pub fn answered(&mut self, reply: Reply) {
+    /// Queues a response that [`Hosts::request`] has returned at once.
+    pub fn queue_reply(&mut self, reply: Reply) {
         self.replies.push_back(reply);
     }
 
@@ -198,8 +198,8 @@ impl Hosts {
     }
 
     /// Returns the next event of the HCA of a host that the ACM service does not handle.
-    pub fn poll_other(&mut self, port: PortId) -> Option<DeviceEvent> {
-        self.ports.poll_other(port)
+    pub fn poll_event(&mut self, port: PortId) -> Option<DeviceEvent> {
+        self.ports.poll_event(port)
     }
 
     /// Does all work that is due now; returns true if there was any.
@@ -220,7 +220,7 @@ impl Hosts {
         moved
     }
 
-    /// Returns when [`Hosts::work`] has something to do without input.
+    /// Returns the time at which [`Hosts::work`] must be called even without input.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let services = self.due.first().map(|&(at, _)| at);

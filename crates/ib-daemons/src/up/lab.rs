@@ -9,7 +9,7 @@ use super::page::model::Model;
 
 /// Generates a fabric of a kind.
 pub(super) fn fabric(kind: &str, words: &[&str]) -> Fabric {
-    let kind = Kind::parse(kind, words).expect("a kind");
+    let kind = Kind::parse(kind, words).expect("the kind is valid");
     generate::generate(&kind, &generate::Options::default()).expect("the fabric can be generated")
 }
 

@@ -94,7 +94,7 @@ impl LoadGenerator {
         progress
     }
 
-    /// Returns when [`LoadGenerator::work`] has something to do without input: at the start of a pass.
+    /// Returns the time of the next start of a pass, at which [`LoadGenerator::work`] must be called.
     pub(super) fn due(&self) -> Option<Instant> {
         let is_fresh = |run: &Run| run.pass.outstanding() == 0;
         self.run.as_ref().filter(|run| is_fresh(run)).map(|run| run.retry_at)

@@ -260,8 +260,8 @@ impl Page {
         let number = self.next_request;
         self.next_request += 1;
         self.waiting.insert(number, (request, sim.now()));
-        if let Some(message) = hosts.ask(sim, port, number, vec![entry]) {
-            hosts.answered(Reply { port, number, message });
+        if let Some(message) = hosts.request(sim, port, number, vec![entry]) {
+            hosts.queue_reply(Reply { port, number, message });
         }
     }
 

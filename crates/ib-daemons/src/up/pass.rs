@@ -21,7 +21,7 @@ pub(super) enum Task {
     Save,
 }
 
-/// The content to write or to expect.
+/// Content of the blocks, for writing and for verification.
 #[derive(Debug)]
 pub(super) enum Content {
     /// A pattern; each number has a different one.

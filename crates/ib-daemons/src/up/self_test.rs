@@ -45,7 +45,7 @@ const BETWEEN: Duration = Duration::from_millis(200);
 const SETTLES: Duration = Duration::from_secs(5);
 
 /// The parts of `up` that the self-test uses.
-pub(super) struct Place<'a> {
+pub(super) struct SelfTestContext<'a> {
     pub(super) sim: &'a mut Sim,
     pub(super) hosts: &'a mut Hosts,
     pub(super) pair: &'a mut Option<BlockPair>,
@@ -206,7 +206,7 @@ impl SelfTest {
     }
 
     /// Makes progress; returns true if there was any.
-    pub(super) fn work(&mut self, place: &mut Place<'_>) -> Result<bool, DaemonError> {
+    pub(super) fn work(&mut self, place: &mut SelfTestContext<'_>) -> Result<bool, DaemonError> {
         if !self.has_begun || self.ended.is_some() {
             return Ok(false);
         }

@@ -80,7 +80,7 @@ fn work(server: &mut SimServer, hosts: &mut EmbeddedHosts) -> Result<bool, Daemo
         return Ok(false);
     }
     for port in opened {
-        hosts.look_at(port);
+        hosts.notify_received(port);
     }
     for _ in 0..TURNS {
         if !hosts.work(&mut server.sim, &server.addresses)? {

@@ -1,10 +1,10 @@
-//! Services on a fabric that loses packets, whose hosts restart, whose LIDs change and whose managers fail.
+//! Services on a fabric that loses packets, whose hosts restart, whose LIDs change and whose SM fails.
 //!
-//! Every request ends while that goes on. When all is mended and the services have had their time, every address is
-//! resolved, and every path leads to its owner.
+//! Every request gets a reply in bounded time, even during the faults. After all faults are removed and the fabric is
+//! quiet, every address resolves to a path to its owner.
 //!
-//! `ACM_RUNS` is the number of runs and `ACM_FIRST` the seed of the first one: a run that failed is run again with
-//! `ACM_FIRST=SEED ACM_RUNS=1`. `cargo xtask campaign acm --runs 5000` runs many.
+//! `ACM_RUNS` is the number of runs and `ACM_FIRST` is the seed of the first one. `ACM_FIRST=SEED ACM_RUNS=1` repeats a
+//! run. `cargo xtask campaign acm --runs 5000` executes 5000 runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,162 +27,166 @@ const FABRICS: [(&str, &str); 4] = [
     ("torus 3x3 hosts=1", "lash"),
 ];
 
-/// The time in which things happen, and the time after it in which nothing does.
-const BAD: Duration = Duration::from_secs(30);
-const QUIET: Duration = Duration::from_secs(60);
+/// Time with faults.
+const FAULT_TIME: Duration = Duration::from_secs(30);
 
-/// The longest that a request may take, with its time in the queue.
-const LIMIT: Duration = Duration::from_secs(6);
+/// Time without faults and without link changes after which the fabric is quiet.
+const QUIET_TIME: Duration = Duration::from_secs(60);
+
+/// Maximum time from a request to its reply, including the time in the queue.
+const REPLY_LIMIT: Duration = Duration::from_secs(6);
 
 /// Random numbers of a run.
-struct Draw(Rng);
+struct Random(Rng);
 
-impl Draw {
+impl Random {
     fn below(&mut self, limit: u64) -> u64 {
         self.0.next_u64() % limit
     }
 }
 
-/// What runs have met.
+/// Counters over all runs.
 #[derive(Debug, Default)]
-struct Tally {
-    asked: u64,
+struct Counters {
+    requests: u64,
     failed: u64,
     reboots: u64,
-    moves: u64,
+    /// LID reassignments.
+    reassignments: u64,
     failovers: u64,
     faults: u64,
+    /// Addresses resolved after the faults.
     resolved: u64,
-    /// Paths that led elsewhere while things happened.
-    astray: u64,
+    /// Paths to a wrong host during the faults.
+    misdirected: u64,
 }
 
-fn run(seed: u64, tally: &mut Tally) {
-    let mut draw = Draw(Rng::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d)));
-    let (kind, engine) = FABRICS[draw.below(4) as usize];
-    let route_protocol = if draw.below(2) == 0 { RouteProtocol::Sa } else { RouteProtocol::Acm };
+fn run(seed: u64, counters: &mut Counters) {
+    let mut random = Random(Rng::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d)));
+    let (kind, engine) = FABRICS[random.below(4) as usize];
+    let route_protocol = if random.below(2) == 0 { RouteProtocol::Sa } else { RouteProtocol::Acm };
     let config = ServiceConfig {
         timeout: Duration::from_millis(500),
         route_protocol,
         sa_depth: 4,
         address_timeout: Some(Duration::from_secs(600)),
-        // A route of the SA is as old as that at most.
+        // Maximum age of a cached SA route.
         route_timeout: Some(Duration::from_secs(20)),
         check_interval: Some(Duration::from_secs(5)),
-        check_routes: draw.below(4) > 0,
+        check_routes: random.below(4) > 0,
         ..ServiceConfig::default()
     };
     let mut lab = Lab::new(kind, Options { seed, ..Options::default() }, engine, config);
     let count = lab.hosts.len();
     let standby = lab.hosts[count - 1].port;
     let patience = Duration::from_millis(500);
-    let other = SmConfig {
+    let standby_config = SmConfig {
         sweep_interval: Some(Duration::from_secs(5)),
         sminfo_polling_timeout: patience,
         sminfo_polling_retries: 3,
         ..SmConfig::default()
     };
-    lab.managed.add_manager(standby, other);
+    lab.managed.add_manager(standby, standby_config);
     lab.managed.manage();
     lab.run_for(Duration::from_secs(2));
-    let begun = lab.managed.sim.now();
-    let bad_ends = begun + BAD;
+    let start = lab.managed.sim.now();
+    let faults_end = start + FAULT_TIME;
     let mut open: BTreeMap<(usize, u64), (usize, Instant)> = BTreeMap::new();
     let mut has_failed_over = false;
-    while lab.managed.sim.now() < bad_ends {
-        lab.run_for(Duration::from_millis(50 + draw.below(500)));
-        match draw.below(12) {
+    while lab.managed.sim.now() < faults_end {
+        lab.run_for(Duration::from_millis(50 + random.below(500)));
+        match random.below(12) {
             0 => {
-                let host = draw.below(count as u64) as usize;
-                // Whoever has asked there is gone, too.
-                open.retain(|&(asker, _), _| asker != host);
+                let host = random.below(count as u64) as usize;
+                // The host's clients are gone, too.
+                open.retain(|&(client_host, _), _| client_host != host);
                 lab.reboot(host);
-                tally.reboots += 1;
+                counters.reboots += 1;
             }
             1 => {
                 let mut ports = lab.managed.end_ports();
-                let first = draw.below(ports.len() as u64) as usize;
+                let first = random.below(ports.len() as u64) as usize;
                 ports.rotate_left(first);
-                let range = |(place, &port): (usize, &ib_topology::PortId)| {
-                    let lid = 40 + place as u16;
+                let range = |(index, &port): (usize, &ib_topology::PortId)| {
+                    let lid = 40 + index as u16;
                     (lab.managed.sim.link_port(port).port_guid, (lid, lid))
                 };
                 let guid2lid = ports.iter().enumerate().map(range).collect();
                 let lids = LidOptions { reassign: true, guid2lid, ..LidOptions::default() };
                 lab.managed.reassign(lids);
-                tally.moves += 1;
+                counters.reassignments += 1;
             }
             2 if !has_failed_over => {
                 has_failed_over = true;
                 lab.managed.kill_manager();
-                tally.failovers += 1;
+                counters.failovers += 1;
             }
             3..=5 => {
-                let host = draw.below(count as u64) as usize;
+                let host = random.below(count as u64) as usize;
                 let target = lab.host_name(host);
-                let loss = ["0.05", "0.3", "0.9"][draw.below(3) as usize];
+                let loss = ["0.05", "0.3", "0.9"][random.below(3) as usize];
                 lab.managed.command(&format!("fault \"{target}\"[1] loss={loss}"));
-                tally.faults += 1;
+                counters.faults += 1;
             }
             6 => {
-                let host = draw.below(count as u64) as usize;
+                let host = random.below(count as u64) as usize;
                 let target = lab.host_name(host);
                 lab.managed.command(&format!("fault \"{target}\"[1] none"));
             }
             7 => {
-                let host = draw.below(count as u64) as usize;
+                let host = random.below(count as u64) as usize;
                 let target = lab.host_name(host);
                 lab.managed.command(&format!("flap \"{target}\"[1] 200ms 10ms 1"));
-                tally.faults += 1;
+                counters.faults += 1;
             }
             _ => {}
         }
-        for _ in 0..draw.below(6) {
-            let (from, to) = (draw.below(count as u64) as usize, draw.below(count as u64 + 1));
+        for _ in 0..random.below(6) {
+            let (from, to) = (random.below(count as u64) as usize, random.below(count as u64 + 1));
             let to = to as usize;
-            // One more than there are hosts: nobody has its addresses.
+            // The destination after the last host stands for addresses that no host has.
             let all = match to {
                 to if to < count => lab.addresses(to),
                 _ => [name(to), ip(to), ip6(to), Address::Gid(Gid(1)), Address::Lid(0xbfff)],
             };
-            let address = &all[draw.below(5) as usize];
+            let address = &all[random.below(5) as usize];
             if *address == Address::Lid(0) {
                 continue;
             }
-            tally.asked += 1;
-            match lab.ask(from, vec![destination(address)]) {
-                (_, Some(answer)) => tally.failed += u64::from(answer.is_err()),
+            counters.requests += 1;
+            match lab.request(from, vec![destination(address)]) {
+                (_, Some(reply)) => counters.failed += u64::from(reply.is_err()),
                 (number, None) => {
                     open.insert((from, number), (to, lab.managed.sim.now()));
                 }
             }
         }
-        take(&mut lab, &mut open, tally);
+        take_replies(&mut lab, &mut open, counters);
     }
     for host in 0..count {
         let target = lab.host_name(host);
         lab.managed.command(&format!("fault \"{target}\"[1] none"));
     }
-    lab.run_for(LIMIT);
-    take(&mut lab, &mut open, tally);
-    assert!(open.is_empty(), "requests have not ended: {open:?}");
-    // The managers have their time first: until nothing has been mended for so long.
+    lab.run_for(REPLY_LIMIT);
+    take_replies(&mut lab, &mut open, counters);
+    assert!(open.is_empty(), "requests without a reply: {open:?}");
+    // Wait for the SMs: until no link came up for the whole quiet time.
     loop {
         let ups = lab.managed.ups;
-        lab.run_for(QUIET);
+        lab.run_for(QUIET_TIME);
         if lab.managed.ups == ups {
             break;
         }
         assert!(
-            lab.managed.sim.now().since(begun) < 20 * QUIET,
-            "the fabric does not come to rest"
+            lab.managed.sim.now().since(start) < 20 * QUIET_TIME,
+            "links still come up after 20 times the quiet time"
         );
     }
     for from in 0..count {
         for to in 0..count {
             for address in lab.addresses(to) {
-                let answer = lab.resolve(from, &address);
-                let path = answer.unwrap_or_else(|status| {
+                let reply = lab.resolve(from, &address);
+                let path = reply.unwrap_or_else(|status| {
                     let events = |host: usize| {
                         let events = lab.hosts[host].events.iter().map(|(at, it)| {
                             format!("{:.3} {it}", at.as_nanos() as f64 / 1e9)
@@ -193,7 +197,7 @@ fn run(seed: u64, tally: &mut Tally) {
                     let now = lab.managed.sim.now();
                     let down = not_active(&lab);
                     panic!(
-                        "{kind} {engine} {route_protocol:?}, another manager: {has_failed_over}, not active: \
+                        "{kind} {engine} {route_protocol:?}, SM failover: {has_failed_over}, not active: \
                          {down:?}: {from} cannot resolve {address} at {now:?}: {status}\n{from}: {one}\n\
                          {to}: {other}"
                     )
@@ -205,13 +209,13 @@ fn run(seed: u64, tally: &mut Tally) {
                     "{kind} {engine} {route_protocol:?}: {from} to {address} at LID {}: {path:?}, {known:?}",
                     there.lid
                 );
-                tally.resolved += 1;
+                counters.resolved += 1;
             }
         }
     }
 }
 
-/// Returns the ports with a link that are not in service, by the names of their nodes, and in what state they are.
+/// Returns the connected ports that are not active: node name, port number, state.
 fn not_active(lab: &Lab) -> Vec<(String, u8, PortState)> {
     let sim = &lab.managed.sim;
     let nodes = sim.node_ids();
@@ -224,37 +228,42 @@ fn not_active(lab: &Lab) -> Vec<(String, u8, PortState)> {
     states.filter(|&(.., state)| state != PortState::ACTIVE).collect()
 }
 
-/// Takes answers, none of which may have come late.
-fn take(lab: &mut Lab, open: &mut BTreeMap<(usize, u64), (usize, Instant)>, tally: &mut Tally) {
+/// Removes the requests that have a reply, and checks the age of the others.
+fn take_replies(
+    lab: &mut Lab,
+    open: &mut BTreeMap<(usize, u64), (usize, Instant)>,
+    counters: &mut Counters,
+) {
     let now = lab.managed.sim.now();
     for from in 0..lab.hosts.len() {
-        while let Some((number, answer)) = lab.hosts[from].answers.pop_first() {
+        while let Some((number, reply)) = lab.hosts[from].replies.pop_first() {
             let Some((to, _)) = open.remove(&(from, number)) else { continue };
-            match answer {
-                Err(_) => tally.failed += 1,
-                Ok(path) if !lab.leads(from, to, &path) => tally.astray += 1,
+            match reply {
+                Err(_) => counters.failed += 1,
+                Ok(path) if !lab.leads(from, to, &path) => counters.misdirected += 1,
                 Ok(_) => {}
             }
         }
     }
-    for (request, (to, since)) in open {
-        let age = now.since(*since);
-        assert!(age <= LIMIT, "{request:?} for {to} waits for {age:?}");
+    for (request, (to, sent)) in open {
+        let age = now.since(*sent);
+        assert!(age <= REPLY_LIMIT, "{request:?} for {to} has no reply after {age:?}");
     }
 }
 
 #[test]
-fn paths_are_right_once_a_fabric_among_faults_has_come_to_rest() {
-    let number = |name: &str, or: u64| {
-        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or)
+fn all_addresses_resolve_after_faults() {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
     };
     let (first, runs) = (number("ACM_FIRST", 0), number("ACM_RUNS", 10));
-    let mut tally = Tally::default();
-    let begun = std::time::Instant::now();
+    let mut counters = Counters::default();
+    let start = std::time::Instant::now();
     for seed in first..first + runs {
-        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed, &mut tally)));
-        assert!(done.is_ok(), "seed {seed}: again with ACM_FIRST={seed} ACM_RUNS=1");
+        let done =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed, &mut counters)));
+        assert!(done.is_ok(), "seed {seed} failed; to repeat it, set ACM_FIRST={seed} ACM_RUNS=1");
     }
-    assert!(tally.resolved > 0);
-    eprintln!("{runs} runs in {:.1} s: {tally:?}", begun.elapsed().as_secs_f64());
+    assert!(counters.resolved > 0);
+    eprintln!("{runs} runs in {:.1} s: {counters:?}", start.elapsed().as_secs_f64());
 }

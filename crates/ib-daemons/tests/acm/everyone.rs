@@ -1,4 +1,4 @@
-//! Every host resolves every other one.
+//! Every host resolves every other host.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,90 +17,94 @@ use ib_wire::mad::sa::PathRecord;
 
 use crate::lab::{Lab, name};
 
-/// What it took.
+/// Counters of one run of [`everyone`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) hosts: u64,
     pub(crate) resolutions: u64,
-    /// Paths that lead elsewhere, and requests without one.
+    /// Number of paths that lead to another host, and of requests that failed.
     pub(crate) wrong: u64,
     pub(crate) announcements: u64,
-    /// Questions to the group, announcements included.
+    /// Multicast requests sent, including announcements.
     pub(crate) multicasts: u64,
     pub(crate) sa_queries: u64,
     pub(crate) joins: u64,
-    /// Packets sent over paths, and those that arrived.
+    /// Packets sent over resolved paths.
     pub(crate) sent: u64,
+    /// Packets of `sent` that arrived.
     pub(crate) arrived: u64,
-    /// Simulated time.
+    /// Simulated time of all resolutions.
     pub(crate) time: Duration,
 }
 
-/// How many requests of a host are in flight at a time.
+/// Maximum number of outstanding requests of a host.
 const WINDOW: usize = 64;
 
-/// Over how many of its paths each host sends a packet.
-const SENDS: usize = 10;
+/// Number of paths over which each host sends a packet.
+const SENDS_PER_HOST: usize = 10;
 
-/// Has everyone resolve everyone else by name, and sends packets over some of the paths.
+/// Resolves the name of every host at every other host, and sends packets over some of the paths.
 pub(crate) fn everyone(kind: &str, engine: &str, routes: RouteProtocol) -> Figures {
     let config = ServiceConfig { route_protocol: routes, sa_depth: 4, ..ServiceConfig::default() };
     let mut lab = Lab::new(kind, Options { seed: 1, ..Options::default() }, engine, config);
-    // Services start within some seconds, not in order.
+    // Each service announces itself after a random delay of some seconds.
     lab.run_for(Duration::from_secs(20));
-    let begun = lab.managed.sim.now();
+    let start = lab.managed.sim.now();
     let count = lab.hosts.len();
     let mut figures = Figures { hosts: count as u64, ..Figures::default() };
-    let mut waiting: Vec<BTreeMap<u64, usize>> = vec![BTreeMap::new(); count];
+    let mut outstanding: Vec<BTreeMap<u64, usize>> = vec![BTreeMap::new(); count];
     let mut next = vec![0; count];
     let mut paths: Vec<Vec<(usize, PathRecord)>> = vec![Vec::new(); count];
     let names: Vec<_> = (0..count)
-        .map(|host| name(host).to_entry(EntryFlags::DESTINATION).expect("a name"))
+        .map(|host| {
+            name(host).to_entry(EntryFlags::DESTINATION).expect("the name fits into an entry")
+        })
         .collect();
-    let places: Vec<_> =
-        lab.hosts.iter().map(|host| lab.managed.sim.link_port(host.port)).collect();
+    let links: Vec<_> = lab.hosts.iter().map(|host| lab.managed.sim.link_port(host.port)).collect();
     let mut left = count * (count - 1);
-    let mut touched: Vec<usize> = (0..count).collect();
+    let mut hosts: Vec<usize> = (0..count).collect();
     while left > 0 {
-        for host in std::mem::take(&mut touched) {
+        for host in std::mem::take(&mut hosts) {
             let mut done = Vec::new();
-            while let Some((number, answer)) = lab.hosts[host].answers.pop_first() {
-                let to = waiting[host].remove(&number).expect("the request was sent above");
-                done.push((to, answer));
+            while let Some((number, reply)) = lab.hosts[host].replies.pop_first() {
+                let to = outstanding[host].remove(&number).expect("the request was sent above");
+                done.push((to, reply));
             }
-            while waiting[host].len() < WINDOW && next[host] < count {
-                // Each begins elsewhere.
+            while outstanding[host].len() < WINDOW && next[host] < count {
+                // Each host begins with another destination.
                 let to = (host + next[host]) % count;
                 next[host] += 1;
                 if to == host {
                     continue;
                 }
-                match lab.ask(host, vec![names[to]]) {
-                    (_, Some(answer)) => done.push((to, answer)),
+                match lab.request(host, vec![names[to]]) {
+                    (_, Some(reply)) => done.push((to, reply)),
                     (number, None) => {
-                        waiting[host].insert(number, to);
+                        outstanding[host].insert(number, to);
                     }
                 }
             }
-            for (to, answer) in done {
+            for (to, reply) in done {
                 left -= 1;
                 figures.resolutions += 1;
-                let Ok(path) = answer else {
+                let Ok(path) = reply else {
                     figures.wrong += 1;
                     continue;
                 };
-                let (own, other) = (&places[host], &places[to]);
+                let (own, other) = (&links[host], &links[to]);
                 let ends = (path.slid, path.sgid, path.dlid, path.dgid);
                 figures.wrong += u64::from(ends != (own.lid, own.gid(), other.lid, other.gid()));
-                if paths[host].len() < SENDS && (host * 31 + to * 17) % count.div_ceil(SENDS) == 0 {
+                if paths[host].len() < SENDS_PER_HOST
+                    && (host * 31 + to * 17) % count.div_ceil(SENDS_PER_HOST) == 0
+                {
                     paths[host].push((to, path));
                 }
             }
         }
         lab.step(ib_types::Instant::NEVER);
-        touched.append(&mut lab.driven);
+        hosts.append(&mut lab.driven);
     }
-    figures.time = lab.managed.sim.now() - begun;
+    figures.time = lab.managed.sim.now() - start;
     for host in &lab.hosts {
         let counters = host.service.counters();
         figures.announcements += counters.announcements;
@@ -112,14 +116,14 @@ pub(crate) fn everyone(kind: &str, engine: &str, routes: RouteProtocol) -> Figur
     figures
 }
 
-/// Sends a packet over each of some paths, and counts what arrives.
+/// Sends a packet over each path, and counts the packets that arrive.
 fn send(lab: &mut Lab, paths: &[Vec<(usize, PathRecord)>], figures: &mut Figures) {
     let key = QKey(0x1234);
-    let mut ends = Vec::new();
+    let mut qps = Vec::new();
     let ports: Vec<_> = lab.hosts.iter().map(|host| host.port).collect();
     for &port in &ports {
         let now = lab.managed.sim.now();
-        let hca = lab.managed.devices.get_mut(port).expect("an adapter").hca();
+        let hca = lab.managed.devices.get_mut(port).expect("every host has an HCA").hca();
         let pd = hca.alloc_pd().expect("the HCA has free resources");
         let cq = hca.create_cq(4096).expect("the HCA has free resources");
         let cap =
@@ -134,7 +138,7 @@ fn send(lab: &mut Lab, paths: &[Vec<(usize, PathRecord)>], figures: &mut Figures
         ] {
             hca.modify_qp(now, qp, &attr).expect("the queue pair accepts the state change");
         }
-        let memory = Memory::zeroed(4096).expect("memory");
+        let memory = Memory::zeroed(4096).expect("memory is sufficient");
         let region = hca
             .reg_mr(pd, (&memory, 0, 4096), 0, AccessFlags::ALL)
             .expect("the HCA has free resources");
@@ -145,15 +149,16 @@ fn send(lab: &mut Lab, paths: &[Vec<(usize, PathRecord)>], figures: &mut Figures
                 .expect("the peer accepts data");
         }
         let number: Qpn = hca.query_qp(qp).expect("the queue pair exists").0;
-        ends.push((pd, cq, qp, number));
+        qps.push((pd, cq, qp, number));
     }
     for (host, list) in paths.iter().enumerate() {
         for (wr_id, (to, path)) in list.iter().enumerate() {
             let now = lab.managed.sim.now();
-            let (pd, _, qp, _) = ends[host];
-            let hca = lab.managed.devices.get_mut(ports[host]).expect("an adapter").hca();
+            let (pd, _, qp, _) = qps[host];
+            let hca =
+                lab.managed.devices.get_mut(ports[host]).expect("every host has an HCA").hca();
             let ah = hca.create_ah(pd, route_of(path)).expect("the HCA has free resources");
-            let to = UdDestination { ah, remote_qpn: ends[*to].3, remote_qkey: key };
+            let to = UdDestination { ah, remote_qpn: qps[*to].3, remote_qkey: key };
             let wr = SendWr {
                 wr_id: wr_id as u64,
                 op: SendOp::SendDatagram { to, imm: None },
@@ -165,8 +170,8 @@ fn send(lab: &mut Lab, paths: &[Vec<(usize, PathRecord)>], figures: &mut Figures
         }
     }
     lab.run_for(Duration::from_millis(100));
-    for (&port, &(_, cq, ..)) in ports.iter().zip(&ends) {
-        let hca = lab.managed.devices.get_mut(port).expect("an adapter").hca();
+    for (&port, &(_, cq, ..)) in ports.iter().zip(&qps) {
+        let hca = lab.managed.devices.get_mut(port).expect("every host has an HCA").hca();
         while let Some(wc) = hca.poll_cq(cq) {
             figures.arrived += u64::from(wc.wr_id >= 1000 && wc.byte_len == 40 + 32);
         }

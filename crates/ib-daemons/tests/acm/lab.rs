@@ -1,4 +1,4 @@
-//! A simulated fabric with a service of IB ACM at every host.
+//! A simulated fabric with an ACM service at every host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -21,36 +21,41 @@ pub(crate) mod managed;
 
 use managed::Managed;
 
-/// The first port of each service; the others follow.
-const PORT: AcmPort = AcmPort(1);
+/// The service's identifier of a host's first port. The others follow.
+const FIRST_PORT: AcmPort = AcmPort(1);
 
-/// A host with a service.
+/// A host with an ACM service.
 pub(crate) struct Host {
-    /// The first of its ports.
+    /// The first port.
     pub(crate) port: PortId,
     pub(crate) service: Service,
-    /// All of them, and how often each had changed when the service was told last.
+    /// All ports, each with the value of `Port::changes` that the service has handled.
     ports: Vec<(PortId, Option<u64>)>,
-    /// Answers to requests that have waited, by what they are known by.
-    pub(crate) answers: BTreeMap<u64, Answer>,
+    /// Late replies, by the number of the request.
+    pub(crate) replies: BTreeMap<u64, ReplyResult>,
     pub(crate) events: Vec<(Instant, Event)>,
 }
 
-/// What a program is told.
-pub(crate) type Answer = Result<PathRecord, ClientStatus>;
+/// The path in a reply, or the status of the reply.
+pub(crate) type ReplyResult = Result<PathRecord, ClientStatus>;
 
+/// A simulated fabric with SMs and ACM services, in virtual time.
 pub(crate) struct Lab {
     pub(crate) managed: Managed,
     pub(crate) ports: SimPorts,
     pub(crate) hosts: Vec<Host>,
-    by_port: BTreeMap<PortId, usize>,
-    due: BTreeSet<(Instant, usize)>,
-    due_of: Vec<Option<Instant>>,
-    /// Those that have had their turn since somebody has looked.
+    host_of_port: BTreeMap<PortId, usize>,
+    /// Timeouts of the services, with their hosts.
+    timeouts: BTreeSet<(Instant, usize)>,
+    /// The same timeouts, by host.
+    timeout_of_host: Vec<Option<Instant>>,
+    /// Hosts whose services were driven. The caller clears the list.
     pub(crate) driven: Vec<usize>,
+    /// Number of requests sent.
     requests: u64,
     config: ServiceConfig,
     seed: u64,
+    /// Number of HCAs created so far, which is part of their seed.
     boots: u64,
 }
 
@@ -64,7 +69,7 @@ pub(crate) fn ip6(host: usize) -> Address {
     Address::V6(Ipv6Addr::from((0xfd00 << 112) | (1 + host as u128)))
 }
 
-/// Returns what a program says that wants to reach an address.
+/// Returns the entry of a request that resolves an address.
 pub(crate) fn destination(to: &Address) -> Entry {
     let path = |path: PathRecord| Entry::path(EntryFlags(0), &path);
     match to {
@@ -76,11 +81,11 @@ pub(crate) fn destination(to: &Address) -> Entry {
 
 /// Returns the name of a host.
 pub(crate) fn name(host: usize) -> Address {
-    Address::name(&format!("node-{host}")).expect("a name")
+    Address::name(&format!("node-{host}")).expect("the name is valid")
 }
 
 impl Lab {
-    /// Returns a fabric of a kind with a service at each host.
+    /// Creates a generated fabric with a service at each host.
     pub(crate) fn new(kind: &str, options: Options, engine: &str, config: ServiceConfig) -> Self {
         let seed = options.seed;
         let managed = Managed::new(&managed::fabric(kind), options, engine);
@@ -88,7 +93,7 @@ impl Lab {
         Self::with(managed, seed, config, hosts)
     }
 
-    /// Returns a fabric with services of hosts, each at some ports.
+    /// Creates a fabric with one service for each host. `hosts` are the ports of each service.
     pub(crate) fn with(
         managed: Managed,
         seed: u64,
@@ -99,9 +104,9 @@ impl Lab {
             managed,
             ports: SimPorts::default(),
             hosts: Vec::new(),
-            by_port: BTreeMap::new(),
-            due: BTreeSet::new(),
-            due_of: Vec::new(),
+            host_of_port: BTreeMap::new(),
+            timeouts: BTreeSet::new(),
+            timeout_of_host: Vec::new(),
             driven: Vec::new(),
             requests: 0,
             config,
@@ -109,13 +114,13 @@ impl Lab {
             boots: 0,
         };
         for (host, ports) in hosts.into_iter().enumerate() {
-            this.by_port.extend(ports.iter().map(|&port| (port, host)));
-            this.due_of.push(None);
+            this.host_of_port.extend(ports.iter().map(|&port| (port, host)));
+            this.timeout_of_host.push(None);
             let service = this.boot(host, &ports);
-            let (answers, events) = (BTreeMap::new(), Vec::new());
+            let (replies, events) = (BTreeMap::new(), Vec::new());
             let port = ports[0];
             let ports = ports.into_iter().map(|port| (port, None)).collect();
-            this.hosts.push(Host { port, service, ports, answers, events });
+            this.hosts.push(Host { port, service, ports, replies, events });
         }
         for host in 0..this.hosts.len() {
             this.drive(host);
@@ -123,7 +128,7 @@ impl Lab {
         this
     }
 
-    /// Puts HCAs to ports, and a service.
+    /// Creates a service, and an HCA at each of its ports.
     fn boot(&mut self, host: usize, ports: &[PortId]) -> Service {
         let mut options = SimDeviceOptions::default();
         for &port in ports {
@@ -133,12 +138,13 @@ impl Lab {
             let Managed { sim, devices, .. } = &mut self.managed;
             devices.attach(sim, port, &options).expect("the HCA has free resources");
             let names = vec![name(host), ip(host), ip6(host)];
-            assert!(self.ports.add(sim, devices, port, names, 256), "there is room");
+            let is_added = self.ports.add(sim, devices, port, names, 256);
+            assert!(is_added, "the HCA has free resources");
         }
         Service::new(self.config.clone(), options.seed)
     }
 
-    /// Takes host and HCA out of service and back again: all that they knew is gone.
+    /// Restarts a host: replaces its HCAs and its service, whose cache is empty.
     pub(crate) fn reboot(&mut self, host: usize) {
         let ports: Vec<PortId> = self.hosts[host].ports.iter().map(|&(port, _)| port).collect();
         let Managed { sim, devices, .. } = &mut self.managed;
@@ -152,7 +158,7 @@ impl Lab {
         self.drive(host);
     }
 
-    /// Lets a service do what it has to do.
+    /// Runs the service of a host until it has no more work at the current time.
     pub(crate) fn drive(&mut self, host: usize) {
         let Managed { sim, devices, .. } = &mut self.managed;
         let now = sim.now();
@@ -160,87 +166,93 @@ impl Lab {
         self.driven.push(host);
         it.service.handle_timeout(now);
         for (number, (port, seen)) in it.ports.iter_mut().enumerate() {
-            let id = AcmPort(PORT.0 + number as u32);
+            let id = AcmPort(FIRST_PORT.0 + number as u32);
             while let Some(mut port) = self.ports.port(sim, devices, *port)
                 && it.service.drive(now, id, &mut port, seen)
             {}
         }
         while let Some((ClientId(client), bytes)) = it.service.poll_reply() {
-            it.answers.insert(client, answer(&bytes));
+            it.replies.insert(client, parse_reply(&bytes));
         }
         while let Some(event) = it.service.poll_event() {
             it.events.push((now, event));
         }
-        let due = it.service.poll_timeout();
-        if due != self.due_of[host] {
-            if let Some(old) = std::mem::replace(&mut self.due_of[host], due) {
-                self.due.remove(&(old, host));
+        let timeout = it.service.poll_timeout();
+        if timeout != self.timeout_of_host[host] {
+            if let Some(old) = std::mem::replace(&mut self.timeout_of_host[host], timeout) {
+                self.timeouts.remove(&(old, host));
             }
-            self.due.extend(due.map(|at| (at, host)));
+            self.timeouts.extend(timeout.map(|at| (at, host)));
         }
     }
 
-    /// Goes on to the next thing that happens by a moment; false when nothing does.
+    /// Advances the time to the next event, at most to `until`. Returns false if there is no event until then.
     pub(crate) fn step(&mut self, until: Instant) -> bool {
-        let due = self.due.first().map_or(Instant::NEVER, |&(at, _)| at);
-        let goes_on = self.managed.step(due.min(until));
-        if !goes_on && due <= until && due < Instant::NEVER {
+        let due = self.timeouts.first().map_or(Instant::NEVER, |&(at, _)| at);
+        let has_advanced = self.managed.step(due.min(until));
+        if !has_advanced && due <= until && due < Instant::NEVER {
             self.managed.sim.run_until(due);
         }
         let now = self.managed.sim.now();
         while let Some(port) = self.managed.devices.poll_moved() {
-            if let Some(&host) = self.by_port.get(&port) {
+            if let Some(&host) = self.host_of_port.get(&port) {
                 self.drive(host);
             }
         }
-        while let Some(&(at, host)) = self.due.first()
+        while let Some(&(at, host)) = self.timeouts.first()
             && at <= now
         {
             self.drive(host);
         }
-        goes_on || due <= until && due < Instant::NEVER
+        has_advanced || due <= until && due < Instant::NEVER
     }
 
+    /// Advances the time by `time`.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.managed.sim.now() + time;
         while self.step(end) {}
         self.managed.sim.run_until(end);
     }
 
-    /// Has a program of a host ask for an address; the answer comes now or is known by the number.
-    pub(crate) fn ask(&mut self, host: usize, entries: Vec<Entry>) -> (u64, Option<Answer>) {
+    /// Sends a client request to the service of a host. Returns the number of the request, and its reply if it is
+    /// immediate.
+    pub(crate) fn request(
+        &mut self,
+        host: usize,
+        entries: Vec<Entry>,
+    ) -> (u64, Option<ReplyResult>) {
         self.requests += 1;
         let number = self.requests;
         let request = Resolve::request(number.to_be_bytes(), entries);
         let mut bytes = Vec::new();
         request.put(ByteOrder::NATIVE, &mut bytes);
-        let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
+        let header = ClientHeader::parse(bytes.first_chunk().expect("the message has a header"));
         let mut out = Vec::new();
         let now = self.managed.sim.now();
         let message = (&header, &bytes[HEADER_LENGTH..], ByteOrder::NATIVE);
-        let is_there = self.hosts[host].service.request(now, ClientId(number), message, &mut out);
+        let has_reply = self.hosts[host].service.request(now, ClientId(number), message, &mut out);
         self.drive(host);
-        (number, is_there.then(|| answer(&out)))
+        (number, has_reply.then(|| parse_reply(&out)))
     }
 
-    /// Has a program of a host ask for an address, and waits for the answer.
-    pub(crate) fn resolve(&mut self, host: usize, to: &Address) -> Answer {
-        let (number, found) = self.ask(host, vec![destination(to)]);
-        found.unwrap_or_else(|| self.answer(host, number))
+    /// Resolves an address at the service of a host.
+    pub(crate) fn resolve(&mut self, host: usize, to: &Address) -> ReplyResult {
+        let (number, found) = self.request(host, vec![destination(to)]);
+        found.unwrap_or_else(|| self.await_reply(host, number))
     }
 
-    /// Waits for an answer.
-    pub(crate) fn answer(&mut self, host: usize, number: u64) -> Answer {
+    /// Advances the time until a reply is received, at most by 100 s.
+    pub(crate) fn await_reply(&mut self, host: usize, number: u64) -> ReplyResult {
         let end = self.managed.sim.now() + Duration::from_secs(100);
         loop {
-            if let Some(answer) = self.hosts[host].answers.remove(&number) {
-                return answer;
+            if let Some(reply) = self.hosts[host].replies.remove(&number) {
+                return reply;
             }
-            assert!(self.step(end) && self.managed.sim.now() < end, "no answer");
+            assert!(self.step(end) && self.managed.sim.now() < end, "no reply within 100 s");
         }
     }
 
-    /// Returns the addresses of a host as they are now: its names, its GID and its LID.
+    /// Returns the current addresses of a host: name, IPv4, IPv6, GID and LID.
     pub(crate) fn addresses(&self, host: usize) -> [Address; 5] {
         let port = self.managed.sim.link_port(self.hosts[host].port);
         [name(host), ip(host), ip6(host), Address::Gid(port.gid()), Address::Lid(port.lid)]
@@ -252,7 +264,7 @@ impl Lab {
         self.managed.sim.node_name(node).to_owned()
     }
 
-    /// Tells whether a path leads from one host to another.
+    /// Returns true if a path has the addresses of two hosts and the forwarding tables lead from one to the other.
     pub(crate) fn leads(&self, from: usize, to: usize, path: &PathRecord) -> bool {
         let sim = &self.managed.sim;
         let (own, other) = (sim.link_port(self.hosts[from].port), self.hosts[to].port);
@@ -267,14 +279,15 @@ impl Lab {
     }
 }
 
-fn answer(bytes: &[u8]) -> Answer {
-    let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
-    let (length, order) = header.length().expect("a length");
+/// Returns the path in the message of a reply, or its status.
+fn parse_reply(bytes: &[u8]) -> ReplyResult {
+    let header = ClientHeader::parse(bytes.first_chunk().expect("the message has a header"));
+    let (length, order) = header.length().expect("the length is valid");
     assert_eq!(length, bytes.len());
     if header.status != ClientStatus::SUCCESS {
         return Err(header.status);
     }
-    let answer = Resolve::parse(header, &bytes[HEADER_LENGTH..], order);
-    assert_eq!(answer.entries[0].kind, EntryType::PATH);
-    Ok(answer.entries[0].path_record())
+    let reply = Resolve::parse(header, &bytes[HEADER_LENGTH..], order);
+    assert_eq!(reply.entries[0].kind, EntryType::PATH);
+    Ok(reply.entries[0].path_record())
 }

@@ -1,4 +1,4 @@
-//! Services of IB ACM on a simulated fabric.
+//! ACM services on a simulated fabric.
 
 mod campaign;
 mod everyone;
@@ -23,7 +23,7 @@ fn config(route_protocol: RouteProtocol) -> ServiceConfig {
 }
 
 #[test]
-fn names_and_addresses_are_resolved_with_routes_of_either_kind() {
+fn names_and_addresses_resolve_with_either_route_protocol() {
     for routes in [RouteProtocol::Sa, RouteProtocol::Acm] {
         let mut lab = Lab::new("fat-tree 4 2", options(1), "minhop", config(routes));
         lab.run_for(Duration::from_millis(100));
@@ -35,22 +35,22 @@ fn names_and_addresses_are_resolved_with_routes_of_either_kind() {
                 assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
             }
         }
-        let nobody = lab.resolve(0, &name(count));
-        assert_eq!(nobody, Err(ClientStatus::ETIMEDOUT));
+        let unknown = lab.resolve(0, &name(count));
+        assert_eq!(unknown, Err(ClientStatus::ETIMEDOUT));
     }
 }
 
 #[test]
-fn everyone_resolves_everyone_without_asking_subnet_administration() {
+fn all_to_all_resolution_needs_few_requests() {
     let kind = std::env::var("IBFABRIC_ACM_KIND").unwrap_or("fat-tree 6 2".to_owned());
     for routes in [RouteProtocol::Acm, RouteProtocol::Sa] {
-        let begun = std::time::Instant::now();
+        let start = std::time::Instant::now();
         let figures = everyone::everyone(&kind, "minhop", routes);
-        eprintln!("{routes:?} {figures:?} {:?}", begun.elapsed());
+        eprintln!("{routes:?} {figures:?} {:?}", start.elapsed());
         assert_eq!(figures.wrong, 0);
         assert_eq!(figures.arrived, figures.sent);
         assert!(figures.sent >= figures.hosts);
-        // All have heard of all others before.
+        // Every service has cached the announcements of the others.
         assert!(figures.multicasts <= 2 * figures.hosts, "{figures:?}");
         match routes {
             RouteProtocol::Acm => assert!(figures.sa_queries <= figures.hosts, "{figures:?}"),
@@ -60,7 +60,7 @@ fn everyone_resolves_everyone_without_asking_subnet_administration() {
 }
 
 #[test]
-fn a_host_that_was_away_is_found_again_whatever_was_known() {
+fn returned_host_resolves_despite_stale_cache_entries() {
     let config = ServiceConfig {
         check_interval: Some(Duration::from_secs(10)),
         ..config(RouteProtocol::Acm)
@@ -69,9 +69,9 @@ fn a_host_that_was_away_is_found_again_whatever_was_known() {
     lab.run_for(Duration::from_secs(10));
     let before = lab.resolve(0, &name(5)).expect("the host can be resolved");
     lab.reboot(5);
-    assert_eq!(lab.resolve(0, &name(5)), Ok(before), "its LID is what it was");
+    assert_eq!(lab.resolve(0, &name(5)), Ok(before), "its LID is unchanged");
 
-    // The host is gone: what is known goes once it has not answered.
+    // Without its link, the host does not respond to checks, and its cache entries are removed.
     let host = lab.managed.sim.place(lab.hosts[5].port).0;
     let host = lab.managed.sim.node_name(host).to_owned();
     lab.managed.command(&format!("Unlink \"{host}\"[1]"));

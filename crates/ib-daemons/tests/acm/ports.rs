@@ -1,4 +1,4 @@
-//! Services at several ports, in several partitions, and where paths have different service levels.
+//! Services with several ports, several partitions, and paths with different SLs.
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ use ib_wire::acm::{ClientStatus, Entry, EntryFlags};
 use ib_wire::mad::sa::PathRecord;
 
 use crate::lab::managed::Managed;
-use crate::lab::{Answer, Lab, ip, name};
+use crate::lab::{Lab, ReplyResult, ip, name};
 
-/// The prefix of the second subnet.
-const OTHER: u64 = 0xfec0_0000_0000_0001;
+/// GID prefix of the second subnet.
+const SECOND_PREFIX: u64 = 0xfec0_0000_0000_0001;
 
 fn options() -> Options {
     Options { seed: 5, ..Options::default() }
 }
 
-/// Returns the port of a node with a number.
+/// Returns a port by the name of its node and its number.
 fn port(managed: &Managed, node: &str, number: u8) -> PortId {
-    let node = managed.sim.find_node(node).expect("a node");
-    managed.sim.find_port(node, number).expect("a port")
+    let node = managed.sim.find_node(node).expect("the node exists");
+    managed.sim.find_port(node, number).expect("the port exists")
 }
 
 impl Lab {
@@ -35,31 +35,32 @@ impl Lab {
         self.managed.sim.link_port(port).gid()
     }
 
-    /// Has a program of a host ask with a source.
-    fn resolve_from(&mut self, host: usize, from: &Address, to: &Address) -> Answer {
+    /// Resolves an address at the service of a host, with a source address in the request.
+    fn resolve_from(&mut self, host: usize, from: &Address, to: &Address) -> ReplyResult {
         let source = from.to_entry(EntryFlags::SOURCE).expect("a name or an IP address");
         let to = to.to_entry(EntryFlags::DESTINATION).expect("a name or an IP address");
-        let (number, found) = self.ask(host, vec![source, to]);
-        found.unwrap_or_else(|| self.answer(host, number))
+        let (number, found) = self.request(host, vec![source, to]);
+        found.unwrap_or_else(|| self.await_reply(host, number))
     }
 
-    /// Has a program of a host ask for a GID.
-    fn resolve_gid(&mut self, host: usize, dgid: Gid) -> Answer {
+    /// Resolves a GID at the service of a host.
+    fn resolve_gid(&mut self, host: usize, dgid: Gid) -> ReplyResult {
         let path = PathRecord { dgid, ..PathRecord::zeroed() };
-        let (number, found) = self.ask(host, vec![Entry::path(EntryFlags::PATH, &path)]);
-        found.unwrap_or_else(|| self.answer(host, number))
+        let (number, found) = self.request(host, vec![Entry::path(EntryFlags::PATH, &path)]);
+        found.unwrap_or_else(|| self.await_reply(host, number))
     }
 }
 
-/// An HCA with a port in each of two subnets, and a host in either.
+/// Two subnets, each with a host, and an HCA with a port in both. Also returns the two ports of that HCA.
 fn two_subnets(config: ServiceConfig) -> (Lab, [PortId; 2]) {
     let text = "Switch 4 \"left\"\n[1] \"gate\"[1]\n[2] \"west\"[1]\n\n\
                 Switch 4 \"right\"\n[1] \"gate\"[2]\n[2] \"east\"[1]\n\n\
                 Ca 2 \"gate\"\n[1] \"left\"[1]\n[2] \"right\"[1]\n\n\
                 Ca 1 \"west\"\n[1] \"left\"[2]\n\nCa 1 \"east\"\n[1] \"right\"[2]\n";
-    let fabric = read::ibsim("two.net", text.as_bytes()).expect("a fabric");
+    let fabric = read::ibsim("two.net", text.as_bytes()).expect("the fabric file is valid");
     let mut managed = Managed::new(&fabric, options(), "minhop");
-    let other = SmConfig { subnet_prefix: OTHER, sweep_interval: None, ..SmConfig::default() };
+    let other =
+        SmConfig { subnet_prefix: SECOND_PREFIX, sweep_interval: None, ..SmConfig::default() };
     let east = port(&managed, "east", 1);
     managed.add_manager(east, other);
     managed.manage();
@@ -70,12 +71,12 @@ fn two_subnets(config: ServiceConfig) -> (Lab, [PortId; 2]) {
 }
 
 #[test]
-fn a_question_starts_at_the_port_whose_subnet_has_the_destination() {
-    // What is heard of before it is asked for, and what is not.
+fn requests_leave_from_the_port_in_the_subnet_of_the_target() {
+    // With 2 announcements the addresses are cached before the requests, with 0 they are not.
     for announcements in [2, 0] {
         let config = ServiceConfig { announcements, ..ServiceConfig::default() };
         let (mut lab, gates) = two_subnets(config);
-        assert_eq!(lab.gid(gates[1]).prefix(), OTHER);
+        assert_eq!(lab.gid(gates[1]).prefix(), SECOND_PREFIX);
         lab.run_for(Duration::from_secs(20));
         for (to, gate) in [(1, gates[0]), (2, gates[1]), (1, gates[0])] {
             let there = lab.gid(lab.hosts[to].port);
@@ -91,20 +92,20 @@ fn a_question_starts_at_the_port_whose_subnet_has_the_destination() {
         }
         assert_eq!(lab.resolve(0, &name(7)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.hosts[0].service.pending(), 0);
-        // Nobody is between the subnets.
+        // No router connects the subnets.
         assert_eq!(lab.resolve(1, &name(2)), Err(ClientStatus::ETIMEDOUT));
     }
 }
 
 #[test]
-fn a_port_that_is_down_leaves_the_other_one_what_it_can_do() {
+fn requests_use_the_other_port_while_one_is_down() {
     let (mut lab, gates) = two_subnets(ServiceConfig::default());
     lab.run_for(Duration::from_secs(20));
     lab.managed.command("Unlink \"gate\"[1]");
     lab.run_for(Duration::from_secs(1));
     let path = lab.resolve(0, &name(2)).expect("its subnet is up");
     assert_eq!(path.sgid, lab.gid(gates[1]));
-    let own = lab.resolve(0, &name(0)).expect("a port of that name is in service");
+    let own = lab.resolve(0, &name(0)).expect("the second port is active");
     assert_eq!(own.sgid, lab.gid(gates[1]));
     assert!(lab.resolve(0, &name(1)).is_err());
     lab.managed.command("Relink \"gate\"[1]");
@@ -113,7 +114,7 @@ fn a_port_that_is_down_leaves_the_other_one_what_it_can_do() {
     assert_eq!(path.sgid, lab.gid(gates[0]));
 }
 
-/// The partitions of three hosts on a switch: two of them have one of their own.
+/// Returns the default partition of all hosts, and partition 1 of the ports with the GUIDs `members`.
 fn partitions(members: &[u64]) -> Partitions {
     let members: Vec<String> = members.iter().map(|guid| format!("{guid:#x}=full")).collect();
     let blue = match &members[..] {
@@ -125,11 +126,11 @@ fn partitions(members: &[u64]) -> Partitions {
 }
 
 fn blue(host: usize) -> Address {
-    Address::name(&format!("blue-{host}")).expect("a name")
+    Address::name(&format!("blue-{host}")).expect("the name is valid")
 }
 
 #[test]
-fn an_address_in_a_partition_is_found_in_that_partition_only_and_goes_with_it() {
+fn address_resolves_only_inside_its_partition() {
     for route_protocol in [RouteProtocol::Sa, RouteProtocol::Acm] {
         let mut text = String::from("Switch 4 \"leaf\"\n");
         for host in 1..=3 {
@@ -138,7 +139,7 @@ fn an_address_in_a_partition_is_found_in_that_partition_only_and_goes_with_it() 
         for host in 1..=3 {
             text += &format!("\ncaguid=0x{host}00\nCa 1 \"host-{host}\"\n[1] \"leaf\"[{host}]\n");
         }
-        let fabric = read::ibsim("leaf.net", text.as_bytes()).expect("a fabric");
+        let fabric = read::ibsim("leaf.net", text.as_bytes()).expect("the fabric file is valid");
         let config = SmConfig { partitions: partitions(&[0x101, 0x201]), ..SmConfig::default() };
         let managed = Managed::with(&fabric, options(), "minhop", config);
         let assignments = (0..3).map(|host| Assignment {
@@ -163,13 +164,14 @@ fn an_address_in_a_partition_is_found_in_that_partition_only_and_goes_with_it() 
             .resolve_from(0, &name(0), &name(1))
             .expect("both hosts are in the default partition");
         assert_eq!(path.p_key, PKey(0xffff));
-        // From another partition, and from who is not a member, nobody has it; nor has a host that is not in it.
+        // The name does not resolve from the default partition or at a host outside of the partition. The name that is
+        // assigned to that host does not resolve either.
         assert_eq!(lab.resolve_from(0, &name(0), &blue(1)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve(2, &blue(1)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve_from(0, &blue(0), &blue(2)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve_from(2, &blue(2), &blue(0)), Err(ClientStatus::ESRCADDR));
 
-        // The partition is taken from one of them.
+        // The second host is removed from the partition.
         lab.managed.change(|manager| manager.set_partitions(partitions(&[0x101])));
         lab.run_for(Duration::from_secs(10));
         let keys = |lab: &Lab, host: usize| {
@@ -183,17 +185,17 @@ fn an_address_in_a_partition_is_found_in_that_partition_only_and_goes_with_it() 
         assert_eq!(lab.resolve(1, &blue(0)), Err(ClientStatus::ETIMEDOUT));
         assert!(lab.resolve(1, &name(0)).is_ok());
 
-        // Given back, it has to be found again.
+        // The second host is added again.
         lab.managed.change(|manager| manager.set_partitions(partitions(&[0x101, 0x201])));
         lab.run_for(Duration::from_secs(20));
-        let path = lab.resolve(1, &blue(0)).expect("both are in it again");
+        let path = lab.resolve(1, &blue(0)).expect("both hosts are in the partition again");
         assert_eq!((path.p_key, lab.leads(1, 0, &path)), (PKey(0x8001), true));
     }
 }
 
 #[test]
-fn groups_make_no_routes_where_lash_gives_other_service_levels() {
-    // Without the comparison some paths have the wrong level: what is found here is due to it.
+fn group_routes_are_not_used_if_lash_assigns_other_sls() {
+    // Without the comparison of SLs, some paths have a wrong SL, so that the comparison is what the test proves.
     for check_routes in [true, false] {
         let config = ServiceConfig {
             route_protocol: RouteProtocol::Acm,
@@ -203,7 +205,7 @@ fn groups_make_no_routes_where_lash_gives_other_service_levels() {
         let mut lab = Lab::new("torus 5x5", options(), "lash", config);
         lab.run_for(Duration::from_secs(20));
         let count = lab.hosts.len();
-        let (mut wrong, mut other_levels, mut reported) = (0, 0, 0);
+        let (mut wrong, mut nonzero_sls, mut reported) = (0, 0, 0);
         for from in 0..count {
             let differs = |(_, it): &&(_, Event)| matches!(it, Event::RoutesDiffer { .. });
             let event = lab.hosts[from].events.iter().find(differs);
@@ -213,23 +215,25 @@ fn groups_make_no_routes_where_lash_gives_other_service_levels() {
                 assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
                 // The response of the SA to a query.
                 let flags = EntryFlags(EntryFlags::PATH.0 | EntryFlags::QUERY_SA.0);
-                let wanted = PathRecord {
+                let query = PathRecord {
                     sgid: path.sgid,
                     dgid: path.dgid,
                     reversible: true,
                     numb_path: 1,
                     ..PathRecord::zeroed()
                 };
-                let (number, found) = lab.ask(from, vec![Entry::path(flags, &wanted)]);
-                let said = found.unwrap_or_else(|| lab.answer(from, number)).expect("a path");
-                wrong += usize::from(said.sl != path.sl);
-                other_levels += usize::from(said.sl != 0);
+                let (number, found) = lab.request(from, vec![Entry::path(flags, &query)]);
+                let response = found
+                    .unwrap_or_else(|| lab.await_reply(from, number))
+                    .expect("the SA has a path");
+                wrong += usize::from(response.sl != path.sl);
+                nonzero_sls += usize::from(response.sl != 0);
             }
         }
-        assert!(other_levels > 0, "lash uses one level only: the fabric is too small");
+        assert!(nonzero_sls > 0, "lash uses only one SL: the fabric is too small");
         match check_routes {
-            true => assert_eq!(wrong, 0, "of {other_levels} paths"),
-            false => assert_eq!(wrong, other_levels),
+            true => assert_eq!(wrong, 0, "of {nonzero_sls} paths"),
+            false => assert_eq!(wrong, nonzero_sls),
         }
         assert_eq!(reported > 0, check_routes);
     }

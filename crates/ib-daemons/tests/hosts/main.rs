@@ -81,7 +81,7 @@ impl Lab {
     fn run_until(&mut self, limit: Duration, mut is_done: impl FnMut(&mut Self) -> bool) {
         let end = self.now() + limit;
         while !is_done(self) {
-            assert!(self.now() < end, "it is not so after {limit:?}: {:?}", self.events);
+            assert!(self.now() < end, "condition not met after {limit:?}: {:?}", self.events);
             self.step(end);
         }
     }
@@ -90,8 +90,9 @@ impl Lab {
     fn resolve(&mut self, from: usize, to: usize) -> PathRecord {
         self.requests += 1;
         let (number, port) = (self.requests, self.ports[from]);
-        let entry = name(to).to_entry(EntryFlags::DESTINATION).expect("a name");
-        let mut answer = self.hosts.ask(&mut self.managed.sim, port, number, vec![entry]);
+        let entry =
+            name(to).to_entry(EntryFlags::DESTINATION).expect("the name fits into an entry");
+        let mut answer = self.hosts.request(&mut self.managed.sim, port, number, vec![entry]);
         self.run_until(Duration::from_secs(10), |lab| {
             while let Some(reply) = lab.hosts.poll_reply() {
                 assert_eq!((reply.port, reply.number), (port, number));
@@ -100,9 +101,9 @@ impl Lab {
             answer.is_some()
         });
         let bytes = answer.expect("the loop waits for the response");
-        let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
+        let header = ClientHeader::parse(bytes.first_chunk().expect("the message has a header"));
         assert_eq!(header.status, ClientStatus::SUCCESS);
-        let (_, order) = header.length().expect("a length");
+        let (_, order) = header.length().expect("the length is valid");
         Resolve::parse(header, &bytes[HEADER_LENGTH..], order).entries[0].path_record()
     }
 
@@ -114,10 +115,10 @@ impl Lab {
         let device = "disk0".to_owned();
         let options = PairOptions { device, size: SIZE, depth: 64, hosts, seed: [3; 32] };
         let mut pair = BlockPair::new(&mut self.hosts, options).expect("memory is sufficient");
-        for (place, (&from, &to)) in ends[0].iter().zip(&ends[1]).enumerate() {
+        for (index, (&from, &to)) in ends[0].iter().zip(&ends[1]).enumerate() {
             let path = self.resolve(from, to);
             let now = self.now();
-            pair.add_path(now, &mut self.hosts, place, &path).expect("a path");
+            pair.add_path(now, &mut self.hosts, index, &path).expect("the path is valid");
         }
         self.pair = Some(pair);
         self.run_until(Duration::from_secs(10), |lab| lab.pair().geometry().is_some());
@@ -166,7 +167,7 @@ impl Lab {
 }
 
 fn name(host: usize) -> Address {
-    Address::name(&format!("node-{host}")).expect("a name")
+    Address::name(&format!("node-{host}")).expect("the name is valid")
 }
 
 fn pattern(offset: u64, length: u64) -> Vec<u8> {
@@ -214,7 +215,7 @@ fn data_is_intact_after_a_path_was_cut() {
 fn replies_are_returned_oldest_first() {
     let mut hosts = Hosts::new(ServiceConfig::default(), [7; 32]);
     for number in 1..=3 {
-        hosts.answered(Reply { port: PortId(0), number, message: Vec::new() });
+        hosts.queue_reply(Reply { port: PortId(0), number, message: Vec::new() });
     }
     let numbers: Vec<u64> = std::iter::from_fn(|| hosts.poll_reply()).map(|it| it.number).collect();
     assert_eq!(numbers, [1, 2, 3]);

@@ -29,7 +29,7 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     let (lock, socket) = (directory.join("acm.pid"), lab.path(4));
     let write = |more: &str| {
         let all = format!("log_file {}\nlock_file {}\n{more}", path(&log), path(&lock));
-        fs::write(directory.join("again/ibacm_opts.cfg"), all).expect("a file");
+        fs::write(directory.join("again/ibacm_opts.cfg"), all).expect("the file can be written");
     };
     options(&lab, "again", "");
     write("");
@@ -41,30 +41,30 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     command.args(["--config", path(&config)]).stdout(Stdio::piped());
     let _service = Running::ready(command);
     for file in [&log, &lock] {
-        let mode = fs::metadata(file).expect("a file").permissions().mode();
+        let mode = fs::metadata(file).expect("the file exists").permissions().mode();
         assert_eq!(mode & 0o022, 0, "{}: {mode:o}", file.display());
     }
-    fs::write(&hosts, format!("stored-1 {gid}\n")).expect("a file");
+    fs::write(&hosts, format!("stored-1 {gid}\n")).expect("the file can be written");
     let named = format!("addr_preload acm_hosts\naddr_data_file {}\n", path(&hosts));
     write(&format!("{named}recv_depth 77\nsa_depth 3\nserver_port 9999\nmax_destinations 50\n"));
     ctl(path(&socket), &["reload"]);
     assert!(ctl(path(&socket), &["known", "stored-1"]).contains("from a file"));
-    let printed = fs::read_to_string(&log).expect("a file");
-    let line = "recv_depth: found 77, the service stays with 1024 until it is started again";
+    let printed = fs::read_to_string(&log).expect("the file can be read");
+    let line = "recv_depth: found 77, the service uses 1024 until it is restarted";
     assert_eq!(printed.matches(line).count(), 1, "{printed}");
     // Sockets are set on the command line, and the other options take effect immediately.
     for key in ["server_port", "sa_depth", "max_destinations", "lock_file", "log_file"] {
         assert!(!printed.contains(&format!("{key}: found")), "{printed}");
     }
     // A changed log or lock also needs a restart. Removed hosts are removed immediately.
-    fs::write(&hosts, format!("stored-2 {gid}\n")).expect("a file");
+    fs::write(&hosts, format!("stored-2 {gid}\n")).expect("the file can be written");
     let elsewhere = format!("{}-2", path(&log));
     let all = format!("log_file {elsewhere}\nlock_file {}-2\n{named}", path(&lock));
-    fs::write(config.join("ibacm_opts.cfg"), all).expect("a file");
+    fs::write(config.join("ibacm_opts.cfg"), all).expect("the file can be written");
     ctl(path(&socket), &["reload"]);
-    assert!(ctl(path(&socket), &["known", "stored-1"]).contains("nothing is known"));
+    assert!(ctl(path(&socket), &["known", "stored-1"]).contains("no cached addresses"));
     assert!(ctl(path(&socket), &["known", "stored-2"]).contains("from a file"));
-    let printed = fs::read_to_string(&log).expect("a file");
+    let printed = fs::read_to_string(&log).expect("the file can be read");
     for key in ["log_file", "lock_file"] {
         assert_eq!(printed.matches(&format!("{key}: found")).count(), 1, "{printed}");
     }
@@ -80,8 +80,11 @@ fn world_writable_address_and_route_files_are_rejected() {
         ("routes", "route_preload opensm_full_v1\nroute_data_file"),
     ] {
         let file = directory.join(format!("{name}.data"));
-        fs::write(&file, "").expect("a file");
-        let mode = |mode| fs::set_permissions(&file, Permissions::from_mode(mode)).expect("a mode");
+        fs::write(&file, "").expect("the file can be written");
+        let mode = |mode| {
+            fs::set_permissions(&file, Permissions::from_mode(mode))
+                .expect("the mode can be changed")
+        };
         let config = options(&lab, name, &format!("{keys} {}\n", path(&file)));
         let socket = directory.join(format!("{name}.sock"));
         let words = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--socket"];
@@ -102,12 +105,12 @@ fn world_writable_address_and_route_files_are_rejected() {
         let words = [&words[..], &["--log", "stderr"]].concat();
         let mut command = ibfabric(&words);
         let printed = directory.join(format!("{name}.printed"));
-        command.stderr(fs::File::create(&printed).expect("a file"));
+        command.stderr(fs::File::create(&printed).expect("the file can be created"));
         let _service = Running::ready(command);
         mode(0o666);
         ctl(path(&socket), &["reload"]);
-        let printed = fs::read_to_string(printed).expect("a file");
-        assert!(printed.contains("the options stay as they were"), "{printed}");
+        let printed = fs::read_to_string(printed).expect("the file can be read");
+        assert!(printed.contains("the options are unchanged"), "{printed}");
         assert!(
             ctl(path(&socket), &["status"]).contains("address host-2"),
             "the service keeps running"
@@ -120,7 +123,7 @@ fn changed_route_file_is_reloaded() {
     let lab = Lab::new("routes", &[]);
     let directory = lab.directory.path();
     let (file, log, socket) = (directory.join("routes"), directory.join("log"), lab.path(4));
-    fs::write(&file, "").expect("a file");
+    fs::write(&file, "").expect("the file can be written");
     let keys = format!("route_preload opensm_full_v1\nroute_data_file {}\n", path(&file));
     let config = options(&lab, "routes-read", &format!("{keys}log_file {}\n", path(&log)));
     let words = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--socket"];
@@ -129,7 +132,7 @@ fn changed_route_file_is_reloaded() {
     let service = ServiceAddress::Unix(socket.clone());
     let mut client =
         Client::connect(&service, ClientOptions::default()).expect("the server listens");
-    let to = Address::name(HOSTS[1]).expect("a name");
+    let to = Address::name(HOSTS[1]).expect("the name is valid");
     let mut found = || {
         client.resolve(None, &to, ResolveOptions::default()).expect("the host can be resolved").path
     };
@@ -146,12 +149,12 @@ fn changed_route_file_is_reloaded() {
             known.dlid,
             known.slid,
         );
-        fs::write(&file, text).expect("a file");
+        fs::write(&file, text).expect("the file can be written");
     };
     let mut becomes = |sl: u8| {
         let begun = Instant::now();
         while found().sl != sl {
-            let printed = fs::read_to_string(&log).expect("a file");
+            let printed = fs::read_to_string(&log).expect("the file can be read");
             assert!(begun.elapsed() < Duration::from_secs(60), "no service level {sl}: {printed}");
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -159,17 +162,17 @@ fn changed_route_file_is_reloaded() {
     write(5);
     becomes(5);
     // A world-writable file is rejected, which is logged once. It is accepted once its mode is corrected.
-    fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
+    fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("the mode can be changed");
     write(6);
     let why = format!("{}: found mode 666", path(&file));
-    let printed = || fs::read_to_string(&log).expect("a file").matches(&why).count();
+    let printed = || fs::read_to_string(&log).expect("the file can be read").matches(&why).count();
     let begun = Instant::now();
     while printed() == 0 {
         assert!(begun.elapsed() < Duration::from_secs(60), "nothing is printed");
         std::thread::sleep(Duration::from_millis(100));
     }
     becomes(5);
-    fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("a mode");
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("the mode can be changed");
     becomes(6);
     assert!(printed() <= 2, "{}", printed());
 }
@@ -229,7 +232,7 @@ fn metrics_count_requests() {
             break page;
         }
     };
-    let (head, body) = page.split_once("\r\n\r\n").expect("an answer");
+    let (head, body) = page.split_once("\r\n\r\n").expect("the response is received");
     assert!(head.starts_with("HTTP/1.") && head.contains(" 200 "), "{head}");
     assert!(head.to_lowercase().contains("content-type: text/plain; version=0.0.4"), "{head}");
     let of_endpoint = "{device=\"host-0\",port=\"1\",pkey=\"0xffff\"}";
@@ -237,7 +240,7 @@ fn metrics_count_requests() {
         let line = format!("ibfabric_acm_{name}{labels} ");
         let values: Vec<&str> = body.lines().filter_map(|it| it.strip_prefix(&line)).collect();
         let [value] = values[..] else { panic!("{line}: {values:?} in {body}") };
-        value.parse::<u64>().expect("a number")
+        value.parse::<u64>().expect("the text is a number")
     };
     // There is no other client: three requests, of which only the first may have caused a multicast.
     for (name, expected) in [("resolve_total", 3), ("error_total", 0), ("no_data_total", 0)] {
@@ -264,7 +267,7 @@ fn metrics_count_requests() {
     assert!(value("known", of_endpoint) >= 1 && value("peers", of_endpoint) >= 1);
     // All metrics have a HELP and a TYPE line.
     for line in body.lines().filter(|line| !line.starts_with('#')) {
-        let name = line.split(['{', ' ']).next().expect("a name");
+        let name = line.split(['{', ' ']).next().expect("the name is valid");
         let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
         assert!(body.contains(&format!("# TYPE {name} {kind}\n")), "{name}");
         assert!(body.contains(&format!("# HELP {name} ")), "{name}");
@@ -273,7 +276,7 @@ fn metrics_count_requests() {
 
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
+    listener.local_addr().expect("the socket is bound").port()
 }
 
 /// Returns the HTTP response with the metrics.
@@ -282,6 +285,6 @@ fn page(port: u16) -> String {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
     stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("the peer accepts data");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
+    stream.read_to_string(&mut answer).expect("the response is received");
     answer
 }

@@ -36,7 +36,7 @@ impl Running {
     /// Waits until the service at a socket has `count` endpoints in service, each in its multicast group.
     fn in_service(self, socket: &Path, count: usize) -> Self {
         let end = Instant::now() + Duration::from_secs(60);
-        let socket = ["--socket", socket.to_str().expect("a path"), "--format", "json"];
+        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--format", "json"];
         loop {
             let output = ibfabric(&["acm", "ctl", "status"]).args(socket).output();
             let output = output.expect("the program can be started");
@@ -70,14 +70,14 @@ struct Lab {
 
 impl Lab {
     fn new(name: &str, more: &[&str]) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let net = directory.path().join("tree.net");
         let text = "Switch 4 \"leaf\"\n[1] \"host-0\"[1]\n[2] \"host-1\"[1]\n[3] \"host-2\"[1]\n\n\
                     Ca 1 \"host-0\"\n[1] \"leaf\"[1]\n\nCa 1 \"host-1\"\n[1] \"leaf\"[2]\n\n\
                     Ca 1 \"host-2\"\n[1] \"leaf\"[3]\n";
-        fs::write(&net, text).expect("a file");
+        fs::write(&net, text).expect("the file can be written");
         let simulator = format!("acm-test-{name}-{}", std::process::id());
-        let net = net.to_str().expect("a path");
+        let net = net.to_str().expect("the path is UTF-8");
         let sim = Running::start(&["sim", net, "--sm", "--socket", &simulator]);
         let mut this = Self { directory, simulator, services: Vec::new(), _sim: sim };
         for number in 0..2 {
@@ -91,8 +91,11 @@ impl Lab {
     fn serve(&self, number: usize, more: &[&str]) -> Running {
         let (socket, config) = (self.path(number), self.directory.path().join("config"));
         let words = ["acm", "--attach", &self.simulator, "--node", HOSTS[number], "--socket"];
-        let socket =
-            [socket.to_str().expect("a path"), "--config", config.to_str().expect("a path")];
+        let socket = [
+            socket.to_str().expect("the path is UTF-8"),
+            "--config",
+            config.to_str().expect("the path is UTF-8"),
+        ];
         Running::start(&[&words[..], &socket[..], more].concat())
     }
 
@@ -107,7 +110,7 @@ impl Lab {
 
     /// Resolves the second host at the first service.
     fn resolves(&self, client: &mut Client) {
-        let to = Address::name(HOSTS[1]).expect("a name");
+        let to = Address::name(HOSTS[1]).expect("the name is valid");
         let found =
             client.resolve(None, &to, ResolveOptions::default()).expect("the host can be resolved");
         assert_ne!(found.path.dlid, found.path.slid);
@@ -115,7 +118,7 @@ impl Lab {
 
     fn acme(&self, words: &[&str]) -> Output {
         let socket = self.path(0);
-        ibfabric(&["acme", "-S", socket.to_str().expect("a path")])
+        ibfabric(&["acme", "-S", socket.to_str().expect("the path is UTF-8")])
             .args(words)
             .output()
             .expect("the program can be started")
@@ -123,19 +126,19 @@ impl Lab {
 
     fn ctl(&self, words: &[&str]) -> Value {
         let socket = self.path(0);
-        let socket = ["--socket", socket.to_str().expect("a path"), "--format", "json"];
+        let socket = ["--socket", socket.to_str().expect("the path is UTF-8"), "--format", "json"];
         let output = ibfabric(&["acm", "ctl"])
             .args(words)
             .args(socket)
             .output()
             .expect("the program can be started");
         assert!(output.status.success(), "{}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).expect("JSON")
+        serde_json::from_slice(&output.stdout).expect("the text is JSON")
     }
 }
 
 fn destination(name: &str) -> Vec<u8> {
-    let entry = Entry::name(EntryFlags::DESTINATION, name).expect("a name");
+    let entry = Entry::name(EntryFlags::DESTINATION, name).expect("the name is valid");
     let mut bytes = Vec::new();
     Resolve::request([1; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
     bytes
@@ -146,7 +149,7 @@ fn answer(stream: &mut impl std::io::Read) -> Option<(ClientHeader, Vec<u8>)> {
     let mut header = [0; HEADER_LENGTH];
     stream.read_exact(&mut header).ok()?;
     let header = ClientHeader::parse(&header);
-    let (length, _) = header.length().expect("a length");
+    let (length, _) = header.length().expect("the length is valid");
     let mut rest = vec![0; length - HEADER_LENGTH];
     stream.read_exact(&mut rest).ok()?;
     Some((header, rest))
@@ -169,7 +172,7 @@ fn name_is_resolved_cached_and_flushed() {
     assert_eq!(lab.ctl(&["known"]), Value::Array(Vec::new()));
     let output = lab.acme(&["-f", "n", "-d", "nobody", "-c", "--format", "json"]);
     assert_eq!(output.status.code(), Some(255));
-    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!(result["services"][0]["paths"][0]["status"], 3);
 }
 
@@ -183,7 +186,7 @@ fn acme_prints_paths_then_counters_then_endpoints() {
     assert!(at("svc,Error Count") < at("svc,guid,port"), "{shown}");
     // A relative path is a socket, not a host.
     let socket = lab.path(0);
-    let directory = socket.parent().expect("a directory");
+    let directory = socket.parent().expect("the path has a parent");
     let output = ibfabric(&["acme", "-S", "./0.sock", "-e"])
         .current_dir(directory)
         .output()
@@ -199,7 +202,7 @@ fn pipelined_requests_are_answered_without_delay() {
     let lab = Lab::new("pipeline", &[]);
     lab.resolves(&mut lab.client());
     let mut stream = UnixStream::connect(lab.path(0)).expect("the server listens");
-    let mut writer = stream.try_clone().expect("a file");
+    let mut writer = stream.try_clone().expect("the descriptor can be duplicated");
     let writing = std::thread::spawn(move || {
         // In pieces that do not end at message boundaries.
         let all = destination(HOSTS[1]).repeat(20_000);
@@ -208,10 +211,10 @@ fn pipelined_requests_are_answered_without_delay() {
         }
     });
     for _ in 0..20_000 {
-        let (header, _) = answer(&mut stream).expect("an answer");
+        let (header, _) = answer(&mut stream).expect("the response is received");
         assert_eq!(header.status, ClientStatus::SUCCESS);
     }
-    writing.join().expect("all was written");
+    writing.join().expect("the writer has sent all requests");
 }
 
 #[test]
@@ -221,17 +224,17 @@ fn requests_before_half_close_are_all_answered() {
     // More requests than may be pending, then many that are answered from the cache.
     for (name, count) in [("nobody", 1100), (HOSTS[1], 30_000)] {
         let mut stream = UnixStream::connect(lab.path(0)).expect("the server listens");
-        let mut writer = stream.try_clone().expect("a file");
+        let mut writer = stream.try_clone().expect("the descriptor can be duplicated");
         let writing = std::thread::spawn(move || {
             writer.write_all(&destination(name).repeat(count)).expect("the peer accepts data");
-            writer.shutdown(std::net::Shutdown::Write).expect("a socket");
+            writer.shutdown(std::net::Shutdown::Write).expect("the socket is open");
         });
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("the time limit can be set");
         for number in 0..count {
             assert!(answer(&mut stream).is_some(), "{name}: {number} answers");
         }
         assert!(answer(&mut stream).is_none());
-        writing.join().expect("all was written");
+        writing.join().expect("the writer has sent all requests");
     }
 }
 
@@ -242,7 +245,7 @@ fn malformed_requests_do_not_affect_other_clients() {
     lab.resolves(&mut client);
     let call = || {
         let stream = UnixStream::connect(lab.path(0)).expect("the server listens");
-        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
+        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("the time limit can be set");
         stream
     };
     // Invalid lengths close the connection.
@@ -258,7 +261,7 @@ fn malformed_requests_do_not_affect_other_clients() {
     let _silent = call();
     // The service stops reading from a client that does not read its replies.
     let mut greedy = call();
-    greedy.set_nonblocking(true).expect("a socket");
+    greedy.set_nonblocking(true).expect("the socket can be made non-blocking");
     let requests = destination(HOSTS[1]).repeat(1000);
     let mut taken = 0;
     let end = Instant::now() + Duration::from_secs(2);
@@ -278,10 +281,13 @@ fn malformed_requests_do_not_affect_other_clients() {
     let mut header = ClientHeader::new(ClientOpcode(99), [3; 8]);
     header.set_length(HEADER_LENGTH, ByteOrder::NATIVE);
     odd.write_all(&header.to_bytes()).expect("the peer accepts data");
-    assert_eq!(answer(&mut odd).expect("an answer").0.status, ClientStatus::EINVAL);
+    assert_eq!(answer(&mut odd).expect("the response is received").0.status, ClientStatus::EINVAL);
     lab.resolves(&mut client);
     half.write_all(&destination(HOSTS[1])[50..]).expect("the peer accepts data");
-    assert_eq!(answer(&mut half).expect("an answer").0.status, ClientStatus::SUCCESS);
+    assert_eq!(
+        answer(&mut half).expect("the response is received").0.status,
+        ClientStatus::SUCCESS
+    );
     let counts = &lab.ctl(&["status"])["counts"];
     assert_eq!(counts["malformed_programs"], 4);
 }
@@ -308,11 +314,11 @@ fn disconnect_cancels_pending_requests() {
 #[test]
 fn socket_admits_owner_and_group_tcp_only_loopback() {
     let lab = Lab::new("access", &["--tcp", "0"]);
-    let mode = fs::metadata(lab.path(0)).expect("a socket").permissions().mode();
+    let mode = fs::metadata(lab.path(0)).expect("the socket exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
     // /proc lists the listening sockets and their addresses.
     let id = lab.services[0].0.id();
-    let table = fs::read_to_string(format!("/proc/{id}/net/tcp")).expect("a table");
+    let table = fs::read_to_string(format!("/proc/{id}/net/tcp")).expect("the file can be read");
     let own: Vec<String> = fs::read_dir(format!("/proc/{id}/fd"))
         .expect("files")
         .filter_map(|file| fs::read_link(file.ok()?.path()).ok())
@@ -333,31 +339,36 @@ fn socket_admits_owner_and_group_tcp_only_loopback() {
     let [place] = listening[..] else { panic!("{listening:?}") };
     let (address, port) = place.split_once(':').expect("an address and a port");
     assert_eq!(address, "0100007F");
-    let port = u16::from_str_radix(port, 16).expect("a port");
+    let port = u16::from_str_radix(port, 16).expect("the text is a port number");
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
     stream.write_all(&destination(HOSTS[0])).expect("the peer accepts data");
-    assert_eq!(answer(&mut stream).expect("an answer").0.status, ClientStatus::SUCCESS);
+    assert_eq!(
+        answer(&mut stream).expect("the response is received").0.status,
+        ClientStatus::SUCCESS
+    );
 }
 
 #[test]
 fn reload_ignores_unusable_files() {
     let lab = Lab::new("reload", &[]);
     let config = lab.directory.path().join("config");
-    fs::create_dir(&config).expect("a directory");
+    fs::create_dir(&config).expect("the directory can be created");
     let addresses = config.join("ibacm_addr.cfg");
-    fs::write(&addresses, "storage-7 host-0 1 default\n").expect("a file");
+    fs::write(&addresses, "storage-7 host-0 1 default\n").expect("the file can be written");
     lab.ctl(&["reload"]);
     let has = |name: &str| {
         let status = lab.ctl(&["status"]);
         let addresses = status["endpoints"][0]["addresses"].clone();
-        addresses.as_array().expect("a list").contains(&name.into())
+        addresses.as_array().expect("the value is a list").contains(&name.into())
     };
     assert!(has("storage-7") && has("host-0"));
-    fs::write(&addresses, "storage-8 host-0 1 default\n").expect("a file");
-    fs::set_permissions(&addresses, Permissions::from_mode(0o666)).expect("a mode");
+    fs::write(&addresses, "storage-8 host-0 1 default\n").expect("the file can be written");
+    fs::set_permissions(&addresses, Permissions::from_mode(0o666))
+        .expect("the mode can be changed");
     lab.ctl(&["reload"]);
     assert!(has("storage-7"), "a file that everybody can write is not used");
-    fs::set_permissions(&addresses, Permissions::from_mode(0o644)).expect("a mode");
+    fs::set_permissions(&addresses, Permissions::from_mode(0o644))
+        .expect("the mode can be changed");
     lab.services[0].signal("HUP");
     let end = Instant::now() + Duration::from_secs(10);
     while !has("storage-8") {
@@ -371,17 +382,21 @@ fn reload_ignores_unusable_files() {
 fn unusable_options_are_rejected_with_reason() {
     let lab = Lab::new("refuse", &[]);
     let config = lab.directory.path().join("bad");
-    fs::create_dir(&config).expect("a directory");
+    fs::create_dir(&config).expect("the directory can be created");
     let (own, other) = (lab.path(0), lab.path(7));
-    let (own, other) = (own.to_str().expect("a path"), other.to_str().expect("a path"));
+    let (own, other) =
+        (own.to_str().expect("the path is UTF-8"), other.to_str().expect("the path is UTF-8"));
     let options = config.join("ibacm_opts.cfg");
-    fs::write(&options, "log_file stderr\nretries many\n").expect("a file");
-    let config = config.to_str().expect("a path");
+    fs::write(&options, "log_file stderr\nretries many\n").expect("the file can be written");
+    let config = config.to_str().expect("the path is UTF-8");
     let attach = ["--attach", &lab.simulator];
     let cases: [(Vec<&str>, &str); 5] = [
         (vec!["--socket", other], "expected --attach"),
         ([&attach[..], &["--node", "nowhere", "--socket", other]].concat(), "no port \"nowhere\""),
-        ([&attach[..], &["--node", "host-0", "--socket", own]].concat(), "answers there already"),
+        (
+            [&attach[..], &["--node", "host-0", "--socket", own]].concat(),
+            "another service listens there",
+        ),
         (
             [&attach[..], &["--config", config, "--socket", other]].concat(),
             "ibacm_opts.cfg:2: retries",
@@ -424,8 +439,8 @@ fn terminated_service_removes_its_socket() {
 fn acme_writes_files_that_service_reads() {
     let lab = Lab::new("files", &[]);
     let directory = lab.directory.path().join("written");
-    fs::create_dir(&directory).expect("a directory");
-    let place = directory.to_str().expect("a path");
+    fs::create_dir(&directory).expect("the directory can be created");
+    let place = directory.to_str().expect("the path is UTF-8");
     let by_ibsim = format!("--ibsim={}", lab.simulator);
     // The service at the second host owns its port; acme needs a free port to query names.
     drop(lab.services.into_iter());
@@ -437,7 +452,7 @@ fn acme_writes_files_that_service_reads() {
             .output()
             .expect("the program can be started");
         assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
-        let written = fs::read_to_string(&addresses).expect("a file");
+        let written = fs::read_to_string(&addresses).expect("the file can be read");
         assert!(written.contains("host-1 host-1 1 default"), "{written}");
         fs::remove_file(&addresses).expect("the file exists");
     }
@@ -451,11 +466,12 @@ fn acme_writes_files_that_service_reads() {
         .output()
         .expect("the program can be started");
     assert!(output.status.success(), "{output:?}");
-    let options = fs::read(directory.join("ibacm_opts.cfg")).expect("a file");
+    let options = fs::read(directory.join("ibacm_opts.cfg")).expect("the file can be read");
     let read = ib_acm::config::options::Options::read("ibacm_opts.cfg", &options);
     assert_eq!(read.expect("the file is valid").warnings, []);
     for name in ["ibacm_addr.cfg", "ibacm_opts.cfg"] {
-        let mode = fs::metadata(directory.join(name)).expect("a file").permissions().mode();
+        let mode =
+            fs::metadata(directory.join(name)).expect("the file exists").permissions().mode();
         assert_eq!(mode & 0o022, 0, "only its owner can write it");
     }
 }

@@ -42,14 +42,15 @@ fn ten_thousand_clients_fit_into_default_file_limit() {
     ]);
     command.args(["--config", path(lab.directory.path())]).stdout(Stdio::piped());
     let service = Running::ready(command);
-    let limits = fs::read_to_string(format!("/proc/{}/limits", service.0.id())).expect("a table");
+    let limits = fs::read_to_string(format!("/proc/{}/limits", service.0.id()))
+        .expect("the file can be read");
     let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("a line");
     let soft = line.split_whitespace().nth(3).and_then(|word| word.parse::<usize>().ok());
     assert!(soft.is_none_or(|soft| soft > COUNT), "{line}");
     let mut all: Vec<UnixStream> = Vec::with_capacity(COUNT);
     for _ in 0..COUNT {
         let stream = UnixStream::connect(&socket).expect("the server listens");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("the time limit can be set");
         all.push(stream);
     }
     let request = destination(HOSTS[1]);

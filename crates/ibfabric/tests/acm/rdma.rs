@@ -27,7 +27,7 @@ struct OnePath {
 
 impl OnePath {
     fn start(socket: PathBuf, path: PathRecord) -> Self {
-        let listener = UnixListener::bind(&socket).expect("a socket");
+        let listener = UnixListener::bind(&socket).expect("the path is free");
         let requests = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&requests);
         // The thread runs until the test process exits.
@@ -49,7 +49,7 @@ fn request(stream: &mut UnixStream) -> Option<ClientHeader> {
     let mut bytes = [0; HEADER_LENGTH];
     stream.read_exact(&mut bytes).ok()?;
     let header = ClientHeader::parse(&bytes);
-    let (length, _) = header.length().expect("a length");
+    let (length, _) = header.length().expect("the length is valid");
     stream.read_exact(&mut vec![0; length - HEADER_LENGTH]).ok()?;
     Some(header)
 }
@@ -67,12 +67,16 @@ fn answer_to(header: ClientHeader, path: &PathRecord) -> Vec<u8> {
 fn real_path(lab: &Lab) -> PathRecord {
     let (socket, config) = (lab.path(8), lab.directory.path().join("config"));
     let words = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--socket"];
-    let more = [socket.to_str().expect("a path"), "--config", config.to_str().expect("a path")];
+    let more = [
+        socket.to_str().expect("the path is UTF-8"),
+        "--config",
+        config.to_str().expect("the path is UTF-8"),
+    ];
     let _service = Running::start(&[&words[..], &more[..]].concat());
     let service = ServiceAddress::Unix(socket);
     let mut client =
         Client::connect(&service, ClientOptions::default()).expect("the server listens");
-    let to = Address::name(HOSTS[1]).expect("a name");
+    let to = Address::name(HOSTS[1]).expect("the name is valid");
     client.resolve(None, &to, ResolveOptions::default()).expect("the host can be resolved").path
 }
 
@@ -98,12 +102,12 @@ fn write_over(lab: &Lab, service: Option<&Path>, queue_pairs: &str) -> (Value, S
 fn rdma_uses_acm_path_and_falls_back_to_sa() {
     let mut lab = Lab::new("rdma", &[]);
     let path = real_path(&lab);
-    // Its port is the server's now.
+    // The service exits, and the server attaches to its port.
     drop(lab.services.pop());
     let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
     let _server = Running::start(&serve);
     let [good, other, odd] = [11, 12, 13].map(|number| lab.path(number));
-    // The MTU identifies the source of the path.
+    // The MTU shows whether the path is from the service or from the SA.
     let small = PathRecord { mtu: MtuCode(2), ..path };
     let good = OnePath::start(good, small);
     let (found, printed) = write(&lab, Some(&good.socket));
@@ -112,7 +116,7 @@ fn rdma_uses_acm_path_and_falls_back_to_sa() {
     // The service caches paths and invalidates them, so each connection queries it.
     write_over(&lab, Some(&good.socket), "3");
     assert_eq!(good.requests.load(Ordering::Relaxed), 4);
-    // Services with a path from another port or without an MTU, and a missing service: the SA is queried.
+    // The SA is queried if the service is missing, or returns a path from another port or with an unknown MTU.
     let other = OnePath::start(other, PathRecord { sgid: path.dgid, ..small });
     let odd = OnePath::start(odd, PathRecord { mtu: MtuCode(60), ..path });
     let gone = lab.directory.path().join("gone.sock");
@@ -135,7 +139,7 @@ fn rdma_uses_acm_path_and_falls_back_to_sa() {
 /// Returns the library that provides a umad device for a simulator's port. cargo builds it with the tests.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
-    let library = test.parent().expect("in a directory").join("libib_preload.so");
+    let library = test.parent().expect("the path has a parent").join("libib_preload.so");
     assert!(library.exists(), "{} is not built", library.display());
     library
 }
@@ -144,21 +148,22 @@ fn library() -> PathBuf {
 fn umad_service_and_hca_share_a_node() {
     let mut lab = Lab::new("shared", &[]);
     lab.resolves(&mut lab.client());
-    let gid = lab.ctl(&["known", HOSTS[1]])[0]["gid"].as_str().expect("a GID").to_owned();
+    let gid =
+        lab.ctl(&["known", HOSTS[1]])[0]["gid"].as_str().expect("the value is a string").to_owned();
     let status = ibfabric(&["acm", "ctl", "status", "--format", "json", "--socket"])
         .arg(lab.path(1))
         .output()
         .expect("the program can be started");
-    let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
-    let addresses = status["endpoints"][0]["addresses"].as_array().expect("a list");
+    let status: Value = serde_json::from_slice(&status.stdout).expect("the text is JSON");
+    let addresses = status["endpoints"][0]["addresses"].as_array().expect("the value is a list");
     let lines = addresses.iter().filter_map(Value::as_str).map(|it| format!("{it} {gid}\n"));
     let config = lab.directory.path().join("over-umad");
-    fs::create_dir(&config).expect("a directory");
-    fs::write(config.join("hosts"), lines.collect::<String>()).expect("a file");
+    fs::create_dir(&config).expect("the directory can be created");
+    fs::write(config.join("hosts"), lines.collect::<String>()).expect("the file can be written");
     let hosts = config.join("hosts");
     let options = format!("addr_preload acm_hosts\naddr_data_file {}\n", hosts.display());
-    fs::write(config.join("ibacm_opts.cfg"), options).expect("a file");
-    // Its port is the server's now.
+    fs::write(config.join("ibacm_opts.cfg"), options).expect("the file can be written");
+    // The service exits, and the server attaches to its port.
     drop(lab.services.pop());
     let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
     let _server = Running::start(&serve);
@@ -204,7 +209,7 @@ fn attached_service_and_program_share_a_node() {
     };
     let other = lab.path(9);
     let service = ["acm", "--attach", &lab.simulator, "--node", HOSTS[1], "--socket"];
-    let service = [&service[..], &[other.to_str().expect("a path")]].concat();
+    let service = [&service[..], &[other.to_str().expect("the path is UTF-8")]].concat();
     assert!(refused(&service).contains("has a service already"));
     assert!(refused(&serve).contains("has an HCA already"));
 }

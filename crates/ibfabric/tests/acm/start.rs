@@ -17,13 +17,13 @@ use super::{HOSTS, Lab, Running, answer, destination, ibfabric, text};
 /// Writes an options file for a service; returns its directory.
 pub(super) fn options(lab: &Lab, name: &str, options: &str) -> PathBuf {
     let directory = lab.directory.path().join(name);
-    fs::create_dir(&directory).expect("a directory");
-    fs::write(directory.join("ibacm_opts.cfg"), options).expect("a file");
+    fs::create_dir(&directory).expect("the directory can be created");
+    fs::write(directory.join("ibacm_opts.cfg"), options).expect("the file can be written");
     directory
 }
 
 pub(super) fn path(path: &Path) -> &str {
-    path.to_str().expect("a path")
+    path.to_str().expect("the path is UTF-8")
 }
 
 #[test]
@@ -34,27 +34,30 @@ fn second_service_with_same_lock_is_rejected() {
     let (one, other) = (lab.path(5), lab.path(6));
     let place = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--config", path(&config)];
     let first = Running::start(&[&place[..], &["--socket", path(&one)]].concat());
-    let owner = fs::read_to_string(&lock).expect("a file");
+    let owner = fs::read_to_string(&lock).expect("the file can be read");
     assert_eq!(owner.trim(), first.0.id().to_string());
     let second = || ibfabric(&[&place[..], &["--socket", path(&other)]].concat()).output();
     let refused = second().expect("the program can be started");
     assert_eq!(refused.status.code(), Some(2));
     let printed = text(&refused.stderr);
-    let whose = format!("another service of IB ACM runs, process {}", first.0.id());
+    let whose = format!("another ACM service is running, process {}", first.0.id());
     assert!(printed.contains(&whose) && printed.contains(path(&lock)), "{printed}");
-    assert_eq!(fs::read_to_string(&lock).expect("a file"), owner);
-    // A lock without a holder is free, regardless of the contents of its file.
+    assert_eq!(fs::read_to_string(&lock).expect("the file can be read"), owner);
+    // A stale lock file is locked again, regardless of its contents.
     first.signal("KILL");
     drop(first);
     let next = Running::start(&[&place[..], &["--socket", path(&other)]].concat());
-    assert_eq!(fs::read_to_string(&lock).expect("a file").trim(), next.0.id().to_string());
+    assert_eq!(
+        fs::read_to_string(&lock).expect("the file can be read").trim(),
+        next.0.id().to_string()
+    );
 }
 
 #[test]
 fn systemd_sockets_are_served_and_kept() {
     let lab = Lab::new("inherited", &[]);
     let place = lab.directory.path().join("handed.sock");
-    let listener = UnixListener::bind(&place).expect("a socket");
+    let listener = UnixListener::bind(&place).expect("the path is free");
     let lock = lab.directory.path().join("handed.pid");
     let config = options(&lab, "handed", &format!("lock_file {}\n", lock.display()));
     // systemd passes sockets from file descriptor 3; LISTEN_PID is the shell's process ID.
@@ -69,10 +72,10 @@ fn systemd_sockets_are_served_and_kept() {
     // A client connects before the service has started.
     let mut early = UnixStream::connect(&place).expect("the socket is there");
     early.write_all(&destination("host-2")).expect("the peer accepts data");
-    let handed = OwnedFd::from(listener.try_clone().expect("a file"));
+    let handed = OwnedFd::from(listener.try_clone().expect("the descriptor can be duplicated"));
     let before = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1;";
     let service = Running::ready(start(handed.into(), before));
-    let (header, _) = answer(&mut early).expect("an answer");
+    let (header, _) = answer(&mut early).expect("the response is received");
     assert_eq!(header.status, ClientStatus::SUCCESS);
     let status = ibfabric(&["acm", "ctl", "status", "--socket", path(&place)]).output();
     assert!(text(&status.expect("the program can be started").stdout).contains("address host-2"));
@@ -99,7 +102,7 @@ fn service_survives_exit_of_one_of_two_simulators() {
         format!("\ncaguid=0x71{host}0\nCa 1 \"far-{host}\"\n[1] \"rack\"[{}]\n", host + 1)
     });
     let whole: String = guids.into_iter().map(str::to_owned).chain(hosts).collect();
-    fs::write(&net, whole).expect("a file");
+    fs::write(&net, whole).expect("the file can be written");
     let simulator = format!("{}-far", lab.simulator);
     let sim = Running::start(&["sim", path(&net), "--sm", "--socket", &simulator]);
     let far = lab.path(8);
@@ -116,7 +119,7 @@ fn service_survives_exit_of_one_of_two_simulators() {
     let mut client =
         Client::connect(&address, ClientOptions::default()).expect("the server listens");
     let mut resolve = |from: Option<&str>, to: &str| {
-        let name = |name| Address::name(name).expect("a name");
+        let name = |name| Address::name(name).expect("the name is valid");
         let from = from.map(name);
         client.resolve(from.as_ref(), &name(to), ResolveOptions::default())
     };
@@ -159,11 +162,11 @@ fn log_has_events_and_ineffective_options_once() {
     let mut command = ibfabric(&["acm", "--attach", &lab.simulator, "--node", "host-2"]);
     command.args(["--socket", path(&socket), "--config", path(&config)]);
     command
-        .stderr(fs::File::create(config.join("printed")).expect("a file"))
+        .stderr(fs::File::create(config.join("printed")).expect("the file can be created"))
         .stdout(Stdio::piped());
     let service = Running::ready(command);
     service.signal("HUP");
-    let printed = || fs::read_to_string(config.join("printed")).expect("a file");
+    let printed = || fs::read_to_string(config.join("printed")).expect("the file can be read");
     let end = Instant::now() + Duration::from_secs(20);
     while !printed().contains("the files were read again")
         || !printed().contains("in service, in 1")
@@ -177,7 +180,7 @@ fn log_has_events_and_ineffective_options_once() {
 
 #[test]
 fn missing_local_port_is_named() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let socket = directory.path().join("acm.sock");
     for place in ["--umad=none_9:1", "--umad=none_9"] {
         let words = ["acm", place, "--socket", path(&socket), "--config", "/nowhere"];
@@ -199,7 +202,7 @@ fn relative_socket_paths_belong_to_working_directory() {
     let lab = Lab::new("relative", &[]);
     let folder = |name: &str| {
         let folder = lab.directory.path().join(name);
-        fs::create_dir(&folder).expect("a folder");
+        fs::create_dir(&folder).expect("the directory can be created");
         folder
     };
     let (one, other) = (folder("one"), folder("other"));

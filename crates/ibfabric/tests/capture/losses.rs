@@ -21,7 +21,7 @@ fn stream_lasts_until_reader_closes_pipe() {
     let mut output = stream.stdout.take().expect("standard output is piped");
     let mut start = vec![0; 300_000];
     output.read_exact(&mut start).expect("so much comes");
-    let mut file = CaptureFile::new(&start[..], &[]).expect("a capture");
+    let mut file = CaptureFile::new(&start[..], &[]).expect("the file is a capture");
     let mut count = 0;
     while let Ok(Some(_)) = file.next_item() {
         count += 1;
@@ -41,13 +41,13 @@ fn stream_lasts_until_reader_closes_pipe() {
         .take()
         .expect("standard error is piped")
         .read_to_string(&mut printed)
-        .expect("text");
+        .expect("the output is UTF-8");
     let status = stream.wait().expect("the process can be awaited");
     assert!(status.success(), "{printed}");
     // Packets that the reader received count as captured.
     let captured =
         printed.split_once(" packets captured").and_then(|(before, _)| before.rsplit(' ').next());
-    let captured: u64 = captured.and_then(|it| it.parse().ok()).expect("a number");
+    let captured: u64 = captured.and_then(|it| it.parse().ok()).expect("the text is a number");
     assert!(captured > 1000, "{printed}");
     assert!(printed.contains("Broken pipe") && printed.contains("overwritten"), "{printed}");
     client.kill().expect("the process exists");
@@ -61,11 +61,11 @@ fn stream_lasts_until_reader_closes_pipe() {
 #[test]
 fn all_lost_packets_are_counted() {
     const QPS: u64 = 16;
-    let least =
-        std::env::var("IBFABRIC_PACKETS").map_or(100_000, |it| it.parse().expect("a number"));
-    let place = tempfile::tempdir().expect("a directory");
+    let least = std::env::var("IBFABRIC_PACKETS")
+        .map_or(100_000, |it| it.parse().expect("the text is a number"));
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let file = place.path().join("a.pcapng");
-    let path = file.to_str().expect("a path");
+    let path = file.to_str().expect("the path is UTF-8");
     let server = Server::start();
     server.object(&["start"], &["-w", path, "--payload", "0", "--ring", "65536"]);
     // Each message has two packets.
@@ -79,14 +79,14 @@ fn all_lost_packets_are_counted() {
         .args(["--format", "json"])
         .output()
         .expect("the program can be started");
-    let info: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    let info: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
     assert!(number(&stopped["received"]) >= least, "{stopped}");
     // The counter of the HCA is independent of captures.
     assert_eq!(stopped["sent"], info["counters"]["sent_packets"], "{info}");
     assert_eq!(stopped["received"], info["counters"]["received_packets"], "{info}");
-    let qps = stopped["qps"].as_array().expect("queue pairs");
+    let qps = stopped["qps"].as_array().expect("the value is a list");
     assert_eq!(qps.len() as u64, QPS + 1);
     let (found, remarks) = packets(&file);
     check_losses(&file, &server.udp, &stopped);
@@ -113,7 +113,7 @@ fn all_lost_packets_are_counted() {
 /// pair and direction. The totals do not include the statistics at the end of the file. Packets are ordered
 /// by time.
 fn check_losses(file: &Path, udp: &str, stopped: &Value) {
-    let path = file.to_str().expect("a path");
+    let path = file.to_str().expect("the path is UTF-8");
     let read = |words: &[&str]| {
         let fixed = ["capture", "read", path, "--udp-port", udp];
         ibfabric(&[&fixed[..], words].concat()).output().expect("the program can be started")
@@ -122,17 +122,17 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
     let mut last = 0;
     let mut count = 0_u64;
     for line in text(&read(&["--format", "json"]).stdout).lines() {
-        let frame: Value = serde_json::from_str(line).expect("an object");
-        let name = frame["interface"].as_str().expect("a name").to_owned();
+        let frame: Value = serde_json::from_str(line).expect("the text is JSON");
+        let name = frame["interface"].as_str().expect("the value is a string").to_owned();
         *lost.entry(name).or_default() += number(&frame["lost"]);
         let time = frame["time"].as_str().expect("a time").replace('.', "");
-        let time: u64 = time.parse().expect("a number");
+        let time: u64 = time.parse().expect("the text is a number");
         assert!(time >= last, "frame {} is before the one before it", frame["number"]);
         last = time;
         count += 1;
     }
     let mut dropped = 0;
-    for qp in stopped["qps"].as_array().expect("queue pairs") {
+    for qp in stopped["qps"].as_array().expect("the value is a list") {
         let name = format!("qp {:#08x}", number(&qp["qpn"]));
         for (way, counts) in [("send", "sent_counts"), ("receive", "received_counts")] {
             let name = format!("{name} {way}");
@@ -154,9 +154,9 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
 /// The reader of a named pipe stops: the program still exits on request.
 #[test]
 fn unread_named_pipe_does_not_block_program() {
-    let place = tempfile::tempdir().expect("a directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let pipe = place.path().join("pipe");
-    let path = pipe.to_str().expect("a path");
+    let path = pipe.to_str().expect("the path is UTF-8");
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo runs").success());
     let server = Server::start();
     let output = server.capture(&["start"], &["-w", path]);
@@ -178,7 +178,7 @@ fn unread_named_pipe_does_not_block_program() {
     let before = Instant::now();
     let output = server.capture(&["stop"], &[]);
     assert!(before.elapsed() < Duration::from_secs(10));
-    let stopped: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    let stopped: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     check_counts(&stopped);
     assert!(
         stopped["error"].as_str().is_some_and(|why| why.contains("the reader has not read")),

@@ -60,20 +60,21 @@ impl Server {
     fn object(&self, words: &[&str], more: &[&str]) -> Value {
         let output = self.capture(words, more);
         assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).expect("an object")
+        serde_json::from_slice(&output.stdout).expect("the text is JSON")
     }
 }
 
 /// Returns the number of packets of each interface of a file, and the comments.
 fn packets(path: &Path) -> (BTreeMap<String, u64>, Vec<String>) {
-    let bytes = fs::read(path).expect("a file");
-    let mut file = CaptureFile::new(&bytes[..], &[]).expect("a capture");
+    let bytes = fs::read(path).expect("the file can be read");
+    let mut file = CaptureFile::new(&bytes[..], &[]).expect("the file is a capture");
     let (mut counts, mut remarks) = (BTreeMap::new(), Vec::new());
     while let Some(item) = file.next_item().expect("whole blocks") {
         let Item::Frame(frame) = item else { continue };
         remarks.extend(frame.comments.iter().cloned());
         let interface = frame.interface;
-        let name = file.interface(interface).and_then(|it| it.name.clone()).expect("a name");
+        let name =
+            file.interface(interface).and_then(|it| it.name.clone()).expect("the name is valid");
         *counts.entry(name).or_default() += 1;
     }
     (counts, remarks)
@@ -103,9 +104,9 @@ fn check_counts(info: &Value) {
 
 #[test]
 fn capture_has_all_counted_packets() {
-    let place = tempfile::tempdir().expect("a directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let file = place.path().join("a.pcapng");
-    let path = file.to_str().expect("a path");
+    let path = file.to_str().expect("the path is UTF-8");
     let server = Server::start();
     // No client is connected yet; future clients are captured.
     let started = server.object(&["start"], &["-w", path, "--payload", "64", "--ring", "65536"]);
@@ -119,7 +120,7 @@ fn capture_has_all_counted_packets() {
     assert_eq!((&program["address"], &program["link"]), (&"127.0.0.1".into(), &"RoCEv2".into()));
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
-    let qps = stopped["qps"].as_array().expect("queue pairs");
+    let qps = stopped["qps"].as_array().expect("the value is a list");
     assert_eq!(qps.len(), 4, "three and that of management: {stopped}");
     let (found, _) = packets(&file);
     for qp in qps {
@@ -143,8 +144,8 @@ fn capture_has_all_counted_packets() {
 
 #[test]
 fn filters_apply_and_can_be_changed() {
-    let place = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let server = Server::start();
     let none = server.object(&["start"], &["-w", &path("none"), "--peer", "127.0.0.77"]);
     let service = server.object(
@@ -165,10 +166,14 @@ fn filters_apply_and_can_be_changed() {
     let qp = &listed["programs"][0]["qps"][0];
     let qpn = number(&qp["qpn"]).to_string();
     assert_eq!((&qp["peer"], &qp["captured"]), (&"127.0.0.2".into(), &true.into()));
-    assert_eq!(number(&qp["service_id"]) & 0xffff, server.port.parse::<u64>().expect("a port"));
+    assert_eq!(
+        number(&qp["service_id"]) & 0xffff,
+        server.port.parse::<u64>().expect("the text is a port number")
+    );
     // Its messages are recorded, captured or not.
     let listed = server.object(&["list"], &["--messages", &qpn]);
-    let messages = listed["programs"][0]["messages"][0]["messages"].as_array().expect("some");
+    let messages =
+        listed["programs"][0]["messages"][0]["messages"].as_array().expect("the value is a list");
     assert!(messages.len() > 10, "{listed}");
     for message in messages {
         let of = |key: &str| &message[key];
@@ -185,7 +190,8 @@ fn filters_apply_and_can_be_changed() {
     );
     wait(|| {
         let listed = server.object(&["list"], &[]);
-        let captures = listed["programs"][0]["captures"].as_array().expect("captures").clone();
+        let captures =
+            listed["programs"][0]["captures"].as_array().expect("the value is a list").clone();
         captures
             .into_iter()
             .find(|it| it["capture"] == one["capture"] && number(&it["bytes"]) > 9000)
@@ -202,8 +208,8 @@ fn filters_apply_and_can_be_changed() {
     client.wait().expect("the process can be awaited");
     let (found, _) = packets(Path::new(&path("service")));
     assert_eq!(found.len(), 1, "{found:?}");
-    let bytes = fs::read(path("one")).expect("a file");
-    let mut file = CaptureFile::new(&bytes[..], &[]).expect("a capture");
+    let bytes = fs::read(path("one")).expect("the file can be read");
+    let mut file = CaptureFile::new(&bytes[..], &[]).expect("the file is a capture");
     let mut kept = Vec::new();
     while let Some(Item::Frame(frame)) = file.next_item().expect("whole blocks") {
         let port = frame.content.as_ref().map(|content| content.kept);
@@ -229,8 +235,8 @@ fn wait<T>(mut find: impl FnMut() -> Option<T>) -> T {
 
 #[test]
 fn autostop_and_file_limits_are_exact() {
-    let place = tempfile::tempdir().expect("a directory");
-    let path = place.path().join("a.pcapng").to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = place.path().join("a.pcapng").to_str().expect("the path is UTF-8").to_owned();
     let server = Server::start();
     let limits = ["-a", "packets:2500", "-b", "packets:1000", "-b", "files:2", "--payload", "0"];
     server.object(&["start"], &[&["-w", &path][..], &limits].concat());
@@ -244,8 +250,8 @@ fn autostop_and_file_limits_are_exact() {
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
     let mut files: Vec<_> = fs::read_dir(place.path())
-        .expect("a directory")
-        .map(|it| it.expect("an entry").path())
+        .expect("the directory can be read")
+        .map(|it| it.expect("the directory can be read").path())
         .collect();
     files.sort();
     let counts: Vec<u64> = files.iter().map(|file| packets(file).0.values().sum()).collect();
@@ -254,9 +260,9 @@ fn autostop_and_file_limits_are_exact() {
 
 #[test]
 fn trigger_keeps_packets_before_queue_pair_failure() {
-    let place = tempfile::tempdir().expect("a directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let file = place.path().join("a.pcapng");
-    let path = file.to_str().expect("a path");
+    let path = file.to_str().expect("the path is UTF-8");
     let server = Server::start();
     let words = ["-w", path, "--trigger", "error", "--keep", "50", "--payload", "0"];
     server.object(&["start"], &words);

@@ -4,8 +4,9 @@ use super::*;
 
 #[test]
 fn unusable_options_are_rejected_with_reason() {
-    let place = tempfile::tempdir().expect("a directory");
-    let inside = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let inside =
+        |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let server = Server::start();
     let refused = |words: &[&str], expected: &str| {
         let output = server.capture(&["start"], words);
@@ -57,7 +58,7 @@ fn unusable_options_are_rejected_with_reason() {
     let client = server.client(100, &[]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
     let output = server.capture(&["stop"], &[]);
-    let stopped: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    let stopped: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     assert_eq!(output.status.code(), Some(1));
     let error = stopped["error"].as_str().expect("an error");
     assert!(error.starts_with("/dev/full: byte 0: No space left"), "{error}");
@@ -74,23 +75,25 @@ fn malformed_requests_do_not_affect_other_clients() {
     };
     let server = Server::start();
     let name = format!("ibfabric-capture-{}-0", server.pid());
-    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("the name is valid");
     for nonsense in ["", "{", "{\"start\":{}}", "[1,2]", "\"describe\"", &"x".repeat(60_000)] {
-        let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
+        let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)
+            .expect("the socket can be created");
         connect(&socket, &address).expect("the server listens");
         send(&socket, nonsense.as_bytes(), SendFlags::NOSIGNAL).expect("the peer accepts data");
         if nonsense.is_empty() {
             continue;
         }
         let mut answer = [0; 4096];
-        let (length, _) = recv(&socket, &mut answer, RecvFlags::empty()).expect("an answer");
+        let (length, _) =
+            recv(&socket, &mut answer, RecvFlags::empty()).expect("the response is received");
         assert!(text(&answer[..length]).contains("invalid request"), "{nonsense}");
     }
     // More clients than may connect; disconnected ones are replaced.
     let many: Vec<_> = (0..40)
         .map(|_| {
-            let socket =
-                socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
+            let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)
+                .expect("the socket can be created");
             connect(&socket, &address).expect("the server listens");
             socket
         })
@@ -103,7 +106,7 @@ fn malformed_requests_do_not_affect_other_clients() {
 #[test]
 fn arguments_of_any_bytes_do_not_panic() {
     use std::os::unix::ffi::OsStrExt;
-    let place = tempfile::tempdir().expect("a directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let file = place.path().join(std::ffi::OsStr::from_bytes(b"a\xff\x1b[31m.pcapng"));
     let udp = (44_000 + std::process::id() % 4000).to_string();
     let words = ["rdma", "serve", "--listen", "127.0.0.1", "--udp-port", &udp, "-p", "19591"];
@@ -117,7 +120,7 @@ fn arguments_of_any_bytes_do_not_panic() {
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().expect("standard output is piped"))
         .read_line(&mut line)
-        .expect("a line");
+        .expect("the program prints a line");
     let pid = child.id().to_string();
     let output =
         ibfabric(&["capture", "list", "--pid", &pid]).output().expect("the program can be started");

@@ -6,8 +6,8 @@ use super::*;
 /// stopped.
 #[test]
 fn tiny_rotated_files_still_have_packets() {
-    let place = tempfile::tempdir().expect("a directory");
-    let path = place.path().join("a.pcapng").to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = place.path().join("a.pcapng").to_str().expect("the path is UTF-8").to_owned();
     let server = Server::start();
     let started = ["-w", &path, "-b", "filesize:1", "-b", "files:50", "-a", "packets:300"];
     server.object(&["start"], &started);
@@ -16,8 +16,8 @@ fn tiny_rotated_files_still_have_packets() {
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
     let files: Vec<_> = fs::read_dir(place.path())
-        .expect("a directory")
-        .map(|it| it.expect("an entry").path())
+        .expect("the directory can be read")
+        .map(|it| it.expect("the directory can be read").path())
         .collect();
     assert_eq!((files.len(), number(&stopped["captured"])), (50, 300), "{stopped}");
     for file in files {
@@ -25,13 +25,13 @@ fn tiny_rotated_files_still_have_packets() {
     }
 }
 
-/// A number of captures of two programs needs --pid; a number of only one program does not.
+/// A capture number that exists in two programs needs --pid. A number that exists in one program does not.
 #[test]
 fn unique_capture_number_selects_its_program() {
-    // Other tests have servers of their own, whose captures have smaller numbers.
+    // Captures of the other tests' servers have smaller numbers.
     const NUMBER: u64 = 75;
-    let place = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let (one, other) = (Server::start(), Server::start());
     let number = NUMBER.to_string();
     for number in 1..=NUMBER {
@@ -57,13 +57,13 @@ fn unique_capture_number_selects_its_program() {
 /// A queue pair moves to a waiting capture when its capture stops. Two captures cannot write the same file.
 #[test]
 fn concurrent_captures_are_independent() {
-    let place = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let server = Server::start();
     let first = server.object(&["start"], &["-w", &path("a")]);
     assert_eq!(first["waits"], Value::Null, "management datagrams are captured");
     let output = server.capture(&["start"], &["-w", &path("b"), "--qpn", "1"]);
-    let second: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    let second: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
     let printed = text(&output.stderr);
     assert!(
         printed

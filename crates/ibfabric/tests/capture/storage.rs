@@ -31,8 +31,8 @@ fn listed(process: &Running) -> Vec<Value> {
     let output = ibfabric(&["capture", "list", "--pid", &pid, "--format", "json"]).output();
     let output = output.expect("the program can be started");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let listed: Value = serde_json::from_slice(&output.stdout).expect("an object");
-    listed["programs"].as_array().expect("adapters").clone()
+    let listed: Value = serde_json::from_slice(&output.stdout).expect("the text is JSON");
+    listed["programs"].as_array().expect("the value is a list").clone()
 }
 
 /// Runs a `capture` subcommand on a program.
@@ -41,7 +41,7 @@ fn captures(process: &Running, words: &[&str]) -> Value {
     let all = [&["capture"], words, &["--pid", &pid, "--format", "json"]].concat();
     let output = ibfabric(&all).output().expect("the program can be started");
     assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("an object")
+    serde_json::from_slice(&output.stdout).expect("the text is JSON")
 }
 
 fn end(mut process: Running) -> Option<i32> {
@@ -62,8 +62,8 @@ fn adapters_in(path: &Path) -> Vec<String> {
 
 #[test]
 fn rtrs_serve_and_bench_are_captured_at_all_hcas() {
-    let place = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let (server, started, own) = (path("server"), path("started"), path("bench"));
     let storage = Storage::start(&["--capture", &server, "--capture-payload", "0"]);
     let words = ["--rw", "randrw", "--runtime", "3", "--capture", &own, "--capture-payload", "16"];
@@ -78,8 +78,8 @@ fn rtrs_serve_and_bench_are_captured_at_all_hcas() {
     let adapters = wait(|| Some(listed(&storage.process)).filter(have_requests));
     assert_eq!(adapters[0]["address"], "127.0.0.1");
     assert_eq!(adapters[1]["address"], "127.0.0.3");
-    // All queue pairs are captured by the program's own capture until it is stopped.
-    assert!(adapters[1]["qps"][0]["captured"].as_bool().expect("a bool"));
+    // All queue pairs are held by the program's own capture until it is stopped.
+    assert!(adapters[1]["qps"][0]["captured"].as_bool().expect("the value is a boolean"));
     let number = captures(&storage.process, &["start", "-w", &started])["capture"].to_string();
     let first = captures(&storage.process, &["stop", "1"]);
     check_counts(&first);
@@ -102,8 +102,8 @@ fn number_of(info: &Value, key: &str) -> u64 {
 
 #[test]
 fn one_hca_of_a_server_is_captured_alone() {
-    let place = tempfile::tempdir().expect("a directory");
-    let path = place.path().join("a").to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = place.path().join("a").to_str().expect("the path is UTF-8").to_owned();
     let storage = Storage::start(&[]);
     captures(&storage.process, &["start", "-w", &path, "--device", "127.0.0.3"]);
     let bench = storage.client(&["rtrs", "bench"], &["--runtime", "0.5"]).output().expect("runs");
@@ -114,8 +114,8 @@ fn one_hca_of_a_server_is_captured_alone() {
 
 #[test]
 fn nbd_is_listed_and_captured() {
-    let place = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let storage = Storage::start(&[]);
     let words = ["--socket", &path("nbd"), "--capture", &path("own")];
     let nbd = Running::ready(storage.client(&["nbd"], &words));
@@ -128,8 +128,8 @@ fn nbd_is_listed_and_captured() {
 
 #[test]
 fn hosts_of_up_are_listed_and_captured() {
-    let place = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let name = format!("capture-test-{}", std::process::id());
     let words = ["up", "--no-http", "--socket", &name, "--size", "16M", "--nbd", &path("nbd")];
     let mut up = ibfabric(&[&words[..], &["--capture", &path("own")]].concat());
@@ -158,8 +158,8 @@ fn hosts_of_up_are_listed_and_captured() {
 
 #[test]
 fn file_of_another_capture_is_rejected() {
-    let place = tempfile::tempdir().expect("a directory");
-    let path = place.path().join("a").to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = place.path().join("a").to_str().expect("the path is UTF-8").to_owned();
     let (one, other) = (Server::start(), Server::start());
     one.object(&["start"], &["-w", &path]);
     let output = other.capture(&["start"], &["-w", &path]);
@@ -177,8 +177,8 @@ fn file_of_another_capture_is_rejected() {
 #[test]
 fn full_disk_keeps_all_whole_packets() {
     const KIB: u64 = 300;
-    let place = tempfile::tempdir().expect("a directory");
-    let path = place.path().join("a").to_str().expect("a path").to_owned();
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
+    let path = place.path().join("a").to_str().expect("the path is UTF-8").to_owned();
     let server = Server::start();
     let client = server.client(100, &["--capture", &path]);
     let words: Vec<_> = client.get_args().map(|word| word.to_string_lossy()).collect();
@@ -189,7 +189,7 @@ fn full_disk_keeps_all_whole_packets() {
     let printed = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("File too large"), "{printed}");
-    let length = fs::metadata(&path).expect("a file").len();
+    let length = fs::metadata(&path).expect("the file exists").len();
     // 4400 bytes is the maximum size of a packet.
     assert!((KIB * 1024 - 4400..=KIB * 1024).contains(&length), "{length}");
     let (found, _) = packets(Path::new(&path));

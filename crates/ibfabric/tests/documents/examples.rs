@@ -12,7 +12,7 @@ use crate::{print_line, root};
 
 /// Returns the sources of all examples.
 fn sources(root: &Path) -> Vec<PathBuf> {
-    let crates = fs::read_dir(root.join("crates")).expect("a directory").flatten();
+    let crates = fs::read_dir(root.join("crates")).expect("the directory can be read").flatten();
     let places = crates.filter_map(|entry| fs::read_dir(entry.path().join("examples")).ok());
     let mut sources: Vec<PathBuf> = places.flatten().flatten().map(|entry| entry.path()).collect();
     sources.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
@@ -33,14 +33,15 @@ fn shown(text: &str) -> Option<(String, Vec<String>)> {
 fn examples_print_what_they_show() {
     let root = root();
     let test = std::env::current_exe().expect("the test has a path");
-    let built = test.parent().and_then(Path::parent).expect("in a directory").join("examples");
+    let built =
+        test.parent().and_then(Path::parent).expect("the path has a parent").join("examples");
     let (mut found, mut run, mut wrong) = (0, 0, String::new());
     for source in sources(&root) {
         let text = fs::read_to_string(&source).expect("the file can be read");
         // Examples that need a file or an HCA show their command without `$ `, and are not run.
         let Some((command, lines)) = shown(&text) else { continue };
         found += 1;
-        let name = source.file_stem().and_then(|name| name.to_str()).expect("a name");
+        let name = source.file_stem().and_then(|name| name.to_str()).expect("the name is valid");
         let package = source.ancestors().nth(2).and_then(Path::file_name).expect("in a package");
         let expected = format!("cargo run -p {} --example {name}", package.display());
         if command != expected {

@@ -61,8 +61,12 @@ fn root() -> PathBuf {
 fn documents(root: &Path) -> Vec<String> {
     let mut documents = Vec::new();
     for place in PLACES {
-        for entry in fs::read_dir(root.join(place)).expect("a directory") {
-            let name = entry.expect("an entry").file_name().into_string().expect("a name");
+        for entry in fs::read_dir(root.join(place)).expect("the directory can be read") {
+            let name = entry
+                .expect("the directory can be read")
+                .file_name()
+                .into_string()
+                .expect("the name is UTF-8");
             if name.ends_with(".md") && !WITHOUT_BLOCKS.contains(&name.as_str()) {
                 documents.push(if place == "." { name } else { format!("{place}/{name}") });
             }
@@ -115,7 +119,9 @@ fn documents_show_actual_output() {
             took.as_secs_f64()
         ));
         missing.iter().for_each(|line| print_line(&format!("  not run: {line}")));
-        faults.iter().for_each(|fault| writeln!(wrong, "{fault}").expect("room"));
+        faults
+            .iter()
+            .for_each(|fault| writeln!(wrong, "{fault}").expect("a `String` accepts text"));
         marked.extend(marks);
     }
     if only.is_none() {
@@ -127,7 +133,7 @@ fn documents_show_actual_output() {
                     "{}: nothing there is `{}`, which is marked",
                     mark.file, mark.command
                 )
-                .expect("room");
+                .expect("a `String` accepts text");
             }
         }
     }
@@ -199,8 +205,9 @@ impl Report {
     ) -> Result<(), End> {
         if let Some(file) = block.file() {
             let path = shell.path(file);
-            fs::create_dir_all(path.parent().expect("the path has a parent")).expect("a directory");
-            fs::write(path, block.lines.join("\n") + "\n").expect("a file");
+            fs::create_dir_all(path.parent().expect("the path has a parent"))
+                .expect("the directory can be created");
+            fs::write(path, block.lines.join("\n") + "\n").expect("the file can be written");
             return Ok(());
         }
         if block.language() != "console" {

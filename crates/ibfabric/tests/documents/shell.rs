@@ -93,23 +93,32 @@ pub(crate) fn apart() -> Option<Vec<&'static str>> {
 impl Shell {
     /// Starts a shell, in whose directory the documents' names of files of the repository are valid.
     pub(crate) fn start(root: &Path, apart: Option<&[&str]>) -> Self {
-        let place = tempfile::Builder::new().prefix("doc").tempdir().expect("a directory");
+        let place = tempfile::Builder::new()
+            .prefix("doc")
+            .tempdir()
+            .expect("a temporary directory can be created");
         let at = |name: &str| place.path().join(name);
         for name in ["run", "tmp", "bin", "errors", "work/target/release"] {
             let mut builder = fs::DirBuilder::new();
-            builder.recursive(true).mode(0o700).create(at(name)).expect("a directory");
+            builder
+                .recursive(true)
+                .mode(0o700)
+                .create(at(name))
+                .expect("the directory can be created");
         }
         let program = Path::new(env!("CARGO_BIN_EXE_ibfabric"));
-        symlink(program, at("bin/ibfabric")).expect("a link");
-        symlink(program, at("work/target/release/ibfabric")).expect("a link");
+        symlink(program, at("bin/ibfabric")).expect("the link can be created");
+        symlink(program, at("work/target/release/ibfabric")).expect("the link can be created");
         let test = std::env::current_exe().expect("the test has a path");
-        let library = test.parent().expect("in a directory").join("libib_preload.so");
-        symlink(library, at("work/target/release/libib_preload.so")).expect("a link");
+        let library = test.parent().expect("the path has a parent").join("libib_preload.so");
+        symlink(library, at("work/target/release/libib_preload.so"))
+            .expect("the link can be created");
         for name in ["examples", "docs", "crates"] {
-            symlink(root.join(name), at("work").join(name)).expect("a link");
+            symlink(root.join(name), at("work").join(name)).expect("the link can be created");
         }
-        fs::write(at("bin/cargo"), CARGO).expect("a file");
-        fs::set_permissions(at("bin/cargo"), fs::Permissions::from_mode(0o755)).expect("a mode");
+        fs::write(at("bin/cargo"), CARGO).expect("the file can be written");
+        fs::set_permissions(at("bin/cargo"), fs::Permissions::from_mode(0o755))
+            .expect("the mode can be changed");
         let mut command = match apart {
             Some(words) => {
                 let mut command = Command::new(words[0]);
@@ -123,7 +132,7 @@ impl Shell {
                 command
             }
         };
-        let log = File::create(at("errors/bash")).expect("a file");
+        let log = File::create(at("errors/bash")).expect("the file can be created");
         command
             .env_clear()
             .env("PATH", format!("{}:{}", at("bin").display(), search_path()))
@@ -136,7 +145,7 @@ impl Shell {
             .env("IBFABRIC_DOCUMENT", place.path())
             .current_dir(at("work"))
             .stdin(Stdio::piped())
-            .stdout(log.try_clone().expect("a file"))
+            .stdout(log.try_clone().expect("the descriptor can be duplicated"))
             .stderr(log);
         let mut bash = command.spawn().expect("there is bash");
         let mut input = bash.stdin.take().expect("standard input is piped");
@@ -178,7 +187,7 @@ impl Shell {
         let errors =
             |what: &str| self.place.path().join("errors").join(format!("{}{what}", self.commands));
         let (script, output, status) = (errors(".sh"), errors(".out"), errors(".status"));
-        fs::write(&script, format!("{}\n", step.command)).expect("a file");
+        fs::write(&script, format!("{}\n", step.command)).expect("the file can be written");
         let [read, write, done] =
             [&script, &output, &status].map(|path| path.display().to_string());
         let line = format!(
@@ -208,9 +217,11 @@ impl Shell {
         };
         let mut wrong = String::new();
         if code != step.status {
-            write!(wrong, "exit status {code}, expected {}", step.status).expect("room");
+            write!(wrong, "exit status {code}, expected {}", step.status)
+                .expect("a `String` accepts text");
             if step.output.is_none() {
-                write!(wrong, "; it has printed\n{}", output.text()).expect("room");
+                write!(wrong, "; it has printed\n{}", output.text())
+                    .expect("a `String` accepts text");
             }
         }
         match step.output.clone() {
@@ -224,7 +235,8 @@ impl Shell {
                 let text = output.text();
                 let printed = lines(&text);
                 if !fits(&shown, &printed, numbers) {
-                    write!(wrong, "\n{}", difference(&shown, &printed, numbers)).expect("room");
+                    write!(wrong, "\n{}", difference(&shown, &printed, numbers))
+                        .expect("a `String` accepts text");
                 }
             }
             None => {}
@@ -240,7 +252,7 @@ impl Shell {
             while !begins(&shown, &lines(&text), numbers) {
                 if Instant::now() > limit {
                     let printed = difference(&shown, &lines(&text), numbers);
-                    write!(wrong, "\n{printed}").expect("room");
+                    write!(wrong, "\n{printed}").expect("a `String` accepts text");
                     break;
                 }
                 thread::sleep(Duration::from_millis(10));

@@ -13,7 +13,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
@@ -22,7 +22,7 @@ impl Running {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
         let mut line = String::new();
         let output = child.stdout.as_mut().expect("standard output is piped");
-        BufReader::new(output).read_line(&mut line).expect("a line");
+        BufReader::new(output).read_line(&mut line).expect("the program prints a line");
         assert!(line.starts_with("READY"), "{command:?}: {line}");
         Self(child)
     }
@@ -30,7 +30,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if the process has already exited.
         self.0.kill().ok();
         self.0.wait().expect("the process can be awaited");
     }

@@ -27,13 +27,13 @@ struct Broken {
 
 impl Broken {
     fn start() -> Self {
-        let place = tempfile::tempdir().expect("a directory");
+        let place = tempfile::tempdir().expect("a temporary directory can be created");
         let (path, udp) = (place.path(), free_port());
         for directory in ["small", "fixed"] {
-            fs::create_dir(path.join(directory)).expect("room");
+            fs::create_dir(path.join(directory)).expect("the directory can be created");
         }
         for file in ["gone", "fixed/ro"] {
-            fs::write(path.join(file), vec![7; 1 << 20]).expect("room");
+            fs::write(path.join(file), vec![7; 1 << 20]).expect("the file can be written");
         }
         let script = "cd \"$1\" && mount -t tmpfs -o size=1M none small && truncate -s 8M small/full && \
              mount --bind fixed fixed && mount -o remount,bind,ro fixed && \
@@ -58,7 +58,7 @@ impl Broken {
 
     /// Returns the number of log lines with a text.
     fn log_lines(&self, what: &str) -> usize {
-        let printed = fs::read_to_string(self.path("printed")).expect("a file");
+        let printed = fs::read_to_string(self.path("printed")).expect("the file can be read");
         printed.lines().filter(|line| line.ends_with(what)).count()
     }
 

@@ -53,11 +53,11 @@ struct Lab {
 impl Lab {
     /// Starts a simulator, with a script, and a server at both ports.
     fn new(name: &str, script: &str) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let file = |name: &str, text: &str| {
             let path = directory.path().join(name);
-            fs::write(&path, text).expect("a file");
-            path.to_str().expect("a path").to_owned()
+            fs::write(&path, text).expect("the file can be written");
+            path.to_str().expect("the path is UTF-8").to_owned()
         };
         let (net, script) = (file("rails.net", RAILS), file("script", script));
         let simulator = format!("rtrs-test-{name}-{}", std::process::id());
@@ -75,8 +75,8 @@ impl Lab {
         ibfabric(&[&common[..], &load, words].concat())
     }
 
-    /// Moves a little over some paths, which has to be what it was.
-    fn moves(&self, words: &[&str]) -> Output {
+    /// Writes 4 MiB and reads them back over paths; checks the data.
+    fn transfers(&self, words: &[&str]) -> Output {
         let output = self
             .bench(words)
             .args(["--io-size", "4M"])
@@ -102,13 +102,13 @@ impl Lab {
 fn paths_accept_gids_addresses_and_names() {
     let lab = Lab::new("paths", "");
     let both = ["--node", "client", "--node", "client:2"];
-    lab.moves(&[&both[..], &["--path", SERVER[0], "--path", SERVER[1]]].concat());
-    lab.moves(&[&both[..], &["--path", "server", "--path", "server:2"]].concat());
+    lab.transfers(&[&both[..], &["--path", SERVER[0], "--path", SERVER[1]]].concat());
+    lab.transfers(&[&both[..], &["--path", "server", "--path", "server:2"]].concat());
     // From the client's second port to the server's first port; the rails are connected.
     let across = format!("client:2@{}", SERVER[0]);
-    lab.moves(&[&both[..], &["--path", &across, "--policy", "round-robin"]].concat());
+    lab.transfers(&[&both[..], &["--path", &across, "--policy", "round-robin"]].concat());
     let own = format!("gid:fe80::3002@{}", SERVER[1]);
-    lab.moves(&[&both[..], &["--path", &own]].concat());
+    lab.transfers(&[&both[..], &["--path", &own]].concat());
 
     let why = lab.refused(&["--node", "client", "--path", "nobody"]);
     assert!(why.contains("nobody: expected NODE, NODE:PORT, an address, a GID or a LID"), "{why}");
@@ -160,8 +160,9 @@ fn cut_of_one_of_two_paths_keeps_data_intact() {
     assert!(number(&output, "reconnects") > 0.0, "{printed}");
     assert!(printed.contains("the port has no link"), "{printed}");
     // The maximum latency is about the time to detect the cut.
-    let latency: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let slowest = latency["latency_us"]["max"].as_f64().expect("a number");
+    let latency: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("the text is JSON");
+    let slowest = latency["latency_us"]["max"].as_f64().expect("the value is a number");
     assert!(slowest < 5e6, "{slowest} µs");
 }
 
@@ -170,26 +171,26 @@ fn acm_resolves_names_of_paths() {
     let lab = Lab::new("names", "");
     let path = |name: &str| -> PathBuf { lab.directory.path().join(name) };
     let config = path("config");
-    fs::create_dir(&config).expect("a directory");
+    fs::create_dir(&config).expect("the directory can be created");
     let hosts = config.join("hosts");
-    fs::write(&hosts, "vault fe80::4002\n").expect("a file");
+    fs::write(&hosts, "vault fe80::4002\n").expect("the file can be written");
     let options = format!("addr_preload acm_hosts\naddr_data_file {}\n", hosts.display());
-    fs::write(config.join("ibacm_opts.cfg"), options).expect("a file");
+    fs::write(config.join("ibacm_opts.cfg"), options).expect("the file can be written");
     let socket = path("acm.sock");
-    let socket = socket.to_str().expect("a path");
+    let socket = socket.to_str().expect("the path is UTF-8");
     let words = ["acm", "--attach", &lab.simulator, "--node", "names", "--socket", socket];
-    let config = ["--config", config.to_str().expect("a path")];
+    let config = ["--config", config.to_str().expect("the path is UTF-8")];
     let _service = Running::ready(ibfabric(&[&words[..], &config].concat()));
     let client = ["--node", "client:2", "--path", "vault"];
     assert!(lab.refused(&client).contains("vault: expected NODE"));
-    lab.moves(&[&client[..], &["--acm", socket]].concat());
+    lab.transfers(&[&client[..], &["--acm", socket]].concat());
 }
 
 #[test]
 fn nbd_clients_use_a_device_of_simulated_fabric() {
     let lab = Lab::new("nbd", "");
     let socket = lab.directory.path().join("nbd.sock");
-    let socket = socket.to_str().expect("a name");
+    let socket = socket.to_str().expect("the path is UTF-8");
     let words = ["nbd", "--attach", &lab.simulator, "--node", "client", "--path", "server"];
     let more = ["--device", "disk0", "--socket", socket];
     let _nbd = Running::ready(ibfabric(&[&words[..], &more].concat()));

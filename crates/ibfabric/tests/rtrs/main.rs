@@ -111,9 +111,9 @@ fn random_sizes_with_flush_and_discard_are_verified() {
 
 #[test]
 fn files_are_served_and_errors_reported() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a temporary directory can be created");
     let file = dir.path().join("disk");
-    std::fs::write(&file, vec![0; 8 << 20]).expect("room");
+    std::fs::write(&file, vec![0; 8 << 20]).expect("the file can be written");
     let export = format!("disk0={}", file.display());
     let server = Server::start(&["--export", &export, "--no-always-invalidate"]);
     let words =
@@ -171,11 +171,11 @@ fn only_allowed_clients_with_key_connect() {
     assert!(allowed.status.success(), "{}", text(&allowed.stderr));
     assert!(first_line(bench("127.0.0.2", &[])).contains("EACCES"));
 
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a temporary directory can be created");
     let file = |name: &str, key: &str| {
         let path = dir.path().join(name);
-        std::fs::write(&path, key).expect("room");
-        path.to_str().expect("a name").to_owned()
+        std::fs::write(&path, key).expect("the file can be written");
+        path.to_str().expect("the path is UTF-8").to_owned()
     };
     let key = file("key", "a key that nobody guesses\n");
     let server = Server::start(&["--export", "disk0=mem:1M", "--key-file", &key]);
@@ -215,9 +215,9 @@ fn first_line(mut child: Child) -> String {
 
 #[test]
 fn nbd_clients_use_a_device() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a temporary directory can be created");
     let socket = dir.path().join("nbd.sock");
-    let socket = socket.to_str().expect("a name");
+    let socket = socket.to_str().expect("the path is UTF-8");
     let server = Server::start(&["--export", "disk0=mem:64M"]);
     let nbd = server.nbd(socket, &[]);
     let mut program = Program::connect(socket, "disk0");
@@ -257,9 +257,9 @@ fn clients_use_mtu_of_reject_message() {
 
 #[test]
 fn nbd_waits_for_a_device_that_another_client_has_open() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a temporary directory can be created");
     let socket = dir.path().join("nbd.sock");
-    let socket = socket.to_str().expect("a name");
+    let socket = socket.to_str().expect("the path is UTF-8");
     let server = Server::start(&["--export", "disk0=mem:1M"]);
     std::thread::scope(|scope| {
         let owner = scope.spawn(|| server.bench(&["--rw", "randrw", "--runtime", "4"]));
@@ -280,9 +280,9 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
 
 #[test]
 fn read_only_device_rejects_writes() {
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a temporary directory can be created");
     let socket = dir.path().join("nbd.sock");
-    let socket = socket.to_str().expect("a name");
+    let socket = socket.to_str().expect("the path is UTF-8");
     let server = Server::start(&["--export", "disk0=mem:1M"]);
     let _nbd = server.nbd(socket, &["--read-only"]);
     let mut program = Program::connect(socket, "");
@@ -359,10 +359,10 @@ fn interrupted_client_releases_device() {
 #[test]
 fn closed_terminal_stops_programs_cleanly() {
     let server = Server::start(&["--export", "disk0=mem:1M"]);
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let socket = directory.path().join("nbd.sock");
     let words = ["nbd", "--path", "127.0.0.1", "--udp-port", &server.udp, "--device", "disk0"];
-    let words = [&words[..], &["--socket", socket.to_str().expect("a name")]].concat();
+    let words = [&words[..], &["--socket", socket.to_str().expect("the path is UTF-8")]].concat();
     let hang_up = |running: &Running| {
         let process = rustix::process::Pid::from_child(&running.0);
         rustix::process::kill_process(process, rustix::process::Signal::HUP)
@@ -381,7 +381,7 @@ fn closed_terminal_stops_programs_cleanly() {
     let mut running = Running::ready(nohup);
     hang_up(&running);
     std::thread::sleep(Duration::from_millis(300));
-    let name = socket.to_str().expect("a name");
+    let name = socket.to_str().expect("the path is UTF-8");
     assert_eq!(Program::connect(name, "disk0").read(0, 512), Ok(vec![0; 512]));
     assert!(running.0.try_wait().expect("child can be waited for").is_none());
     let process = rustix::process::Pid::from_child(&running.0);
@@ -406,7 +406,7 @@ fn session_name_cannot_forge_log_lines() {
     process.kill().expect("the process exists");
     let mut printed = String::new();
     let stderr = process.stderr.as_mut().expect("standard error is piped");
-    stderr.read_to_string(&mut printed).expect("text");
+    stderr.read_to_string(&mut printed).expect("the output is UTF-8");
     let expected = "ibfabric: session a\\u{1b}[2J\\nibfabric: session forged: connected: connected";
     assert!(printed.lines().any(|line| line == expected), "{printed}");
     assert!(!printed.contains('\x1b'), "{printed}");

@@ -39,7 +39,7 @@ struct Mounted {
 impl Mounted {
     fn start(scene: &Scene) -> Self {
         let dir = scene.at("tree");
-        fs::create_dir_all(&dir).expect("room");
+        fs::create_dir_all(&dir).expect("the directory can be created");
         let [client, server] = ["client", "server"].map(|name| scene.at(name));
         let mut command = ibfabric(&["rtrs", "mount"]);
         command.arg(&dir).arg("--control").arg(client).arg("--control").arg(server);
@@ -48,7 +48,8 @@ impl Mounted {
     }
 
     fn read(&self, path: &str) -> Result<String, i32> {
-        fs::read_to_string(self.dir.join(path)).map_err(|error| error.raw_os_error().expect("one"))
+        fs::read_to_string(self.dir.join(path))
+            .map_err(|error| error.raw_os_error().expect("the error is from the system"))
     }
 
     /// Writes like `echo`.
@@ -56,13 +57,17 @@ impl Mounted {
         let path = self.dir.join(path);
         let file = fs::OpenOptions::new().write(true).truncate(true).open(path);
         let written = file.and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));
-        written.map_err(|error| error.raw_os_error().expect("one"))
+        written.map_err(|error| error.raw_os_error().expect("the error is from the system"))
     }
 
     fn list(&self, path: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.dir.join(path)).expect("a directory");
+        let entries = fs::read_dir(self.dir.join(path)).expect("the directory can be read");
         let name = |entry: std::io::Result<fs::DirEntry>| {
-            entry.expect("an entry").file_name().into_string().expect("a name")
+            entry
+                .expect("the directory can be read")
+                .file_name()
+                .into_string()
+                .expect("the name is UTF-8")
         };
         let mut names: Vec<String> = entries.map(name).collect();
         names.sort();
@@ -224,7 +229,7 @@ fn mount_ends_by_unmount_or_signal() {
     assert_eq!(tree.wait().code(), Some(0));
     let mut printed = String::new();
     let stderr = tree.running.0.stderr.as_mut().expect("standard error is piped");
-    stderr.read_to_string(&mut printed).expect("text");
+    stderr.read_to_string(&mut printed).expect("the output is UTF-8");
     assert!(printed.contains("the file system was unmounted"), "{printed}");
     // Files of exited programs disappear, and the mount remains.
     let mut tree = Mounted::start(&scene);

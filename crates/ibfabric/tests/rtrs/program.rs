@@ -19,7 +19,7 @@ impl Program {
     /// Connects, and selects an export.
     pub(crate) fn connect(socket: &str, device: &str) -> Self {
         let mut stream = UnixStream::connect(socket).expect("the server listens");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("the time limit can be set");
         let mut hello = [0; 18];
         stream.read_exact(&mut hello).expect("the server sends a greeting");
         let mut choice = 3_u32.to_be_bytes().to_vec();
@@ -64,7 +64,7 @@ impl Program {
 
     fn answer(&mut self, length: usize) -> Result<Vec<u8>, u32> {
         let mut head = [0; 16];
-        self.stream.read_exact(&mut head).expect("an answer");
+        self.stream.read_exact(&mut head).expect("the response is received");
         assert_eq!(head[..4], 0x6744_6698_u32.to_be_bytes());
         match u32::from_be_bytes(head[4..8].try_into().expect("4 bytes")) {
             0 => {

@@ -29,8 +29,8 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn start() -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
-        let at = |name: &str| dir.path().join(name).to_str().expect("a name").to_owned();
+        let dir = tempfile::tempdir().expect("a temporary directory can be created");
+        let at = |name: &str| dir.path().join(name).to_str().expect("the path is UTF-8").to_owned();
         let ports = [free_tcp_port(), free_tcp_port()];
         let [first, second] = ports.map(|port| port.to_string());
         let server = Server::start(&[
@@ -55,7 +55,7 @@ impl Scene {
     /// Runs `rtrs ctl` with a socket.
     pub(crate) fn ctl(&self, socket: &str, words: &[&str]) -> Output {
         let socket = self.at(socket);
-        let common = ["rtrs", "ctl", "--control", socket.to_str().expect("a name")];
+        let common = ["rtrs", "ctl", "--control", socket.to_str().expect("the path is UTF-8")];
         ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
     }
 
@@ -89,7 +89,7 @@ impl Scene {
 
 fn free_tcp_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("the listener has an address").port()
+    listener.local_addr().expect("the socket is bound").port()
 }
 
 /// An NBD client that writes and reads back continuously.
@@ -101,7 +101,7 @@ pub(crate) struct Busy {
 
 impl Busy {
     pub(crate) fn start(socket: &Path) -> Self {
-        let mut program = Program::connect(socket.to_str().expect("a name"), "disk0");
+        let mut program = Program::connect(socket.to_str().expect("the path is UTF-8"), "disk0");
         let ends = Arc::new(AtomicBool::new(false));
         let rounds = Arc::new(std::sync::atomic::AtomicU64::new(0));
         let (flag, count) = (Arc::clone(&ends), Arc::clone(&rounds));
@@ -149,7 +149,7 @@ fn paths_are_shown_and_changed_in_use() {
     // A client that does not read its reply, or sends no request, does not block others.
     let silent = UnixStream::connect(scene.at("client")).expect("the server listens");
     let mut slow = UnixStream::connect(scene.at("client")).expect("the server listens");
-    slow.write_all("\"metrics\"\n".repeat(1000).as_bytes()).expect("room");
+    slow.write_all("\"metrics\"\n".repeat(1000).as_bytes()).expect("the peer accepts data");
     assert_eq!(scene.list("client", ""), ["ibtrs-client/", "rtrs-client/"]);
     assert_eq!(scene.list("server", "/"), ["ibtrs-server/", "rtrs-server/"]);
     assert_eq!(scene.list("client", "rtrs-client/host-1/paths"), [format!("{FIRST}/")]);
@@ -207,7 +207,7 @@ fn paths_are_shown_and_changed_in_use() {
     // Counters match the requests, and can be reset.
     let far = format!("ibtrs-server/host-1/paths/{SECOND}/stats/rdma");
     let words = |text: String| -> Vec<u64> {
-        text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
+        text.split_whitespace().map(|word| word.parse().expect("the text is a number")).collect()
     };
     let served = words(text(&scene.ctl("server", &["get", &far]).stdout));
     assert!(served[0] > 0 && served[3] > served[2] * 65_536 && served[4] == 0, "{served:?}");
@@ -263,7 +263,7 @@ fn invalid_requests_return_error_numbers() {
     scene.set(attempts, "5");
     assert_eq!(scene.get(attempts), "5\n");
     let json = scene.ctl("client", &["--format", "json", "get", attempts]);
-    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("the text is JSON");
     assert_eq!((&json["path"], &json["value"]), (&attempts.into(), &"5\n".into()));
 
     let unusable = |output: Output, expected: &str| {
@@ -274,7 +274,7 @@ fn invalid_requests_return_error_numbers() {
     unusable(scene.ctl("none", &["list"]), "no program with RTRS listens at");
     // The socket is in use.
     let taken = scene.at("server");
-    let taken = taken.to_str().expect("a name");
+    let taken = taken.to_str().expect("the path is UTF-8");
     let again = ibfabric(&[
         "rtrs",
         "serve",
@@ -289,7 +289,7 @@ fn invalid_requests_return_error_numbers() {
     ]);
     unusable({ again }.output().expect("the program runs"), taken);
     let dir = scene.at("none");
-    let mount = ["rtrs", "mount", dir.to_str().expect("a name"), "--control", taken];
+    let mount = ["rtrs", "mount", dir.to_str().expect("the path is UTF-8"), "--control", taken];
     unusable(ibfabric(&mount).output().expect("the program runs"), "expected a directory");
     let mount = ["rtrs", "mount", "/tmp", "--control", "/nowhere/control"];
     unusable(ibfabric(&mount).output().expect("the program runs"), "/nowhere/control");
@@ -298,9 +298,9 @@ fn invalid_requests_return_error_numbers() {
 #[test]
 fn bench_accepts_new_path_while_running() {
     let server = Server::start(&["--export", "disk0=mem:16M"]);
-    let dir = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a temporary directory can be created");
     let socket = dir.path().join("control");
-    let socket = socket.to_str().expect("a name");
+    let socket = socket.to_str().expect("the path is UTF-8");
     let bench = ibfabric(&[
         "rtrs",
         "bench",
@@ -355,15 +355,15 @@ fn metrics_of_both_sides_are_served() {
     busy.end();
     let page = |port: u16| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("room");
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("the peer accepts data");
         let mut page = String::new();
-        stream.read_to_string(&mut page).expect("an answer");
+        stream.read_to_string(&mut page).expect("the response is received");
         page
     };
     let value = |page: &str, name: &str| -> f64 {
         let start = format!("{name}{{session=\"host-1\",path=\"{FIRST}\"}} ");
         let line = page.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("{name} in {page}")).parse().expect("a number")
+        line.unwrap_or_else(|| panic!("{name} in {page}")).parse().expect("the text is a number")
     };
     let [server, client] = scene.ports.map(page);
     assert_eq!(value(&client, "ibfabric_rtrs_client_path_up"), 1.0);
@@ -378,8 +378,8 @@ fn metrics_of_both_sides_are_served() {
 
 #[test]
 fn paths_between_gids_are_added_and_named() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let at = |name: &str| dir.path().join(name).to_str().expect("a name").to_owned();
+    let dir = tempfile::tempdir().expect("a temporary directory can be created");
+    let at = |name: &str| dir.path().join(name).to_str().expect("the path is UTF-8").to_owned();
     let made = ibfabric(&["gen", "fat-tree", "4", "-o", &at("fabric.net")]).status();
     assert!(made.expect("the program runs").success());
     let name = format!("rtrs-tree-{}", std::process::id());

@@ -125,7 +125,12 @@ fn errors_on_standard_input_name_their_lines() {
             .expect("the program can be started");
         let text =
             b"# a remark\n\nroute 1 2\nunlink sw-x0y0[1]\nunlink nobody\nrelink sw-x0y0[1]\n";
-        child.stdin.take().expect("piped").write_all(text).expect("the program reads its input");
+        child
+            .stdin
+            .take()
+            .expect("standard input is piped")
+            .write_all(text)
+            .expect("the program reads its input");
         child.wait_with_output().expect("the process can be awaited")
     };
     let output = run("text");
@@ -147,7 +152,7 @@ fn errors_on_standard_input_name_their_lines() {
 fn console_finds_udp_simulator_like_clients() {
     let port = {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        socket.local_addr().expect("bound").port()
+        socket.local_addr().expect("the socket is bound").port()
     };
     let (simulator, port) = (Simulator::on_port(port), port.to_string());
     let run = |words: &[&str], environment: &[(&str, &str)]| {

@@ -16,7 +16,7 @@ fn full_disk_ends_recordings_but_not_the_fabric() {
     client.send(&node_info(7, &[1]), 0xffff);
     assert_eq!(Mad(client.receive().mad).transaction_id(), TransactionId(7));
     let place = simulator.place.path().to_owned();
-    let file = move |name: &str| fs::read(place.join(name)).expect("a file");
+    let file = move |name: &str| fs::read(place.join(name)).expect("the file can be read");
     let [pcap, record, log] = ["pcap", "record", "log"].map(file);
     let (status, printed) = simulator.end("-TERM");
     assert_eq!(status, Some(1), "{printed}");
@@ -29,7 +29,7 @@ fn full_disk_ends_recordings_but_not_the_fabric() {
         assert!((most - 2048..=most).contains(&bytes.len()), "{}", bytes.len());
     }
     assert!(record.ends_with(b"\n") && log.ends_with(b"\n"));
-    let mut reader = Reader::new(&pcap[..]).expect("a capture");
+    let mut reader = Reader::new(&pcap[..]).expect("the file is a capture");
     while reader.next_event().expect("whole blocks").is_some() {}
 }
 

@@ -35,7 +35,7 @@ impl Simulator {
 
     /// Starts a simulator of a fabric.
     pub(crate) fn of(net: &str, options: &[&str]) -> Self {
-        let place = tempfile::tempdir().expect("a temporary directory");
+        let place = tempfile::tempdir().expect("a temporary directory can be created");
         fs::write(place.path().join("net"), net).expect("the file can be written");
         Self::serve(place, options)
     }
@@ -76,8 +76,8 @@ impl Simulator {
             .spawn()
             .expect("the program can be started");
         let mut line = String::new();
-        let stdout = child.stdout.as_mut().expect("piped");
-        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        let stdout = child.stdout.as_mut().expect("standard output is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("the program prints a line");
         assert_eq!(line, "READY\n");
         Self { child, socket, place }
     }
@@ -92,7 +92,7 @@ impl Simulator {
 
     pub(crate) fn json(&self, words: &[&str]) -> Value {
         let output = self.ctl(&[&["--format", "json"], words].concat());
-        serde_json::from_slice(&output.stdout).expect("JSON")
+        serde_json::from_slice(&output.stdout).expect("the text is JSON")
     }
 
     /// Stops the simulator by a signal, and returns its exit status and standard error.
@@ -101,7 +101,7 @@ impl Simulator {
         assert!(Command::new("kill").args([signal, &process]).status().expect("kill").success());
         let status = self.child.wait().expect("the process can be awaited");
         let mut printed = String::new();
-        let stderr = self.child.stderr.as_mut().expect("piped");
+        let stderr = self.child.stderr.as_mut().expect("standard error is piped");
         stderr.read_to_string(&mut printed).expect("UTF-8");
         (status.code(), printed)
     }
@@ -113,7 +113,7 @@ impl Simulator {
 
 /// Returns a directory with a file `net` of a mesh.
 fn mesh() -> tempfile::TempDir {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let net = place.path().join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
     assert!(
@@ -150,7 +150,9 @@ impl Client {
         };
         let open = |what: &str| {
             let socket = UnixDatagram::bind_addr(&address(&format!("{what}{id}"))).expect("free");
-            socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a legal time");
+            socket
+                .set_read_timeout(Some(Duration::from_secs(20)))
+                .expect("the time limit can be set");
             socket
         };
         let (control, data) = (open("ctl"), open("in"));
@@ -170,13 +172,15 @@ impl Client {
     }
 
     pub(crate) fn query(&self, kind: u32, payload: &[u8]) -> Control {
-        self.control.send(&Control::new(self.number, kind, payload).to_bytes()).expect("sent");
+        self.control
+            .send(&Control::new(self.number, kind, payload).to_bytes())
+            .expect("the message can be sent");
         let mut bytes = [0; Control::LENGTH];
         // A timed wait fails with EINTR when a stopped process continues.
         let length = loop {
             match self.control.recv(&mut bytes) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                result => break result.expect("an answer"),
+                result => break result.expect("the response is received"),
             }
         };
         assert_eq!(length, bytes.len());
@@ -184,12 +188,12 @@ impl Client {
     }
 
     pub(crate) fn send(&self, mad: &Mad, lid: u16) {
-        self.data.send(&request(mad, lid).to_bytes()).expect("sent");
+        self.data.send(&request(mad, lid).to_bytes()).expect("the message can be sent");
     }
 
     pub(crate) fn receive(&self) -> Request {
         let mut bytes = [0; Request::LENGTH];
-        assert_eq!(self.data.recv(&mut bytes).expect("an answer"), bytes.len());
+        assert_eq!(self.data.recv(&mut bytes).expect("the response is received"), bytes.len());
         Request::parse(&bytes).expect("a request")
     }
 }

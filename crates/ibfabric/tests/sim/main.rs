@@ -38,7 +38,7 @@ fn client_gets_responses_and_loss_reports() {
     // A source LID of another port is rejected.
     let mad = node_info(8, &[1]);
     let forged = Request { slid: 777, ..request(&mad, 0xffff) };
-    client.data.send(&forged.to_bytes()).expect("sent");
+    client.data.send(&forged.to_bytes()).expect("the message can be sent");
     let refused = client.receive();
     assert_eq!((refused.status, Mad(refused.mad)), (TIMED_OUT, mad));
     assert_eq!(simulator.json(&["stats"])["data"]["refused"]["forged"], 1);
@@ -62,11 +62,11 @@ fn two_hundred_clients_are_served_and_garbage_counted() {
         assert_eq!(Mad(answer.mad).transaction_id(), TransactionId(number as u64));
     }
     clients[0].control.send(&[1; 80]).expect("sent");
-    // The number of another client.
+    // A control message with the number of another client is rejected.
     let forged = Control::new(clients[1].number, kind::GET_PORT, &[]);
-    clients[0].control.send(&forged.to_bytes()).expect("sent");
+    clients[0].control.send(&forged.to_bytes()).expect("the message can be sent");
     let mut bytes = [0; Control::LENGTH];
-    clients[0].control.recv(&mut bytes).expect("an answer");
+    clients[0].control.recv(&mut bytes).expect("the response is received");
     assert_eq!(Control::parse(&bytes).expect("a message").kind, kind::ERROR);
     let stats = simulator.json(&["stats"]);
     assert_eq!(stats["data"]["clients"], 210);
@@ -83,7 +83,7 @@ fn console_changes_and_shows_the_fabric() {
         dump["data"][0]["ports"][number].clone()
     };
     assert_eq!(port(1)["state"], "Initialize");
-    let peer = format!("\"{}\"", port(1)["peer"]["node"].as_str().expect("a name"));
+    let peer = format!("\"{}\"", port(1)["peer"]["node"].as_str().expect("the value is a string"));
     let output = simulator.ctl(&["unlink", "sw-x0y0[1]"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!((port(1)["state"].clone(), port(1)["peer"].is_null()), ("Down".into(), true));
@@ -93,7 +93,8 @@ fn console_changes_and_shows_the_fabric() {
     assert_eq!(counters["data"]["link_downed"], 1);
     let addresses = simulator.json(&["addresses"]);
     assert_eq!(addresses["data"].as_array().map(Vec::len), Some(4));
-    let host = format!("\"{}\"", addresses["data"][0]["node"].as_str().expect("a name"));
+    let host =
+        format!("\"{}\"", addresses["data"][0]["node"].as_str().expect("the value is a string"));
     let one = simulator.json(&["dump", "sw-x0y0[1]"]);
     assert_eq!(one["data"][0]["ports"].as_array().map(Vec::len), Some(1));
     assert_eq!(one["data"][0]["ports"][0], port(1));
@@ -128,7 +129,7 @@ fn console_changes_and_shows_the_fabric() {
 
 #[test]
 fn failed_script_step_is_reported_with_line_and_time() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let script = place.path().join("script");
     fs::write(&script, "# twice\nat 1ms unlink sw-x0y0[1]\nat 2ms unlink sw-x0y0[1]\n")
         .expect("the file can be written");
@@ -173,10 +174,10 @@ fn stalled_console_does_not_block_others() {
     let client = Client::attach(&simulator.socket, 1).expect("the simulator accepts clients");
     let name = SocketAddr::from_abstract_name(format!("{}:console", simulator.socket));
     let mut console =
-        UnixStream::connect_addr(&name.expect("a name")).expect("the socket can listen");
+        UnixStream::connect_addr(&name.expect("the name is valid")).expect("the socket can listen");
     // More replies than the socket buffer holds.
     let request = "{\"command\":\"dump\"}\n";
-    console.write_all(request.repeat(400).as_bytes()).expect("room");
+    console.write_all(request.repeat(400).as_bytes()).expect("the peer accepts data");
     let start = Instant::now();
     for transaction in 0..50 {
         client.send(&node_info(transaction, &[1]), 0xffff);
@@ -186,7 +187,7 @@ fn stalled_console_does_not_block_others() {
     let mut answers = BufReader::new(console);
     for _ in 0..400 {
         let mut line = String::new();
-        answers.read_line(&mut line).expect("an answer");
+        answers.read_line(&mut line).expect("the response is received");
         let answer: Value = serde_json::from_str(&line).expect("whole");
         assert_eq!(answer["ok"], true);
     }
@@ -194,7 +195,7 @@ fn stalled_console_does_not_block_others() {
 
 #[test]
 fn closed_capture_pipe_does_not_stop_simulator() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let net = place.path().join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
     assert!(
@@ -208,19 +209,19 @@ fn closed_capture_pipe_does_not_stop_simulator() {
         .spawn()
         .expect("the program can be started");
     let mut printed = String::new();
-    let mut errors = BufReader::new(child.stderr.take().expect("piped"));
-    errors.read_line(&mut printed).expect("a line");
+    let mut errors = BufReader::new(child.stderr.take().expect("standard error is piped"));
+    errors.read_line(&mut printed).expect("the program prints a line");
     assert_eq!(printed, "READY\n");
     let client = Client::attach(&socket, 1).expect("the simulator accepts clients");
     client.send(&node_info(1, &[1]), 0xffff);
     client.receive();
-    let stdout = child.stdout.take().expect("piped");
-    let mut reader = ib_pcap::Reader::new(stdout).expect("a capture");
+    let stdout = child.stdout.take().expect("standard output is piped");
+    let mut reader = ib_pcap::Reader::new(stdout).expect("the file is a capture");
     while !matches!(reader.next_event().expect("well formed"), Some(ib_pcap::Event::Packet(_))) {}
     drop(reader);
     let reader = std::thread::spawn(move || {
         let mut printed = String::new();
-        errors.read_line(&mut printed).expect("a line");
+        errors.read_line(&mut printed).expect("the program prints a line");
         printed
     });
     // A process that another test forks may keep the read end of the pipe open for a short time.

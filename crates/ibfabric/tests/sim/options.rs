@@ -7,7 +7,7 @@ use crate::lab::{PROGRAM, Simulator};
 
 #[test]
 fn unusable_input_is_rejected_with_line() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let net = place.path().join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
     assert!(
@@ -108,7 +108,8 @@ fn format_option_may_follow_command() {
     ] {
         let output = simulator.ctl(&words);
         assert_eq!(output.status.code(), Some(0), "{words:?}");
-        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let answer: serde_json::Value =
+            serde_json::from_slice(&output.stdout).expect("the text is JSON");
         assert_eq!(answer["ok"], true, "{words:?}");
     }
     let hyphen = simulator.ctl(&["--", "unlink", "-"]);

@@ -53,7 +53,7 @@ impl Pair {
             source_queue_pair: 1,
             ..request(&mad, LIDS[1])
         };
-        self.hosts[0].data.send(&request.to_bytes()).expect("sent");
+        self.hosts[0].data.send(&request.to_bytes()).expect("the message can be sent");
         self.hosts[0].receive()
     }
 }

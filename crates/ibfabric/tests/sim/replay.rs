@@ -82,7 +82,7 @@ fn replay_log_equals_recorded_log() {
     assert_eq!(log.matches("command Unlink \"sw-x1y0\"\n").count(), 2);
     assert!(log.contains("nobody"));
     let capture = fs::read(place.join("pcap")).expect("the file is there");
-    let mut reader = ib_pcap::Reader::new(&capture[..]).expect("a capture");
+    let mut reader = ib_pcap::Reader::new(&capture[..]).expect("the file is a capture");
     let mut packets = 0;
     while let Some(event) = reader.next_event().expect("a whole capture") {
         packets += u32::from(matches!(event, ib_pcap::Event::Packet(_)));

@@ -8,7 +8,7 @@ use crate::lab::{Lab, PROGRAM};
 
 /// Starts a ring of five switches with an SM.
 fn ring(options: &[&str]) -> Lab {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let net = place.path().join("net");
     let words = ["gen", "torus", "5", "hosts=1", "-o", net.to_str().expect("UTF-8")];
     assert!(
@@ -20,7 +20,7 @@ fn ring(options: &[&str]) -> Lab {
 /// Returns the value of a metric with a label.
 fn alarm_metric(lab: &Lab, name: &str, kind: &str) -> Option<f64> {
     let metrics = lab.query_manager(&["metrics"]);
-    let samples = metrics.as_array().expect("a list");
+    let samples = metrics.as_array().expect("the value is a list");
     let found = samples.iter().find(|it| it["name"] == name && it["labels"]["kind"] == kind);
     found.and_then(|it| it["value"].as_f64())
 }
@@ -29,7 +29,7 @@ fn alarm_metric(lab: &Lab, name: &str, kind: &str) -> Option<f64> {
 fn accepted_credit_loops_are_shown_until_they_are_resolved() {
     let lab = ring(&["--sm=minhop"]);
     let status = lab.query_manager(&["status"]);
-    let alarms = status["alarms"].as_array().expect("a list");
+    let alarms = status["alarms"].as_array().expect("the value is a list");
     assert_eq!(alarms.len(), 1, "{status}");
     let alarm = &alarms[0];
     assert_eq!(alarm["kind"], "credit_loops");

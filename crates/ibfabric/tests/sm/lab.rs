@@ -41,7 +41,7 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn start(options: &[&str]) -> Self {
-        let place = tempfile::tempdir().expect("a temporary directory");
+        let place = tempfile::tempdir().expect("a temporary directory can be created");
         mesh(place.path());
         Self::again(place, options)
     }
@@ -60,8 +60,8 @@ impl Lab {
             .expect("the program can be started");
         let mut simulator = Killed(child);
         let mut line = String::new();
-        let output = simulator.0.stdout.take().expect("piped");
-        BufReader::new(output).read_line(&mut line).expect("a line");
+        let output = simulator.0.stdout.take().expect("standard output is piped");
+        BufReader::new(output).read_line(&mut line).expect("the program prints a line");
         assert_eq!(line, "READY\n");
         Self { simulator, socket, place }
     }
@@ -164,7 +164,7 @@ fn query(console: &str, question: &[&str]) -> Value {
     command.args(["sm", "ctl", "--socket", console, "--format", "json"]).args(question);
     let output = command.output().expect("the program can be started");
     assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    serde_json::from_slice(&output.stdout).expect("the text is JSON")
 }
 
 /// Writes the fabric file of a lab.
@@ -195,7 +195,7 @@ pub(crate) fn wait_for(what: &str, so: impl Fn() -> bool) {
 /// Returns a free TCP port.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
+    listener.local_addr().expect("the socket is bound").port()
 }
 
 /// Returns the metrics; empty if there is no server.

@@ -52,13 +52,13 @@ fn routes_use_format_of_opensm_dumps() {
     daemon.is_up(1);
     let routes = daemon.query(&["routes"]);
     assert_eq!(routes["requested"], "updn,minhop");
-    let switches = routes["switches"].as_array().expect("a list").clone();
+    let switches = routes["switches"].as_array().expect("the value is a list").clone();
     assert_eq!(switches.len(), 4);
     let mut dump = String::new();
     for switch in &switches {
-        let guid = switch["guid"].as_str().expect("text");
+        let guid = switch["guid"].as_str().expect("the value is a string");
         let output = daemon.ctl(&["routes", guid]);
-        let text = String::from_utf8(output.stdout).expect("text");
+        let text = String::from_utf8(output.stdout).expect("the output is UTF-8");
         dump += &text;
         dump += &format!("{} lids dumped\n", text.lines().count() - 1);
     }
@@ -125,7 +125,7 @@ fn pulled_cable_is_routed_around() {
 
 #[test]
 fn unroutable_fabric_is_not_ready() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     lab::mesh(place.path());
     let socket = format!("ibfabric-sm-unroutable-{}", std::process::id());
     let output = Command::new(PROGRAM)
@@ -141,7 +141,7 @@ fn unroutable_fabric_is_not_ready() {
 fn systemd_is_notified() {
     let lab = Lab::start(&[]);
     let socket = UnixDatagram::bind(lab.path("notify")).expect("bound");
-    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("the time limit can be set");
     let mut command = lab.command(&[]);
     command.env("NOTIFY_SOCKET", lab.path("notify"));
     let mut daemon = Daemon::of(&lab, command);
@@ -188,7 +188,7 @@ fn program_named_opensm_acts_as_opensm() {
     let (status, ..) = run(&["-F", "conf", "-o", "-l", "0", "-r", "-f", "log", &ibsim]);
     assert_eq!(status, Some(0));
     assert!(!file(&lab, "c/guid2lid").contains("0x0003 0x0004"));
-    let names: Vec<_> = fs::read_dir(lab.path("t")).expect("a directory").collect();
+    let names: Vec<_> = fs::read_dir(lab.path("t")).expect("the directory can be read").collect();
     assert_eq!(names.len(), 1);
     // Unsupported options are rejected by name.
     for (words, expected) in [
@@ -234,8 +234,9 @@ fn partition_file_is_reloaded() {
     fs::write(lab.path("p"), "Default=0x7fff : ALL=full ;\n").expect("written");
     let mut daemon = Daemon::start(&lab, &["--pconfig", "p", "--log", "log"]);
     daemon.is_up(1);
-    let smps =
-        |daemon: &Daemon| daemon.query(&["status"])["up"]["smps"].as_u64().expect("a number");
+    let smps = |daemon: &Daemon| {
+        daemon.query(&["status"])["up"]["smps"].as_u64().expect("the value is a number")
+    };
     daemon.query(&["sweep"]);
     daemon.is_up(2);
     let unchanged = smps(&daemon);

@@ -17,7 +17,7 @@ fn run(lab: &Lab, options: &[&str]) -> (Option<i32>, String) {
 fn daemon_startup_failure_is_printed_and_logged() {
     let lab = Lab::start(&[]);
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let number = port.local_addr().expect("an address").port().to_string();
+    let number = port.local_addr().expect("the socket is bound").port().to_string();
     let log = ["-B", "--log", "log", "--pidfile", "pid"];
     for (options, expected) in [
         (&["--metrics-port", number.as_str()][..], "cannot serve metrics on port "),
@@ -29,7 +29,7 @@ fn daemon_startup_failure_is_printed_and_logged() {
         let (status, errors) = run(&lab, &[&log[..], options].concat());
         assert_eq!(status, Some(2), "{options:?}");
         assert_eq!(errors.matches(expected).count(), 1, "{options:?}: {errors}");
-        let text = fs::read_to_string(lab.path("log")).expect("a log");
+        let text = fs::read_to_string(lab.path("log")).expect("the file can be read");
         assert!(text.contains(expected) && text.ends_with("Exiting SM\n"), "{text}");
         assert!(!lab.path("pid").exists(), "{options:?}");
         fs::remove_file(lab.path("log")).expect("removed");
@@ -52,7 +52,7 @@ fn daemon_is_ready_when_it_detaches() {
     };
     assert!(kill("-TERM"));
     wait_for("its end", || !lab.path("pid").exists());
-    let text = fs::read_to_string(lab.path("log")).expect("a log");
+    let text = fs::read_to_string(lab.path("log")).expect("the file can be read");
     assert!(text.contains(" 0x80 -> ibfabric "), "{text}");
     wait_for("the last line", || {
         fs::read_to_string(lab.path("log")).is_ok_and(|text| text.ends_with("Exiting SM\n"))
@@ -67,7 +67,7 @@ fn exit_of_simulator_is_logged() {
     lab.simulator.end();
     let status = daemon.child.wait().expect("the process can be awaited");
     assert_eq!(status.code(), Some(2));
-    let text = fs::read_to_string(lab.path("log")).expect("a log");
+    let text = fs::read_to_string(lab.path("log")).expect("the file can be read");
     let end: Vec<&str> = text.lines().rev().take(2).collect();
     assert!(end[0].ends_with("Exiting SM") && end[1].contains(" 0x01 -> "), "{text}");
     assert!(!lab.path("pid").exists());
@@ -94,10 +94,10 @@ fn discarded_lines_are_logged() {
     assert_eq!((&status["up"]["engine"], &status["requested"]), (&"minhop".into(), &"updn".into()));
     let refusal = &status["up"]["refusals"][0];
     assert_eq!(refusal["engine"], "updn");
-    let text = String::from_utf8(daemon.ctl(&["status"]).stdout).expect("text");
+    let text = String::from_utf8(daemon.ctl(&["status"]).stdout).expect("the output is UTF-8");
     assert!(text.contains("updn cannot route this subnet: "), "{text}");
     daemon.end();
-    let text = fs::read_to_string(lab.path("log")).expect("a log");
+    let text = fs::read_to_string(lab.path("log")).expect("the file can be read");
     for expected in [
         " 0x01 -> a.txt:1: found 0x000000000000dead, expected the GUID of ",
         " 0x01 -> updn cannot route this subnet: ",
@@ -120,7 +120,7 @@ fn log_has_fabric_events() {
     lab.run_command("relink \"H-0002c90000100002\"[1]");
     wait_for("the trap", || daemon.query(&["status"])["up"]["nodes"] == 8);
     daemon.end();
-    let text = fs::read_to_string(lab.path("log")).expect("a log");
+    let text = fs::read_to_string(lab.path("log")).expect("the file can be read");
     for expected in [
         " 0x02 -> Heavy sweep: the SM starts\n",
         " 0x04 -> Discovered new port with GUID:",

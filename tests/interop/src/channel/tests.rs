@@ -1,4 +1,4 @@
-//! The test plays the guest.
+//! The tests act as the guest.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use crate::running::Running;
 const LIMIT: Duration = Duration::from_secs(10);
 
 #[test]
-fn messages_are_read_as_the_guest_writes_them() {
+fn messages_of_the_guest_are_parsed() {
     assert_eq!(Message::parse("ready"), Some(Message::Ready));
     assert_eq!(
         Message::parse("out 7 two  words "),
@@ -26,7 +26,7 @@ fn messages_are_read_as_the_guest_writes_them() {
 }
 
 #[test]
-fn commands_at_the_same_time_get_their_own_lines_and_statuses() {
+fn concurrent_commands_get_their_own_output_and_status() {
     let (host, mut guest) = UnixStream::pair().unwrap();
     let (sender, receiver) = mpsc::channel();
     let port = Port::open(host, move || sender.send(()).unwrap()).unwrap();
@@ -46,7 +46,7 @@ fn commands_at_the_same_time_get_their_own_lines_and_statuses() {
 }
 
 #[test]
-fn whoever_waits_hears_that_the_guest_has_gone() {
+fn commands_fail_when_the_guest_exits() {
     let (host, guest) = UnixStream::pair().unwrap();
     let port = Port::open(host, || ()).unwrap();
     let running = Running::in_guest(&port, "command").unwrap();

@@ -1,4 +1,4 @@
-//! Programs of this machine, outside of a network namespace.
+//! Programs on the host, outside of a network namespace.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ const LIMIT: Duration = Duration::from_secs(10);
 fn shell(script: &str) -> Running {
     let mut command = Command::new("sh");
     command.args(["-c", script]);
-    Running::beside(command, script.to_owned()).unwrap()
+    Running::on_host(command, script.to_owned()).unwrap()
 }
 
 #[test]
-fn output_and_errors_come_together_with_the_status() {
+fn result_has_both_output_streams_and_the_status() {
     let finished = shell("echo a; echo b >&2; exit 3").wait(LIMIT).unwrap();
     assert_eq!((finished.status, &*finished.output), (3, "a\nb\n"));
     assert!(!finished.success());
 }
 
 #[test]
-fn a_signal_is_a_status_as_in_a_shell() {
+fn signal_n_is_reported_as_status_128_plus_n() {
     assert_eq!(shell("kill -TERM $$").wait(LIMIT).unwrap().status, 143);
     let running = shell("echo begun; sleep 1000 & wait");
     running.until("begun", LIMIT).unwrap();
@@ -30,19 +30,19 @@ fn a_signal_is_a_status_as_in_a_shell() {
 }
 
 #[test]
-fn what_takes_too_long_is_killed_with_all_that_it_started() {
-    let begun = Instant::now();
+fn command_over_its_time_limit_is_killed_with_its_children() {
+    let start = Instant::now();
     let running = shell("echo slow; sleep 1000 & wait");
     running.until("slow", LIMIT).unwrap();
     match running.wait(Duration::from_millis(10)) {
         Err(RunError::Timeout { output, .. }) => assert_eq!(output, "slow\n"),
         other => panic!("{other:?}"),
     }
-    assert!(begun.elapsed() < LIMIT);
+    assert!(start.elapsed() < LIMIT);
 }
 
 #[test]
-fn an_end_before_the_text_is_told_from_silence() {
+fn exit_before_the_text_differs_from_a_timeout() {
     let early = shell("echo no; exit 4").until("yes", LIMIT);
     assert!(matches!(early, Err(RunError::Early { status: 4, .. })), "{early:?}");
     let silent = shell("sleep 1000").until("yes", Duration::from_millis(10));

@@ -1,4 +1,4 @@
-//! Programs that are slow, and what others see of that: nothing.
+//! Slow clients do not delay the other ones.
 
 use std::time::Instant;
 
@@ -6,24 +6,24 @@ use ib_wire::acm::ClientOpcode;
 
 use super::*;
 
-/// What is answered to every request.
-const ANSWER: [u8; 88] = [7; 88];
+/// Reply to every request.
+const REPLY: [u8; 88] = [7; 88];
 
-fn tcp() -> (Server, SocketAddr) {
+fn tcp_server() -> (Server, SocketAddr) {
     let tcp = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
-    let options = ServerOptions { tcp, most_clients: 100, ..ServerOptions::default() };
+    let options = ServerOptions { tcp, max_clients: 100, ..ServerOptions::default() };
     let server = Server::bind(&options).expect("the address is free");
-    let address = server.tcp().expect("a list")[0];
+    let address = server.tcp_addresses().expect("listeners have addresses")[0];
     (server, address)
 }
 
-fn call(address: SocketAddr) -> std::net::TcpStream {
+fn connect(address: SocketAddr) -> std::net::TcpStream {
     let stream = std::net::TcpStream::connect(address).expect("the server listens");
-    stream.set_nonblocking(true).expect("a socket");
+    stream.set_nonblocking(true).expect("the socket can be made non-blocking");
     stream
 }
 
-/// A request of some bytes.
+/// Returns a request of `length` bytes.
 fn request(length: usize) -> Vec<u8> {
     let mut header = ClientHeader::new(ClientOpcode::RESOLVE, [1; 8]);
     header.set_length(length, ByteOrder::NATIVE);
@@ -32,88 +32,89 @@ fn request(length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Serves once; returns how many requests were taken.
+/// Serves all clients once. Returns the number of requests handled.
 fn serve(server: &mut Server) -> usize {
-    let mut taken = 0;
+    let mut handled = 0;
     server.wait(Duration::from_millis(1)).expect("the server can poll");
     server.serve(|_, _, out| {
-        taken += 1;
-        out.extend_from_slice(&ANSWER);
+        handled += 1;
+        out.extend_from_slice(&REPLY);
         true
     });
-    taken
+    handled
 }
 
-/// Reads what is there.
-fn read(stream: &mut impl Read, most: usize) -> usize {
-    let mut room = vec![0; most];
-    stream.read(&mut room).unwrap_or(0)
+/// Reads up to `limit` bytes without blocking. Returns the number of bytes read.
+fn read(stream: &mut impl Read, limit: usize) -> usize {
+    let mut buffer = vec![0; limit];
+    stream.read(&mut buffer).unwrap_or(0)
 }
 
-/// Has a program ask and get its answer, in so many rounds at most.
-fn is_answered(server: &mut Server, stream: &mut (impl Read + Write), rounds: usize) -> bool {
+/// Sends a request. Returns true if its reply is received within `rounds` calls of [`serve`].
+fn gets_reply(server: &mut Server, stream: &mut (impl Read + Write), rounds: usize) -> bool {
     stream.write_all(&request(HEADER_LENGTH)).expect("the peer accepts data");
     let mut got = 0;
     (0..rounds).any(|_| {
         serve(server);
-        got += read(stream, ANSWER.len() - got);
-        got == ANSWER.len()
+        got += read(stream, REPLY.len() - got);
+        got == REPLY.len()
     })
 }
 
 #[test]
-fn what_waits_for_a_program_that_is_always_behind_stays_small() {
-    // The system keeps little for a program here, so that the rest is the service's to keep.
-    let directory = tempfile::tempdir().expect("a directory");
+fn output_of_a_client_that_never_catches_up_stays_bounded() {
+    // The kernel buffers less for a Unix socket than for TCP, so that the server has to buffer more.
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let unix = Some(directory.path().join("acm.sock"));
-    let options = ServerOptions { unix, most_clients: 10, ..ServerOptions::default() };
+    let options = ServerOptions { unix, max_clients: 10, ..ServerOptions::default() };
     let mut server = Server::bind(&options).expect("the address is free");
-    let call = || {
+    let connect = || {
         let path = options.unix.as_ref().expect("`options` has a path");
         let stream = std::os::unix::net::UnixStream::connect(path).expect("the server listens");
-        stream.set_nonblocking(true).expect("a socket");
+        stream.set_nonblocking(true).expect("the socket can be made non-blocking");
         stream
     };
-    let (mut slow, mut other) = (call(), call());
-    let asked = request(HEADER_LENGTH).repeat(4096);
-    let (mut got, mut caught_up, mut at) = (0, 0, 0);
+    let (mut slow, mut other) = (connect(), connect());
+    let requests = request(HEADER_LENGTH).repeat(4096);
+    let (mut received, mut caught_up, mut at) = (0, 0, 0);
     let end = Instant::now() + Duration::from_secs(60);
-    while got < 16 << 20 {
-        assert!(Instant::now() < end, "{got} bytes");
-        // It always asks for more than it takes.
-        if let Ok(length) = slow.write(&asked[at..]) {
-            at = (at + length) % asked.len();
+    while received < 16 << 20 {
+        assert!(Instant::now() < end, "only {received} bytes received in 60 s");
+        // The client always sends more requests than it reads replies.
+        if let Ok(length) = slow.write(&requests[at..]) {
+            at = (at + length) % requests.len();
         }
         serve(&mut server);
-        got += read(&mut slow, 32 * 1024);
-        let waits = server.clients.iter().flatten().map(|it| it.output.len() - it.sent).max();
-        caught_up += usize::from(got > 1 << 20 && waits == Some(0));
-        let room = server.clients.iter().flatten().map(|it| it.output.capacity()).max();
-        assert!(room.is_none_or(|room| room <= 1 << 20), "{room:?} bytes after {got}");
+        received += read(&mut slow, 32 * 1024);
+        let unsent = server.clients.iter().flatten().map(|it| it.output.len() - it.sent).max();
+        caught_up += usize::from(received > 1 << 20 && unsent == Some(0));
+        let capacity = server.clients.iter().flatten().map(|it| it.output.capacity()).max();
+        let is_bounded = capacity.is_none_or(|capacity| capacity <= 1 << 20);
+        assert!(is_bounded, "output buffer of {capacity:?} bytes after {received} bytes");
     }
-    assert_eq!(caught_up, 0, "it is always behind");
-    assert!(is_answered(&mut server, &mut other, 100), "another one sees nothing of that");
+    assert_eq!(caught_up, 0, "the client was never up to date");
+    assert!(gets_reply(&mut server, &mut other, 100), "another client gets its reply");
 }
 
 #[test]
-fn requests_over_tcp_that_come_in_halves_or_byte_by_byte_keep_nobody_waiting() {
-    let (mut server, address) = tcp();
-    let mut half = call(address);
+fn requests_in_fragments_do_not_delay_other_clients() {
+    let (mut server, address) = tcp_server();
+    let mut half = connect(address);
     half.write_all(&request(88)[..50]).expect("the peer accepts data");
-    let mut header = call(address);
+    let mut header = connect(address);
     header.write_all(&request(88)[..7]).expect("the peer accepts data");
-    let (mut slow, mut other) = (call(address), call(address));
+    let (mut slow, mut other) = (connect(address), connect(address));
     for byte in request(88) {
         slow.write_all(&[byte]).expect("the peer accepts data");
-        assert!(is_answered(&mut server, &mut other, 100));
+        assert!(gets_reply(&mut server, &mut other, 100));
     }
     let mut got = 0;
     for _ in 0..100 {
         serve(&mut server);
         got += read(&mut slow, 1000);
     }
-    assert_eq!(got, ANSWER.len(), "one request, however slow, has one answer");
-    // The rest of the halves, and the end of one.
+    assert_eq!(got, REPLY.len(), "one reply to a request in single bytes");
+    // One client completes its request, another one disconnects after half a header.
     half.write_all(&request(88)[50..]).expect("the peer accepts data");
     drop(header);
     let mut got = 0;
@@ -121,6 +122,6 @@ fn requests_over_tcp_that_come_in_halves_or_byte_by_byte_keep_nobody_waiting() {
         serve(&mut server);
         got += read(&mut half, 1000);
     }
-    assert_eq!((got, server.clients()), (ANSWER.len(), 3));
-    assert_eq!(server.rejected(), Rejected::default());
+    assert_eq!((got, server.client_count()), (REPLY.len(), 3));
+    assert_eq!(server.rejected(), RejectedClients::default());
 }

@@ -113,7 +113,7 @@ mod tests {
             assert_eq!(verifier.is_free(&read), free, "{offset} {length}");
         }
         assert!(verifier.is_free(&Command::FLUSH));
-        verifier.end(&write, round, Some(&[])).expect("a write has no data");
+        verifier.end(&write, round, Some(&[])).expect("a write returns no data to verify");
         assert!(verifier.is_free(&command(Operation::Read, 0, 1 << 20)));
     }
 
@@ -125,7 +125,7 @@ mod tests {
             let write = command(Operation::Write, offset, length);
             let place = offset as usize..(offset + length) as usize;
             let round = verifier.begin(&write, &mut disk[place]);
-            verifier.end(&write, round, Some(&[])).expect("a write has no data");
+            verifier.end(&write, round, Some(&[])).expect("a write returns no data to verify");
         }
         let read = command(Operation::Read, 0, 8192);
         verifier.begin(&read, &mut []);
@@ -147,7 +147,7 @@ mod tests {
         let write = command(Operation::Write, 0, 512);
         for last in [(write, None), (command(Operation::Discard, 0, 512), Some(&[][..]))] {
             let round = verifier.begin(&write, &mut [0; 512]);
-            verifier.end(&write, round, Some(&[])).expect("a write has no data");
+            verifier.end(&write, round, Some(&[])).expect("a write returns no data to verify");
             assert!(verifier.was_written(0, 512));
             let round = verifier.begin(&last.0, &mut [0; 512]);
             verifier.end(&last.0, round, last.1).expect("nothing was read");

@@ -3,8 +3,8 @@ use super::*;
 #[test]
 fn networks_contain_addresses() {
     let contains = |network: &str, address: &str| {
-        let network: Network = network.parse().expect("a network");
-        network.contains(address.parse().expect("an address"))
+        let network: Network = network.parse().expect("the network is valid");
+        network.contains(address.parse().expect("the address is valid"))
     };
     assert!(contains("10.0.0.0/8", "10.255.3.4"));
     assert!(contains("10.0.0.0/8", "::ffff:10.1.2.3"));
@@ -21,7 +21,7 @@ fn networks_contain_addresses() {
 #[test]
 fn paths_are_read() {
     let path = |text: &str| text.parse::<RequestedPath>();
-    let ip = |text: &str| Endpoint::Ip(text.parse().expect("an address"));
+    let ip = |text: &str| Endpoint::Ip(text.parse().expect("the address is valid"));
     let server = ip("127.0.0.1");
     let source = Some(ip("127.0.0.2"));
     assert_eq!(path("127.0.0.1"), Ok(RequestedPath { source: None, server: server.clone() }));

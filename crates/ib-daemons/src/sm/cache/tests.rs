@@ -10,9 +10,9 @@ fn open(directory: &Path) -> (Cache, Vec<String>) {
 
 #[test]
 fn cached_lids_outlive_the_sm() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let directory = place.path().join("cache/deep");
-    let kind = Kind::parse("mesh", &["2x1"]).expect("a kind");
+    let kind = Kind::parse("mesh", &["2x1"]).expect("the kind is valid");
     let fabric = Arc::new(generate(&kind, &Options::default()).expect("a fabric"));
     let (mut cache, warnings) = open(&directory);
     assert!(warnings.is_empty() && cache.lids.is_empty(), "{warnings:?}");
@@ -24,15 +24,19 @@ fn cached_lids_outlive_the_sm() {
     let (again, warnings) = open(&directory);
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!(again.lids, first);
-    let text = |name| std::fs::read_to_string(directory.join(name)).expect("text");
+    let text = |name| std::fs::read_to_string(directory.join(name)).expect("the file can be read");
     assert_eq!(text("guid2mkey"), "0x0000000000000002 0x0000000000000012\n\n");
     assert_eq!(text("neighbors").matches(":").count(), 4 * fabric.link_count());
-    assert_eq!(std::fs::read_dir(&directory).expect("a directory").count(), 3, "nothing else");
+    assert_eq!(
+        std::fs::read_dir(&directory).expect("the directory can be read").count(),
+        3,
+        "nothing else"
+    );
 }
 
 #[test]
 fn unusable_cache_causes_one_warning() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     std::fs::write(place.path().join("guid2lid"), "0x1 0x1\n").expect("the file can be written");
     let (cache, warnings) = open(place.path());
     assert!(cache.lids.is_empty());
@@ -47,7 +51,7 @@ fn unusable_cache_causes_one_warning() {
 
 #[test]
 fn malformed_line_does_not_affect_other_ports() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let text = "0x1 0x0004 0x0004\n\njunk\n\n0x2 0x0005 0x0004\n\n0x3 0x0006 0x0006\n\n";
     std::fs::write(place.path().join(LIDS), text).expect("the file can be written");
     let (cache, warnings) = open(place.path());
@@ -57,7 +61,7 @@ fn malformed_line_does_not_affect_other_ports() {
 
 #[test]
 fn ports_with_equal_lids_are_reported_with_their_lines() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let text = "0x0000000000000001 0x0004 0x0005\n\n0x0000000000000002 0x0005 0x0005\n";
     std::fs::write(place.path().join(LIDS), text).expect("the file can be written");
     let mut warnings = Vec::new();

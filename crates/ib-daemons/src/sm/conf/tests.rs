@@ -89,7 +89,7 @@ fn unsupported_value_of_a_key_is_an_error() {
 
 #[test]
 fn written_file_can_be_read() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = place.path().join("conf");
     let mut settings = Settings::default();
     for (key, value) in [("lmc", "3"), ("qos_sl2vl", "0,1,2,3,4,5,6,7,0,1,2,3,4,5,6,7")] {
@@ -185,7 +185,7 @@ fn spellings_that_opensm_misreads_are_errors() {
 
 #[test]
 fn values_that_need_quotes_are_written_with_them() {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = place.path().join("conf");
     for file in [" x ", "\"x\"", "'x'", "x y"] {
         let settings = Settings { log_file: Some(file.into()), ..Settings::default() };

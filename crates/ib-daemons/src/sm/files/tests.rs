@@ -4,14 +4,14 @@ use super::*;
 
 #[test]
 fn replaced_file_leaves_no_temporary_file() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let path = directory.path().join("file");
     for text in ["one", "two"] {
         replace(&path, text.as_bytes()).expect("replaced");
-        assert_eq!(std::fs::read_to_string(&path).expect("text"), text);
+        assert_eq!(std::fs::read_to_string(&path).expect("the file can be read"), text);
     }
     assert!(replace(&directory.path().join("none/file"), b"").is_err());
-    let names = std::fs::read_dir(directory.path()).expect("a directory");
+    let names = std::fs::read_dir(directory.path()).expect("the directory can be read");
     assert_eq!(names.count(), 1, "the temporary file is removed");
 }
 

@@ -17,7 +17,7 @@ fn page_without_subnet_is_valid() {
     assert!(lines(&page, "infiniband_port_").is_empty());
     for line in page.lines().filter(|line| !line.starts_with('#')) {
         let (_, value) = line.rsplit_once(' ').expect("a value");
-        value.parse::<f64>().expect("a number");
+        value.parse::<f64>().expect("the text is a number");
     }
 }
 

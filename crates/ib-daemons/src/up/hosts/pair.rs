@@ -108,7 +108,7 @@ fn dispatch_events(
 ) -> bool {
     let mut moved = false;
     for (id, &port) in (0..).map(AdapterId).zip(ports) {
-        while let Some(event) = hosts.poll_other(port) {
+        while let Some(event) = hosts.poll_event(port) {
             moved = true;
             take(Side { hosts: &mut *hosts, ports }, id, event);
         }

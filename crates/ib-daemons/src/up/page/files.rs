@@ -78,9 +78,11 @@ mod tests {
     #[test]
     fn all_files_of_the_directory_are_embedded() {
         let directory = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/page"));
-        let names =
-            directory.expect("a directory").map(|entry| entry.expect("an entry").file_name());
-        let mut names: Vec<String> = names.map(|name| name.into_string().expect("text")).collect();
+        let names = directory
+            .expect("the directory can be read")
+            .map(|entry| entry.expect("the directory can be read").file_name());
+        let mut names: Vec<String> =
+            names.map(|name| name.into_string().expect("the name is UTF-8")).collect();
         names.sort();
         let page = |name: &'static str| if name.is_empty() { "index.html" } else { name };
         let mut listed: Vec<&str> = FILES.iter().map(|file| page(file.name)).collect();

@@ -80,8 +80,8 @@ impl ResolvedNames {
             && let Some((number, port, entry)) = self.wanted.pop_front()
         {
             moved = true;
-            if let Some(message) = hosts.ask(sim, port, number, vec![entry]) {
-                hosts.answered(Reply { port, number, message });
+            if let Some(message) = hosts.request(sim, port, number, vec![entry]) {
+                hosts.queue_reply(Reply { port, number, message });
             }
         }
         moved

@@ -30,7 +30,7 @@ impl Response {
 
     /// Returns the error text of the body.
     fn error(&self) -> String {
-        let body: serde_json::Value = serde_json::from_str(&self.body).expect("JSON");
+        let body: serde_json::Value = serde_json::from_str(&self.body).expect("the text is JSON");
         body["error"].as_str().expect("a text").to_owned()
     }
 }
@@ -41,7 +41,7 @@ fn web() -> Web {
 
 fn connect(web: &Web) -> TcpStream {
     let stream = TcpStream::connect(web.address).expect("the server listens");
-    stream.set_read_timeout(Some(TIMEOUT)).expect("a limit");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("the time limit can be set");
     stream
 }
 
@@ -60,12 +60,18 @@ fn read(stream: TcpStream) -> Response {
     let mut lines = reader.by_ref().lines().map(|line| line.expect("a line"));
     let first = lines.next().expect("a status");
     let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-    let status = first.split(' ').nth(1).expect("a number").parse().expect("a number");
+    let status = first
+        .split(' ')
+        .nth(1)
+        .expect("the text is a number")
+        .parse()
+        .expect("the text is a number");
     let mut response = Response { status, headers, body: String::new() };
-    let length = response.header("content-length").map_or(0, |it| it.parse().expect("a number"));
+    let length =
+        response.header("content-length").map_or(0, |it| it.parse().expect("the text is a number"));
     let mut body = vec![0; length];
     reader.read_exact(&mut body).expect("a body");
-    response.body = String::from_utf8(body).expect("text");
+    response.body = String::from_utf8(body).expect("the output is UTF-8");
     response
 }
 
@@ -302,7 +308,7 @@ impl EventStream {
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        self.0.read_line(&mut line).expect("a line");
+        self.0.read_line(&mut line).expect("the program prints a line");
         line.trim_end().to_owned()
     }
 
@@ -310,7 +316,7 @@ impl EventStream {
     fn event(&mut self) -> serde_json::Value {
         loop {
             if let Some(data) = self.line().strip_prefix("data: ") {
-                return serde_json::from_str(data).expect("JSON");
+                return serde_json::from_str(data).expect("the text is JSON");
             }
         }
     }
@@ -331,7 +337,7 @@ fn listeners_get_states_and_each_log_line_once() {
     web.publish("\"time\":1");
     let event = events.event();
     assert_eq!(event["time"], 1);
-    let log = event["log"].as_array().expect("a list");
+    let log = event["log"].as_array().expect("the value is a list");
     assert_eq!((log.len(), &log[0]), (100, &serde_json::json!([0.05, "line 50"])));
     web.log(Instant::from_nanos(0), "a \"quote\"");
     web.publish("\"time\":2");
@@ -344,7 +350,7 @@ fn listeners_get_states_and_each_log_line_once() {
     }
     web.publish("\"time\":4");
     let event = events.event();
-    let log = event["log"].as_array().expect("a list");
+    let log = event["log"].as_array().expect("the value is a list");
     assert_eq!(log.len(), 1001);
     assert_eq!(log[0], serde_json::json!([0.0, "5 lines before this were not kept"]));
     assert!(log[1][1].as_str().is_some_and(|line| line.len() <= 1000));

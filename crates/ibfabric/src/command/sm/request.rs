@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ib_daemons::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
 use ib_daemons::sm::settings::{self, Settings};
-use ib_daemons::sm::{ManagerOptions, Place};
+use ib_daemons::sm::{ManagerOptions, SmPort};
 use ib_daemons::sm::{conf, reasons};
 use ib_routing::EngineList;
 use ib_types::Guid;
@@ -20,7 +20,7 @@ use crate::output::Format;
 /// The configuration of an SM.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    pub(super) place: Place,
+    pub(super) place: SmPort,
     pub(super) settings: Settings,
     pub(super) once: bool,
     pub(super) format: Format,
@@ -67,16 +67,16 @@ impl Request {
     pub(super) fn from_args(args: ServeArgs) -> Result<Asked, Failure> {
         let place = match &args.place {
             PlaceArgs { sim: Some(fabric), node, .. } => {
-                Some(Place::Sim { fabric: fabric.clone(), node: node.clone() })
+                Some(SmPort::Sim { fabric: fabric.clone(), node: node.clone() })
             }
             place if place.ibsim.is_some() => {
                 let name = place.ibsim.clone().unwrap_or_default();
-                Some(Place::Ibsim { name, node: place.node.clone() })
+                Some(SmPort::Ibsim { name, node: place.node.clone() })
             }
             place if place.umad.is_some() => place.umad.as_deref().map(umad).transpose()?,
             _ => None,
         };
-        let is_real = matches!(place, None | Some(Place::Umad { .. } | Place::AnyUmad));
+        let is_real = matches!(place, None | Some(SmPort::Umad { .. } | SmPort::AnyUmad));
         let mut settings = Settings::default();
         let notes = read_config(
             args.config.as_deref(),
@@ -87,12 +87,12 @@ impl Request {
         if let Some(path) = args.create_config {
             return Ok(Asked::Create(path, Box::new(settings)));
         }
-        let place = place.or((settings.guid != 0).then_some(Place::AnyUmad));
+        let place = place.or((settings.guid != 0).then_some(SmPort::AnyUmad));
         let place = place.ok_or_else(|| {
             let message = "the subnet is not specified: expected --umad, --guid, --ibsim or --sim";
             Failure::Unusable(message.to_owned())
         })?;
-        if matches!(place, Place::Sim { .. }) && !args.once {
+        if matches!(place, SmPort::Sim { .. }) && !args.once {
             let message = "--sim: other processes cannot reach this fabric, so it needs \
                            --once; `ibfabric sim --sm` keeps one up";
             return Err(Failure::Unusable(message.to_owned()));
@@ -124,7 +124,7 @@ impl Request {
         let mut settings = Settings::default();
         settings.config.routing.engines = engines.clone();
         Self {
-            place: Place::AnyUmad,
+            place: SmPort::AnyUmad,
             settings,
             once: false,
             format: Format::Text,
@@ -195,7 +195,7 @@ impl Request {
         let create = last(Meaning::CreateConfig).map(|given| PathBuf::from(&given.value));
         let notes = read_config(config.as_deref(), true, &mut settings)?;
         let mut request = Self {
-            place: Place::AnyUmad,
+            place: SmPort::AnyUmad,
             settings,
             once: false,
             format: Format::Text,
@@ -270,7 +270,7 @@ impl Request {
             }
             Meaning::Ibsim => {
                 let name = value.to_string_lossy().into_owned();
-                self.place = Place::Ibsim { name, node: None };
+                self.place = SmPort::Ibsim { name, node: None };
             }
             Meaning::Refused(why) => return Err(wrong(format!("is not supported: {why}"))),
             Meaning::Granted
@@ -345,7 +345,7 @@ fn parsed(value: &OsStr, low: u32, high: u32) -> Result<u32, String> {
 }
 
 /// Parses `DEV[:PORT]`.
-fn umad(text: &str) -> Result<Place, Failure> {
+fn umad(text: &str) -> Result<SmPort, Failure> {
     let (name, port) = match text.split_once(':') {
         None => (text, None),
         Some((name, port)) => {
@@ -359,8 +359,8 @@ fn umad(text: &str) -> Result<Place, Failure> {
         }
     };
     Ok(match name {
-        "" => Place::AnyUmad,
-        _ => Place::Umad { name: name.to_owned(), port },
+        "" => SmPort::AnyUmad,
+        _ => SmPort::Umad { name: name.to_owned(), port },
     })
 }
 

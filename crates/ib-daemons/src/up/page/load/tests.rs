@@ -9,7 +9,7 @@ fn response(answer: Answer) -> Value {
         Answer::Later(compute) => compute().expect("the load can be computed"),
         Answer::Refused(why) => panic!("{why:?}"),
     };
-    serde_json::from_slice(&json).expect("JSON")
+    serde_json::from_slice(&json).expect("the text is JSON")
 }
 
 /// Returns the load, computed by following the route of each pair of hosts.
@@ -79,8 +79,8 @@ fn cable_between_two_hosts_has_load_in_both_directions() {
         let guid = ib_types::Guid(number * 16);
         let kind = ib_types::NodeKind::ChannelAdapter;
         let spec = ib_topology::NodeSpec::new(kind, format!("h{number}"), guid, 1);
-        let node = fabric.add_node(spec).expect("a node");
-        fabric.set_port_guid(node, 1, ib_types::Guid(guid.0 + 1)).expect("a port");
+        let node = fabric.add_node(spec).expect("the node is valid");
+        fabric.set_port_guid(node, 1, ib_types::Guid(guid.0 + 1)).expect("the port exists");
     }
     let [one, other] = [0, 1].map(ib_topology::NodeId);
     fabric

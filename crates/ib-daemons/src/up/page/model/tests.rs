@@ -6,25 +6,25 @@ use crate::up::lab::fabric;
 #[test]
 fn response_has_all_nodes_and_links_with_their_numbers() {
     let model = Model::new(fabric("fat-tree", &["4", "2"]), "a tree", "minhop", "up");
-    let response: Value = serde_json::from_slice(&model.json()).expect("JSON");
+    let response: Value = serde_json::from_slice(&model.json()).expect("the text is JSON");
     assert_eq!(
         (&response["name"], &response["engine"], &response["socket"]),
         (&object!("a tree"), &object!("minhop"), &object!("up"))
     );
-    let nodes = response["nodes"].as_array().expect("a list");
-    let links = response["links"].as_array().expect("a list");
+    let nodes = response["nodes"].as_array().expect("the value is a list");
+    let links = response["links"].as_array().expect("the value is a list");
     assert_eq!((nodes.len(), links.len()), (model.fabric.node_count(), model.fabric.link_count()));
     for (number, node) in nodes.iter().enumerate() {
-        let keys: Vec<&String> = node.as_object().expect("an object").keys().collect();
+        let keys: Vec<&String> = node.as_object().expect("the value is an object").keys().collect();
         assert_eq!(keys, ["description", "guid", "id", "kind", "name", "ports", "rank"]);
         assert_eq!(node["id"], number);
         assert_eq!(model.node(number as u32).map(|node| node.0), Ok(number as u32));
     }
     for (number, link) in (0..).zip(links) {
         let [one, other] = ["a", "b"].map(|end| {
-            let node = NodeId(link[end][0].as_u64().expect("a number") as u32);
-            let port = link[end][1].as_u64().expect("a number") as u8;
-            model.fabric.port_id(node, port).expect("a port")
+            let node = NodeId(link[end][0].as_u64().expect("the value is a number") as u32);
+            let port = link[end][1].as_u64().expect("the value is a number") as u8;
+            model.fabric.port_id(node, port).expect("the port exists")
         });
         assert_eq!(model.link(number), Ok((one, other)));
         assert_eq!([one, other].map(|port| model.link_of(port)), [Some(number); 2]);
@@ -54,7 +54,7 @@ fn ranks_are_distances_from_hosts() {
     // A fabric without hosts.
     let mut bare = Fabric::new();
     let spec = ib_topology::NodeSpec::new(NodeKind::Switch, "s", ib_types::Guid(1), 1);
-    let switch = bare.add_node(spec).expect("a node");
+    let switch = bare.add_node(spec).expect("the node is valid");
     assert_eq!(Model::new(bare, "", "", "").rank(switch), 1);
 }
 

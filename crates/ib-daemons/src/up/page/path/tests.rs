@@ -5,7 +5,7 @@ use crate::up::lab::{Lab, fabric, model};
 
 fn response(lab: &Lab, model: &Model, ends: [NodeId; 2]) -> Value {
     let json = path((&lab.sim, model, None), ends).expect("both nodes exist");
-    serde_json::from_slice(&json).expect("JSON")
+    serde_json::from_slice(&json).expect("the text is JSON")
 }
 
 /// A fat-tree with an SM, and two hosts at different leaves.
@@ -21,19 +21,20 @@ fn scene() -> (Lab, Model, [NodeId; 2]) {
 fn path_lists_every_node_with_its_link() {
     let (lab, model, ends) = scene();
     let response = response(&lab, &model, ends);
-    let keys: Vec<&String> = response.as_object().expect("an object").keys().collect();
+    let keys: Vec<&String> = response.as_object().expect("the value is an object").keys().collect();
     assert_eq!(keys, ["dlid", "error", "hops", "routes", "sl", "slid"]);
     assert_eq!((&response["error"], &response["sl"]), (&Value::Null, &object!(0)));
-    let lids = ends.map(|node| lab.sim.port_info(model.end_port(node).expect("a port")).lid);
+    let lids =
+        ends.map(|node| lab.sim.port_info(model.end_port(node).expect("the port exists")).lid);
     assert_eq!([&response["slid"], &response["dlid"]], [&object!(lids[0]), &object!(lids[1])]);
-    let hops = response["hops"].as_array().expect("a list");
+    let hops = response["hops"].as_array().expect("the value is a list");
     assert_eq!(hops.len(), 5, "host, leaf, spine, leaf, host");
     assert_eq!([&hops[0]["node"], &hops[4]["node"]], [&object!(ends[0].0), &object!(ends[1].0)]);
     assert_eq!((&hops[0]["in"], &hops[4]["out"]), (&object!(0), &object!(0)));
     assert_eq!((&hops[4]["link"], &hops[4]["vl"]), (&Value::Null, &Value::Null));
     for pair in hops.windows(2) {
         // The link of a hop connects its output to the input of the next hop.
-        let number = pair[0]["link"].as_u64().expect("a link");
+        let number = pair[0]["link"].as_u64().expect("the value is a number");
         let (one, other) = model.link(number as u32).expect("the link exists");
         let end = |port: PortId| {
             object!([model.fabric.port(port).node.0, model.fabric.port(port).number])
@@ -70,7 +71,7 @@ fn paths_of_switches_and_to_the_node_itself_are_listed() {
 fn interrupted_path_has_an_error_until_the_sm_reroutes() {
     let (mut lab, model, ends) = scene();
     let before = response(&lab, &model, ends);
-    let link = before["hops"][1]["link"].as_u64().expect("a link");
+    let link = before["hops"][1]["link"].as_u64().expect("the value is a number");
     let (port, _) = model.link(link as u32).expect("the link exists");
     let (node, number) = lab.sim.place(port);
     lab.run(&format!("Unlink \"{}\"[{number}]", lab.sim.node_name(node).to_owned()));
