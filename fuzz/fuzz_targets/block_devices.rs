@@ -5,7 +5,7 @@
 
 use ib_block::{Discard, Errno, Geometry, Operation, Origin};
 use ib_nbd::{Export as NbdExport, Session};
-use ib_rnbd::{Response, Export, Server};
+use ib_rnbd::{Export, Response, Server};
 use ib_rtrs::Direction;
 use libfuzzer_sys::fuzz_target;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ib_cm::{
     AcceptParams, Cm, CmConfig, CmEvent, ConnectParams, ConnectionId, PortSpace, ServiceId,
-    SidrReply, SidrParams, SidrRequestId,
+    SidrParams, SidrReply, SidrRequestId,
 };
 use ib_fuzz::Input;
 use ib_link::Route;

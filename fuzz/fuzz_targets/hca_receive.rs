@@ -292,7 +292,10 @@ impl World {
             let is_open = rights.contains(AccessFlags::LOCAL_WRITE);
             let closed = |at: &usize| !is_open || !(QUARTER..2 * QUARTER).contains(at);
             let changed = (0..PAGE).filter(closed).find(|&at| bytes[at] != FILLING);
-            assert_eq!(changed, None, "the offset of a changed byte in memory with rights {rights:?}");
+            assert_eq!(
+                changed, None,
+                "the offset of a changed byte in memory with rights {rights:?}"
+            );
         }
     }
 }
@@ -339,7 +342,10 @@ fuzz_target!(|bytes: &[u8]| {
     // Receives are outstanding until their queue pair enters the error state.
     let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
     for queue in 0..world.queues.len() {
-        world.hca.modify_qp(world.now, world.queues[queue].id, &attr).expect("the transition to the error state is valid");
+        world
+            .hca
+            .modify_qp(world.now, world.queues[queue].id, &attr)
+            .expect("the transition to the error state is valid");
     }
     world.collect();
     assert!(world.open.is_empty(), "receives that did not complete");

@@ -10,8 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(loaded) = read("fuzz", bytes, subnet, Follow::AllGuids) else { return };
     let mut written = Vec::new();
     write(&mut written, subnet, &loaded.value.lfts).expect("write to memory");
-    let again =
-        read("fuzz", &written, subnet, Follow::AllGuids).expect("a written dump is valid");
+    let again = read("fuzz", &written, subnet, Follow::AllGuids).expect("a written dump is valid");
     let mut rewritten = Vec::new();
     write(&mut rewritten, subnet, &again.value.lfts).expect("write to memory");
     assert!(written == rewritten, "the dump has changed");

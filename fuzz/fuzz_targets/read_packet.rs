@@ -13,7 +13,8 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(packet) = Packet::parse(bytes) {
         let _ = (packet.check_icrc(), packet.check_vcrc());
         let mut built = vec![0; bytes.len()];
-        let length = Builder::from_packet(&packet).emit(&mut built).expect("the buffer is large enough");
+        let length =
+            Builder::from_packet(&packet).emit(&mut built).expect("the buffer is large enough");
         assert_eq!(length, bytes.len());
         let again = Packet::parse(&built).expect("a built packet is valid");
         assert_eq!((again.check_icrc(), again.check_vcrc()), (Ok(()), Ok(())));

@@ -18,7 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
         told.push(format!("{event:?}"));
         match (&event, &mut writer) {
             (Event::Section(section), _) => {
-                let before = writer.take().map_or(Vec::new(), |old| old.finish().expect("write to memory"));
+                let before =
+                    writer.take().map_or(Vec::new(), |old| old.finish().expect("write to memory"));
                 writer = Some(Writer::new(before, section).expect("a parsed section is valid"));
             }
             (Event::Interface(interface), Some(writer)) => {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use ib_rtrs::tree::{ClientTree, PortName, Ports, ServerTree};
+use ib_rtrs::tree::{ClientTree, PortName, Ports, ServerTree, Tree};
 use ib_rtrs::{AdapterId, Errno, PathAddress, PathSpec};
 use ib_storage::rtrs::control::{ControlRequest, Reply};
 use libfuzzer_sys::fuzz_target;
@@ -50,7 +50,8 @@ fuzz_target!(|input: &[u8]| {
                 continue;
             }
             Err(reply) => {
-                let copy: Reply = serde_json::from_str(&reply.to_line()).expect("the reply is valid");
+                let copy: Reply =
+                    serde_json::from_str(&reply.to_line()).expect("the reply is valid");
                 assert_eq!(copy, reply);
                 let Some((path, value)) = line.split_once('=') else { continue };
                 (path.to_owned(), value.to_owned())
@@ -67,7 +68,7 @@ fuzz_target!(|input: &[u8]| {
         let Lab { client, server, sides: [near, far], now, .. } = &mut lab;
         let _ = tree.read(client, near, &path);
         let _ = ServerTree.read(server, far, &path);
-        let _ = tree.write(*now, client, near, (&path, value.as_bytes()), ticket as u64);
+        let _ = tree.write(*now, client, near, &path, value.as_bytes(), ticket as u64);
         let _ = ServerTree.write(*now, server, far, &path, value.as_bytes());
         let told = lab.events.len();
         lab.run_for(Duration::from_micros(50));

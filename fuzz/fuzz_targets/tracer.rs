@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ib_link::{Arrival, Datagram, Incoming, LinkPort, NodeAgent, Remote};
 use ib_mad::Timing;
-use ib_tracer::{Target, Tracer, TracerAgent, TracerConfig, FactSource};
+use ib_tracer::{FactSource, Target, Tracer, TracerAgent, TracerConfig};
 use ib_types::{Guid, Instant};
 use ib_wire::mad::{Mad, Method};
 use libfuzzer_sys::fuzz_target;

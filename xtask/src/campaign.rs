@@ -65,13 +65,19 @@ impl Campaign {
             | Campaign::Guest
             | Campaign::Corruption
             | Campaign::Rdma => return None,
-            Campaign::Discovery => ("ib-sim", "campaign", "a_discovery_among_faults", "SIM"),
-            Campaign::Managed => ("ib-sm", "subnet", "a_managed_fabric_among_faults", "SM"),
+            Campaign::Discovery => ("ib-sim", "campaign", "discovery_under_faults_ends", "SIM"),
+            Campaign::Managed => {
+                ("ib-sm", "subnet", "managed_fabric_recovers_from_random_faults", "SM")
+            }
             Campaign::Tracer => ("ib-tracer", "traces", "no_path_over_a_fault_is_good", "TRACER"),
             Campaign::Acm => ("ib-daemons", "acm", "all_addresses_resolve_after_faults", "ACM"),
-            Campaign::Rtrs => ("ib-rtrs", "sessions", "nothing_is_lost", "RTRS"),
-            Campaign::Rnbd => ("ib-rnbd", "rnbd", "nothing_that_was_confirmed", "RNBD"),
-            Campaign::Hca => ("ib-hca", "verbs", "impaired_requests_end", "HCA"),
+            Campaign::Rtrs => {
+                ("ib-rtrs", "sessions", "confirmed_writes_survive_random_faults", "RTRS")
+            }
+            Campaign::Rnbd => ("ib-rnbd", "rnbd", "confirmed_writes_survive_random_faults", "RNBD"),
+            Campaign::Hca => {
+                ("ib-hca", "verbs", "requests_complete_unless_retries_are_exhausted", "HCA")
+            }
         };
         Some([package, file, test, prefix])
     }

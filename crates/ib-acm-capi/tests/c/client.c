@@ -110,7 +110,7 @@ static void maps_errors(void)
 
     for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++)
         FAILS(ib_acm_resolve_name(client, NULL, refusals[i].name, &paths, &count, 0),
-              refusals[i].error, "the service refuses");
+              refusals[i].error, "the service rejected");
     FAILS(ib_acm_resolve_name(client, NULL, NULL, &paths, &count, 0), EINVAL, "NULL");
     FAILS(ib_acm_resolve_name(client, NULL, "", &paths, &count, 0), EINVAL, "empty");
     FAILS(ib_acm_resolve_name(client, "\xff", "a", &paths, &count, 0), EINVAL, "the source: ");

@@ -131,7 +131,7 @@ impl Client {
                 Ok(0) => return false,
                 Ok(length) => self.sent += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.is_write_blocked = true
+                    self.is_write_blocked = true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return false,
@@ -428,7 +428,7 @@ impl Server {
                     is_valid = handle_requests(client, &self.buffer[..length], handle);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    client.is_readable = false
+                    client.is_readable = false;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => is_valid = false,

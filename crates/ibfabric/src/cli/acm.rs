@@ -1,6 +1,5 @@
 //! The command line of `acm`.
 
-use crate::cli::values::directory;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -91,9 +90,9 @@ pub struct ServeArgs {
     #[arg(long, requires = "tcp")]
     pub open: bool,
     /// Directory of the configuration files: `ibacm_opts.cfg` and `ibacm_addr.cfg`, or `acm_opts.cfg` and
-    /// `acm_addr.cfg` [default: /etc/rdma].
-    #[arg(long, value_name = "DIR", value_parser = directory)]
-    pub config: Option<PathBuf>,
+    /// `acm_addr.cfg`.
+    #[arg(long, value_name = "DIR", default_value = "/etc/rdma")]
+    pub config: PathBuf,
     /// Options file; overrides the one in --config.
     #[arg(short = 'O', long, value_name = "FILE")]
     pub options: Option<PathBuf>,
@@ -123,7 +122,7 @@ impl From<ServeArgs> for AcmConfig {
             tcp: args.tcp,
             spin: args.spin,
             open: args.open,
-            config: args.config.unwrap_or_else(|| "/etc/rdma".into()),
+            config: args.config,
             options: args.options,
             addresses: args.addresses,
             log: args.log,

@@ -1,7 +1,5 @@
 //! Parsers of option values.
 
-use std::path::PathBuf;
-
 use ib_daemons::input::number;
 use ib_types::{Lmc, Mtu};
 
@@ -26,12 +24,6 @@ pub(crate) fn bytes<T: TryFrom<u64>>(
         let value = value.and_then(|value| T::try_from(value).ok());
         value.ok_or_else(|| format!("expected a number of {min} to {max}, or one with K, M or G"))
     }
-}
-
-/// Parses the path of an existing directory.
-pub(crate) fn directory(text: &str) -> Result<PathBuf, String> {
-    let metadata = std::fs::metadata(text).map_err(|error| error.to_string())?;
-    if metadata.is_dir() { Ok(text.into()) } else { Err("expected a directory".to_owned()) }
 }
 
 /// Parses an LMC of 0 to 7.

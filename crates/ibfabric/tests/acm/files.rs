@@ -83,7 +83,7 @@ fn world_writable_address_and_route_files_are_rejected() {
         fs::write(&file, "").expect("the file can be written");
         let mode = |mode| {
             fs::set_permissions(&file, Permissions::from_mode(mode))
-                .expect("the mode can be changed")
+                .expect("the mode can be changed");
         };
         let config = options(&lab, name, &format!("{keys} {}\n", path(&file)));
         let socket = directory.join(format!("{name}.sock"));

@@ -44,8 +44,10 @@ const WRONG: [Case; 4] = [
         .expecting_fault("RDMA_CM_EVENT_REJECTED"),
     Case::of_guest("a program that the guest has not", unknown_program)
         .expecting_fault("ended with status 127"),
-    Case::of_guest("a program that does not end", endless_program).expecting_fault("did not exit within"),
-    Case::of_guest("a counter that has grown", moved_counter).expecting_fault("rdma_sends has grown by"),
+    Case::of_guest("a program that does not end", endless_program)
+        .expecting_fault("did not exit within"),
+    Case::of_guest("a counter that has grown", moved_counter)
+        .expecting_fault("rdma_sends has grown by"),
 ];
 
 /// Time limit until a server listens.
