@@ -148,7 +148,7 @@ fn times_between_events_and_lists_are_printed() {
     ibfabric(&[&words[..], &["--udp-port", &captures.udp]].concat()).output().unwrap();
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("Messages over time") && page.contains("0 messages drawn"), "{page}");
-    assert!(page.contains("there are none of which all packets were captured"));
+    assert!(page.contains("no message was captured completely"));
     // Unusable files: cut off within a packet, captured on another UDP port, not a capture, missing.
     let cut = directory.path().join("cut.pcapng");
     let bytes = std::fs::read(&captures.client).unwrap();

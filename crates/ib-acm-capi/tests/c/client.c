@@ -148,7 +148,7 @@ static void reads_endpoints(void)
     CHECK(strcmp(addresses[1].text, "10.0.0.7") == 0);
     ib_acm_free_addresses(addresses);
     ib_acm_free_addresses(NULL);
-    FAILS(ib_acm_query_endpoint(client, 0, 2, &endpoint, &addresses, &count), EINVAL, "refuses");
+    FAILS(ib_acm_query_endpoint(client, 0, 2, &endpoint, &addresses, &count), EINVAL, "rejected");
     FAILS(ib_acm_query_endpoint(client, 0, 0, &endpoint, &addresses, &count), EINVAL, "endpoint 0");
     FAILS(ib_acm_query_endpoint(client, 256, 1, &endpoint, &addresses, &count), EINVAL, "port 256");
     FAILS(ib_acm_query_endpoint(client, 0, 1, NULL, &addresses, &count), EINVAL, "NULL");
@@ -183,8 +183,8 @@ static void survives_the_end_of_the_service(void)
     FAILS(ib_acm_resolve_name(client, NULL, "silence", &paths, &count, 0), ETIMEDOUT, "within 0.05");
     CHECK(ib_acm_set_patience(client, 10000) == 0);
     resolves_names();
-    FAILS(ib_acm_resolve_name(client, NULL, "goodbye", &paths, &count, 0), ECONNRESET, "ended");
-    FAILS(ib_acm_resolve_name(client, NULL, "a", &paths, &count, 0), ECONNRESET, "ended");
+    FAILS(ib_acm_resolve_name(client, NULL, "goodbye", &paths, &count, 0), ECONNRESET, "closed the connection");
+    FAILS(ib_acm_resolve_name(client, NULL, "a", &paths, &count, 0), ECONNRESET, "closed the connection");
     FAILS(ib_acm_set_patience(NULL, 50), EINVAL, "NULL");
     ib_acm_disconnect(client);
     ib_acm_disconnect(NULL);

@@ -209,7 +209,7 @@ fn failed_service_keeps_port_file_of_running_one() {
         test ! -e /run/ibacm.port || exit 7";
     if let Some((is_good, printed)) = with_own_run(script, &lab, path(&one)) {
         assert!(is_good, "{printed}");
-        assert!(printed.contains("listening on 127.0.0.1:6127"), "{printed}");
+        assert!(printed.contains("cannot listen on 127.0.0.1:6127"), "{printed}");
     }
 }
 

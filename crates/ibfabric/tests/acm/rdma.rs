@@ -121,8 +121,8 @@ fn rdma_uses_acm_path_and_falls_back_to_sa() {
     let odd = OnePath::start(odd, PathRecord { mtu: MtuCode(60), ..path });
     let gone = lab.directory.path().join("gone.sock");
     for (socket, why) in [
-        (&other.socket, "expected fe80:"),
-        (&odd.socket, "the code 60 of an MTU"),
+        (&other.socket, "expected one from fe80:"),
+        (&odd.socket, "MTU code 60"),
         (&gone, "gone.sock: "),
     ] {
         let (found, printed) = write(&lab, Some(socket));

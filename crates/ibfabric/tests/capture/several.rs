@@ -87,7 +87,7 @@ fn concurrent_captures_are_independent() {
         server.object(&["start"], &["-w", &file, "-a", "packets:1", "--qpn", "77"]);
     }
     let output = server.capture(&["start"], &["-w", &path("d")]);
-    assert!(text(&output.stderr).contains("64 captures are there"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("64 captures exist"), "{}", text(&output.stderr));
     let listed = server.object(&["list"], &[]);
     assert_eq!(listed["programs"][0]["captures"].as_array().map(Vec::len), Some(64));
     let output = server.capture(&["stop"], &[]);
