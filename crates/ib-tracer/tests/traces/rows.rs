@@ -313,3 +313,23 @@ fn all_lids_of_a_healthy_fabric_are_good_by_records() {
         assert!(trace.is_good(), "{trace:?}");
     }
 }
+
+#[test]
+fn duplicate_lid_reports_no_port_as_misrouted() {
+    for switch in 1..8 {
+        let mut lab = Lab::new("random switches=8 ports=6 hosts=2", "updn", |_| true);
+        lab.drop_traps();
+        let names = lab.switch_names();
+        let end = lab.sim.end_port(lab.node(&names[0])).expect("a switch has a port 0");
+        let lid = lab.sim.link_port(end).lid;
+        lab.command(&format!("Baselid \"{}\"[0] {lid}", names[switch]));
+        let (traces, _) = trace_all(&mut lab, 300);
+        for (from, to, trace) in traces {
+            for (hop, verdict) in &trace.hops {
+                let is_misrouted =
+                    matches!(verdict, Verdict::Misdirected { .. } | Verdict::Detour { .. });
+                assert!(!is_misrouted, "{from} to {to}: {hop:?} {verdict:?}");
+            }
+        }
+    }
+}
