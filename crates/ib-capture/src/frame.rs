@@ -50,7 +50,7 @@ impl Link {
         out.clear();
         let whole = record.length as usize;
         let is_whole = bytes.len() == whole;
-        // The route is that of sent packets.
+        // `record.route` is the route of packets that the HCA sends.
         let Route { source, destination, slid, dlid, .. } = record.route;
         let is_sent = record.direction == Direction::Send;
         let (from, to) = if is_sent { (source, destination) } else { (destination, source) };

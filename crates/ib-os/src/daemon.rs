@@ -91,7 +91,7 @@ impl Starting {
 /// Returns false if there is no service manager to notify.
 ///
 /// # Errors
-/// Fails if the message cannot be sent to the socket of the environment.
+/// Fails if the message cannot be sent to the socket that `NOTIFY_SOCKET` names.
 pub fn notify(state: &str) -> io::Result<bool> {
     match std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) {
         None => Ok(false),

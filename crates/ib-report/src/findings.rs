@@ -17,7 +17,7 @@ pub const DECADES: usize = 11;
 /// Number of times in each range.
 #[derive(Clone, Copy)]
 pub struct Histogram {
-    /// Counts from 1 ns to 100 s, in equal steps on a logarithmic scale.
+    /// Number of times in each range. The ranges cover 1 ns to 100 s, in equal steps on a logarithmic scale.
     pub bins: [u64; BINS_PER_DECADE * DECADES],
     /// Number of times of 0 or less, which a logarithmic scale does not have.
     pub without: u64,

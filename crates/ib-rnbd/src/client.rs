@@ -47,7 +47,7 @@ pub enum ClientEvent {
     Done(u64, Errno),
 }
 
-/// The writes that a reopened device has kept.
+/// The earlier writes whose data a reopened device still has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// All of them.

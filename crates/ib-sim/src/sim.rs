@@ -118,7 +118,7 @@ impl Sim {
         self.net.clock.steps()
     }
 
-    /// Processes events until their total number is `steps`, then advances the clock.
+    /// Processes events until `steps` events were processed since the start, then sets the clock to `moment`.
     pub fn repeat(&mut self, steps: u64, moment: Instant) {
         while self.steps() < steps
             && let Some(event) = self.net.clock.pop_by(Instant::NEVER)

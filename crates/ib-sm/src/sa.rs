@@ -398,8 +398,8 @@ impl Sa {
         mad.set_attribute_id(records.id);
         let length = records.bytes.len();
         if length <= mad.data().len() {
-            // A single segment is not kept until it is acknowledged: a client that misses it
-            // repeats its request.
+            // A response of one segment is not stored for retransmission: a client that does not
+            // receive it repeats its request.
             mad.set_rmpp(&RmppHeader {
                 version: rmpp::VERSION,
                 rmpp_type: RmppType::DATA,

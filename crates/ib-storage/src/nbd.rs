@@ -48,7 +48,7 @@ pub use listener::{ListenError, NbdAddress};
 /// Maximum number of connections.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Interval of checks for disconnected clients that wait for memory.
+/// Interval at which clients that wait for memory are checked for a disconnect.
 const CHECK_DISCONNECTED: Duration = Duration::from_secs(1);
 
 /// The block device behind the server.

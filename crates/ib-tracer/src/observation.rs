@@ -44,9 +44,9 @@ pub struct Observation {
     pub sent: u32,
     /// Number of probes answered.
     pub answered: u32,
-    /// Number of directed-route controls sent over the same cables.
+    /// Number of control probes sent over the same cables by directed route.
     pub control_sent: u32,
-    /// Number of controls answered.
+    /// Number of control probes answered.
     pub control_answered: u32,
     /// The node that responded, and the port by which the probe arrived there.
     pub arrival: Option<(Guid, u8)>,

@@ -160,7 +160,7 @@ fn closed_output_does_not_change_the_verdict() {
     let mut lines = BufReader::new(child.stdout.take().expect("standard output is piped"));
     lines.read_line(&mut first).expect("a line comes");
     assert!(first.starts_with("ok     subnet"), "{first}");
-    // Its other files are unnamed, so that no other process can replace them.
+    // All other files of `up` are unnamed, so that no other process can replace them.
     assert_eq!(entries(directory.path()), 2 + usize::from(has_socket(directory.path())));
     drop(lines);
     assert_eq!(Running(child).0.wait().expect("the process can be awaited").code(), Some(1));

@@ -415,7 +415,7 @@ fn clients_have_priority_over_load_generator() {
     program.write(size - PART, &old);
     assert_eq!(program.read(size - PART, PART), old);
     drop(program);
-    wait_for("it is not gone", || {
+    wait_for("the client still counts as connected", || {
         (up.post("exercise", &json!({"seconds": 500})).0 == 200).then_some(())
     });
     // The whole device has been overwritten by then.
@@ -429,7 +429,7 @@ fn clients_have_priority_over_load_generator() {
     assert!(status == 409 && why["error"].as_str().is_some_and(|why| why.contains("NBD")), "{why}");
     assert_eq!(up.get("rtrs")["programs"], 1);
     drop(program);
-    wait_for("it is not gone", || {
+    wait_for("the client still counts as connected", || {
         (up.post("exercise", &json!({"seconds": 1})).0 == 200).then_some(())
     });
 }

@@ -269,7 +269,7 @@ impl<T: HcaOwner> Served<T> {
     }
 }
 
-/// Returns the HCAs of a program, starting at a queue pair of one of them, as many as fit into the response.
+/// Returns the HCAs of a program with their queue pairs, from the given HCA and QPN on, until the response is full.
 fn describe<T: HcaOwner>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo {
     let (mut adapters, mut count, mut more_from) = (Vec::new(), 0, None);
     let (mut next, mut from) = (all.next_adapter(adapter), qpn);

@@ -184,7 +184,7 @@ impl Requester {
         ACK_EVERY.min(self.window.size() / 4)
     }
 
-    /// Writes the last packet again as a probe. Returns false if its request has completed, or if its memory was closed.
+    /// Emits the last packet again as a probe. Returns false if its request has completed, or if its region was deregistered.
     fn write_probe(
         &self,
         context: &QpContext,
@@ -431,7 +431,7 @@ impl Requester {
             return Ok(());
         }
         if psn != expected {
-            // A response before it is missing.
+            // An earlier response is missing.
             hca.counters.drop(DropReason::Psn);
             return self.report_missing(context, hca.now, psn);
         }

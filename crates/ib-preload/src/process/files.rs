@@ -52,7 +52,7 @@ impl State {
         self.needs_sm || has_issm || self.engine.serves()
     }
 
-    /// Sends queued datagrams, makes files with messages readable, and wakes the receiving thread if it sleeps too long.
+    /// Sends queued datagrams, marks files with messages as readable, and wakes the receiving thread for an earlier timer.
     pub(super) fn settle(&mut self, client: &Client) {
         while let Some(request) = self.engine.poll_transmit() {
             self.outbox.push(&request);

@@ -158,7 +158,7 @@ pub(super) fn decode_receive(bytes: &[u8]) -> Result<RecvWr, u64> {
     Ok(RecvWr { wr_id, data: sges(bytes, RECV_DMA).ok_or(wr_id)? })
 }
 
-/// Returns the SGEs behind the DMA structure at an offset; `None` if the element has no room for them.
+/// Returns the SGEs of a queue element, which follow its DMA structure at offset `dma`. `None` if they exceed the element.
 fn sges(bytes: &[u8], dma: usize) -> Option<Data> {
     let count: u32 = read(bytes, dma + 12);
     let size = (count as usize).checked_mul(SGE)?;

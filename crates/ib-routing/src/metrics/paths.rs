@@ -52,7 +52,7 @@ const ROWS_AT_ONCE: usize = 32;
 impl<I: Index> PathTable<I> {
     /// Follows all paths; `None` if they need more than `memory` bytes.
     ///
-    /// Paths that do not arrive and paths to dummies are empty.
+    /// A path is empty if it does not reach its destination, or if `order` has no end port there.
     pub(super) fn new(
         routes: &Routes<'_>,
         from: &[SwitchId],

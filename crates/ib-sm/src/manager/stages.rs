@@ -192,8 +192,8 @@ impl SubnetManager {
         self.stage = Stage::Planning(Some(Box::new(job)));
     }
 
-    /// Returns the quality of the tables in the switches on the last discovered subnet, and the
-    /// first pair whose packets do not arrive. `None` if no table is known.
+    /// Checks the tables that the switches hold with the topology of the last discovery. Returns their
+    /// quality, and the first pair of hosts whose packets do not arrive. `None` if no table is known.
     pub(super) fn assess_tables_in_use(&self) -> Option<(TableQuality, Option<String>)> {
         PlanJob::new(&self.subnet.found, &self.config, self.tables_in_use(), Arc::default())
             .assess()

@@ -232,7 +232,7 @@ fn disconnect_with_unread_responses(limit: usize, answers: usize) {
 #[test]
 fn unread_writes_of_a_disconnected_client_precede_others() {
     let mut lab = Lab::new();
-    // In both orders of the connections.
+    // The connections are made in either order.
     for turns in [false, true] {
         let mut programs = [lab.program(), lab.program()];
         if turns {

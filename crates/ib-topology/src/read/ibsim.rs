@@ -146,8 +146,8 @@ impl<'a> Parser<'a> {
 
     /// Ends the current node.
     ///
-    /// In ibsim, a line that is not a port line ends a node only if it is skipped, or after a line
-    /// for every port.
+    /// ibsim continues a node after a line that is not a port line, unless it skips that line or
+    /// has read a line for every port.
     fn close_record(&mut self, line: &Line<'a>) -> Result<(), Fault> {
         let Some(record) = self.record.take().filter(|record| record.lines_left > 0) else {
             return Ok(());

@@ -40,7 +40,11 @@ fn record(fabric: &Fabric, id: NodeId, node: &Node, text: &mut String) -> Result
     check_text(node)?;
     check_numbers(fabric, id, node)?;
     if node.name.is_empty() || node.name.contains('"') {
-        return Err(unrepresentable(node, "its name", "one with letters and without quotes"));
+        return Err(unrepresentable(
+            node,
+            "its name",
+            "a name that is not empty and has no quotes",
+        ));
     }
     let _ = write!(text, "\nvendid={:#x}\ndevid={:#x}\n", node.vendor_id, node.device_id);
     if !node.system_guid.is_zero() {

@@ -5,8 +5,8 @@
 //! A hop is proven bad if counters show another port. It is also proven bad if a trial excludes random loss
 //! of the combined-route probe over it, and every other component that the probe depends on is proven good.
 //!
-//! The proofs hold for any number of faults. In all other cases the verdict is "not proven", and the
-//! components that remain are suspects.
+//! The proofs hold for any number of faults. If there is no proof, the verdict is "not proven", and the
+//! components that are not proven good are suspects.
 
 use std::collections::BTreeSet;
 

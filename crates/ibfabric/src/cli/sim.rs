@@ -236,7 +236,7 @@ fn port(text: &str) -> Result<u16, String> {
         .ok_or_else(|| format!("expected 1 to {LAST}: clients use up to {ROOM} ports after it"))
 }
 
-/// Parses the name of sockets, which leaves room for the suffixes of their paths.
+/// Parses the common name of the sockets. It is short enough for the suffixes of their paths.
 pub(super) fn socket_name(text: &str) -> Result<String, String> {
     const LONGEST: usize = 80;
     match text.len() {

@@ -169,8 +169,9 @@ impl Shell {
         self.place.path().join("work").join(name)
     }
 
-    /// Runs a command. Returns its deviations from the document, which shows the directories of a user called
-    /// ann. In a pasted block, the output of a background command is left to [`Shell::end_block`].
+    /// Runs a command. Returns the differences between its output and that in the document. Paths in the document
+    /// are those of an example user, ann. In a block that is pasted as a whole, [`Shell::end_block`] compares the
+    /// output of background commands.
     pub(crate) fn run(
         &mut self,
         step: &Step,

@@ -247,7 +247,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Connects `rdma_client` to `rdma_server` at the address that no service has.
+    /// Connects `rdma_client` to `rdma_server` at an address that no ACM service resolves.
     fn connect_programs(&mut self) -> Result<(), RunError> {
         let server = self.guest.start("rdma_server -p 7000")?;
         self.guest.await_listener(7000, PATIENCE)?;

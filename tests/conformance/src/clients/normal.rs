@@ -177,7 +177,7 @@ pub fn normal(question: &Question, answer: &Answer, mixed: bool) -> String {
     normal_but(question, answer, ALLOWED.iter().chain(of_libraries))
 }
 
-/// Returns the output of a client without the differences of a list.
+/// Returns the output of a client with the permitted differences of a list removed.
 #[must_use]
 pub fn normal_but<'a>(
     question: &Question,
@@ -237,7 +237,7 @@ fn masked(line: &str, masks: &[Mask]) -> Option<String> {
     Some(line)
 }
 
-/// Replaces the first number after a text by N, and its repetition in parentheses; zero only if requested.
+/// Replaces the first number after a text by N, and the same number in parentheses behind it. Zero is kept unless `zero` is set.
 fn without_number(line: &str, text: &str, zero: bool) -> String {
     let Some(at) = line.find(text) else { return line.to_owned() };
     let (before, rest) = line.split_at(at + text.len());

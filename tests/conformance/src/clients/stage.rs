@@ -57,7 +57,7 @@ pub struct Setup<'a> {
     pub fabric: &'a Fabric,
     /// The simulator.
     pub server: &'a Kind,
-    /// The library of the clients and of OpenSM.
+    /// Path of the library that is preloaded into the clients and into OpenSM.
     pub preload: &'a Path,
     /// True if the library returns responses of several MADs completely.
     pub complete: bool,

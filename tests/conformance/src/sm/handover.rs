@@ -216,8 +216,8 @@ fn stood_by(manager: &Running) -> bool {
 
 /// Notes that an OpenSM on ibsim becomes master without a sweep, and checks the reason.
 ///
-/// A standby OpenSM notifies the master of its priority by trap 144, and then waits for a TrapRepress, which ibsim drops. It
-/// depends on timing whether it was standby before it received the subnet. At its end it reports the outstanding request.
+/// A standby OpenSM notifies the master of its priority by trap 144, and then waits for a TrapRepress, which ibsim drops.
+/// When OpenSM exits, it reports the trap as outstanding. Whether it was standby before the handover depends on timing.
 fn excused(scene: &mut Scene<'_>, manager: &mut Running) {
     let Running::OpenSm(opensm) = manager else { return };
     let ended = opensm.stop();

@@ -15,7 +15,7 @@ use super::model::Model;
 pub(super) fn missing(sim: &Sim, model: &Model, from: NodeId) -> Vec<(u32, Instant)> {
     let (fabric, mut parts) = (&model.fabric, vec![None; model.fabric.node_count()]);
     spread(sim, model, from, 0, &mut parts);
-    // Time since which each part is cut off; part 0 is the reached part.
+    // Time at which each part was cut off. Part 0 has `from` and is not cut off.
     let mut since = vec![Instant::ZERO];
     for (node, _) in fabric.nodes() {
         if parts[node.index()].is_none() && cables(model, node).next().is_some() {

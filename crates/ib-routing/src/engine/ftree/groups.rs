@@ -48,7 +48,7 @@ pub(super) struct Group {
     pub(super) down_load: u32,
 }
 
-/// The positions of the groups of a switch: those that lead down, to siblings, and up.
+/// Positions of the port groups of a switch in the list: groups that lead down, to siblings, and up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     down: u32,

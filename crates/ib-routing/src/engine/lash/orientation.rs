@@ -77,7 +77,7 @@ impl<'a> Axis<'a> {
         })
     }
 
-    /// Numbers the coordinates by breadth-first search from that of a switch.
+    /// Assigns numbers to the coordinates, in the order of a breadth-first search from the coordinate of switch `root`.
     fn numbers(&self, root: usize) -> Vec<i64> {
         let count = (0..self.network.switches()).map(|switch| self.coordinate(switch)).max();
         let count = count.map_or(0, |highest| highest + 1);

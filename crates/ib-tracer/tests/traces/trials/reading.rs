@@ -33,7 +33,7 @@ pub(crate) enum Report {
     Lid { node: NodeId },
 }
 
-/// The reading of a trace.
+/// The conclusions of a trial from the result of a trace.
 pub(crate) struct Reading {
     pub(crate) called: Judged,
     pub(crate) reported: Vec<Report>,

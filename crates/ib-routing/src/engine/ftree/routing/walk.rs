@@ -118,7 +118,7 @@ impl Router<'_> {
 
     /// Returns true if a switch has no route, or a longer one than over a switch at `hops`.
     fn needs_route(&self, far: usize, hops: u8) -> bool {
-        // The leaf of a dummy has hops but no port, and may be reached once more.
+        // On the walk to a dummy LID, the leaf has a hop count but no port, and may be reached again.
         self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]
     }
 
