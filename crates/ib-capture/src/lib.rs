@@ -1,7 +1,7 @@
 //! Captures of RDMA packets: collection from HCAs, dissection, and correlation of both ends.
 //!
 //! [`Collector`] merges the packet traces of queue pairs into pcapng. [`CaptureFile`] and [`Dissector`] read captures
-//! of any program. [`Correlator`](correlate::Correlator) compares captures of both ends. The crate owns no thread,
+//! of any program. [`Correlator`] compares captures of both ends. The crate owns no thread,
 //! file or clock.
 //!
 //! | module | contents |
@@ -9,7 +9,7 @@
 //! | [`collect`] | [`Collector`]: the packets of many queue pairs as one pcapng stream, with the number of missed packets |
 //! | [`mod@file`] | [`CaptureFile`]: the RDMA packets of capture files, written by any program |
 //! | [`dissect`] | [`Dissector`]: headers, MADs, RTRS and RNBD messages of a packet |
-//! | [`mod@correlate`] | [`Correlator`](correlate::Correlator): lost packets, clock offset and parts of the latency, from captures of both ends |
+//! | [`mod@correlate`] | [`Correlator`]: lost packets, clock offset and parts of the latency, from captures of both ends |
 //! | [`frame`] | [`Link`]: the link headers of a packet in a capture file |
 //!
 //! # Example

@@ -20,7 +20,7 @@ pub enum Loss {
     /// The packet would leave a switch by its port of arrival.
     #[error("the route to LID {0} leaves by the port of arrival")]
     TurnsBack(u16),
-    /// The packet passed more than [`MAX_HOPS`] switches.
+    /// The packet passed more than 255 switches.
     #[error("LID {0} was not reached in {hops} hops", hops = Loss::MAX_HOPS)]
     TooManyHops(u16),
     /// The packet arrived at an end port that does not have the DLID.

@@ -262,7 +262,7 @@ const fn same(left: &[u8], right: &[u8]) -> bool {
     true
 }
 
-/// Implements [`Field`](crate::layout::Field) for newtypes: `field!(PortState(u8))`.
+/// Implements [`Field`] for newtypes: `field!(PortState(u8))`.
 #[macro_export]
 macro_rules! field {
     ($($name:ident($number:ty)),+ $(,)?) => {$(
