@@ -3,6 +3,7 @@
 //! ibsim's commands keep their names and semantics; the commands below the line are extensions. A
 //! port is written `"name"[number]`, a node `"name"`. Quotes are optional for names without blanks;
 //! a quote inside a quoted name is doubled. Keywords are case-insensitive.
+//! Commands that only print, such as `Dump`, are executed by the daemon.
 //!
 //! | command | effect |
 //! |---|---|
