@@ -6,7 +6,7 @@ use std::path::Path;
 
 use conformance::acm::Scene;
 use conformance::acm::guest::Scene as InGuest;
-use conformance::acm::umad::{self, ManagedBy, Place};
+use conformance::acm::umad::{self, ManagedBy, Setup};
 use conformance::clients::server::Kind;
 use conformance::opensm::umad2sim;
 use conformance::sm::scene::Checked;
@@ -66,8 +66,8 @@ fn over_umad(selection: &Selection, ibfabric: &Path, outputs: &Path) -> Result<b
         }
         let directory = &outputs.join(name);
         fs::create_dir_all(directory)?;
-        let place = Place { ibfabric, simulator, preload, manager, directory };
-        let mut scene = umad::Scene::open(&place)?;
+        let setup = Setup { ibfabric, simulator, preload, manager, directory };
+        let mut scene = umad::Scene::open(&setup)?;
         scene.run()?;
         good &= print_result(name, &scene.checked);
     }

@@ -1,7 +1,7 @@
 //! MAD links of ibfabric on real simulators and with real SMs.
 
 use conformance::clients::server::Kind;
-use conformance::links::{Place, Scene};
+use conformance::links::{Scene, Setup};
 use conformance::opensm::umad2sim;
 
 use crate::{TaskResult, release_artifact, release_binary};
@@ -22,14 +22,14 @@ pub(crate) fn run() -> TaskResult {
         let library = preload.file_name().unwrap_or_default().display();
         eprintln!("{} and {library}", simulator.name());
         let scratch = tempfile::tempdir()?;
-        let place = Place {
+        let setup = Setup {
             simulator,
             preload,
             complete,
             umad_program: &umad_program,
             directory: scratch.path(),
         };
-        for report in Scene::start(&place)?.check() {
+        for report in Scene::start(&setup)?.check() {
             eprintln!("  {report}");
             if report.fault.is_none() {
                 passed += 1;

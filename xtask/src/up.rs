@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use conformance::opensm::umad2sim;
-use conformance::up::{Crowd, PACKAGE, PROGRAMS};
+use conformance::up::{ManyClients, PACKAGE, PROGRAMS};
 use ib_topology::generate::{self, Kind};
 use ib_topology::{Format, write};
 
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
         fs::canonicalize(library).map_err(|error| format!("{}: {error}", library.display()))
     });
     let other = other.transpose()?;
-    let outcome = conformance::up::run(&Crowd {
+    let outcome = conformance::up::run(&ManyClients {
         binary: &binary,
         preload: &preload,
         other: other.as_deref(),

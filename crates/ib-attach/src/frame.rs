@@ -45,7 +45,7 @@ pub enum Frame {
     Datagram {
         /// Address of the peer.
         remote: Remote,
-        /// The own queue pair: 0 or 1.
+        /// The local queue pair: 0 or 1.
         local_qpn: Qpn,
         /// Number of valid bytes of the MAD.
         length: u16,

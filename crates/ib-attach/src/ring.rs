@@ -166,7 +166,7 @@ impl Rings {
         self.own.as_fd()
     }
 
-    /// Resets the own event counter.
+    /// Resets the local event counter.
     pub(super) fn silence(&self) {
         let _ = rustix::io::read(&self.own, &mut [0; 8]);
     }

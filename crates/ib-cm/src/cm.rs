@@ -97,7 +97,7 @@ impl Cm {
         self.listeners.remove(id)
     }
 
-    /// Processes a MAD received at QP1. `route` is the route of a response: its source is the own GID.
+    /// Processes a MAD received at QP1. `route` is the route of a response: its source is the local GID.
     ///
     /// Returns false for other management classes.
     pub fn handle(&mut self, now: Instant, route: &Route, mad: &Mad) -> bool {
@@ -217,7 +217,7 @@ impl Cm {
         self.connections.get(id).ok_or(CmError::UnknownConnection { call, id })
     }
 
-    /// Returns the connection with a pair of communication IDs: the own one and that of the peer.
+    /// Returns the connection with a pair of communication IDs: the local one and that of the peer.
     fn find(&self, own: u32, peers: u32) -> Option<&Connection> {
         let connection = self.connections.get(ConnectionId(own))?;
         connection.remote.filter(|remote| remote.comm_id == peers)?;

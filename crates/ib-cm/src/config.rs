@@ -22,7 +22,7 @@ pub struct Ece {
 /// Timeouts that are exponents mean 4.096 µs × 2^value, 0 to 31; see [`timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmConfig {
-    /// GUID of the own HCA. Peers distinguish connections by it: the GUID must be unique among all CMs that a peer may
+    /// GUID of the local HCA. Peers distinguish connections by it: the GUID must be unique among all CMs that a peer may
     /// communicate with within one time-wait, including the next run of a program.
     pub ca_guid: Guid,
     /// The ECE that REQ offers, if any.

@@ -95,7 +95,7 @@ pub(crate) struct Connection {
     pub(crate) accepts_weak: bool,
     /// The transaction of the REQ, which all messages repeat but DREQ and DREP.
     pub(crate) transaction_id: TransactionId,
-    /// The QPN of the own queue pair; 0 if there is none yet.
+    /// The QPN of the local queue pair; 0 if there is none yet.
     pub(crate) local_qpn: Qpn,
     /// HCA, communication ID and queue pair of the peer; on the active side unknown before the REP.
     pub(crate) remote: Option<RemoteEnd>,
@@ -109,7 +109,7 @@ pub(crate) struct Connection {
     pub(crate) is_extended: bool,
     /// The last message, for retransmission.
     pub(crate) last: Option<Mad>,
-    /// True if the peer knows the own communication ID.
+    /// True if the peer knows the local communication ID.
     pub(crate) peer_knows_id: bool,
     /// True if the REQ has an alternate path.
     pub(crate) has_alternate: bool,
@@ -138,7 +138,7 @@ impl Connection {
         self.remote.map_or(0, |remote| remote.comm_id)
     }
 
-    /// Returns the own communication ID; 0 if the peer does not know it, as in the REJ of a REQ.
+    /// Returns the local communication ID; 0 if the peer does not know it, as in the REJ of a REQ.
     fn announced_id(&self) -> u32 {
         if self.role == Role::Active || self.peer_knows_id { self.id.0 } else { 0 }
     }
@@ -176,7 +176,7 @@ impl Connection {
 
     /// Returns the REJ with reason timeout: the peer has not responded in time.
     ///
-    /// It contains the GUID of the own HCA, because the peer may not know the own communication ID.
+    /// It contains the GUID of the local HCA, because the peer may not know the local communication ID.
     pub(crate) fn timeout_rej(&self, ca_guid: Guid) -> Mad {
         let mut rej = Rej {
             local_comm_id: self.id.0,

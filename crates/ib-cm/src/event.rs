@@ -90,9 +90,9 @@ pub enum Failure {
 /// The cause of the end of an established connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The own side has disconnected, and the peer has confirmed.
+    /// The local side has disconnected, and the peer has confirmed.
     Local,
-    /// The own side has disconnected, and the peer did not respond.
+    /// The local side has disconnected, and the peer did not respond.
     Unanswered,
     /// The peer has disconnected.
     Remote,
@@ -114,7 +114,7 @@ pub struct Requested {
     pub service_id: ServiceId,
     /// Route of the response.
     pub route: Route,
-    /// Route of the packets from the own side, as proposed by the peer. It is weak unless both
+    /// Route of the packets from the local side, as proposed by the peer. It is weak unless both
     /// sides have the same [`Ece`](crate::Ece).
     pub path: Route,
     /// The `rdma_cm` header, if the listener is one of `rdma_cm`.

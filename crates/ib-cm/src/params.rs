@@ -18,7 +18,7 @@ pub struct ConnectParams {
     pub route: Route,
     /// The service.
     pub service_id: ServiceId,
-    /// The own queue pair.
+    /// The local queue pair.
     pub qpn: Qpn,
     /// First PSN that the peer has to use.
     pub starting_psn: Psn,
@@ -40,9 +40,9 @@ pub struct ConnectParams {
     pub rnr_retry_count: u8,
     /// ACK timeout of the peer, an exponent, 0 to 31. Linux uses it for the queue pair of the passive side.
     pub local_ack_timeout: u8,
-    /// True if the own queue pair has end-to-end flow control.
+    /// True if the local queue pair has end-to-end flow control.
     pub flow_control: bool,
-    /// True if the own queue pair has a shared receive queue.
+    /// True if the local queue pair has a shared receive queue.
     pub srq: bool,
     /// The `rdma_cm` header at the start of private data, for services of `rdma_cm` ports.
     pub cma: Option<CmaHeader>,
@@ -109,7 +109,7 @@ impl ConnectParams {
 /// Parameters of a REP; IBTA volume 1, chapter 12.6.8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptParams {
-    /// The own queue pair.
+    /// The local queue pair.
     pub qpn: Qpn,
     /// First PSN that the peer has to use.
     pub starting_psn: Psn,
@@ -118,13 +118,13 @@ pub struct AcceptParams {
     pub responder_resources: u8,
     /// Initiator depth: maximum number of own outstanding READs and atomics, at most the responder resources of the REQ.
     pub initiator_depth: u8,
-    /// Target ACK delay of the own side, an exponent, 0 to 31. The peer adds it to its ACK timeout.
+    /// Target ACK delay of the local side, an exponent, 0 to 31. The peer adds it to its ACK timeout.
     pub target_ack_delay: u8,
     /// RNR retry count of the peer, 0 to 6; 7 for no limit.
     pub rnr_retry_count: u8,
-    /// True if the own queue pair has end-to-end flow control.
+    /// True if the local queue pair has end-to-end flow control.
     pub flow_control: bool,
-    /// True if the own queue pair has a shared receive queue.
+    /// True if the local queue pair has a shared receive queue.
     pub srq: bool,
     /// Private data, up to 196 bytes.
     pub private_data: Vec<u8>,

@@ -255,7 +255,7 @@ impl LineClient {
     /// Connects to the socket of a name.
     ///
     /// # Errors
-    /// Fails if no process listens there, or one of another user than the own and root.
+    /// Fails if no process listens there, or one of another user than the local and root.
     pub fn connect(base: &str) -> io::Result<Self> {
         let stream = UnixStream::connect_addr(&name(base)?)?;
         unix::check_server(&stream)?;
@@ -265,7 +265,7 @@ impl LineClient {
     /// Connects to a socket in the file system.
     ///
     /// # Errors
-    /// Fails if no process listens there, or one of another user than the own and root.
+    /// Fails if no process listens there, or one of another user than the local and root.
     pub fn connect_at(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         unix::check_server(&stream)?;

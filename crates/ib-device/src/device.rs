@@ -212,7 +212,7 @@ impl Device {
         self.attached().map_or(1, |port| port.details().port.number)
     }
 
-    /// Returns the own address of the family of `other`; `None` if the HCA has none.
+    /// Returns the local address of the family of `other`; `None` if the HCA has none.
     #[must_use]
     pub fn own_address_for(&self, other: IpAddr) -> Option<IpAddr> {
         let is_alike = |own: &IpAddr| own.is_ipv4() == other.is_ipv4();

@@ -121,8 +121,8 @@ pub enum ConnectError {
         /// The peer.
         peer: SocketAddr,
     },
-    /// The own port does not belong to the partition.
-    #[error("{peer} requests partition {:#06x}, but the own port is not a member", p_key.0)]
+    /// The local port does not belong to the partition.
+    #[error("{peer} requests partition {:#06x}, but the local port is not a member", p_key.0)]
     Partition {
         /// The peer.
         peer: SocketAddr,
@@ -378,7 +378,7 @@ impl Device {
         Ok(Endpoint { qp, connection: *id, peer, private_data, mtu: proposed })
     }
 
-    /// Returns the route to the peer that has requested a connection. On Ethernet it starts at the own address.
+    /// Returns the route to the peer that has requested a connection. On Ethernet it starts at the local address.
     fn route_back(&self, path: &Route) -> Route {
         match &self.link {
             Link::Roce(_) => Route { source: gid_of(self.address), ..*path },

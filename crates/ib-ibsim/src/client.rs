@@ -265,7 +265,7 @@ impl Client {
         Ok((prefix, self.port_guid.unwrap_or(Guid(u64::from_be_bytes(guid)))))
     }
 
-    /// Queries the NodeInfo of the own port with a directed-route SMP without hops.
+    /// Queries the NodeInfo of the local port with a directed-route SMP without hops.
     fn query_port_guid(&self) -> io::Result<Option<Guid>> {
         let mut mad = Mad::new(MgmtClass::SUBN_DIRECTED_ROUTE, Method::GET, TransactionId(1));
         mad.set_attribute_id(AttributeId::NODE_INFO);

@@ -19,7 +19,7 @@ pub struct Remote {
     pub sl: ServiceLevel,
     /// The P_Key; ignored for QP0.
     pub p_key: PKey,
-    /// The path bits: the lower LMC bits of the own LID, which is the source of a sent datagram and
+    /// The path bits: the lower LMC bits of the local LID, which is the source of a sent datagram and
     /// the destination of a received one.
     pub path_bits: u8,
     /// The GRH, if the datagram has one.
@@ -59,7 +59,7 @@ impl Remote {
 pub struct Datagram {
     /// The remote end.
     pub remote: Remote,
-    /// The QPN of the own end.
+    /// The QPN of the local end.
     pub local_qpn: Qpn,
     /// The number of valid bytes: 256, or less if the link transmits the length. ibsim's protocol
     /// and umad do so for SA responses.

@@ -2,17 +2,17 @@
 
 use ib_types::{Gid, ServiceLevel};
 
-/// The addresses of packets from the own port to a remote port.
+/// The addresses of packets from the local port to a remote port.
 ///
 /// On Ethernet (RoCEv2) the GIDs are IP addresses (`::ffff:a.b.c.d` for IPv4), and LIDs and SL are
 /// unused. On InfiniBand the GIDs are on the wire only if the route is global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// The own GID.
+    /// The local GID.
     pub source: Gid,
     /// The remote GID.
     pub destination: Gid,
-    /// The own LID; 0 on Ethernet.
+    /// The local LID; 0 on Ethernet.
     pub slid: u16,
     /// The LID of the remote port or of a multicast group; 0 on Ethernet.
     pub dlid: u16,

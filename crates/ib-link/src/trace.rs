@@ -10,9 +10,9 @@ use crate::route::Route;
 /// The direction of a message or packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// Sent by the own queue pair.
+    /// Sent by the local queue pair.
     Send,
-    /// Received by the own queue pair.
+    /// Received by the local queue pair.
     Receive,
 }
 
@@ -32,7 +32,7 @@ impl Direction {
 pub struct MessageBlock {
     /// The number of the message, in the order of completion at the queue pair, from 0.
     pub number: u64,
-    /// [`Direction::Send`] if the own side has requested the message.
+    /// [`Direction::Send`] if the local side has requested the message.
     pub direction: Direction,
     /// The operation, with the names of completions: `Send`, `RdmaWrite`, `Recv` ….
     pub operation: &'static str,
@@ -65,7 +65,7 @@ pub struct PacketRecord {
     pub direction: Direction,
     /// The time at which the HCA has sent or processed the packet.
     pub at: Instant,
-    /// The post time of the message, for the first packet of a message that the own side has
+    /// The post time of the message, for the first packet of a message that the local side has
     /// requested.
     pub posted: Option<Instant>,
     /// The route of a sent packet, or the route back to the sender of a received packet.

@@ -363,7 +363,7 @@ impl Port {
         }
     }
 
-    /// Returns the own P_Key for the partition of an admitted packet; responses carry it.
+    /// Returns the local P_Key for the partition of an admitted packet; responses carry it.
     pub(crate) fn own_key(&self, key: PKey) -> PKey {
         match &self.tables {
             Some(tables) => {

@@ -97,7 +97,7 @@ fn has_open_end(found: &DiscoveredSubnet) -> bool {
 }
 
 impl Discovery {
-    /// Starts at the own port.
+    /// Starts at the local port.
     pub(crate) fn new() -> Self {
         let queue = VecDeque::from([Probe::Node { from: None, route: Route::default() }]);
         Self { queue, ..Self::default() }

@@ -199,7 +199,7 @@ impl PlanJob {
     /// Runs the job.
     ///
     /// # Errors
-    /// Fails if the own port is not linked, if LIDs run out, or if no engine can route the subnet. Also fails if
+    /// Fails if the local port is not linked, if LIDs run out, or if no engine can route the subnet. Also fails if
     /// all tables have credit loops and the configuration requires deadlock freedom.
     pub fn run(&self) -> Result<Plan, PlanError> {
         let subnet = self.subnet()?;

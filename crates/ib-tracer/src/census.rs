@@ -369,7 +369,7 @@ impl Census {
         switch: NodeNumber,
         model: &FabricModel,
     ) -> Vec<PacketFate> {
-        // The port towards the own port also counts responses, of which an unknown number is lost
+        // The port towards the local port also counts responses, of which an unknown number is lost
         // behind it. Its counters are evidence only together with those of all other ports.
         let is_read = |port| self.growth(port, |count| count.sent).is_some();
         let links = model.node(switch).links.iter();

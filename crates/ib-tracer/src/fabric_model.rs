@@ -25,7 +25,7 @@ pub struct TracedNode {
     pub ports: u8,
     /// The node description.
     pub description: String,
-    /// Egress ports of the directed route to the node. Empty for the own node, and if nodes are
+    /// Egress ports of the directed route to the node. Empty for the local node, and if nodes are
     /// known from SA records only.
     pub route: Box<[u8]>,
     /// Ports with LIDs: port 0 of a switch. At other nodes, the ports that a path has entered.
@@ -83,7 +83,7 @@ pub struct FabricModel {
     nodes: Vec<TracedNode>,
     /// Nodes by the GUID that they report. A duplicate GUID has several nodes.
     by_guid: BTreeMap<Guid, Vec<NodeNumber>>,
-    /// The own node and port, once queried.
+    /// The local node and port, once queried.
     own: Option<(NodeNumber, u8)>,
     /// Facts that could not be read, with the reason.
     pub(crate) unreadable: BTreeMap<Fact, String>,
@@ -137,7 +137,7 @@ impl FabricModel {
         self.nodes.len()
     }
 
-    /// Returns the own node, and its port at which traces start.
+    /// Returns the local node, and its port at which traces start.
     #[must_use]
     pub const fn own(&self) -> Option<(NodeNumber, u8)> {
         self.own

@@ -15,7 +15,7 @@ pub enum FactSource {
 /// A fact that a trace depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Fact {
-    /// The own node and port.
+    /// The local node and port.
     Own,
     /// The node behind a port.
     Link { node: NodeNumber, port: u8 },

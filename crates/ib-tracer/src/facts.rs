@@ -171,7 +171,7 @@ impl Facts {
                 part.name(),
                 status_text(message.status())
             )),
-            // M_Key protection level 2 hides all attributes, including those of the own port.
+            // M_Key protection level 2 hides all attributes, including those of the local port.
             Err(failure) if fact == Fact::Own && self.m_key == 0 => Err(format!(
                 "the query of {} failed (an M_Key can be the cause, see --mkey): {failure}",
                 part.name()

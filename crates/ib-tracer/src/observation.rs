@@ -11,12 +11,12 @@ use crate::path::{NodeNumber, PacketFate};
 /// A kind of probe, and its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Probe {
-    /// Requests to the agent at a LID, from the own port.
+    /// Requests to the agent at a LID, from the local port.
     Agent {
         /// The LID.
         lid: u16,
     },
-    /// LID-routed SMPs to a LID, from the own port.
+    /// LID-routed SMPs to a LID, from the local port.
     Management {
         /// The LID.
         lid: u16,
@@ -59,7 +59,7 @@ pub struct Observation {
 pub enum Witness {
     /// The agent of the next node, which was sent a request over this link.
     Agent,
-    /// A LID-routed SMP from the own port that arrived over this link.
+    /// A LID-routed SMP from the local port that arrived over this link.
     Management,
     /// A combined-route probe that arrived over this link.
     CombinedRoute,

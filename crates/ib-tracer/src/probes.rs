@@ -1,11 +1,11 @@
 //! Probes of the arrival port: requests to agents, LID-routed SMPs, and combined-route probes.
 //!
-//! A LID is probed once from the own port for all traced paths: by a request to its agent, and by
+//! A LID is probed once from the local port for all traced paths: by a request to its agent, and by
 //! an SMP. NodeInfo in the response to the SMP identifies the node and holds the arrival port as
 //! well.
 //!
 //! A combined-route probe ([`CombinedRoute`]) is an SMP that takes a directed route to a switch and
-//! is routed by LID from there. It tests a link that is not on the path from the own port.
+//! is routed by LID from there. It tests a link that is not on the path from the local port.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ pub(crate) struct Probes {
     /// Number of repetitions of each probe on lossy paths.
     retries: BTreeMap<u16, u32>,
     combined_retries: BTreeMap<CombinedRoute, u32>,
-    /// Path to each probed LID from the own port.
+    /// Path to each probed LID from the local port.
     paths: BTreeMap<u16, Path>,
     combined_results: BTreeMap<CombinedRoute, CombinedResult>,
 }
@@ -119,7 +119,7 @@ impl Probes {
         self.known.get(&lid).map(Option::as_ref)
     }
 
-    /// Returns the path from the own port to a probed LID.
+    /// Returns the path from the local port to a probed LID.
     pub(crate) fn path(&self, lid: u16) -> Option<&Path> {
         self.paths.get(&lid)
     }
@@ -129,7 +129,7 @@ impl Probes {
         self.known.len()
     }
 
-    /// Probes a LID, given the path to it from the own port. Returns the request, if any.
+    /// Probes a LID, given the path to it from the local port. Returns the request, if any.
     pub(crate) fn ask(
         &mut self,
         lid: u16,

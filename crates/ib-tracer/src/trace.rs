@@ -49,7 +49,7 @@ pub enum Verdict {
         /// The proof.
         by: Witness,
     },
-    /// The own port, which receives the responses of all probes.
+    /// The local port, which receives the responses of all probes.
     Own,
     /// Proven bad: the switch before the link forwards differently from its table.
     Misdirected {
@@ -177,7 +177,7 @@ impl Verdict {
 /// The result of one trace.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// The start of the path; `None` for the own port.
+    /// The start of the path; `None` for the local port.
     pub from: Option<Target>,
     /// The destination.
     pub to: Target,
@@ -248,8 +248,8 @@ pub enum TraceError {
         /// The error of the SA query.
         why: String,
     },
-    /// The own port does not respond.
-    #[error("the own port does not respond: {0}")]
+    /// The local port does not respond.
+    #[error("the local port does not respond: {0}")]
     NoOwnPort(String),
     /// The start of the path is not reached.
     #[error("LID {lid}, at which the path starts, is not reached: {why}")]

@@ -86,7 +86,7 @@ pub struct TracerCounters {
     pub traffic: RequesterCounters,
 }
 
-/// Traces paths from the own port or from other ports, with a bounded number of outstanding requests.
+/// Traces paths from the local port or from other ports, with a bounded number of outstanding requests.
 ///
 /// The owner passes received datagrams to [`Tracer::handle`], and calls [`Tracer::handle_timeout`] at the
 /// time that [`Tracer::poll_timeout`] returns. After either call it polls [`Tracer::poll_transmit`] and
@@ -114,7 +114,7 @@ pub struct Tracer {
     verdicts: HashMap<(NodeNumber, u8, Option<u16>, bool), Verdict>,
     /// The start ports of paths, by LID.
     starts: HashMap<u16, (NodeNumber, u8)>,
-    /// True if the own port has received a response to a probe by LID.
+    /// True if the local port has received a response to a probe by LID.
     has_probe_response: bool,
     probes: Probes,
     censuses: Censuses,
@@ -182,7 +182,7 @@ enum Step {
     Fact(Fact),
     /// An SA record.
     Claim(Fact),
-    /// Probes of a LID, and the path to it from the own port.
+    /// Probes of a LID, and the path to it from the local port.
     Probe(u16, Box<Path>),
     /// Outstanding probes of a LID.
     Waits(u16),
@@ -235,7 +235,7 @@ impl Tracer {
         }
     }
 
-    /// Starts a trace from the own port, or from `from`. The trace ends with one event.
+    /// Starts a trace from the local port, or from `from`. The trace ends with one event.
     ///
     /// # Errors
     /// Fails if a LID is not unicast.
@@ -289,7 +289,7 @@ impl Tracer {
         Ok(id)
     }
 
-    /// Starts a trace of a multicast tree from the own port. It ends with one event of
+    /// Starts a trace of a multicast tree from the local port. It ends with one event of
     /// [`Tracer::poll_tree`].
     ///
     /// # Errors

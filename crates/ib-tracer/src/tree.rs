@@ -121,7 +121,7 @@ impl Tree {
         if missing.is_empty() { Ok(branches) } else { Err(missing) }
     }
 
-    /// Returns the number of copies that each port receives, by port GUID. The own port of a switch is its
+    /// Returns the number of copies that each port receives, by port GUID. The local port of a switch is its
     /// port 0.
     #[must_use]
     pub fn deliveries(&self, model: &FabricModel) -> BTreeMap<Guid, usize> {

@@ -4,7 +4,7 @@
 //! ```text
 //!  0 agent  4 status  8 timeout in ms  12 retries  16 length
 //! 20 queue pair, big-endian   24 Q_Key, big-endian   28 LID, big-endian   30 SL   31 path bits
-//! 32 GRH present   33 index of the own GID   34 hop limit   35 traffic class   36 GID (16)
+//! 32 GRH present   33 index of the local GID   34 hop limit   35 traffic class   36 GID (16)
 //! 52 flow label, big-endian   56 index of the P_Key (2)   58 reserved (6)
 //! ```
 //!

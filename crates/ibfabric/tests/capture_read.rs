@@ -33,9 +33,9 @@ fn objects(output: &Output) -> Vec<Value> {
 }
 
 /// The directory of the files.
-struct Place(tempfile::TempDir);
+struct Directory(tempfile::TempDir);
 
-impl Place {
+impl Directory {
     fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary directory can be created"))
     }
@@ -125,8 +125,8 @@ fn sample() -> Vec<u8> {
 
 #[test]
 fn file_is_printed_as_lines() {
-    let place = Place::new();
-    let file = place.file("good.pcapng", &sample());
+    let directory = Directory::new();
+    let file = directory.file("good.pcapng", &sample());
     let output = read(&[&file]);
     assert_eq!(output.status.code(), Some(0));
     let expected = [
@@ -161,8 +161,8 @@ fn file_is_printed_as_lines() {
 
 #[test]
 fn file_is_printed_as_objects() {
-    let place = Place::new();
-    let file = place.file("good.pcapng", &sample());
+    let directory = Directory::new();
+    let file = directory.file("good.pcapng", &sample());
     let output = read(&[&file, "--format", "json"]);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
     let found = objects(&output);
@@ -218,8 +218,8 @@ fn file_is_printed_as_objects() {
 
 #[test]
 fn filters_select_packets() {
-    let place = Place::new();
-    let file = place.file("good.pcapng", &sample());
+    let directory = Directory::new();
+    let file = directory.file("good.pcapng", &sample());
     for (words, expected) in [
         (&["--qpn", "0x22"][..], &[3, 4][..]),
         (&["--qpn", "17", "--qpn", "0x33"], &[3, 4, 5, 7]),
@@ -243,12 +243,12 @@ fn filters_select_packets() {
 
 #[test]
 fn packets_of_a_cut_off_file_are_printed() {
-    let place = Place::new();
+    let directory = Directory::new();
     let whole = sample();
-    let all = lines(&read(&[&place.file("whole", &whole)]));
+    let all = lines(&read(&[&directory.file("whole", &whole)]));
     let mut most = 0;
     for length in (0..whole.len()).step_by(97) {
-        let file = place.file("cut", &whole[..length]);
+        let file = directory.file("cut", &whole[..length]);
         let output = read(&[&file]);
         let printed = text(&output.stderr);
         let shown = lines(&output);
@@ -265,12 +265,12 @@ fn packets_of_a_cut_off_file_are_printed() {
 
 #[test]
 fn file_that_is_not_a_capture_is_rejected() {
-    let place = Place::new();
+    let directory = Directory::new();
     for (name, content, expected) in [
         ("text", &b"vendid=0x2c9\ndevid=0xb924\n"[..], "byte 0: the magic number is 0x76656e64"),
         ("empty", b"", "byte 0: the file ends within the magic number"),
     ] {
-        let file = place.file(name, content);
+        let file = directory.file(name, content);
         let output = read(&[&file]);
         let printed = text(&output.stderr);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
@@ -318,14 +318,14 @@ fn standard_input_is_read() {
 
 #[test]
 fn closed_standard_output_is_no_error() {
-    let place = Place::new();
+    let directory = Directory::new();
     let mut many = sample();
     // A file with many sections.
     while many.len() < 2_000_000 {
         many.extend(sample());
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
-    command.args(["capture", "read", "-v", &place.file("many", &many)]);
+    command.args(["capture", "read", "-v", &directory.file("many", &many)]);
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
     drop(child.stdout.take());
@@ -335,14 +335,14 @@ fn closed_standard_output_is_no_error() {
 
 #[test]
 fn missing_udp_port_option_is_suggested() {
-    let place = Place::new();
+    let directory = Directory::new();
     let mut writer = Writer::new(Vec::new(), &Section::default()).expect("a vector accepts data");
     let interface =
         writer.interface(&Interface::new(LinkType::ETHERNET)).expect("a vector accepts data");
     let send = Builder::new(bth(Opcode::RC_SEND_ONLY, 0x33, 1)).payload(b"elsewhere");
     let frame = frame(true, 4800, send);
     writer.packet(&Captured::new(interface, 5, &frame)).expect("a vector accepts data");
-    let file = place.file("other", &writer.finish().expect("a vector accepts data"));
+    let file = directory.file("other", &writer.finish().expect("a vector accepts data"));
     let printed = text(&read(&[&file]).stderr);
     assert!(printed.contains("but 1 frames to port 4800: expected --udp-port 4800"), "{printed}");
 }

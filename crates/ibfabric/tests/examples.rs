@@ -81,9 +81,9 @@ impl Drop for Simulator {
 }
 
 /// A directory in which the examples run one after the other.
-struct Place(tempfile::TempDir);
+struct Directory(tempfile::TempDir);
 
-impl Place {
+impl Directory {
     fn shell(&self, line: &str) -> Command {
         let programs = Path::new(PROGRAM).parent().expect("the path has a parent");
         let mut path = vec![PathBuf::from(programs)];
@@ -119,28 +119,30 @@ fn examples(name: &str) -> impl Iterator<Item = &'static str> {
 
 #[test]
 fn examples_run() {
-    let place = Place(tempfile::tempdir().expect("a temporary directory can be created"));
+    let directory = Directory(tempfile::tempdir().expect("a temporary directory can be created"));
     for example in ["gen", "route", "check"].into_iter().flat_map(examples) {
         // Replaces the real fabric and the dump of a real OpenSM.
         let line =
             example.replace("ibnetdiscover |", "cat torus.net |").replace("/var/log/", "dumps/");
         // Smaller fabrics are sufficient.
         let line = line.replace("18,18,36 1,18,18", "4,4,4 1,2,2").replace("8x8x8", "4x4x4");
-        let output = place.run(&line);
+        let output = directory.run(&line);
         let printed = String::from_utf8_lossy(&output.stderr);
         assert_ne!(output.status.code(), Some(2), "{line}: {printed}");
     }
-    assert!(fs::exists(place.0.path().join("fabric.html")).expect("the directory can be searched"));
+    assert!(
+        fs::exists(directory.0.path().join("fabric.html")).expect("the directory can be searched")
+    );
 
     let socket = format!("ibfabric-examples-{}", std::process::id());
     for example in examples("sim") {
         // Runs only the simulator: third-party tools may not be installed.
         let line = example.split('&').next().expect("there is a first part");
         let named = line.replace("--socket lab", "");
-        let simulator = place.serve(&format!("env IBSIM_SOCKNAME={socket} {named}"));
+        let simulator = directory.serve(&format!("env IBSIM_SOCKNAME={socket} {named}"));
         for example in examples("ctl") {
             let line = example.replace("--socket lab", "");
-            let output = place.run(&format!("IBSIM_SOCKNAME={socket} {line}"));
+            let output = directory.run(&format!("IBSIM_SOCKNAME={socket} {line}"));
             let printed = String::from_utf8_lossy(&output.stderr);
             // The node of the example is in another fabric.
             let expected = i32::from(example.contains("leaf-1"));

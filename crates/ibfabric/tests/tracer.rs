@@ -15,9 +15,9 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// A directory with the net file of a two-level fat tree.
-struct Place(TempDir);
+struct Directory(TempDir);
 
-impl Place {
+impl Directory {
     fn new() -> Self {
         let this = Self(tempfile::tempdir().expect("a temporary directory can be created"));
         let output = run(&["gen", "xgft", "4,4", "1,4", "-o", &this.path("net")]);
@@ -48,8 +48,8 @@ impl Place {
 }
 
 /// Returns the LID of the last host, the highest LID.
-fn last_lid(place: &Place) -> String {
-    let (code, found) = place.json(&["--all-pairs", "-v"]);
+fn last_lid(directory: &Directory) -> String {
+    let (code, found) = directory.json(&["--all-pairs", "-v"]);
     assert_eq!(code, Some(0));
     let lids = found["traces"]
         .as_array()
@@ -61,7 +61,7 @@ fn last_lid(place: &Place) -> String {
 
 #[test]
 fn exactly_one_destination_is_required() {
-    let place = Place::new();
+    let directory = Directory::new();
     for (words, expected) in [
         (&[][..], "required"),
         (&["-l", "5", "-g", "fe80::1"], "cannot be used with"),
@@ -74,7 +74,7 @@ fn exactly_one_destination_is_required() {
         (&["-l", "5", "--from", "nobody"], "expected a LID"),
         (&["--mlid", "5"], "49152 to 65534"),
     ] {
-        let (code, out, errors) = place.trace(words);
+        let (code, out, errors) = directory.trace(words);
         assert_eq!((code, &*out), (Some(2), ""), "{words:?}: {errors}");
         assert!(errors.contains(expected), "{words:?}: {errors}");
     }
@@ -82,102 +82,103 @@ fn exactly_one_destination_is_required() {
 
 #[test]
 fn path_is_printed_by_hop_and_validated() {
-    let place = Place::new();
-    let lid = last_lid(&place);
-    let (code, out, _) = place.trace(&["-l", &lid]);
+    let directory = Directory::new();
+    let lid = last_lid(&directory);
+    let (code, out, _) = directory.trace(&["-l", &lid]);
     assert!(out.starts_with(&format!("LID {lid}: path validated")), "{out}");
     assert!(code == Some(0) && out.ends_with("4 hops\n"), "{out}");
-    let (code, out, _) = place.trace(&["-l", &lid, "-v", "--ports", "both"]);
+    let (code, out, _) = directory.trace(&["-l", &lid, "-v", "--ports", "both"]);
     // The source, four hops with their evidence, the result and the counts.
     assert_eq!((code, out.lines().count()), (Some(0), 11), "{out}");
     assert!(out.starts_with("from ca ") && out.contains("  1  [1] -> [1] switch "), "{out}");
-    let (code, found) = place.json(&["-l", &lid, "--reverse"]);
+    let (code, found) = directory.json(&["-l", &lid, "--reverse"]);
     assert_eq!((code, &found["pairs"], &found["good"]), (Some(0), &2.into(), &2.into()));
     let hop = &found["traces"][0]["hops"][3];
     assert_eq!((&hop["kind"], &hop["verdict"]), (&"ca".into(), &"validated".into()));
-    let (code, out, _) = place.trace(&["-l", &lid, "--format", "ibtracert"]);
+    let (code, out, _) = directory.trace(&["-l", &lid, "--format", "ibtracert"]);
     assert_eq!(code, Some(0));
     assert!(out.lines().last().is_some_and(|line| line.starts_with("To ca {0x")), "{out}");
 }
 
 #[test]
 fn ineffective_options_are_rejected() {
-    let place = Place::new();
+    let directory = Directory::new();
     for format in ["json", "ibtracert"] {
-        let (code, _, errors) = place.trace(&["-l", "5", "--ports", "both", "--format", format]);
+        let (code, _, errors) =
+            directory.trace(&["-l", "5", "--ports", "both", "--format", format]);
         assert_eq!(code, Some(2));
         assert!(errors.contains("--ports both is for --format text"), "{errors}");
     }
-    let (code, out, _) = place.trace(&["--mlid", "0xc777"]);
+    let (code, out, _) = directory.trace(&["--mlid", "0xc777"]);
     assert_eq!(code, Some(1));
     assert!(out.contains("no port is reached: the group does not exist"), "{out}");
 }
 
 #[test]
 fn unreachable_destination_is_reported_with_hop() {
-    let place = Place::new();
-    let (code, out, _) = place.trace(&["-l", "999"]);
+    let directory = Directory::new();
+    let (code, out, _) = directory.trace(&["-l", "999"]);
     assert_eq!(code, Some(1));
     assert!(out.contains("has no entry for LID 999"), "{out}");
-    let (code, _, errors) = place.trace(&["--mgid", "ff12:401b:ffff::77"]);
+    let (code, _, errors) = directory.trace(&["--mgid", "ff12:401b:ffff::77"]);
     assert_eq!(code, Some(2), "{errors}");
-    let pairs = place.file("pairs", "1 2\n# nothing\n3 x\n");
-    let (code, _, errors) = place.trace(&["--pairs", &pairs]);
+    let pairs = directory.file("pairs", "1 2\n# nothing\n3 x\n");
+    let (code, _, errors) = directory.trace(&["--pairs", &pairs]);
     assert_eq!(code, Some(2));
     assert!(errors.contains("pairs:3: 'x': expected a LID"), "{errors}");
-    let pairs = place.file("pairs", "1 2 3\n");
-    let (_, _, errors) = place.trace(&["--pairs", &pairs]);
+    let pairs = directory.file("pairs", "1 2 3\n");
+    let (_, _, errors) = directory.trace(&["--pairs", &pairs]);
     assert!(errors.contains("pairs:1: found 3 words, expected the two ends"), "{errors}");
 }
 
 #[test]
 fn misrouting_switch_is_named_with_both_ports() {
-    let place = Place::new();
-    let lid = last_lid(&place);
-    let (_, found) = place.json(&["-l", &lid]);
+    let directory = Directory::new();
+    let lid = last_lid(&directory);
+    let (_, found) = directory.json(&["-l", &lid]);
     let hops = &found["traces"][0]["hops"];
     let (switch, out) = (&hops[0], hops[1]["out"].as_u64().expect("the value is a number"));
     let (name, next) = (switch["name"].as_str().expect("the value is a string"), &hops[1]);
     let other = if out == 8 { 7 } else { out + 1 };
-    let lie = place.file("lie", &format!("# a lie\nMisroute \"{name}\" {out} {other}\n"));
-    let (code, found) = place.json(&["-l", &lid, "--commands", &lie, "-t", "20"]);
+    let lie = directory.file("lie", &format!("# a lie\nMisroute \"{name}\" {out} {other}\n"));
+    let (code, found) = directory.json(&["-l", &lid, "--commands", &lie, "-t", "20"]);
     assert_eq!(code, Some(1));
     let printed = found["traces"][0]["result"].as_str().expect("a sentence").to_owned();
     let next = next["guid"].as_str().expect("a GUID");
     assert!(printed.contains(&format!("hop 2, switch {next}")), "{printed}");
     assert!(printed.contains(&format!("behind port {out} of switch")), "{printed}");
-    let both = format!("the switch before sends it by port {other}, expected by port {out}");
+    let both = format!("the preceding switch sends it by port {other}, expected by port {out}");
     assert!(printed.contains(&both), "{printed}");
     let hop = &found["traces"][0]["hops"][1];
     assert_eq!((&hop["left_by"], &hop["out"]), (&other.into(), &out.into()), "{hop}");
-    let bad = place.file("bad", "Misroute nobody 1 2\n");
-    let (code, _, errors) = place.trace(&["-l", &lid, "--commands", &bad]);
+    let bad = directory.file("bad", "Misroute nobody 1 2\n");
+    let (code, _, errors) = directory.trace(&["-l", &lid, "--commands", &bad]);
     assert_eq!(code, Some(2));
     assert!(errors.contains("bad:1:"), "{errors}");
 }
 
 #[test]
 fn path_without_probes_is_not_proven() {
-    let place = Place::new();
-    let lid = last_lid(&place);
-    let (code, out, _) = place.trace(&["-l", &lid, "--no-agents"]);
+    let directory = Directory::new();
+    let lid = last_lid(&directory);
+    let (code, out, _) = directory.trace(&["-l", &lid, "--no-agents"]);
     assert_eq!(code, Some(3), "{out}");
-    let (code, found) = place.json(&["-l", &lid, "--no-agents"]);
+    let (code, found) = directory.json(&["-l", &lid, "--no-agents"]);
     assert_eq!((code, &found["traces"][0]["judgement"]), (Some(3), &"not_proven".into()));
     assert_eq!((&found["good"], &found["not_proven"]), (&0.into(), &1.into()));
 }
 
 #[test]
 fn bad_path_prints_its_evidence_in_one_line() {
-    let place = Place::new();
-    let lid = last_lid(&place);
-    let (_, found) = place.json(&["-l", &lid]);
+    let directory = Directory::new();
+    let lid = last_lid(&directory);
+    let (_, found) = directory.json(&["-l", &lid]);
     let hops = &found["traces"][0]["hops"];
     let (name, out) =
         (hops[0]["name"].as_str().expect("the value is a string"), hops[1]["out"].as_u64());
     let out = out.expect("the value is a number");
-    let lie = place.file("lie", &format!("Misroute \"{name}\" {out} {}\n", out % 8 + 1));
-    let (code, printed, _) = place.trace(&["-l", &lid, "--commands", &lie, "-t", "20"]);
+    let lie = directory.file("lie", &format!("Misroute \"{name}\" {out} {}\n", out % 8 + 1));
+    let (code, printed, _) = directory.trace(&["-l", &lid, "--commands", &lie, "-t", "20"]);
     assert_eq!(code, Some(1), "{printed}");
     let evidence: Vec<&str> = printed.lines().filter(|line| line.contains("evidence: ")).collect();
     assert_eq!(evidence.len(), 1, "{printed}");
@@ -186,10 +187,10 @@ fn bad_path_prints_its_evidence_in_one_line() {
 
 #[test]
 fn error_probability_is_between_0_and_1() {
-    let place = Place::new();
+    let directory = Directory::new();
     for wrong in ["0", "1", "-1", "x", "nan"] {
         let option = format!("--error-probability={wrong}");
-        let (code, _, errors) = place.trace(&["-l", "5", &option]);
+        let (code, _, errors) = directory.trace(&["-l", "5", &option]);
         assert_eq!(code, Some(2), "{errors}");
         assert!(errors.contains("above 0 and below 1"), "{errors}");
     }

@@ -38,7 +38,7 @@ type Checked = Result<(), Box<dyn std::error::Error>>;
 type Check<'a> = (&'static str, fn(&Scene<'a>) -> Checked);
 
 /// Programs and libraries of a run.
-pub struct Place<'a> {
+pub struct Setup<'a> {
     /// The simulator.
     pub simulator: &'a Kind,
     /// The library under which OpenSM and the umad program run.
@@ -53,7 +53,7 @@ pub struct Place<'a> {
 
 /// A simulator with OpenSM on it.
 pub struct Scene<'a> {
-    place: &'a Place<'a>,
+    setup: &'a Setup<'a>,
     fabric: Fabric,
     socket: String,
     seat: Seat,
@@ -85,22 +85,22 @@ impl<'a> Scene<'a> {
     ///
     /// # Errors
     /// Fails if one of them cannot be started or does not come up.
-    pub fn start(place: &'a Place<'a>) -> Result<Self, Box<dyn std::error::Error>> {
+    pub fn start(setup: &'a Setup<'a>) -> Result<Self, Box<dyn std::error::Error>> {
         let kind = FabricKind::parse("xgft", &["4,4", "1,2"])?;
         let rate = LinkRate { width: LinkWidth::X4, speed: LinkSpeed::Hdr };
         let options = ib_topology::generate::Options { rate, ..Default::default() };
         let fabric = generate(&kind, &options)?;
-        let net = place.directory.join("net");
+        let net = setup.directory.join("net");
         write_net(&fabric, &net)?;
         let socket = socket_name();
-        let server = place.simulator.start(&net, place.directory, &socket)?;
+        let server = setup.simulator.start(&net, setup.directory, &socket)?;
         let text = std::fs::read_to_string(&net)?;
         let node = first_adapter(&text).ok_or("the fabric has no channel adapter")?.to_owned();
-        let directory = place.directory.to_owned();
+        let directory = setup.directory.to_owned();
         let seat =
-            Seat { socket: socket.clone(), preload: place.preload.to_owned(), node, directory };
-        let manager = Manager::start(&seat, place.directory, &Options::default())?;
-        Ok(Self { place, fabric, socket, seat, _manager: manager, _server: server })
+            Seat { socket: socket.clone(), preload: setup.preload.to_owned(), node, directory };
+        let manager = Manager::start(&seat, setup.directory, &Options::default())?;
+        Ok(Self { setup, fabric, socket, seat, _manager: manager, _server: server })
     }
 
     /// Runs all checks.
@@ -140,23 +140,23 @@ impl<'a> Scene<'a> {
     ) -> Result<BTreeMap<Guid, u16>, Box<dyn std::error::Error>> {
         let mut client = Client::new(RequesterConfig::default());
         let mut lids = BTreeMap::new();
-        let (mut paths, mut links) = (vec![Vec::new()], BTreeSet::new());
+        let (paths, mut links) = (vec![Vec::new()], BTreeSet::new());
         while !paths.is_empty() {
             let infos = ask_all::<NodeInfo>(&mut client, link, &paths, |_| 0)?;
             let mut ports = Vec::new();
             for (path, info) in paths.iter().zip(infos) {
                 let switch = info.node_type.0 == 2;
-                if let Entry::Vacant(place) = lids.entry(info.node_guid) {
-                    place.insert(0);
+                if let Entry::Vacant(entry) = lids.entry(info.node_guid) {
+                    entry.insert(0);
                     let first = if switch { 0 } else { info.local_port };
                     let last = if switch { info.num_ports } else { first };
                     ports.extend((first..=last).map(|port| (path.clone(), info, port)));
                 }
             }
-            let places: Vec<Vec<u8>> = ports.iter().map(|(path, ..)| path.clone()).collect();
+            let mut paths: Vec<Vec<u8>> = ports.iter().map(|(path, ..)| path.clone()).collect();
             let numbers: Vec<u8> = ports.iter().map(|&(.., port)| port).collect();
             let infos =
-                ask_all::<PortInfo>(&mut client, link, &places, |index| numbers[index].into())?;
+                ask_all::<PortInfo>(&mut client, link, &paths, |index| numbers[index].into())?;
             paths.clear();
             for ((path, node, number), info) in ports.into_iter().zip(infos) {
                 if number == 0 || node.node_type.0 != 2 {
@@ -237,7 +237,7 @@ impl<'a> Scene<'a> {
         let found: BTreeSet<Guid> =
             answer.records::<NodeRecord>().map(|record| record.node_info.node_guid).collect();
         let expected: BTreeSet<Guid> = self.fabric.nodes().map(|(_, node)| node.guid).collect();
-        if self.place.complete {
+        if self.setup.complete {
             return same("the nodes", &found, &expected);
         }
         // Debian's library returns the first MAD of a response, which has room for one node.
@@ -265,9 +265,9 @@ impl<'a> Scene<'a> {
     fn umad(&self) -> Checked {
         let host = self.hosts()[5];
         let mut command = Command::new("timeout");
-        command.args(["-s", "KILL", "20"]).arg(self.place.umad_program).arg("ibsim0");
+        command.args(["-s", "KILL", "20"]).arg(self.setup.umad_program).arg("ibsim0");
         self.seat.dress(&mut command, Some(host));
-        let output = command.current_dir(self.place.directory).output()?;
+        let output = command.current_dir(self.setup.directory).output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         let node = self.fabric.nodes().find(|(_, node)| node.name == host).ok_or("no host")?.1;

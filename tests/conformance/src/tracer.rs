@@ -32,13 +32,13 @@ const HASTE: [&str; 4] = ["-t", "200", "-r", "1"];
 pub struct Case {
     kind: &'static str,
     engine: &'static str,
-    place: Place,
+    server: Server,
     /// True if a path in ibfabric's output is modified, which the case must detect.
     pub wrong: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Server {
     Ibsim,
     Ours,
     WithAgents,
@@ -55,10 +55,10 @@ pub fn cases(wrong: bool) -> Vec<Case> {
         ("xgft 3,3,3 1,3,3", "updn"),
         ("dragonfly a=4 p=1 h=1", "minhop"),
     ];
-    let places = [Place::Ibsim, Place::Ours, Place::WithAgents];
-    let all = fabrics
-        .into_iter()
-        .flat_map(|(kind, engine)| places.map(|place| Case { kind, engine, place, wrong: false }));
+    let servers = [Server::Ibsim, Server::Ours, Server::WithAgents];
+    let all = fabrics.into_iter().flat_map(|(kind, engine)| {
+        servers.map(|server| Case { kind, engine, server, wrong: false })
+    });
     if wrong {
         return all.take(1).map(|case| Case { wrong: true, ..case }).collect();
     }
@@ -69,13 +69,13 @@ impl Case {
     /// Returns the name of the case.
     #[must_use]
     pub fn name(&self) -> String {
-        let place = match self.place {
-            Place::Ibsim => "ibsim",
-            Place::Ours => "ibfabric sim",
-            Place::WithAgents => "ibfabric sim --agents",
+        let server = match self.server {
+            Server::Ibsim => "ibsim",
+            Server::Ours => "ibfabric sim",
+            Server::WithAgents => "ibfabric sim --agents",
         };
         let wrong = if self.wrong { " | deliberate error: a modified path" } else { "" };
-        format!("{} | {} | {place}{wrong}", self.kind, self.engine)
+        format!("{} | {} | {server}{wrong}", self.kind, self.engine)
     }
 
     /// Runs the case with its files in a directory.
@@ -86,10 +86,10 @@ impl Case {
         fs::create_dir_all(directory)?;
         let fabric =
             Plan::of(self.kind).fabric().map_err(|error| StageError::Failed(error.to_string()))?;
-        let kind = match self.place {
-            Place::Ibsim => Kind::Ibsim,
-            Place::Ours => Kind::Ibfabric(gear.ibfabric.clone()),
-            Place::WithAgents => Kind::WithAgents(gear.ibfabric.clone()),
+        let kind = match self.server {
+            Server::Ibsim => Kind::Ibsim,
+            Server::Ours => Kind::Ibfabric(gear.ibfabric.clone()),
+            Server::WithAgents => Kind::WithAgents(gear.ibfabric.clone()),
         };
         let mut scene = Scene::open(gear, &kind, &fabric, &gear.debian, directory)?;
         let options = Options { engine: self.engine, ..Options::default() };
@@ -112,7 +112,7 @@ impl Case {
         self.compare_paths(&mut scene, &file, pairs.len())?;
         self.check_validation(&mut scene, &file, pairs.len())?;
         self.check_agents(&mut scene, &lids)?;
-        if self.place == Place::WithAgents {
+        if self.server == Server::WithAgents {
             check_misroute(&mut scene, &lids)?;
         }
         scene.check(ours.is_alive(), || {
@@ -163,11 +163,11 @@ impl Case {
         let more = [&["--pairs", &file, "--format", "json"][..], &HASTE].concat();
         let found = json(&tracer(scene, &more)?)?;
         let number = |pointer: &str| found.pointer(pointer).and_then(Value::as_u64).unwrap_or(9999);
-        // ibsim does not relay combined-route probes, so only paths that probes from the own port prove are good.
-        let unproven = if self.place == Place::Ibsim { number("/not_proven") } else { 0 };
+        // ibsim does not relay combined-route probes, so only paths that probes from the local port prove are good.
+        let unproven = if self.server == Server::Ibsim { number("/not_proven") } else { 0 };
         let judged = (number("/good") + unproven, number("/bad"), number("/hops/bad"));
         scene.check(judged == (count as u64, 0, 0), || format!("of {count} paths: {found}"));
-        let has_agents = self.place == Place::WithAgents;
+        let has_agents = self.server == Server::WithAgents;
         let validated = number("/hops/validated") > 0;
         scene.check(validated == has_agents, || format!("agents {has_agents}: {found}"));
         if !has_agents {
@@ -195,7 +195,7 @@ impl Case {
         let lid = lid.to_string();
         let mut agent = None;
         let mut host = name.clone();
-        if self.place != Place::WithAgents {
+        if self.server != Server::WithAgents {
             host = "agent.example".to_owned();
             let binary = scene.gear.ibfabric.display().to_string();
             let socket = format!("--ibsim={}", scene.seat.socket);

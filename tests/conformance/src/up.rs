@@ -39,7 +39,7 @@ pub const PACKAGE: &str = "infiniband-diags";
 
 /// Parameters of a run.
 #[derive(Debug)]
-pub struct Crowd<'a> {
+pub struct ManyClients<'a> {
     /// The program `ibfabric`.
     pub binary: &'a Path,
     /// Debian's library, through which programs attach.
@@ -98,12 +98,12 @@ impl Shared {
 ///
 /// # Errors
 /// Fails if a program cannot be started.
-pub fn run(crowd: &Crowd<'_>) -> io::Result<Outcome> {
+pub fn run(setup: &ManyClients<'_>) -> io::Result<Outcome> {
     let directory = tempfile::tempdir()?;
-    let socket = format!("crowd-{}", std::process::id());
-    let (fabric, file) = crowd.fabric;
-    let mut up = Group::bound(crowd.binary);
-    up.arg("up").arg(file).args(["--socket", &socket, "--seed", &crowd.seed.to_string()]);
+    let socket = format!("clients-{}", std::process::id());
+    let (fabric, file) = setup.fabric;
+    let mut up = Group::bound(setup.binary);
+    up.arg("up").arg(file).args(["--socket", &socket, "--seed", &setup.seed.to_string()]);
     up.arg("--nbd").arg(directory.path().join("nbd.sock")).stdout(Stdio::piped());
     let mut up = Group::start(&mut up)?;
     wait_ready(&mut up)?;
@@ -116,15 +116,15 @@ pub fn run(crowd: &Crowd<'_>) -> io::Result<Outcome> {
         locked: AtomicU64::new(0),
         faults: Mutex::default(),
     };
-    let places = Places { crowd, socket: &socket, directory: directory.path() };
+    let running = RunningFabric { setup, socket: &socket, directory: directory.path() };
     thread::scope(|scope| -> io::Result<()> {
-        let clients: Vec<_> = (0..crowd.clients)
+        let clients: Vec<_> = (0..setup.clients)
             .map(|number| {
-                let (places, shared) = (&places, &shared);
-                scope.spawn(move || places.run_clients(number, shared))
+                let (running, shared) = (&running, &shared);
+                scope.spawn(move || running.run_clients(number, shared))
             })
             .collect();
-        let result = cut_links(&places, fabric, &mut outcome, pid);
+        let result = cut_links(&running, fabric, &mut outcome, pid);
         shared.ends.store(true, Ordering::Relaxed);
         for client in clients {
             client.join().map_err(|_| io::Error::other("a client's thread has panicked"))??;
@@ -135,9 +135,9 @@ pub fn run(crowd: &Crowd<'_>) -> io::Result<Outcome> {
     outcome.refused = shared.refused.into_inner();
     outcome.locked = shared.locked.into_inner();
     outcome.faults = shared.faults.into_inner().unwrap_or_else(PoisonError::into_inner);
-    places.check_restored(fabric, &mut outcome)?;
+    running.check_restored(fabric, &mut outcome)?;
     // Each loss delays some programs, and few fail because of it.
-    if outcome.runs < crowd.clients as u64 || outcome.refused > outcome.runs / 10 {
+    if outcome.runs < setup.clients as u64 || outcome.refused > outcome.runs / 10 {
         let (runs, refused) = (outcome.runs, outcome.refused);
         outcome.faults.push(format!("{refused} of {runs} runs have failed"));
     }
@@ -183,7 +183,7 @@ fn wait_ready(up: &mut Group) -> io::Result<()> {
 
 /// Removes a link each second, and restores the previous one; finally restores all.
 fn cut_links(
-    places: &Places<'_>,
+    running: &RunningFabric<'_>,
     fabric: &Fabric,
     outcome: &mut Outcome,
     pid: u32,
@@ -197,36 +197,36 @@ fn cut_links(
     if links.is_empty() {
         return Err(io::Error::other("the fabric has no link between switches"));
     }
-    let (begin, mut random) = (Instant::now(), places.crowd.seed);
+    let (begin, mut random) = (Instant::now(), running.setup.seed);
     let mut cut: Option<&str> = None;
-    while begin.elapsed() < places.crowd.time {
+    while begin.elapsed() < running.setup.time {
         let next = begin + Duration::from_secs(1 + outcome.cuts);
         if let Some(link) = cut.take() {
-            places.control(&format!("ReLink {link}"))?;
+            running.control(&format!("ReLink {link}"))?;
         }
         // Knuth's multiplier; any sequence that reaches all links would do.
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let link = &links[(random >> 33) as usize % links.len()];
-        places.control(&format!("Unlink {link}"))?;
+        running.control(&format!("Unlink {link}"))?;
         cut = Some(link);
         outcome.cuts += 1;
-        if outcome.memory[0] == 0 && begin.elapsed() >= places.crowd.time / 4 {
+        if outcome.memory[0] == 0 && begin.elapsed() >= running.setup.time / 4 {
             outcome.memory[0] = resident(pid)?;
         }
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
-    cut.map_or(Ok(()), |link| places.control(&format!("ReLink {link}")))
+    cut.map_or(Ok(()), |link| running.control(&format!("ReLink {link}")))
 }
 
 /// Environment of the programs.
-struct Places<'a> {
-    crowd: &'a Crowd<'a>,
+struct RunningFabric<'a> {
+    setup: &'a ManyClients<'a>,
     socket: &'a str,
     directory: &'a Path,
 }
 
-impl Places<'_> {
+impl RunningFabric<'_> {
     /// Runs programs of a client in turn.
     fn run_clients(&self, number: usize, shared: &Shared) -> io::Result<()> {
         let mut round = number;
@@ -239,7 +239,7 @@ impl Places<'_> {
             let Some(status) = status else {
                 let waits = waits(program.child().id())?;
                 let is_locked = !waits.is_empty() && waits.iter().all(Wait::is_lock);
-                if is_locked && self.preload(number) == self.crowd.preload {
+                if is_locked && self.preload(number) == self.setup.preload {
                     shared.locked.fetch_add(1, Ordering::Relaxed);
                 } else {
                     let seconds = LIMIT.as_secs();
@@ -257,15 +257,15 @@ impl Places<'_> {
 
     /// Returns the library of a client.
     fn preload(&self, number: usize) -> &Path {
-        self.crowd.other.filter(|_| number % 2 == 1).unwrap_or(self.crowd.preload)
+        self.setup.other.filter(|_| number % 2 == 1).unwrap_or(self.setup.preload)
     }
 
     /// Returns the command of a client in a round, and the file of its output.
     fn command(&self, number: usize, round: usize) -> io::Result<(Command, PathBuf)> {
-        let (fabric, _) = self.crowd.fabric;
+        let (fabric, _) = self.setup.fabric;
         let hosts = fabric.nodes().filter(|(_, node)| node.kind != NodeKind::Switch);
         let hosts: Vec<NodeId> = hosts.map(|(id, _)| id).collect();
-        let own = hosts[number * hosts.len() / self.crowd.clients % hosts.len()];
+        let own = hosts[number * hosts.len() / self.setup.clients % hosts.len()];
         let said = self.directory.join(format!("client-{number}"));
         let mut command = match round % PROGRAMS.len() {
             0 => Command::new("ibnetdiscover"),
@@ -298,7 +298,7 @@ impl Places<'_> {
 
     /// Executes a command on the console.
     fn control(&self, command: &str) -> io::Result<()> {
-        let mut control = Command::new(self.crowd.binary);
+        let mut control = Command::new(self.setup.binary);
         control.args(["sim", "ctl", "--socket", self.socket, command]);
         let output = control.output()?;
         if output.status.success() {

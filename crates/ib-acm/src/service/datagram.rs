@@ -94,7 +94,7 @@ pub(super) fn parse(
 }
 
 /// Returns the LID and the GID of the sender, and the message; `None` unless it has a GRH and the LIDs, GIDs and QPs of a
-/// port in the own subnet.
+/// port in the local subnet.
 fn sender_and_bytes<'a>(
     own_prefix: u64,
     route: &Route,

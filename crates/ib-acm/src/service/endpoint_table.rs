@@ -297,7 +297,7 @@ fn update(cx: &mut Context<'_>, resolver: &mut Resolver, before: &PortState) {
         *table = PeerTable::new(config.max_destinations);
         table.preload_hosts(&config.hosts, cx.now);
     } else if is_queried_again || comes_up {
-        // SA paths start at the own LID, and another or a restarted SM may route differently. Preloaded routes remain valid
+        // SA paths start at the local LID, and another or a restarted SM may route differently. Preloaded routes remain valid
         // with the same LID and the same SM.
         resolver.peers.table.remove_routes(!is_other_sm && !is_moved);
     }

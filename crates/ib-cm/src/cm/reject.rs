@@ -151,7 +151,7 @@ impl Cm {
 
     /// Returns the connection to which a REJ belongs.
     fn rejected_connection(&self, rej: &Rej) -> Option<&Connection> {
-        // A REJ with reason timeout may lack the own communication ID. It then contains the peer's
+        // A REJ with reason timeout may lack the local communication ID. It then contains the peer's
         // HCA.
         if rej.remote_comm_id == 0 && rej.reason == RejectReason::TIMEOUT && rej.info_length >= 8 {
             let guid = Guid(u64::from_be_bytes(*rej.info.first_chunk()?));

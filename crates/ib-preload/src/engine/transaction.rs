@@ -26,7 +26,7 @@ pub(super) struct TransactionKey {
 }
 
 impl TransactionKey {
-    /// Returns the key of the own request that a MAD is, or responds to.
+    /// Returns the key of the local request that a MAD is, or responds to.
     pub(super) fn request(mad: &Mad) -> Self {
         Self { id: mad.transaction_id().0 & OWN_BITS, class: mad.class().0, requester: None }
     }

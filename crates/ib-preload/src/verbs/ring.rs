@@ -3,7 +3,7 @@
 //! ```text
 //! 0: log2_elem_size:32 index_mask:32    128: producer_index:32    256: consumer_index:32    384: elements
 //! ```
-//! The contents of a ring are untrusted: the own index, the mask and the size of an element are kept outside, and an index
+//! The contents of a ring are untrusted: the local index, the mask and the size of an element are kept outside, and an index
 //! of the program is masked when it is read.
 
 use std::os::fd::{AsRawFd, OwnedFd};

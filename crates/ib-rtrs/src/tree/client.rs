@@ -329,7 +329,19 @@ fn stat(file: File) -> ClientStat {
         File::Latencies => ClientStat::Latencies,
         File::Completions => ClientStat::Completions,
         File::Traffic => ClientStat::Traffic,
-        _ => ClientStat::All,
+        File::ResetAll
+        | File::AddPath
+        | File::MaxReconnectAttempts
+        | File::Policy
+        | File::State
+        | File::Reconnect
+        | File::Disconnect
+        | File::RemovePath
+        | File::HcaName
+        | File::HcaPort
+        | File::SourceAddress
+        | File::DestinationAddress
+        | File::HeartbeatLatency => ClientStat::All,
     }
 }
 

@@ -35,15 +35,29 @@ pub(super) enum File {
 impl File {
     /// Returns true if the file can be written.
     pub(super) const fn is_writable(self) -> bool {
-        !matches!(
-            self,
+        match self {
             Self::State
-                | Self::HcaName
-                | Self::HcaPort
-                | Self::SourceAddress
-                | Self::DestinationAddress
-                | Self::HeartbeatLatency
-        )
+            | Self::HcaName
+            | Self::HcaPort
+            | Self::SourceAddress
+            | Self::DestinationAddress
+            | Self::HeartbeatLatency => false,
+            Self::AddPath
+            | Self::MaxReconnectAttempts
+            | Self::Policy
+            | Self::Reconnect
+            | Self::Disconnect
+            | Self::RemovePath
+            | Self::ResetAll
+            | Self::SgEntries
+            | Self::CpuMigration
+            | Self::MigratedFrom
+            | Self::MigratedTo
+            | Self::Reconnects
+            | Self::Latencies
+            | Self::Completions
+            | Self::Traffic => true,
+        }
     }
 }
 

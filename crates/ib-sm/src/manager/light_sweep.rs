@@ -56,7 +56,7 @@ impl LightSweeps {
         requests
     }
 
-    /// Returns the ports to query in a light sweep: both ends of the own link, of one HCA link in rotation, and of one
+    /// Returns the ports to query in a light sweep: both ends of the local link, of one HCA link in rotation, and of one
     /// link between switches in rotation.
     ///
     /// Either end of a link can have been reset without a trap.

@@ -256,7 +256,7 @@ impl<'a> Parser<'a> {
         self.net.join(&targets, rate::agreed)
     }
 
-    /// Sets the GUIDs of ports: first from the own lines of the ports, then from the lines of their
+    /// Sets the GUIDs of ports: first from the local lines of the ports, then from the lines of their
     /// peers. All other ports get the node GUID plus the port number.
     fn set_guids(&mut self, targets: &[Option<PortId>]) -> Result<(), Fault> {
         for index in 0..self.net.ends.len() {

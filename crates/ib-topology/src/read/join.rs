@@ -20,7 +20,7 @@ pub(super) struct LinkEnd<'a, R> {
     pub(super) port: PortId,
     pub(super) remote: Remote<'a>,
     pub(super) remote_port: u8,
-    /// The GUID of the own port in the line; zero if none.
+    /// The GUID of the local port in the line; zero if none.
     pub(super) guid: Guid,
     /// The GUID of the other port in the line; zero if none.
     pub(super) remote_guid: Guid,

@@ -83,7 +83,7 @@ struct PortLine<'a> {
     description: &'a str,
 }
 
-/// A port in a line: the own port or the far end.
+/// A port in a line: the local port or the far end.
 struct PortEnd {
     kind: NodeKind,
     lid: Option<Lid>,

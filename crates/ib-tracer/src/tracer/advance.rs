@@ -203,7 +203,7 @@ impl Tracer {
         Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
     }
 
-    /// Returns the port that has a LID: the end of the path to the LID from the own port.
+    /// Returns the port that has a LID: the end of the path to the LID from the local port.
     fn locate(
         &mut self,
         own: (NodeNumber, u8),

@@ -222,7 +222,7 @@ impl Tracer {
         }
     }
 
-    /// Requires a probe of a LID from the own port.
+    /// Requires a probe of a LID from the local port.
     fn probe(&self, own: (NodeNumber, u8), lid: u16) -> Result<(), Step> {
         match self.probes.get(lid) {
             Some(Some(_)) => Ok(()),
@@ -252,7 +252,7 @@ impl Tracer {
         })
     }
 
-    /// Judges a link that no path from the own port has proven, by probes from the switch before it.
+    /// Judges a link that no path from the local port has proven, by probes from the switch before it.
     fn judge_by_combined_route(
         &self,
         own: (NodeNumber, u8),

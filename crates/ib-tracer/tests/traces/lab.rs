@@ -344,7 +344,7 @@ impl Lab {
         self.counters = tracer.counters();
     }
 
-    /// Traces one path from the own port.
+    /// Traces one path from the local port.
     pub(crate) fn trace_to(&mut self, lid: u16) -> Traced {
         self.trace(&[(None, Target::Lid(lid))]).remove(0)
     }

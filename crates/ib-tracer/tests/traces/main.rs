@@ -3,6 +3,8 @@
 mod campaign;
 mod hostile;
 mod lab;
+mod misroutes;
+mod multicast;
 mod rows;
 mod trials;
 mod verdicts;
@@ -11,12 +13,10 @@ use std::collections::BTreeSet;
 
 use ib_sm::SmConfig;
 use ib_tracer::{
-    BranchEnd, FactSource, Judgement, PacketFate, Reason, Stop, Target, Trace, TraceError, Verdict,
-    Witness,
+    FactSource, Judgement, PacketFate, Reason, Stop, Target, Trace, TraceError, Verdict, Witness,
 };
 use ib_types::rng::Rng;
-use ib_types::{Gid, Guid, Lmc, PKey, QKey, ServiceLevel};
-use ib_wire::mad::sa::{ComponentMask, JoinState, MCMemberRecord};
+use ib_types::{Lmc, ServiceLevel};
 use ib_wire::mad::{AttributeId, MadStatus};
 use lab::Lab;
 
@@ -99,51 +99,6 @@ fn verdicts(trace: &Trace) -> Vec<&Verdict> {
 /// Returns the LID of the last host, which is at another leaf switch.
 fn far_host(lab: &Lab) -> u16 {
     *lab.host_lids().last().expect("hosts")
-}
-
-/// Misroutes every port of every switch in turn. Paths over the port are proven bad, and no other
-/// port is reported.
-#[test]
-fn misrouted_switch_ports_are_proven_bad() {
-    let mut caught = 0;
-    for kind in ["fat-tree 4", "mesh 3x2 hosts=2", "torus 3x3 hosts=1"] {
-        let mut lab = Lab::new(kind, "minhop", |_| true);
-        let to = far_host(&lab);
-        let path: Vec<_> = lab.truth(lab.host_lids()[0], to);
-        for (node, port) in path.into_iter().step_by(2) {
-            if !lab.sim.is_switch(node) {
-                continue;
-            }
-            let name = lab.sim.node_name(node).to_owned();
-            for other in 1..=lab.ports(node) {
-                if other == port {
-                    continue;
-                }
-                lab.command(&format!("Misroute \"{name}\" {port} {other}"));
-                let (traces, tracer) = lab.trace_with(&[(None, Target::Lid(to))]);
-                let trace = traces[0].as_ref().expect("the tables can be read");
-                assert!(!trace.is_good(), "{kind} {name} {port} {other}: {trace:?}");
-                let misrouted = lab.guid(node);
-                let model = tracer.model();
-                let (hop, verdict) = trace.first_bad().expect("a port is reported");
-                assert_eq!(
-                    (model.node(hop.from).guid, hop.out),
-                    (misrouted, port),
-                    "{kind} {trace:?}"
-                );
-                let Verdict::Misdirected { actual, left } = *verdict else {
-                    panic!("{kind} {name} {port} {other}: {verdict:?}")
-                };
-                assert_ne!(actual, Some(hop.enters));
-                caught += usize::from(actual.is_some());
-                // If its counters can be read, the actual egress port is reported.
-                assert_eq!(left, lab.left(node, other), "{kind} {name} {port} {other}");
-                lab.command(&format!("Misroute \"{name}\" none"));
-            }
-        }
-        assert!(lab.trace_to(to).expect("a path").is_validated());
-    }
-    assert!(caught > 0);
 }
 
 /// SA records are compared with the behaviour of packets.
@@ -262,7 +217,7 @@ fn loss_on_all_links_changes_no_judgement() {
         hops.iter().flatten().map(|(_, verdict)| verdict.judgement()).collect()
     };
     assert_eq!(judged(&hops(lossy)), judged(&sound));
-    // The misrouted switch is not on the path of responses to the own port.
+    // The misrouted switch is not on the path of responses to the local port.
     let name = lab.switch_names()[1].clone();
     lab.command(&format!("Misroute \"{name}\" 1 2"));
     let (traces, tracer) = lab.trace_with(&all);
@@ -390,81 +345,6 @@ fn dropped_service_level_differs_from_a_missing_agent() {
     assert!(lab.trace_to(to).expect("a path").is_validated());
 }
 
-/// Joins hosts to a new group. Returns its multicast LID.
-fn group(lab: &mut Lab, hosts: &[usize]) -> u16 {
-    let mut wanted = MCMemberRecord {
-        q_key: QKey(0x1234),
-        p_key: PKey::DEFAULT,
-        join_state: JoinState::FULL_MEMBER,
-        scope: 2,
-        ..MCMemberRecord::zeroed()
-    };
-    for &host in hosts {
-        wanted.port_gid = lab.host_gid(host);
-        let new = wanted.mgid == Gid(0);
-        let named: &[u8] = if new { &[1, 2, 6, 7, 12, 13, 15, 16] } else { &[0, 1, 16] };
-        let answer = lab.join(host, ComponentMask::of(named), &wanted);
-        (wanted.mgid, wanted.mlid) = (answer.mgid, answer.mlid);
-    }
-    lab.settle();
-    wanted.mlid
-}
-
-#[test]
-fn multicast_tree_reaches_each_member_once() {
-    for kind in ["fat-tree 4", "torus 3x3 hosts=1"] {
-        let mut lab = Lab::new(kind, "minhop", |_| true);
-        let members = [0, 2, 5, 7];
-        let mlid = group(&mut lab, &members);
-        let (tree, tracer) = lab.trace_tree(mlid);
-        let tree = tree.expect("a tree");
-        let found: Vec<Guid> = tree.deliveries(tracer.model()).into_keys().collect();
-        let mut expected: Vec<Guid> =
-            members[1..].iter().map(|&host| lab.host_gid(host).guid()).collect();
-        expected.sort_unstable();
-        assert_eq!(found, expected, "{kind}");
-        assert!(tree.deliveries(tracer.model()).values().all(|&count| count == 1));
-        assert_eq!(tree.duplicates().count(), 0);
-        for branch in &tree.branches {
-            let known = matches!(branch.verdict, Verdict::Validated | Verdict::Observed { .. });
-            assert!(known, "{kind} {branch:?}");
-        }
-    }
-}
-
-#[test]
-fn wrong_multicast_tables_are_detected() {
-    let mut lab = Lab::new("torus 3x3 hosts=1", "minhop", |_| true);
-    let mlid = group(&mut lab, &[0, 4, 8]);
-    let (tree, tracer) = lab.trace_tree(mlid);
-    let whole = tree.expect("a tree");
-    let before = whole.deliveries(tracer.model());
-    assert_eq!(before.len(), 2);
-    // The first switch sends by all its ports, so that rings of switches receive duplicates.
-    let switch = whole.branches[0].hop.node;
-    let guid = tracer.model().node(switch).guid;
-    lab.corrupt(move |datagram| {
-        if datagram.mad.attribute_id() == AttributeId::MULTICAST_FORWARDING {
-            datagram.mad.data_mut()[..64].fill(0xff);
-        }
-        true
-    });
-    let (tree, _) = lab.trace_tree(mlid);
-    assert!(tree.expect("a tree").duplicates().count() > 0, "{guid}");
-    // The switch sends by no port.
-    lab.corrupt(move |datagram| {
-        if datagram.mad.attribute_id() == AttributeId::MULTICAST_FORWARDING {
-            datagram.mad.data_mut()[..64].fill(0);
-        }
-        true
-    });
-    let (tree, tracer) = lab.trace_tree(mlid);
-    let tree = tree.expect("a tree");
-    assert!(tree.deliveries(tracer.model()).is_empty());
-    assert_eq!(tree.branches.len(), 1);
-    assert_eq!(tree.branches[0].end, BranchEnd::Sent(Vec::new()));
-}
-
 #[test]
 fn paths_beyond_63_hops_are_reported() {
     let mut lab = Lab::new("mesh 70x1 hosts=1", "minhop", |_| true);
@@ -505,103 +385,5 @@ fn random_responses_end_all_traces() {
         let traces = lab.trace(&targets(&pairs(&lids, 60)));
         assert_eq!(traces.len(), pairs(&lids, 60).len());
         let _ = lab.trace_tree(0xc000);
-    }
-}
-
-/// For any misrouted port of a switch, only paths over this port are proven bad, at this port, with and without SA
-/// records.
-#[test]
-fn only_paths_over_a_misrouted_port_are_bad() {
-    let (mut caught, mut missed, mut unnamed, mut detours) = (0, 0, 0, 0);
-    for (kind, via) in [
-        ("xgft 3,3 1,3", FactSource::DirectedRoutes),
-        ("xgft 3,3 1,3", FactSource::SaRecords),
-        ("torus 3x3 hosts=1", FactSource::DirectedRoutes),
-        ("mesh 3x2 hosts=2", FactSource::DirectedRoutes),
-        ("xgft 2,3,2 1,2,2", FactSource::DirectedRoutes),
-        ("fat-tree 8 parallel=2", FactSource::DirectedRoutes),
-        ("fat-tree 8 parallel=2", FactSource::SaRecords),
-    ] {
-        let mut lab = Lab::new(kind, "minhop", |number| number % 3 != 1);
-        lab.drop_traps();
-        lab.configure(|config| config.via = via);
-        for name in lab.switch_names() {
-            let node = lab.node(&name);
-            for port in 1..=lab.ports(node) {
-                let other = if port == 1 { 2 } else { port - 1 };
-                let all = pairs(&lab.host_lids(), 30);
-                let uses: Vec<bool> = all
-                    .iter()
-                    .map(|&(from, to)| {
-                        // Every other port on the path is an egress port.
-                        lab.truth(from, to).into_iter().step_by(2).any(|it| it == (node, port))
-                    })
-                    .collect();
-                lab.command(&format!("Misroute \"{name}\" {port} {other}"));
-                let (traces, tracer) = lab.trace_with(&targets(&all));
-                lab.command(&format!("Misroute \"{name}\" none"));
-                for ((&(from, to), uses), trace) in all.iter().zip(uses).zip(traces) {
-                    let Ok(trace) = trace else { continue };
-                    let what = format!("{kind} {via:?} {name} {port}->{other} {from} to {to}");
-                    let Some((hop, verdict)) = trace.first_bad() else {
-                        assert!(
-                            !uses || trace.judgement() == Judgement::NotProven,
-                            "{what}: {trace:?}"
-                        );
-                        missed += usize::from(uses);
-                        continue;
-                    };
-                    caught += 1;
-                    let guid = |number| tracer.model().node(number).guid;
-                    let misrouted = (lab.guid(node), port);
-                    match *verdict {
-                        Verdict::Misdirected { left: Some(left), .. } => {
-                            let (PacketFate::Sent(by)
-                            | PacketFate::Discarded(by)
-                            | PacketFate::Dropped(by)) = left;
-                            assert_eq!(by, other, "{what}: {trace:?}");
-                        }
-                        Verdict::Detour { by } => {
-                            assert_eq!(by, other, "{what}: {trace:?}");
-                            detours += 1;
-                        }
-                        Verdict::Misdirected { left: None, .. } => unnamed += 1,
-                        _ => {}
-                    }
-                    assert!(uses, "{what}: {trace:?}");
-                    assert_eq!(misrouted, (guid(hop.from), hop.out), "{what}: {trace:?}");
-                }
-            }
-        }
-    }
-    assert!(caught > 20 * missed, "{caught} caught, {missed} missed");
-    // Packets that arrive nevertheless, over a parallel cable or by another switch.
-    assert!(detours > 10, "{detours} of {caught} arrive");
-    // Cases in which not even the counters of neighbours can be read.
-    assert!(caught > 5 * unnamed, "{caught} caught, {unnamed} by an unknown port");
-}
-
-/// With `exact`, the port for the destination's own LID is proven, independently of agents and other LIDs.
-#[test]
-fn exact_traces_prove_the_port_of_the_lid() {
-    for kind in ["fat-tree 8 parallel=2", "torus 3x3 hosts=1", "xgft 2,3,2 1,2,2"] {
-        for via in [FactSource::DirectedRoutes, FactSource::SaRecords] {
-            let mut lab = Lab::new(kind, "minhop", |_| true);
-            lab.configure(|config| (config.via, config.exact) = (via, true));
-            let all = pairs(&lab.host_lids(), 40);
-            let (traces, tracer) = lab.trace_with(&targets(&all));
-            for trace in traces {
-                let trace = trace.expect("the tables can be read");
-                assert!(trace.is_good(), "{kind} {via:?}: {trace:?}");
-            }
-            let combined_result = tracer.counters().traffic.sent;
-            lab.configure(|config| (config.via, config.exact) = (via, false));
-            let (_, tracer) = lab.trace_with(&targets(&all));
-            let usual = tracer.counters().traffic.sent;
-            assert!(
-                combined_result > 2 * usual,
-                "{kind} {via:?}: {combined_result} probes with `exact`, {usual} without"
-            );
-        }
     }
 }

@@ -92,7 +92,7 @@ fn unrelated_loss_does_not_hide_a_misrouted_port() {
                 .map(|node| lab.sim.node_name(node).to_owned())
                 .collect();
             lab.command(&format!("Fault \"{}\"[1] loss={loss}", hosts[2 + seed % 6]));
-            // The leaf switch of the own port sends up by another port.
+            // The leaf switch of the local port sends up by another port.
             let name = lab.switch_names()[0].clone();
             lab.command(&format!("Misroute \"{name}\" {} {}", 4 + seed % 3, 1 + seed % 3));
             let places = [(name, 4 + (seed % 3) as u8)];

@@ -42,7 +42,7 @@ pub(crate) enum Meaning {
 }
 
 /// A supported or rejected option: short name or blank, long name, true if it has an argument, effect.
-struct Known(char, &'static str, bool, Meaning);
+struct Definition(char, &'static str, bool, Meaning);
 
 /// An option on a command line, with its long name and its argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,87 +52,92 @@ pub(crate) struct Given {
     pub(crate) value: OsString,
 }
 
-const KNOWN: &[Known] = {
+const OPTIONS: &[Definition] = {
     use Meaning::{
         CacheDir, Config, Console, CreateConfig, Debug, Everything, Granted, Help, Ibsim, Is, Key,
         MetricsPort, On, Once, PerfInterval, PidFile, Refused, Socket, Verbose, Version,
     };
     &[
-        Known(' ', "version", false, Version),
-        Known('F', "config", true, Config),
-        Known('c', "create-config", true, CreateConfig),
-        Known('d', "debug", true, Debug),
-        Known('g', "guid", true, Key("guid")),
-        Known('i', "ignore_guids", true, Key("port_prof_ignore_file")),
-        Known('w', "hop_weights_file", true, Key("hop_weights_file")),
-        Known('O', "dimn_ports_file", true, Key("port_search_ordering_file")),
-        Known('O', "port_search_ordering_file", true, Key("port_search_ordering_file")),
-        Known('l', "lmc", true, Key("lmc")),
-        Known('s', "sweep", true, Key("sweep_interval")),
-        Known('t', "timeout", true, Key("transaction_timeout")),
-        Known('v', "verbose", false, Verbose),
-        Known('D', "D", true, Key("log_flags")),
-        Known('f', "log_file", true, Key("log_file")),
-        Known('L', "log_limit", true, Key("log_max_size")),
-        Known('e', "erase_log_file", false, Is("accum_log_file", "FALSE")),
-        Known('P', "Pconfig", true, Key("partition_config_file")),
-        Known('N', "no_part_enforce", false, Is("part_enforce", "off")),
-        Known('Z', "part_enforce", true, Key("part_enforce")),
-        Known('W', "allow_both_pkeys", false, Granted),
-        Known('Q', "qos", false, On("qos")),
-        Known('Y', "qos_policy_file", true, Refused(QOS_POLICY)),
-        Known(' ', "congestion_control", false, Refused(CONGESTION)),
-        Known(' ', "cc_key", true, Refused(CONGESTION)),
-        Known('n', "maxsmps", true, Key("max_wire_smps")),
-        Known('q', "console", true, Console),
-        Known('C', "console-port", true, Refused(NO_CONSOLE)),
-        Known('V', "V", false, Everything),
-        Known('h', "help", false, Help),
-        Known('?', "help", false, Help),
-        Known('o', "once", false, Once),
-        Known('r', "reassign_lids", false, On("reassign_lids")),
-        Known('p', "priority", true, Key("sm_priority")),
-        Known('k', "smkey", true, Key("sm_key")),
-        Known('R', "routing_engine", true, Key("routing_engine")),
-        Known('A', "ucast_cache", false, On("use_ucast_cache")),
-        Known('z', "connect_roots", false, On("connect_roots")),
-        Known('M', "lid_matrix_file", true, Key("lid_matrix_dump_file")),
-        Known('U', "lfts_file", true, Key("lfts_file")),
-        Known('S', "sadb_file", true, Refused(SA_FILE)),
-        Known('a', "root_guid_file", true, Key("root_guid_file")),
-        Known('u', "cn_guid_file", true, Key("cn_guid_file")),
-        Known('G', "io_guid_file", true, Key("io_guid_file")),
-        Known(' ', "port-shifting", false, On("port_shifting")),
-        Known(' ', "scatter-ports", true, Key("scatter_ports")),
-        Known('H', "max_reverse_hops", true, Key("max_reverse_hops")),
-        Known('X', "guid_routing_order_file", true, Key("guid_routing_order_file")),
-        Known('m', "ids_guid_file", true, Key("ids_guid_file")),
+        Definition(' ', "version", false, Version),
+        Definition('F', "config", true, Config),
+        Definition('c', "create-config", true, CreateConfig),
+        Definition('d', "debug", true, Debug),
+        Definition('g', "guid", true, Key("guid")),
+        Definition('i', "ignore_guids", true, Key("port_prof_ignore_file")),
+        Definition('w', "hop_weights_file", true, Key("hop_weights_file")),
+        Definition('O', "dimn_ports_file", true, Key("port_search_ordering_file")),
+        Definition('O', "port_search_ordering_file", true, Key("port_search_ordering_file")),
+        Definition('l', "lmc", true, Key("lmc")),
+        Definition('s', "sweep", true, Key("sweep_interval")),
+        Definition('t', "timeout", true, Key("transaction_timeout")),
+        Definition('v', "verbose", false, Verbose),
+        Definition('D', "D", true, Key("log_flags")),
+        Definition('f', "log_file", true, Key("log_file")),
+        Definition('L', "log_limit", true, Key("log_max_size")),
+        Definition('e', "erase_log_file", false, Is("accum_log_file", "FALSE")),
+        Definition('P', "Pconfig", true, Key("partition_config_file")),
+        Definition('N', "no_part_enforce", false, Is("part_enforce", "off")),
+        Definition('Z', "part_enforce", true, Key("part_enforce")),
+        Definition('W', "allow_both_pkeys", false, Granted),
+        Definition('Q', "qos", false, On("qos")),
+        Definition('Y', "qos_policy_file", true, Refused(QOS_POLICY)),
+        Definition(' ', "congestion_control", false, Refused(CONGESTION)),
+        Definition(' ', "cc_key", true, Refused(CONGESTION)),
+        Definition('n', "maxsmps", true, Key("max_wire_smps")),
+        Definition('q', "console", true, Console),
+        Definition('C', "console-port", true, Refused(NO_CONSOLE)),
+        Definition('V', "V", false, Everything),
+        Definition('h', "help", false, Help),
+        Definition('?', "help", false, Help),
+        Definition('o', "once", false, Once),
+        Definition('r', "reassign_lids", false, On("reassign_lids")),
+        Definition('p', "priority", true, Key("sm_priority")),
+        Definition('k', "smkey", true, Key("sm_key")),
+        Definition('R', "routing_engine", true, Key("routing_engine")),
+        Definition('A', "ucast_cache", false, On("use_ucast_cache")),
+        Definition('z', "connect_roots", false, On("connect_roots")),
+        Definition('M', "lid_matrix_file", true, Key("lid_matrix_dump_file")),
+        Definition('U', "lfts_file", true, Key("lfts_file")),
+        Definition('S', "sadb_file", true, Refused(SA_FILE)),
+        Definition('a', "root_guid_file", true, Key("root_guid_file")),
+        Definition('u', "cn_guid_file", true, Key("cn_guid_file")),
+        Definition('G', "io_guid_file", true, Key("io_guid_file")),
+        Definition(' ', "port-shifting", false, On("port_shifting")),
+        Definition(' ', "scatter-ports", true, Key("scatter_ports")),
+        Definition('H', "max_reverse_hops", true, Key("max_reverse_hops")),
+        Definition('X', "guid_routing_order_file", true, Key("guid_routing_order_file")),
+        Definition('m', "ids_guid_file", true, Key("ids_guid_file")),
         // The SM reports a fault and continues.
-        Known('y', "stay_on_fatal", false, Granted),
-        Known('x', "honor_guid2lid", false, On("honor_guid2lid_file")),
-        Known('B', "daemon", false, On("daemon")),
-        Known('I', "inactive", false, On("sm_inactive")),
-        Known(' ', "perfmgr", false, Refused(PERFMGR)),
-        Known(' ', "perfmgr_sweep_time_s", true, Refused(PERFMGR)),
-        Known(' ', "prefix_routes_file", true, Refused(PREFIX_ROUTES)),
-        Known(' ', "consolidate_ipv6_snm_req", false, Refused(ONE_LID_EACH)),
-        Known(' ', "do_mesh_analysis", false, Refused(MESHES)),
-        Known(' ', "lash_start_vl", true, Key("lash_start_vl")),
-        Known(' ', "sm_sl", true, Key("sm_sl")),
-        Known(' ', "nue_max_num_vls", true, Refused(ENGINE)),
-        Known(' ', "retries", true, Key("transaction_retries")),
-        Known(' ', "torus_config", true, Refused(ENGINE)),
-        Known(' ', "guid_routing_order_no_scatter", false, On("guid_routing_order_no_scatter")),
-        Known(' ', "log_prefix", true, Refused(NO_SYSLOG)),
-        Known(' ', "subnet_prefix", true, Key("subnet_prefix")),
-        Known(' ', "dump_files_dir", true, Key("dump_files_dir")),
-        Known('J', "pidfile", true, PidFile),
+        Definition('y', "stay_on_fatal", false, Granted),
+        Definition('x', "honor_guid2lid", false, On("honor_guid2lid_file")),
+        Definition('B', "daemon", false, On("daemon")),
+        Definition('I', "inactive", false, On("sm_inactive")),
+        Definition(' ', "perfmgr", false, Refused(PERFMGR)),
+        Definition(' ', "perfmgr_sweep_time_s", true, Refused(PERFMGR)),
+        Definition(' ', "prefix_routes_file", true, Refused(PREFIX_ROUTES)),
+        Definition(' ', "consolidate_ipv6_snm_req", false, Refused(ONE_LID_EACH)),
+        Definition(' ', "do_mesh_analysis", false, Refused(MESHES)),
+        Definition(' ', "lash_start_vl", true, Key("lash_start_vl")),
+        Definition(' ', "sm_sl", true, Key("sm_sl")),
+        Definition(' ', "nue_max_num_vls", true, Refused(ENGINE)),
+        Definition(' ', "retries", true, Key("transaction_retries")),
+        Definition(' ', "torus_config", true, Refused(ENGINE)),
+        Definition(
+            ' ',
+            "guid_routing_order_no_scatter",
+            false,
+            On("guid_routing_order_no_scatter"),
+        ),
+        Definition(' ', "log_prefix", true, Refused(NO_SYSLOG)),
+        Definition(' ', "subnet_prefix", true, Key("subnet_prefix")),
+        Definition(' ', "dump_files_dir", true, Key("dump_files_dir")),
+        Definition('J', "pidfile", true, PidFile),
         // Options of ibfabric.
-        Known(' ', "cache-dir", true, CacheDir),
-        Known(' ', "socket", true, Socket),
-        Known(' ', "metrics-port", true, MetricsPort),
-        Known(' ', "perf-interval", true, PerfInterval),
-        Known(' ', "ibsim", true, Ibsim),
+        Definition(' ', "cache-dir", true, CacheDir),
+        Definition(' ', "socket", true, Socket),
+        Definition(' ', "metrics-port", true, MetricsPort),
+        Definition(' ', "perf-interval", true, PerfInterval),
+        Definition(' ', "ibsim", true, Ibsim),
     ]
 };
 
@@ -182,24 +187,24 @@ fn stray(word: &OsStr) -> String {
     format!("found `{}`, expected an option", word.to_string_lossy())
 }
 
-fn short(letter: u8) -> Option<&'static Known> {
-    KNOWN.iter().find(|known| known.0 != ' ' && known.0 as u32 == u32::from(letter))
+fn short(letter: u8) -> Option<&'static Definition> {
+    OPTIONS.iter().find(|option| option.0 != ' ' && option.0 as u32 == u32::from(letter))
 }
 
 /// Finds a long option by its name or an unambiguous abbreviation; ignores `=` and the text after it.
-fn long(word: &[u8], shown: &str) -> Result<Option<&'static Known>, String> {
+fn long(word: &[u8], shown: &str) -> Result<Option<&'static Definition>, String> {
     let name = word.split(|&byte| byte == b'=').next().unwrap_or_default();
-    if let Some(exact) = KNOWN.iter().find(|known| known.1.as_bytes() == name) {
+    if let Some(exact) = OPTIONS.iter().find(|option| option.1.as_bytes() == name) {
         return Ok(Some(exact));
     }
-    let begins = |known: &&Known| known.1.as_bytes().starts_with(name);
-    let mut matches: Vec<&Known> = KNOWN.iter().filter(begins).collect();
-    matches.dedup_by_key(|known| known.1);
+    let begins = |option: &&Definition| option.1.as_bytes().starts_with(name);
+    let mut matches: Vec<&Definition> = OPTIONS.iter().filter(begins).collect();
+    matches.dedup_by_key(|option| option.1);
     match matches[..] {
         [] => Ok(None),
         [only] => Ok(Some(only)),
         _ => {
-            let names: Vec<&str> = matches.iter().map(|known| known.1).collect();
+            let names: Vec<&str> = matches.iter().map(|option| option.1).collect();
             Err(format!("{shown}: ambiguous option: expected --{}", names.join(" or --")))
         }
     }
@@ -207,19 +212,19 @@ fn long(word: &[u8], shown: &str) -> Result<Option<&'static Known>, String> {
 
 /// Returns a long option with its argument: after its `=`, or the next word.
 fn with_value(
-    known: &Known,
+    option: &Definition,
     word: &[u8],
     shown: &str,
     words: &mut dyn Iterator<Item = OsString>,
 ) -> Result<Given, String> {
     let behind = word.iter().position(|&byte| byte == b'=').map(|at| word[at + 1..].to_vec());
-    let value = match (known.2, behind) {
+    let value = match (option.2, behind) {
         (true, Some(value)) => OsString::from_vec(value),
         (true, None) => words.next().ok_or_else(|| format!("{shown}: expected an argument"))?,
         (false, None) => OsString::new(),
         (false, Some(_)) => return Err(format!("{shown}: found an argument, expected none")),
     };
-    Ok(Given { name: known.1, meaning: known.3, value })
+    Ok(Given { name: option.1, meaning: option.3, value })
 }
 
 /// Parses combined short options. The argument of the last one may follow without a space.
@@ -229,18 +234,18 @@ fn cluster(
     given: &mut Vec<Given>,
 ) -> Result<(), String> {
     for (at, &letter) in letters.iter().enumerate() {
-        let known =
+        let option =
             short(letter).ok_or_else(|| format!("-{}: unknown option", char::from(letter)))?;
         let mut value = OsString::new();
-        if known.2 {
+        if option.2 {
             let rest = &letters[at + 1..];
             value = match rest {
-                [] => words.next().ok_or_else(|| format!("-{}: expected an argument", known.0))?,
+                [] => words.next().ok_or_else(|| format!("-{}: expected an argument", option.0))?,
                 _ => OsString::from_vec(rest.to_vec()),
             };
         }
-        given.push(Given { name: known.1, meaning: known.3, value });
-        if known.2 {
+        given.push(Given { name: option.1, meaning: option.3, value });
+        if option.2 {
             break;
         }
     }
@@ -253,7 +258,7 @@ pub(crate) fn help(describe: &dyn Fn(&str) -> Option<String>) -> String {
     let mut text = "ibfabric under OpenSM's name: a subnet manager with OpenSM's command line.\n\
                     Usage: opensm [OPTIONS]\n\n"
         .to_owned();
-    for Known(short, long, has_value, meaning) in KNOWN {
+    for Definition(short, long, has_value, meaning) in OPTIONS {
         if *short == '?' {
             continue;
         }

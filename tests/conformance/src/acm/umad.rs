@@ -32,7 +32,7 @@ pub enum ManagedBy {
 
 /// The programs and files of a run.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct Setup<'a> {
     /// The program ibfabric.
     pub ibfabric: &'a Path,
     /// The simulator.
@@ -47,7 +47,7 @@ pub struct Place<'a> {
 
 /// A fabric with a service at one host.
 pub struct Scene<'a> {
-    place: &'a Place<'a>,
+    setup: &'a Setup<'a>,
     socket: PathBuf,
     /// Results of the checks.
     pub checked: Checked,
@@ -62,10 +62,10 @@ impl<'a> Scene<'a> {
     ///
     /// # Errors
     /// Fails if one of them does not start.
-    pub fn open(place: &'a Place<'a>) -> Result<Self> {
+    pub fn open(setup: &'a Setup<'a>) -> Result<Self> {
         let kind = FabricKind::parse("fat-tree", &["4", "2"])?;
         let fabric = generate(&kind, &FabricOptions::default())?;
-        let Place { ibfabric, simulator, directory, .. } = *place;
+        let Setup { ibfabric, simulator, directory, .. } = *setup;
         let net = directory.join("net");
         write_net(&fabric, &net)?;
         let socket = socket_name();
@@ -78,9 +78,9 @@ impl<'a> Scene<'a> {
             Ok(path)
         };
         let (manager, service) = (at("manager")?, at("service")?);
-        let preload = place.preload.to_owned();
+        let preload = setup.preload.to_owned();
         let seat = Seat { socket: socket.clone(), preload, node, directory: manager.clone() };
-        let managers = match place.manager {
+        let managers = match setup.manager {
             ManagedBy::OpenSm => {
                 (Some(Manager::start(&seat, &manager, &Options::default())?), None)
             }
@@ -110,7 +110,7 @@ impl<'a> Scene<'a> {
         let service = Running::start(command)?;
         service.until("READY", PATIENCE)?;
         let checked = Checked::default();
-        Ok(Self { place, socket: path, checked, service, _managers: managers, server })
+        Ok(Self { setup, socket: path, checked, service, _managers: managers, server })
     }
 
     /// Runs `ib_acme` on the service; returns its output.
@@ -131,7 +131,7 @@ impl<'a> Scene<'a> {
     }
 
     fn status(&self) -> Result<String> {
-        let mut command = Command::new(self.place.ibfabric);
+        let mut command = Command::new(self.setup.ibfabric);
         command.args(["acm", "ctl", "status", "--socket"]).arg(&self.socket);
         Ok(Running::start(command)?.wait(PATIENCE)?.output)
     }
@@ -165,7 +165,7 @@ impl<'a> Scene<'a> {
         let own = self.ask(&["-f", "n", "-d", "own-name"])?;
         self.checked
             .check(own.contains("hop limit: 0") && own.contains("return status 0x0"), || {
-                format!("the own name: {own}")
+                format!("the local name: {own}")
             });
         let lid = |text: &str, key: &str| {
             let line = text.lines().find_map(|line| line.trim().strip_prefix(key));
@@ -178,7 +178,7 @@ impl<'a> Scene<'a> {
         self.expect(&["-f", "n", "-d", "nobody"], &["No data available"])?;
         self.expect(&["-e"], &["0x0002c90000100000,1,0xffff,1,ibacmp,own-name"])?;
         let status = self.status()?;
-        let log = fs::read_to_string(self.place.directory.join("acm.log"))?;
+        let log = fs::read_to_string(self.setup.directory.join("acm.log"))?;
         let why = "the port has no UD QPs, which addr_prot acm requires";
         for (what, text) in
             [("the status", &status), ("the log", &log), ("it", &self.service.output())]

@@ -30,7 +30,7 @@ const ASKED: [Plan; 4] =
 const MEETING: Plan = FABRICS[0];
 
 /// A fabric with more nodes than an expected response has records.
-const CROWD: Plan = plan("xgft 28,36 1,8");
+const MANY_HOSTS: Plan = plan("xgft 28,36 1,8");
 
 /// Kind of a case.
 #[derive(Clone, Copy, Debug)]
@@ -284,7 +284,7 @@ pub fn cases(all: bool) -> Vec<Case> {
     }
     add(CaseKind::Guarded(FABRICS[0], 1));
     add(CaseKind::Guarded(FABRICS[0], guarded::READ));
-    add(CaseKind::Records(CROWD));
+    add(CaseKind::Records(MANY_HOSTS));
     add(CaseKind::Partitions(plan("mesh 2x1 hosts=2")));
     add(CaseKind::Keys);
     list
@@ -304,7 +304,7 @@ pub fn wrong_cases() -> Vec<Case> {
         (CaseKind::Up(FABRICS[4], "minhop"), InjectedError::Lid),
         (CaseKind::Answers(FABRICS[1]), InjectedError::Link),
         (CaseKind::Flows(small, false), InjectedError::NoSm),
-        (CaseKind::Records(CROWD), InjectedError::Host),
+        (CaseKind::Records(MANY_HOSTS), InjectedError::Host),
         (CaseKind::Files(LINES[0]), InjectedError::Options),
         (CaseKind::Keys, InjectedError::Options),
     ] {

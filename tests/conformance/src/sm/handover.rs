@@ -109,7 +109,7 @@ impl Running {
 
 /// Location of an SM.
 #[derive(Clone, Debug)]
-struct Place {
+struct ManagerPort {
     node: String,
     lid: u16,
     /// The GUID of its port, in the format of `sminfo`.
@@ -137,12 +137,12 @@ pub fn run(
         return Ok(());
     }
     let lids = scene.lids()?;
-    let place = |who: Who| {
+    let port_of = |who: Who| {
         let (node, guid) = node(who);
         let lid = lids.get(&ib_types::Guid(*guid)).copied().unwrap_or_default();
-        Place { node: node.clone(), lid, guid: format!("{guid:#x}") }
+        ManagerPort { node: node.clone(), lid, guid: format!("{guid:#x}") }
     };
-    let [mine, others] = [place(one), place(one.other())];
+    let [mine, others] = [port_of(one), port_of(one.other())];
     // A client on a node without SM, so that no SM receives queries from its own node.
     let (second, _) = middle(fabric);
     scene.seat.node = second;
@@ -233,7 +233,7 @@ fn excused(scene: &mut Scene<'_>, manager: &mut Running) {
 fn governs(
     scene: &mut Scene<'_>,
     who: Who,
-    at: &Place,
+    at: &ManagerPort,
     limit: Duration,
 ) -> Result<bool, StageError> {
     let is = is(scene, who, at, "MASTER", limit)?;
@@ -251,14 +251,19 @@ fn governs(
 }
 
 /// Waits until an SM reports that it is standby.
-fn waits(scene: &mut Scene<'_>, who: Who, at: &Place, limit: Duration) -> Result<bool, StageError> {
+fn waits(
+    scene: &mut Scene<'_>,
+    who: Who,
+    at: &ManagerPort,
+    limit: Duration,
+) -> Result<bool, StageError> {
     is(scene, who, at, "STANDBY", limit)
 }
 
 fn is(
     scene: &mut Scene<'_>,
     who: Who,
-    at: &Place,
+    at: &ManagerPort,
     state: &str,
     limit: Duration,
 ) -> Result<bool, StageError> {

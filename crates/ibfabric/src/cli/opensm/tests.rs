@@ -60,8 +60,8 @@ fn opensm_is_recognised_by_file_name() {
 
 #[test]
 fn short_names_are_unique() {
-    for (at, known) in KNOWN.iter().enumerate().filter(|(_, known)| known.0 != ' ') {
-        let other = KNOWN[..at].iter().find(|other| other.0 == known.0);
+    for (at, known) in OPTIONS.iter().enumerate().filter(|(_, known)| known.0 != ' ') {
+        let other = OPTIONS[..at].iter().find(|other| other.0 == known.0);
         assert!(other.is_none_or(|other| other.3 == known.3), "-{}", known.0);
     }
 }

@@ -319,7 +319,7 @@ impl<'a> Report<'a> {
         }
         let here = count(|it| matches!(it, Verdict::Own));
         let seen = trace.hops.len() - validated - here;
-        let parts = [(validated, "validated"), (seen, "seen"), (here, "the own port")];
+        let parts = [(validated, "validated"), (seen, "seen"), (here, "the local port")];
         let parts: Vec<String> = parts
             .into_iter()
             .filter(|&(count, _)| count > 0)

@@ -9,7 +9,7 @@ use super::Found;
 use crate::failure::say;
 
 /// An interface: the number of its section, and its number in the section.
-type Place = (u32, u32);
+type Interface = (u32, u32);
 
 /// The counters of a capture file.
 #[derive(Debug, Default)]
@@ -20,9 +20,9 @@ pub(super) struct Summary {
     ports: Vec<u16>,
     /// Number of non-RDMA frames by UDP port, if they have one.
     others: BTreeMap<u16, u64>,
-    lost: BTreeMap<Place, u64>,
+    lost: BTreeMap<Interface, u64>,
     /// The final statistics of each interface, with its name.
-    interfaces: BTreeMap<Place, (Option<String>, Statistics)>,
+    interfaces: BTreeMap<Interface, (Option<String>, Statistics)>,
 }
 
 impl Summary {
@@ -43,7 +43,7 @@ impl Summary {
         }
     }
 
-    pub(super) fn lost(&mut self, interface: Place, count: u64) {
+    pub(super) fn lost(&mut self, interface: Interface, count: u64) {
         if count > 0 {
             let lost = self.lost.entry(interface).or_default();
             *lost = lost.saturating_add(count);
@@ -65,8 +65,8 @@ impl Summary {
         if self.wrong > 0 {
             say!("{file}: {} packets with a wrong ICRC", self.wrong);
         }
-        for (place, (name, statistics)) in &self.interfaces {
-            let name = name.clone().unwrap_or_else(|| format!("interface {}", place.1));
+        for (interface, (name, statistics)) in &self.interfaces {
+            let name = name.clone().unwrap_or_else(|| format!("interface {}", interface.1));
             // Other programs count frames before their capture filter.
             let words = match is_ours(statistics) {
                 true => ["packets of the queue pair", "accepted", "captured", "overwritten", ""],
@@ -102,11 +102,11 @@ impl Summary {
     /// statistics, since both count the same losses.
     fn lost_in_all(&self) -> u64 {
         let mut lost = self.lost.clone();
-        for (place, (_, statistics)) in &self.interfaces {
+        for (interface, (_, statistics)) in &self.interfaces {
             let counted =
                 statistics.dropped.unwrap_or(0).saturating_add(statistics.os_dropped.unwrap_or(0));
-            let told = lost.entry(*place).or_default();
-            *told = (*told).max(counted);
+            let entry = lost.entry(*interface).or_default();
+            *entry = (*entry).max(counted);
         }
         lost.values().fold(0, |sum, count| sum.saturating_add(*count))
     }

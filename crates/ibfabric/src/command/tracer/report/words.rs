@@ -46,21 +46,21 @@ pub(in super::super) fn detail(
     match verdict {
         Verdict::Validated => "validated".to_owned(),
         Verdict::Observed { by: Witness::Agent | Witness::Management } => {
-            "seen: management from the own port arrives over this link".to_owned()
+            "seen: SMPs from the local port arrive over this link".to_owned()
         }
         Verdict::Observed { by: Witness::CombinedRoute } => {
             "seen: a combined-route probe from the preceding switch arrives over this link"
                 .to_owned()
         }
         Verdict::Observed { by: Witness::Counters } => {
-            format!("counted: the switch before sends by port {}", hop.out)
+            format!("counted: the preceding switch sends out of port {}", hop.out)
         }
         Verdict::Observed { by: Witness::Cable } => {
             "a cable that carries management in both directions".to_owned()
         }
-        Verdict::Own => "the own port".to_owned(),
+        Verdict::Own => "the local port".to_owned(),
         Verdict::Misdirected { actual: None, left: None } => format!(
-            "the switch before does not send by port {}: it answers over the same cable",
+            "the preceding switch does not send LID-routed packets out of port {}, although it answers SMPs over that cable",
             hop.out
         ),
         Verdict::Misdirected { actual, left } => {
@@ -78,19 +78,19 @@ pub(in super::super) fn detail(
                 }
                 None => "it is not answered".to_owned(),
             };
-            format!("the switch before {does}, expected by port {}: {outcome}", hop.out)
+            format!("the preceding switch {does}, expected by port {}: {outcome}", hop.out)
         }
         Verdict::Detour { by } => format!(
-            "the switch before sends it by port {by}, expected by port {}: it arrives nevertheless",
+            "the preceding switch sends it by port {by}, expected by port {}: it arrives nevertheless",
             hop.out
         ),
         Verdict::OtherTable { holds: 255 } => format!(
-            "the table of the switch before has no entry, expected port {} as in the records of \
+            "the table of the preceding switch has no entry, expected port {} as in the records of \
              subnet administration",
             hop.out
         ),
         Verdict::OtherTable { holds } => format!(
-            "the table of the switch before holds port {holds}, expected port {} as in the records \
+            "the table of the preceding switch holds port {holds}, expected port {} as in the records \
              of subnet administration",
             hop.out
         ),
