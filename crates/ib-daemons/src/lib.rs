@@ -17,6 +17,21 @@
 //! | [`progress`] | progress of long work on a terminal |
 //! | [`message`], [`text`] | messages on standard error, plural forms |
 //! | [`error`] | errors and results of the daemons |
+//!
+//! # Example
+//! ```no_run
+//! use ib_daemons::sim::{SimConfig, Simulation};
+//! use ib_ibsim::server::{Address, Server};
+//! use ib_topology::generate::{Kind, Options, generate};
+//!
+//! let fabric = generate(&Kind::parse("fat-tree", &["8", "hosts=2"])?, &Options::default())?;
+//! let config = SimConfig { seed: 7, ..SimConfig::default() };
+//! let simulation = Simulation::new(&fabric, &config)?;
+//! // Clients of ibsim find this server with `IBSIM_SOCKNAME=lab`. A signal ends the call.
+//! let server = Server::bind(Address::Name("lab".to_owned()))?;
+//! simulation.serve(server, &config, &mut std::io::stdout())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod acm;
 pub mod adapter;

@@ -10,6 +10,13 @@
 //!
 //! The exit status is 0 if no problems are found, 1 if problems are found (such as an unreachable LID or a
 //! credit loop), 2 if the input is unusable, and 3 if the result is inconclusive.
+//!
+//! # Example
+//! ```
+//! let command = ibfabric::cli::command();
+//! let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+//! assert!(names.contains(&"route"));
+//! ```
 
 pub mod cli;
 mod command;
