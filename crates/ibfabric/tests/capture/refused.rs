@@ -18,7 +18,7 @@ fn unusable_options_are_rejected_with_reason() {
     refused(&["-w", &inside("no/where")], &message);
     refused(&["-w", &inside("a"), "--payload", "5000"], "expected a number of 0 to 4096");
     refused(&["-w", &inside("a"), "--ring", "100000"], "expected a power of two");
-    refused(&["-w", &inside("a"), "-b", "files:3"], "expected also when another file begins");
+    refused(&["-w", &inside("a"), "-b", "files:3"], "expected also when the next file starts");
     refused(&["-w", &inside("a"), "-b", "sizes:3"], "expected duration:S");
     for limit in ["files:3", "foo:2", "packets", "packets:x"] {
         let expected = "expected duration:S, filesize:KB or packets:N\n";
@@ -31,7 +31,7 @@ fn unusable_options_are_rejected_with_reason() {
     refused(&["-w", &inside("a"), "--opcode", "teleport"], "expected a code of 0 to 255");
     refused(&["-w", &inside("a"), "--trigger", "rain"], "expected error, retransmission or drop");
     refused(&["-w", &inside("a"), "--keep", "5"], "--trigger");
-    refused(&["-w", "-", "-b", "packets:5"], "standard output is one stream");
+    refused(&["-w", "-", "-b", "packets:5"], "standard output cannot be rotated");
     let output = server.capture(&["stop"], &["77"]);
     assert!(text(&output.stderr).contains("there is no capture 77"), "{}", text(&output.stderr));
     let output = server.capture(&["list"], &["--messages", "0xabcdef"]);

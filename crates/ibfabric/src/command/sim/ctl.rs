@@ -73,7 +73,7 @@ fn request(
 ) -> Result<Verdict, Failure> {
     let reply = client
         .request(&SimRequest::Command(line.to_owned()))
-        .map_err(|error| Failure::Unusable(format!("the simulator did not answer: {error}")))?;
+        .map_err(|error| Failure::Unusable(format!("the simulator did not respond: {error}")))?;
     let Reply { ok, ref text, .. } = reply;
     if args.format == Format::Json {
         output.json(&Numbered { line: number, reply })?;
