@@ -182,9 +182,9 @@ fn capture_rejects_input_files_and_blocking_pipes() {
     );
     let before = std::fs::read(&net).expect("the file exists");
     let cases: [(&[&str], &str); 4] = [
-        (&[&net, "-w", &net], "stands for two things"),
-        (&[&net, "--script", &script, "-w", &script], "stands for two things"),
-        (&["-", "--script", "-"], "standard input, stands for two files"),
+        (&[&net, "-w", &net], "the file is used twice"),
+        (&[&net, "--script", &script, "-w", &script], "the file is used twice"),
+        (&["-", "--script", "-"], "standard input, is used for two files"),
         (&[&net, "-w", &pipe], "found a pipe or a socket, expected a file"),
     ];
     for (words, expected) in cases {

@@ -145,7 +145,7 @@ fn dash_names_standard_streams() {
     assert_eq!(output.stdout, fs::read(&net).expect("generated"));
     let output = ibfabric(&["check", "-", "--lfts", "-"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("stands for two files"));
+    assert!(text(&output.stderr).contains("is used for two files"));
 }
 
 #[test]

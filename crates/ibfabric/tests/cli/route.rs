@@ -258,7 +258,7 @@ fn options_unused_by_engine_are_named() {
     let roots = directory.file("roots", "0x0002c90000200000\n");
     let output = ibfabric(&["route", &net, "-a", &roots, "--port-shifting"]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(text(&output.stderr), "ibfabric: --root-guids changes nothing with minhop\n");
+    assert_eq!(text(&output.stderr), "ibfabric: --root-guids has no effect with minhop\n");
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub(super) fn pairs(
         (Some(lid), _) => Target::Lid(lid as u16),
         (None, Some(gid)) => Target::Gid(gid),
         (None, None) => {
-            unreachable!("clap requires a destination, and `group` traces groups")
+            unreachable!("the command line has a unicast destination")
         }
     };
     let mut pairs = vec![(from, to)];

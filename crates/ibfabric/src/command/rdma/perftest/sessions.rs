@@ -114,7 +114,7 @@ impl Sessions {
             _ => checked(*wc, session.peer).and_then(|wc| session.advance(stage, &wc, out)),
         };
         if advanced.is_err() {
-            // Fails if the other end has already disconnected.
+            // An error means that the other end has already disconnected.
             stage.device.cm().disconnect(clock::now(), id, b"").ok();
             self.forget(stage, id);
         }
@@ -179,7 +179,7 @@ impl Sessions {
             }
         }
         let ended = |(id, error): (ConnectionId, Failure)| {
-            // Fails if the other end has already disconnected.
+            // An error means that the other end has already disconnected.
             stage.device.cm().disconnect(clock::now(), id, b"").ok();
             self.forget(stage, id);
             error
