@@ -80,7 +80,7 @@ fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
             let own = std::env::current_exe().and_then(std::fs::canonicalize);
             let own = own.map_err(Failure::unusable)?;
             let directory = own.parent().unwrap_or(Path::new("/"));
-            // The program's directory, the library directory of packages, and cargo's directory if only tests are built.
+            // The program's directory, a package's library directory, and cargo's directory if only tests are built.
             ["", "../lib/ibfabric", "deps"].map(|at| directory.join(at).join(LIBRARY)).to_vec()
         }
     };

@@ -1,9 +1,9 @@
-//! Comparison of a command's output with the document.
+//! Compares a command's output with the output that the document shows.
 
-/// The wildcard: any text within a line, or any lines if alone on a line.
+/// The wildcard. Within a line, it stands for any text; alone on a line, for any number of lines.
 const ANYTHING: char = '…';
 
-/// Whether numbers have to match.
+/// Specifies whether numbers in the output have to match the document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Numbers {
     Count,
@@ -45,8 +45,8 @@ fn line_fits(shown: &str, printed: &str) -> bool {
 }
 
 impl Numbers {
-    /// Returns the compared form of a line, without trailing blanks and tabs. If numbers vary, `#` stands for
-    /// each number, and one blank for several, since the widths of columns vary, too.
+    /// Returns the form of a line that is compared, without trailing blanks and tabs. If numbers vary, each number is
+    /// replaced by `#`, and several blanks by one, since the widths of columns vary, too.
     fn plain(self, line: &str) -> String {
         let line = line.trim_end();
         if self == Self::Count {

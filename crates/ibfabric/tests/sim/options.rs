@@ -38,7 +38,7 @@ fn unusable_input_is_rejected_with_line() {
     ];
     for (option, content, expected) in cases {
         fs::write(place.path().join("bad"), content).expect("the file can be written");
-        // A written file must not be a file that is read.
+        // The option --record must not name the fabric file, which is read.
         let fabric = if option == "record" { "bad" } else { "net" };
         let output = Command::new(PROGRAM)
             .args(["sim", fabric, &format!("--{option}"), "bad"])
