@@ -77,7 +77,7 @@ impl Lab {
         text(&output.stdout)
     }
 
-    /// Waits until the output of a console command contains a text.
+    /// Waits until the output of a console command contains the given text.
     fn await_line(&self, words: &[&str], expected: &str) {
         let end = Instant::now() + Duration::from_secs(20);
         loop {
@@ -159,7 +159,7 @@ fn port_goes_down_with_hca_and_up_with_next() {
     // When another HCA attaches to the port, the SM activates the port again.
     let mut server = lab.server("host-2", &[]);
     lab.measured(&small);
-    // If the program exits cleanly, its port stays up.
+    // A clean exit of the program does not take its port down.
     server.signal("TERM");
     assert!(!lab.console(&["attached"]).contains("adapter"));
     assert!(!lab.console(&["dump", "host-2"]).contains("Down"));
@@ -342,7 +342,7 @@ fn fabric_losses_are_in_capture_of_sender() {
         lost += frame.comments.iter().filter(|it| it.starts_with("lost: at ")).count();
     }
     assert!(lost > 10, "{lost}");
-    // The fabric's counter also includes lost packets that this HCA would have received.
+    // The fabric's counters also include lost packets that were sent to this HCA.
     let stats: Value = serde_json::from_str(&lab.console(&["stats", "--format", "json"]))
         .expect("the text is JSON");
     let all = ["fault", "damaged"].map(|why| stats["data"]["lost"][why].as_u64().unwrap_or(0));

@@ -320,7 +320,7 @@ fn standard_input_is_read() {
 fn closed_standard_output_is_no_error() {
     let directory = Directory::new();
     let mut many = sample();
-    // A file with many sections.
+    // The file consists of many sections, so it exceeds the pipe's buffer.
     while many.len() < 2_000_000 {
         many.extend(sample());
     }

@@ -1,4 +1,4 @@
-//! `ibfabric up` as a process.
+//! Runs `ibfabric up` as a process.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

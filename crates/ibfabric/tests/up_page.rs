@@ -127,7 +127,7 @@ impl Events {
         None
     }
 
-    /// Waits for a state that satisfies a condition.
+    /// Waits until an event has a state that satisfies the condition.
     fn wait_for(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let since = Instant::now();
         loop {

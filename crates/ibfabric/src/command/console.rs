@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
 
-/// Sends a request to the daemon whose socket is named `name`, and prints the reply. Messages call it `daemon`.
+/// Sends a request to the daemon whose socket is named `name`, and prints the reply. Error messages use the text
+/// `daemon` for the daemon.
 pub(super) fn request(
     name: &str,
     daemon: &str,

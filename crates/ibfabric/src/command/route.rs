@@ -193,7 +193,7 @@ fn print_engine(
     Ok(())
 }
 
-/// Suggests an engine that never creates credit loops, unless it has already failed.
+/// Suggests an engine that never creates credit loops and has not been tried yet.
 fn print_remedy(routing: &Routing, refusals: &[Refusal], out: &mut Output) -> Result<(), Failure> {
     use ib_routing::EngineKind::{Lash, UpDown};
     let tried = |kind| routing.engine == kind || refusals.iter().any(|refusal| refusal.0 == kind);

@@ -18,7 +18,7 @@ use crate::output::Output;
 /// File name of the preload library.
 const LIBRARY: &str = "libib_preload.so";
 
-/// Environment variables that the preload library reads. They are removed if another `run` has set them.
+/// Environment variables that the preload library reads. If another `ibfabric run` has set them, they are removed.
 const VARIABLES: [&str; 6] = [
     "IBFABRIC_ATTACH",
     "IBFABRIC_NODE",
@@ -80,7 +80,7 @@ fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
             let own = std::env::current_exe().and_then(std::fs::canonicalize);
             let own = own.map_err(Failure::unusable)?;
             let directory = own.parent().unwrap_or(Path::new("/"));
-            // The program's directory, a package's library directory, and cargo's directory if only tests are built.
+            // Searches the program's directory, the directory of packages, and cargo's directory for tests.
             ["", "../lib/ibfabric", "deps"].map(|at| directory.join(at).join(LIBRARY)).to_vec()
         }
     };

@@ -17,7 +17,7 @@ use crate::output::Output;
 /// The maximum number of cut-off nodes to print.
 const CUT_OFF_SHOWN: usize = 16;
 
-/// Exit status if no problems are found, but some forwarding tables or links could not be checked.
+/// Exit status if no problems are found, but some pairs of a switch and a LID could not be checked.
 const NOT_JUDGED: u8 = 3;
 
 pub(crate) fn verdict(summary: &Summary) -> Verdict {

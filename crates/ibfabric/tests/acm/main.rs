@@ -1,4 +1,4 @@
-//! The ACM service and its clients, as processes on a simulated fabric.
+//! Runs ACM services and their clients as processes on a simulated fabric.
 
 mod files;
 mod many;
@@ -184,7 +184,7 @@ fn acme_prints_paths_then_counters_then_endpoints() {
     let at = |line: &str| shown.find(line).unwrap_or_else(|| panic!("{line}: {shown}"));
     assert!(at("Path information") < at("svc,Error Count"), "{shown}");
     assert!(at("svc,Error Count") < at("svc,guid,port"), "{shown}");
-    // A relative path is a socket, not a host.
+    // A relative path selects a socket, not a host.
     let socket = lab.path(0);
     let directory = socket.parent().expect("the path has a parent");
     let output = ibfabric(&["acme", "-S", "./0.sock", "-e"])

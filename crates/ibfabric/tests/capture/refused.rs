@@ -1,4 +1,4 @@
-//! Rejected options, and malformed input.
+//! Checks that invalid options and malformed input are rejected.
 
 use super::*;
 

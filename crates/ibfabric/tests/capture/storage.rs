@@ -1,4 +1,4 @@
-//! Captures of block device programs and of the hosts of `up`.
+//! Captures packets of block device programs, and of the hosts that `up` simulates.
 
 use super::*;
 

@@ -83,7 +83,7 @@ impl Numbers {
 
 /// Returns the difference: lines after `-` are only in the document, lines after `+` only in the output.
 pub(crate) fn difference(shown: &[String], printed: &[&str], numbers: Numbers) -> String {
-    // Longest common subsequence of matching lines; documents are short.
+    // Computes the longest common subsequence of lines, in quadratic time, since documents are short.
     let (rows, columns) = (shown.len(), printed.len());
     let mut common = vec![vec![0_usize; columns + 1]; rows + 1];
     let same = |row: usize, column: usize| {

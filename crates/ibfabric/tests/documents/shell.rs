@@ -74,8 +74,8 @@ pub(crate) enum Pace {
 /// The reason why the rest of a document cannot be run.
 pub(crate) struct Stuck(pub(crate) String);
 
-/// Returns the command that runs a shell in its own network namespace. If there is none, documents run one after the
-/// other.
+/// Returns the command that runs a shell in its own network namespace. If no such command works, documents run one
+/// after the other.
 pub(crate) fn apart() -> Option<Vec<&'static str>> {
     let ways: [&[&str]; 2] = [
         &["unshare", "--net"],

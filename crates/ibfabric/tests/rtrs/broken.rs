@@ -56,7 +56,7 @@ impl Broken {
         output.expect("the program runs")
     }
 
-    /// Returns the number of log lines with a text.
+    /// Returns the number of log lines that contain the given text.
     fn log_lines(&self, what: &str) -> usize {
         let printed = fs::read_to_string(self.path("printed")).expect("the file can be read");
         printed.lines().filter(|line| line.ends_with(what)).count()

@@ -1,4 +1,4 @@
-//! `ibfabric rtrs` and `ibfabric nbd` as processes on loopback.
+//! Runs `ibfabric rtrs` and `ibfabric nbd` as processes on loopback.
 //!
 //! | file | holds |
 //! |---|---|
@@ -264,7 +264,7 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
     std::thread::scope(|scope| {
         let owner = scope.spawn(|| server.bench(&["--rw", "randrw", "--runtime", "4"]));
         std::thread::sleep(Duration::from_secs(2));
-        // The first client uses the default local address.
+        // The first client uses the default local address, so this client needs another address.
         let path = ["nbd", "--path", "127.0.0.5@127.0.0.1", "--udp-port", &server.udp];
         let words = [&path[..], &["--socket", socket, "--device", "disk0", "--wait"]].concat();
         let output = ibfabric(&[&words[..], &["0.5"]].concat()).output();
@@ -318,7 +318,7 @@ fn interrupted(mut command: Command, after: Duration) -> Output {
     output
 }
 
-/// Whatever stops a client, another client can open the device immediately afterwards.
+/// After a client has been stopped in any way, another client can open the device immediately.
 #[test]
 fn interrupted_client_releases_device() {
     let server = Server::start(&["--export", "disk0=mem:1M"]);

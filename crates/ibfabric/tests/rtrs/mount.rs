@@ -1,4 +1,4 @@
-//! The control files as a file system: `rtrs mount`.
+//! `rtrs mount` shows the control files as a file system.
 
 use std::fs;
 use std::io::Read as _;

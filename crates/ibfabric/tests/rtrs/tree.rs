@@ -272,7 +272,7 @@ fn invalid_requests_return_error_numbers() {
         assert!(printed.contains(expected), "{printed}");
     };
     unusable(scene.ctl("none", &["list"]), "no program with RTRS listens at");
-    // The socket is in use.
+    // A second server cannot use the same control socket.
     let taken = scene.at("server");
     let taken = taken.to_str().expect("the path is UTF-8");
     let again = ibfabric(&[

@@ -111,7 +111,7 @@ impl Simulator {
     }
 }
 
-/// Returns a directory with a file `net` of a mesh.
+/// Returns a new directory whose file `net` describes a mesh.
 fn mesh() -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let net = place.path().join("net");

@@ -1,4 +1,4 @@
-//! Options and input files, and their errors.
+//! Checks options and input files of the simulator, and their errors.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -125,7 +125,7 @@ impl End {
         }
     }
 
-    /// Returns the path record with this as its source.
+    /// Returns the path record with this endpoint as its source.
     pub(super) fn path_from(&self, path: PathRecord) -> PathRecord {
         match self {
             Self::Port { gid, lid } => PathRecord { sgid: *gid, slid: *lid, ..path },

@@ -63,7 +63,7 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
     out.flush()?;
     let size = args.size as usize;
     let buffer = stage.buffer(2 * size.max(1))?;
-    buffer.memory.write(0, &pattern(size)).expect("the region has this size");
+    buffer.memory.write(0, &pattern(size)).expect("the range is within the region");
     init(&mut stage, qp)?;
     for _ in 0..args.rx_depth {
         stage.post_receive(qp, RECEIVE, buffer.data(size, size))?;
@@ -147,7 +147,7 @@ fn exchange(
             if args.check {
                 check(buffer, size, received)?;
                 // Overwrites the message, so that the next check fails unless a new message was received.
-                buffer.memory.fill(size, size, 0xff).expect("the region has this size");
+                buffer.memory.fill(size, size, 0xff).expect("the range is within the region");
             }
             if posted < args.iters {
                 stage.post_receive(qp, RECEIVE, buffer.data(size, size))?;
@@ -176,7 +176,7 @@ fn pattern(size: usize) -> Vec<u8> {
 
 /// Verifies a message of the other end.
 fn check(buffer: &Buffer, size: usize, received: u64) -> Result<(), Failure> {
-    let bytes = buffer.memory.to_vec(size, size).expect("the region has this size");
+    let bytes = buffer.memory.to_vec(size, size).expect("the range is within the region");
     let expected = pattern(size);
     match bytes.iter().zip(&expected).position(|(found, expected)| found != expected) {
         None => Ok(()),

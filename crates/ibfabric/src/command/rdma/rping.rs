@@ -203,8 +203,8 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
     let (start, mut wrong) = (WallClock::now(), 0);
     for number in 0..args.count {
         let text = ping(number, size);
-        buffer.memory.write(DATA, &text).expect("the region has this size");
-        buffer.memory.fill(DATA + size, size, 0).expect("the region has this size");
+        buffer.memory.write(DATA, &text).expect("the range is within the region");
+        buffer.memory.fill(DATA + size, size, 0).expect("the range is within the region");
         for offset in [DATA, DATA + size] {
             let addr = buffer.memory.address() + offset as u64;
             let offer = Offer { addr, rkey: buffer.key, size: args.size };
@@ -217,7 +217,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
             while stage.completion(peer)?.opcode != WcOpcode::Recv {}
             stage.post_receive(qp, RECEIVE, buffer.data(IN, MESSAGE))?;
         }
-        let back = buffer.memory.to_vec(DATA + size, size).expect("the region has this size");
+        let back = buffer.memory.to_vec(DATA + size, size).expect("the range is within the region");
         wrong += u64::from(back != text);
         if args.verbose {
             let end = back.iter().position(|&byte| byte == 0).unwrap_or(size);

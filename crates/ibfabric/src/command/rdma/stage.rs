@@ -76,7 +76,7 @@ impl Stage {
         }
         let mut this = Self::open_with(args, None, window)?;
         if let (Some(_), Ok(address)) = (name_service(args.acm.as_deref()), peer.parse()) {
-            // The ACM service may resolve names that the simulator does not have.
+            // The ACM service can resolve names that the simulator does not know.
             return Ok((this, address));
         }
         let found =
@@ -87,7 +87,7 @@ impl Stage {
         Ok((this, address))
     }
 
-    /// Opens the HCA. Without a given address, `peer` determines the local address.
+    /// Opens the HCA. If the options contain no local address, the route to `peer` determines it.
     pub(super) fn open(args: &AdapterArgs, peer: Option<IpAddr>) -> Result<Self, Failure> {
         Self::open_with(args, peer, WINDOW)
     }
@@ -145,7 +145,7 @@ impl Stage {
 
     /// Deallocates the protection domain of a session whose objects have been destroyed.
     pub(super) fn end_session(&mut self, pd: PdId) {
-        // Fails only if the object is already destroyed.
+        // An error means that the object is already destroyed.
         self.device.hca().dealloc_pd(pd).ok();
     }
 
@@ -161,7 +161,7 @@ impl Stage {
 
     /// Deregisters memory.
     pub(super) fn forget(&mut self, buffer: &Buffer) {
-        // Fails only if the object is already destroyed.
+        // An error means that the object is already destroyed.
         self.device.hca().dereg_mr(buffer.mr).ok();
     }
 
@@ -236,7 +236,9 @@ impl Stage {
         if let Some(Interruption { orders, .. }) = &mut self.interruption
             && orders.take() == Some(Order::End)
         {
-            return Err(Failure::Unusable("stopped by a signal before it was complete".to_owned()));
+            return Err(Failure::Unusable(
+                "a signal stopped the program before the operation was complete".to_owned(),
+            ));
         }
         self.device.progress().map_err(|error| doing("driving the HCA", error))
     }
@@ -298,7 +300,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         for id in self.interruption.iter().flat_map(|it| &it.connections) {
-            // Fails if the connection has already ended.
+            // An error means that the connection has already ended.
             self.device.cm().disconnect(clock::now(), *id, b"").ok();
         }
         self.device.flush();

@@ -148,7 +148,7 @@ fn report(
         judgement: "",
         mgid: args.mgid.map(|mgid| mgid.to_string()),
         mlid: tree.mlid,
-        // If only the MLID is known, the members are not, but a group has at least one member.
+        // If only the MLID is known, the members are unknown, but a group has at least one member.
         good: (members.is_some() || !deliveries.is_empty())
             && missing.is_empty()
             && twice.is_empty()
@@ -168,7 +168,7 @@ fn report(
     report
 }
 
-/// Returns the judgement on a tree, which is proven good only if every branch is.
+/// Returns the judgement on a tree, which is proven good only if every branch is proven good.
 fn group_judgement(report: &GroupReport, tree: &Tree) -> Judgement {
     let is_unproven =
         |branch: &Branch| branch.verdict.judgement() == Judgement::NotProven && !is_bad(branch);

@@ -25,7 +25,7 @@ pub(super) enum Pairs {
 }
 
 impl Pairs {
-    /// Returns the paths in order, without storing all of them: there may be many on large fabrics.
+    /// Returns the paths in order. The paths are not stored, since large fabrics have many of them.
     pub(super) fn iter(&self) -> PairsIter<'_> {
         PairsIter { pairs: self, next: 0 }
     }

@@ -116,7 +116,7 @@ struct HopReport {
     /// The port out of which the preceding node actually sends, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_by: Option<u8>,
-    /// The reason why nothing is proven.
+    /// The reason why the hop is not proven.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

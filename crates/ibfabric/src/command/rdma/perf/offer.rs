@@ -49,7 +49,7 @@ impl Offer {
     pub(in super::super) fn parse(bytes: &[u8]) -> Result<Self, Failure> {
         let wrong = |what: &str| {
             Failure::Unusable(format!(
-                "its private data {what}: expected a client of `ibfabric rdma`"
+                "the private data {what}: expected a client of `ibfabric rdma`"
             ))
         };
         if bytes.len() < 24 || bytes[..4] != MAGIC {

@@ -80,12 +80,13 @@ impl Ours {
     pub(super) fn watch(&mut self, stage: &mut Stage) -> bool {
         let size = self.offer.size as usize;
         let expected = (self.answered + 1) as u8;
-        let last = self.buffer.memory.to_vec(size - 1, 1).expect("the region has this size")[0];
+        let last =
+            self.buffer.memory.to_vec(size - 1, 1).expect("the range is within the region")[0];
         if last != expected {
             return false;
         }
         self.answered += 1;
-        self.buffer.memory.fill(2 * size - 1, 1, expected).expect("the region has this size");
+        self.buffer.memory.fill(2 * size - 1, 1, expected).expect("the range is within the region");
         let addr = self.offer.remote.addr.wrapping_add(size as u64);
         let to = RemoteAddress { addr, ..self.offer.remote };
         let signaled = self.answered.is_multiple_of(u64::from(RECEIVES / 2));
