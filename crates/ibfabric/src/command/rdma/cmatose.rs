@@ -1,8 +1,8 @@
 //! `rdma cmatose`, and the protocol of `ucmatose`.
 //!
-//! Connection requests and replies carry no parameters: both ends know the number and the size of messages
-//! from their command lines. Once a connection is established, the server sends its messages. When the client
-//! has received all, it sends the same number of messages. When the server has received all, it disconnects.
+//! Connection requests and replies carry no parameters: both ends know the number and the size of messages from their
+//! command lines. Once a connection is established, the server sends its messages. When the client has received all
+//! messages, it sends the same number of messages. When the server has received all messages, it disconnects.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
