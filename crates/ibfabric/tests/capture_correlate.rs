@@ -11,7 +11,7 @@ mod program;
 use program::{Running, ibfabric, text};
 
 fn name(path: &Path) -> &str {
-    path.to_str().expect("names of temporary files are text")
+    path.to_str().expect("names of temporary files are UTF-8")
 }
 
 static NEXT: AtomicU16 = AtomicU16::new(0);

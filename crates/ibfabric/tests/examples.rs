@@ -74,7 +74,7 @@ struct Simulator(Child);
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        // Fails if the process has already exited.
+        // An error means that the process has already exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

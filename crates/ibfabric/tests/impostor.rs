@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Uid;
 
-#[expect(dead_code, reason = "these tests wait for programs to end")]
+#[expect(dead_code, reason = "these tests use only a part of the module")]
 mod program;
 
 use program::{ibfabric, text};
@@ -64,20 +64,20 @@ fn serve_lines(listener: UnixListener) {
     }
 }
 
-/// An impostor of a console socket with an abstract name.
+/// Runs an impostor of a console socket with an abstract name.
 fn console(name: &str) {
     let address =
         SocketAddr::from_abstract_name(format!("{name}:console")).expect("the name is valid");
     impostor(move || UnixListener::bind_addr(&address).expect("the name is free"), serve_lines);
 }
 
-/// An impostor of a stream socket in a world-writable directory.
+/// Runs an impostor of a stream socket in a world-writable directory.
 fn path(path: &Path) {
     let path = path.to_owned();
     impostor(move || UnixListener::bind(path).expect("the path is free"), serve_lines);
 }
 
-/// An impostor of a simulator's socket for HCAs.
+/// Runs an impostor of a simulator's socket for HCAs.
 fn data(name: &str) {
     let address = SocketAddrUnix::new_abstract_name(format!("{name}:data").as_bytes());
     let address = address.expect("the name is valid");
@@ -100,7 +100,8 @@ fn data(name: &str) {
     });
 }
 
-/// An impostor of a simulator's socket for control messages of ibsim's protocol. As a reply, it returns the request.
+/// Runs an impostor of a simulator's socket for control messages of ibsim's protocol. Its reply is a copy of the
+/// request.
 fn ibsim(name: &str) {
     let address =
         SocketAddr::from_abstract_name(format!("{name}:ctl\0")).expect("the name is valid");
@@ -176,7 +177,7 @@ fn simulators_of_other_users_are_refused() {
     is_refused(&run(&["agent", &format!("--ibsim={name}"), "--node", "a"]));
 }
 
-/// An impostor of the capture socket of another process.
+/// Runs an impostor of the capture socket of another process.
 fn captures(pid: u32) {
     let name = format!("ibfabric-capture-{pid}-0");
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("the name is valid");

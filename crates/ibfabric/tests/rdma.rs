@@ -1,4 +1,4 @@
-//! `ibfabric rdma` between two addresses of the loopback device.
+//! Runs `ibfabric rdma` between two addresses of the loopback device.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
@@ -128,7 +128,7 @@ fn failures_are_reported_with_reason() {
         assert_eq!(output.status.code(), Some(code), "{words:?}: {printed}");
         assert!(printed.contains(expected), "{words:?}: {printed}");
     }
-    // A port without a listener.
+    // No server listens on this port.
     let server = Server::start(&[]);
     let fixed = ["--from", "127.0.0.2", "--udp-port", &server.udp];
     let output = run(&[&["ping", "127.0.0.1", "-p", "9"], &fixed[..]].concat());

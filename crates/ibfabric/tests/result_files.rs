@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-#[expect(dead_code, reason = "these tests wait for programs to end")]
+#[expect(dead_code, reason = "these tests use only a part of the module")]
 mod program;
 
 use program::ibfabric;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-#[expect(dead_code, reason = "other tests do not use this function")]
+#[expect(dead_code, reason = "these tests use only a part of the module")]
 mod program;
 
 use program::{Running, ibfabric, text};

@@ -197,7 +197,7 @@ impl Shell {
         let output = self.output(output, &read);
         let input = self.input.as_mut().expect("the shell keeps running");
         if input.write_all(line.as_bytes()).is_err() {
-            return Err(Stuck("the shell has ended before this command".to_owned()));
+            return Err(Stuck("the shell exited before this command".to_owned()));
         }
         let limit = Instant::now() + LIMIT;
         let code = loop {
@@ -206,7 +206,9 @@ impl Shell {
             }
             if !matches!(self.bash.try_wait(), Ok(None)) {
                 let printed = output.text();
-                return Err(Stuck(format!("the shell has ended in this command\n{printed}")));
+                return Err(Stuck(format!(
+                    "the shell exited while it ran this command\n{printed}"
+                )));
             }
             if Instant::now() > limit {
                 let printed = output.text();
