@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use ib_daemons::DaemonError;
 
-/// Prints a message on standard error. Control characters are escaped, since a message may hold text of a peer.
+/// Prints a message on standard error. Control characters are escaped, since a message can contain a peer's text.
 macro_rules! say {
     ($($argument:tt)*) => {{
         ib_daemons::message::print(format_args!($($argument)*));
@@ -21,7 +21,7 @@ pub(crate) enum Verdict {
     Good,
     /// Exit status 1: problems found.
     Bad,
-    /// An exit status of another program that this command is compatible with.
+    /// Another exit status, for example that of the program with which the command is compatible.
     Other(u8),
 }
 
@@ -55,7 +55,7 @@ impl From<Verdict> for ExitCode {
 pub(crate) enum Failure {
     /// Unusable input; exit status 2.
     Unusable(String),
-    /// The same, if the message has been printed already.
+    /// Unusable input, exit status 2; the message has been printed already.
     Said,
     /// The reader of standard output closed it; no message is printed.
     OutputClosed,

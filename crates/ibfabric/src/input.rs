@@ -24,7 +24,7 @@ pub(crate) fn one_standard_input<'a>(
 }
 
 /// Fails if a written file is also read or written for another option, or if standard input is used for more
-/// than one file. `written` has the names of options; `-` is not a file.
+/// than one file. `written` contains pairs of an option's name and its file, of which `-` is not checked.
 pub(crate) fn distinct_files<'a>(
     read: impl IntoIterator<Item = &'a Path>,
     written: impl IntoIterator<Item = (&'a str, &'a Path)>,
@@ -40,7 +40,7 @@ pub(crate) fn distinct_files<'a>(
     };
     for (option, path) in written.into_iter().filter(|&(_, path)| path != standard) {
         if seen.iter().any(|other| same(path, other)) {
-            let message = format!("--{option} {}: the file stands for two things", path.display());
+            let message = format!("--{option} {}: the file is used twice", path.display());
             return Err(Failure::Unusable(message));
         }
         seen.push(path);
@@ -49,7 +49,7 @@ pub(crate) fn distinct_files<'a>(
 }
 
 fn twice_standard_input() -> Failure {
-    let message = "`-`, standard input, stands for two files: expected one at most";
+    let message = "`-`, standard input, is used for two files: expected at most one";
     Failure::Unusable(message.to_owned())
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn check(
     Ok(check_with(subnet, lfts, layers, &options))
 }
 
-/// Returns the options that are set, but that none of the engines uses.
+/// Returns the options that are set although none of the engines uses them.
 pub(crate) fn unused_options(args: &EngineArgs, engines: &[EngineKind]) -> Vec<&'static str> {
     let mut unused = unused_by(args, engines[0]);
     for &engine in &engines[1..] {
@@ -139,7 +139,7 @@ pub(crate) fn unused_options(args: &EngineArgs, engines: &[EngineKind]) -> Vec<&
 
 fn unused_by(args: &EngineArgs, engine: EngineKind) -> Vec<&'static str> {
     use EngineKind::{Dor, FatTree, File, Lash, MinHop, UpDown};
-    // Without --lfts the file engine computes tables like minhop.
+    // If --lfts is not set, the file engine computes tables like minhop.
     let fills = match engine {
         MinHop | UpDown | Dor => true,
         File => args.lfts.is_none(),
@@ -177,7 +177,7 @@ fn unused_by(args: &EngineArgs, engine: EngineKind) -> Vec<&'static str> {
     unused.map(|(name, ..)| name).collect()
 }
 
-/// Reads a file about the subnet, and prints which parts are ignored.
+/// Reads a file that describes the subnet, and prints which parts of the file are ignored.
 pub(crate) fn load<T>(
     path: Option<&Path>,
     read: impl FnOnce(&str, &[u8]) -> Result<dump::Loaded<T>, ib_topology::ParseError>,

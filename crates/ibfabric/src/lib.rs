@@ -64,12 +64,12 @@ fn print(answer: &clap::Error) -> ExitCode {
     let printed = answer.print().and_then(|()| std::io::stdout().flush());
     match printed {
         Err(error) if !answer.use_stderr() => failure::Failure::from(error).report(),
-        // An error of standard error cannot be reported.
+        // If standard error cannot be written, this cannot be reported.
         _ => ExitCode::from(answer.exit_code() as u8),
     }
 }
 
-/// Returns the exit status that a result means.
+/// Writes pending output, and returns the exit status for a command's result.
 fn end(
     result: Result<failure::Verdict, failure::Failure>,
     output: &mut output::Output,
@@ -80,7 +80,7 @@ fn end(
         Err(failure) => Err(failure),
     });
     match result {
-        // An incomplete file of `--capture` is a problem, too.
+        // If the file of `--capture` is incomplete, the exit status reports a problem.
         Ok(failure::Verdict::Good) if ib_daemons::own_capture::has_failed() => {
             failure::Verdict::Bad.into()
         }

@@ -1,4 +1,4 @@
-//! HCAs of other processes, attached to ports of `ibfabric sim`.
+//! Other processes attach their HCAs to ports of `ibfabric sim`.
 
 use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
@@ -77,7 +77,7 @@ impl Lab {
         text(&output.stdout)
     }
 
-    /// Waits until the output of a console command contains a text.
+    /// Waits until the output of a console command contains the given text.
     fn await_line(&self, words: &[&str], expected: &str) {
         let end = Instant::now() + Duration::from_secs(20);
         loop {
@@ -156,10 +156,10 @@ fn port_goes_down_with_hca_and_up_with_next() {
     let output = lab.client(&small);
     assert_eq!(output.status.code(), Some(2));
     assert!(!output.stderr.is_empty());
-    // The SM activates the port again.
+    // When another HCA attaches to the port, the SM activates the port again.
     let mut server = lab.server("host-2", &[]);
     lab.measured(&small);
-    // A clean exit does not take the port down.
+    // A clean exit of the program does not take its port down.
     server.signal("TERM");
     assert!(!lab.console(&["attached"]).contains("adapter"));
     assert!(!lab.console(&["dump", "host-2"]).contains("Down"));
@@ -182,7 +182,7 @@ fn clients_exit_with_simulator_or_peer() {
                 Some(status) => break status,
                 None => std::thread::sleep(Duration::from_millis(20)),
             }
-            assert!(Instant::now() < end, "it hangs");
+            assert!(Instant::now() < end, "the client does not exit");
         };
         let mut printed = String::new();
         std::io::Read::read_to_string(
@@ -197,7 +197,7 @@ fn clients_exit_with_simulator_or_peer() {
     lab.await_line(&["attached"], "00a\"[1]");
     std::thread::sleep(Duration::from_millis(300));
     drop(server);
-    // The request fails when its retries are exhausted.
+    // The server was killed, so the client's request fails when its retries are exhausted.
     fails(client, "RetryExcErr");
     // A server that exits cleanly disconnects its clients.
     for program in [&["lat", "--op", "send", "-n", "100000000"][..], &["ping", "-C", "100000000"]] {
@@ -342,7 +342,7 @@ fn fabric_losses_are_in_capture_of_sender() {
         lost += frame.comments.iter().filter(|it| it.starts_with("lost: at ")).count();
     }
     assert!(lost > 10, "{lost}");
-    // The counter of the fabric includes packets of the other direction.
+    // The fabric's counters also include lost packets that were sent to this HCA.
     let stats: Value = serde_json::from_str(&lab.console(&["stats", "--format", "json"]))
         .expect("the text is JSON");
     let all = ["fault", "damaged"].map(|why| stats["data"]["lost"][why].as_u64().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! `ibfabric capture correlate` with files of `ibfabric rdma --capture` from both ends.
+//! `ibfabric capture correlate` reads the files that `ibfabric rdma --capture` writes at both ends.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -11,12 +11,12 @@ mod program;
 use program::{Running, ibfabric, text};
 
 fn name(path: &Path) -> &str {
-    path.to_str().expect("names of temporary files are text")
+    path.to_str().expect("names of temporary files are UTF-8")
 }
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// Two captures of one run, and its UDP port.
+/// The captures of client and server of one run, and the run's UDP port.
 struct Captures {
     client: PathBuf,
     server: PathBuf,
@@ -70,7 +70,7 @@ fn captures_of_both_ends_agree() {
         let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
         assert_eq!(found["overwritten"], 0, "{}", found["files"]);
         assert_eq!(found["captured"], found["sent"]);
-        // All packets have arrived, except those that the socket dropped, which were retransmitted.
+        // All packets have arrived, except packets that a full socket dropped. These were retransmitted.
         let packets = &found["packets"];
         assert_eq!(packets["received_only"], 0, "{packets}");
         assert!(number(&packets["sent_only"]) <= number(&packets["sent_again"]), "{packets}");
@@ -131,7 +131,7 @@ fn times_between_events_and_lists_are_printed() {
         "{printed}"
     );
     assert!(!printed.contains("the time at which requests were posted"), "{printed}");
-    // The same file twice has the packets of one end only.
+    // Two copies of one file contain the packets of one end only, so nothing can be matched.
     let one = name(&captures.client);
     let words = ["capture", "correlate", one, one, "--udp-port", &captures.udp];
     let output = ibfabric(&words).output().unwrap();
@@ -149,7 +149,7 @@ fn times_between_events_and_lists_are_printed() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("Messages over time") && page.contains("0 messages drawn"), "{page}");
     assert!(page.contains("no message was captured completely"));
-    // Unusable files: cut off within a packet, captured on another UDP port, not a capture, missing.
+    // Files that are cut off within a packet, captured on another UDP port, not a capture, or missing are rejected.
     let cut = directory.path().join("cut.pcapng");
     let bytes = std::fs::read(&captures.client).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2 + 1]).unwrap();

@@ -1,4 +1,4 @@
-//! `ibfabric capture read` as a process, with complete, truncated, non-RDMA and invalid files.
+//! Runs `ibfabric capture read` on complete, truncated, non-RDMA and invalid files.
 
 use std::fs;
 use std::io::Write as _;
@@ -32,7 +32,7 @@ fn objects(output: &Output) -> Vec<Value> {
     lines(output).iter().map(parse).collect()
 }
 
-/// The directory of the files.
+/// A temporary directory for capture files.
 struct Directory(tempfile::TempDir);
 
 impl Directory {
@@ -47,7 +47,7 @@ impl Directory {
     }
 }
 
-/// Returns a frame of RoCEv2 to a UDP port, between two addresses.
+/// Returns a RoCEv2 frame to the given UDP port, from client to server or back.
 fn frame(to_server: bool, port: u16, builder: Builder<'_>) -> Vec<u8> {
     let [client, server] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
     let (source, destination) = if to_server { (client, server) } else { (server, client) };
@@ -74,7 +74,7 @@ fn message(to_server: bool, attribute: &impl Attribute) -> Vec<u8> {
     frame(to_server, 4791, builder.deth(deth).payload(&mad.0))
 }
 
-/// Returns a file with seven frames on two interfaces; the last frame is of InfiniBand.
+/// Returns a capture file with seven frames on two interfaces. The last frame is an InfiniBand packet.
 fn sample() -> Vec<u8> {
     let mut req = Req { local_qpn: Qpn::truncated(0x11), local_comm_id: 5, ..Req::zeroed() };
     req.service_id = 0x0106_1c06;
@@ -212,7 +212,7 @@ fn file_is_printed_as_objects() {
     assert_eq!(found[4]["icrc_ok"], false);
     assert_eq!(found[5]["foreign"], "UDP port 4800");
     assert_eq!((&found[6]["interface"], &found[6]["lrh"]["dlid"]), (&Value::Null, &9.into()));
-    // The length on the link, without the ERF header.
+    // The length is that of the packet on the link, without the ERF header.
     assert_eq!((&found[6]["length"], &found[6]["vcrc_ok"]), (&38.into(), &true.into()));
 }
 
@@ -320,7 +320,7 @@ fn standard_input_is_read() {
 fn closed_standard_output_is_no_error() {
     let directory = Directory::new();
     let mut many = sample();
-    // A file with many sections.
+    // The file consists of many sections, so it exceeds the pipe's buffer.
     while many.len() < 2_000_000 {
         many.extend(sample());
     }

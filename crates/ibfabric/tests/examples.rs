@@ -1,4 +1,4 @@
-//! The examples of the help texts: all are parsed, and run if possible.
+//! Parses all examples of the help texts, and runs examples that need no hardware.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,8 +9,8 @@ use ibfabric::cli::{self, Cli};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
 
-/// Returns the names of all subcommands in the table of examples. Names that occur in several commands have a
-/// prefix.
+/// Returns the names of all subcommands, as the table of examples has them. Subcommands with equal names are
+/// distinguished by a prefix.
 fn names(command: &clap::Command, of: &str) -> Vec<String> {
     let below = command.get_subcommands().filter(|below| below.get_name() != "help");
     let name = |below: &clap::Command| match (of, below.get_name()) {
@@ -23,7 +23,7 @@ fn names(command: &clap::Command, of: &str) -> Vec<String> {
     below.flat_map(|below| [vec![name(below)], names(below, &name(below))].concat()).collect()
 }
 
-/// Splits a shell line into commands and their words, as far as the examples need it.
+/// Splits a shell line into commands and their words. Handles only the syntax that examples use.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![]];
     let (mut word, mut quote) = (None::<String>, None);
@@ -74,7 +74,7 @@ struct Simulator(Child);
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        // Fails if the process has already exited.
+        // An error means that the process has already exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -121,7 +121,7 @@ fn examples(name: &str) -> impl Iterator<Item = &'static str> {
 fn examples_run() {
     let directory = Directory(tempfile::tempdir().expect("a temporary directory can be created"));
     for example in ["gen", "route", "check"].into_iter().flat_map(examples) {
-        // Replaces the real fabric and the dump of a real OpenSM.
+        // Replaces the output of ibnetdiscover and OpenSM's dump directory, which need a real fabric.
         let line =
             example.replace("ibnetdiscover |", "cat torus.net |").replace("/var/log/", "dumps/");
         // Smaller fabrics are sufficient.
@@ -137,14 +137,14 @@ fn examples_run() {
     let socket = format!("ibfabric-examples-{}", std::process::id());
     for example in examples("sim") {
         // Runs only the simulator: third-party tools may not be installed.
-        let line = example.split('&').next().expect("there is a first part");
+        let line = example.split('&').next().expect("the example is not empty");
         let named = line.replace("--socket lab", "");
         let simulator = directory.serve(&format!("env IBSIM_SOCKNAME={socket} {named}"));
         for example in examples("ctl") {
             let line = example.replace("--socket lab", "");
             let output = directory.run(&format!("IBSIM_SOCKNAME={socket} {line}"));
             let printed = String::from_utf8_lossy(&output.stderr);
-            // The node of the example is in another fabric.
+            // The simulated fabric has no node leaf-1, so this example fails.
             let expected = i32::from(example.contains("leaf-1"));
             assert_eq!(output.status.code(), Some(expected), "{line}: {printed}");
             if example.contains("json") {

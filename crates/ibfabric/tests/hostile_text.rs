@@ -6,15 +6,16 @@ use std::process::{Output, Stdio};
 
 use ib_types::text::is_unsafe;
 
-#[expect(dead_code, reason = "these tests need less of it")]
+#[expect(dead_code, reason = "these tests use only a part of the module")]
 mod program;
 
 use program::{Running, ibfabric};
 
-/// Reverses the direction of the following text. Fabric files and MADs may contain it in a node description.
+/// A node description with a character that reverses the direction of the following text. Fabric files and MADs can
+/// contain such characters.
 const HOSTILE: &str = "\u{202e}X";
 
-/// Writes a fabric of two switches with a host each, whose node descriptions contain [`HOSTILE`].
+/// Writes a fabric of two switches with one host each. All node descriptions contain [`HOSTILE`].
 fn hostile_fabric(path: &Path) {
     let output = ibfabric(&["gen", "mesh", "2x1", "hosts=1"]).output().expect("the program runs");
     let mut text = String::from_utf8(output.stdout).expect("the output is UTF-8");
@@ -25,7 +26,7 @@ fn hostile_fabric(path: &Path) {
     fs::write(path, text).expect("the file can be written");
 }
 
-/// Checks that the output of a command is safe for a terminal; returns true if it contains an escaped
+/// Checks that the output of a command is safe for a terminal. Returns true if the output contains an escaped
 /// character.
 fn is_escaped(words: &[&str], output: &Output) -> bool {
     let printed = [&output.stdout[..], &output.stderr[..]].concat();
@@ -36,7 +37,7 @@ fn is_escaped(words: &[&str], output: &Output) -> bool {
     ["\\u{202e}", "\\u202e", "\\u{1b}", "\\u001b"].iter().any(|escape| printed.contains(escape))
 }
 
-/// Runs a command; checks that its output contains the hostile text in escaped form only.
+/// Runs a command. Checks that its output contains the hostile text, but only in escaped form.
 fn shows_escaped(words: &[&str]) {
     let output = ibfabric(words).stdin(Stdio::null()).output().expect("the program runs");
     assert!(is_escaped(words, &output), "{words:?} shows no hostile text: {output:?}");

@@ -1,4 +1,4 @@
-//! Impostors: another user has taken the name or path of a local socket first. Every client refuses such a server.
+//! Every client refuses an impostor: a server of another user, who has taken the name or path of a local socket first.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::mem::MaybeUninit;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Uid;
 
-#[expect(dead_code, reason = "these tests wait for programs to end")]
+#[expect(dead_code, reason = "these tests use only a part of the module")]
 mod program;
 
 use program::{ibfabric, text};
@@ -21,10 +21,10 @@ use program::{ibfabric, text};
 /// The user `nobody`.
 const OTHER_USER: u32 = 65_534;
 
-/// Response of an impostor to a console command: an escape sequence, and success.
+/// The response of an impostor to a console command. It reports success, and its text has an escape sequence.
 const ANSWER: &[u8] = b"{\"ok\":true,\"text\":\"\\u001b[31mforged\",\"data\":null}\n";
 
-/// Returns true if the tests can run as another user; prints the reason if not.
+/// Returns true if a thread can change to another user. If not, prints the reason.
 fn can_be_another_user() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -41,7 +41,7 @@ fn impostor<S: Send + 'static>(
 ) {
     let (ready, wait) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        // The system call affects this thread only.
+        // The system call changes the user of this thread only.
         let user = Uid::from_raw(OTHER_USER);
         rustix::thread::set_thread_res_uid(user, user, user).expect("root may");
         let socket = open();
@@ -64,20 +64,20 @@ fn serve_lines(listener: UnixListener) {
     }
 }
 
-/// An impostor of a console socket with an abstract name.
+/// Runs an impostor of a console socket with an abstract name.
 fn console(name: &str) {
     let address =
         SocketAddr::from_abstract_name(format!("{name}:console")).expect("the name is valid");
     impostor(move || UnixListener::bind_addr(&address).expect("the name is free"), serve_lines);
 }
 
-/// An impostor of a stream socket in a world-writable directory.
+/// Runs an impostor of a stream socket in a world-writable directory.
 fn path(path: &Path) {
     let path = path.to_owned();
     impostor(move || UnixListener::bind(path).expect("the path is free"), serve_lines);
 }
 
-/// An impostor of a simulator's socket for HCAs.
+/// Runs an impostor of a simulator's socket for HCAs.
 fn data(name: &str) {
     let address = SocketAddrUnix::new_abstract_name(format!("{name}:data").as_bytes());
     let address = address.expect("the name is valid");
@@ -100,8 +100,8 @@ fn data(name: &str) {
     });
 }
 
-/// An impostor of a simulator's socket for control messages of ibsim's protocol, which returns each message
-/// as its reply.
+/// Runs an impostor of a simulator's socket for control messages of ibsim's protocol. Its reply is a copy of the
+/// request.
 fn ibsim(name: &str) {
     let address =
         SocketAddr::from_abstract_name(format!("{name}:ctl\0")).expect("the name is valid");
@@ -114,7 +114,7 @@ fn ibsim(name: &str) {
     });
 }
 
-/// Checks that a command refuses its server: its error names the user, and its output has no part of the response.
+/// Checks that a command refused the impostor: the error names the impostor's user, and no response is printed.
 fn is_refused(output: &Output) {
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.code().is_some_and(|status| status > 1), "{output:?}");
@@ -177,7 +177,7 @@ fn simulators_of_other_users_are_refused() {
     is_refused(&run(&["agent", &format!("--ibsim={name}"), "--node", "a"]));
 }
 
-/// An impostor of the capture socket of another process.
+/// Runs an impostor of the capture socket of another process.
 fn captures(pid: u32) {
     let name = format!("ibfabric-capture-{pid}-0");
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("the name is valid");

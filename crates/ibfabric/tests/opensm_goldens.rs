@@ -1,5 +1,5 @@
-//! Forwarding tables equal those of OpenSM: each case of the conformance tests has the checksum of the real
-//! OpenSM's dump.
+//! Checks that forwarding tables equal those of OpenSM. For each case of the conformance tests, a file has the
+//! checksum of the dump that the real OpenSM wrote.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use conformance::routing::{Case, cases};
 
 const GOLDENS: &str = include_str!("../../../tests/conformance/goldens/opensm-lfts.txt");
 
-/// Returns the checksum of OpenSM's dump for each case.
+/// Returns, for each case, the checksum of OpenSM's dump.
 fn goldens() -> BTreeMap<&'static str, u32> {
     GOLDENS
         .lines()
@@ -50,7 +50,7 @@ fn compare(engine: &str) {
         .filter(|case| goldens.get(case.name().as_str()) != Some(&sum_of(case)))
         .map(Case::name)
         .collect();
-    assert!(differing.is_empty(), "not OpenSM's tables: {differing:#?}");
+    assert!(differing.is_empty(), "these tables differ from those of OpenSM: {differing:#?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `ibfabric rdma` between two addresses of the loopback device.
+//! Runs `ibfabric rdma` between two addresses of the loopback device.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
@@ -113,7 +113,7 @@ fn failures_are_reported_with_reason() {
         (&["bw", "127.0.0.1", "-s", "2000000000"], 2, "expected a number of 0 to 1073741824"),
         (&["bw", "127.0.0.1", "--op", "fetch-add", "-s", "64"], 2, "changes 8 bytes"),
         (&["bw", "127.0.0.1", "--op", "write-imm", "--perftest"], 2, "send, write or read"),
-        (&["lat", "127.0.0.1", "-q", "2"], 2, "latency is that of one queue pair"),
+        (&["lat", "127.0.0.1", "-q", "2"], 2, "latency is measured on one queue pair"),
         (&["lat", "127.0.0.1", "-s", "0"], 2, "expected 1 or more"),
         (&["devinfo", "--listen", "192.0.2.1"], 2, "no network interface has the address"),
         (
@@ -128,7 +128,7 @@ fn failures_are_reported_with_reason() {
         assert_eq!(output.status.code(), Some(code), "{words:?}: {printed}");
         assert!(printed.contains(expected), "{words:?}: {printed}");
     }
-    // A port without a listener.
+    // No server listens on this port.
     let server = Server::start(&[]);
     let fixed = ["--from", "127.0.0.2", "--udp-port", &server.udp];
     let output = run(&[&["ping", "127.0.0.1", "-p", "9"], &fixed[..]].concat());

@@ -1,4 +1,5 @@
-//! Result files are complete: an error or a signal keeps the former file, and leaves no temporary one.
+//! Result files are always complete. After an error or a signal, the former file is unchanged, and no temporary file
+//! remains.
 
 use std::fs;
 use std::path::Path;
@@ -7,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-#[expect(dead_code, reason = "these tests wait for programs to end")]
+#[expect(dead_code, reason = "these tests use only a part of the module")]
 mod program;
 
 use program::ibfabric;
 
 const FORMER: &str = "former result";
 
-/// Returns the sorted names in a directory.
+/// Returns the sorted names of the files in a directory.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("the directory can be read");
     let mut names: Vec<_> = entries
@@ -26,8 +27,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Runs a command line with a file size limit of 1 KiB. A larger write fails, or its signal kills the
-/// process.
+/// Runs a command line with a file size limit of 1 KiB. A write beyond the limit fails, or SIGXFSZ kills the process.
 fn on_full_disk(folder: &Path, setup: &str, words: &str) -> Output {
     let program = env!("CARGO_BIN_EXE_ibfabric");
     let script = format!("{setup} ulimit -f 1; exec '{program}' {words}");
@@ -49,7 +49,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Command lines that write `result`, which exceeds 1 KiB.
+/// Command lines that write the file `result`, with more than 1 KiB.
 const WRITERS: [&str; 2] = ["gen xgft 8,8 1,8 -o result", "route net --report result"];
 
 #[test]
@@ -74,7 +74,7 @@ fn signal_removes_temporary_files() {
         fs::write(folder.path().join("result"), FORMER).expect("the file can be written");
         fs::create_dir(folder.path().join("dumps")).expect("created");
         let output = on_full_disk(folder.path(), "", words);
-        // The signal or the failed write ends the process, whichever comes first.
+        // SIGXFSZ kills the process, or a failed write ends it.
         assert!(!output.status.success(), "{words}: {output:?}");
         let kept = fs::read_to_string(folder.path().join("result")).expect("the file exists");
         assert_eq!(kept, FORMER, "{words}");
@@ -105,7 +105,7 @@ fn unwritten_cache_and_dumps_are_errors_of_sm_once() {
     for option in ["--cache-dir kept", "--dump-dir kept"] {
         let folder = folder();
         let words = format!("sm --sim net --once --log log {option}");
-        // The log is smaller than the limit.
+        // The log fits into the file size limit, but the cache or a dump does not.
         let output = on_full_disk(folder.path(), "trap '' XFSZ; ulimit -f 1;", &words);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{option}: {stderr}");
@@ -132,7 +132,7 @@ fn interrupted_gen_leaves_former_or_whole_result() {
     let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let result = folder.path().join("result");
     let mut interrupted = 0;
-    // A fast machine may have written the file before the signal, so runs are repeated.
+    // On a fast machine, the file can be complete before the signal, so runs are repeated.
     for wait in [0, 2, 5, 10].into_iter().cycle().take(40) {
         if interrupted == 4 {
             break;

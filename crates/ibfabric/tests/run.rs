@@ -11,7 +11,7 @@ mod program;
 
 use program::{Running, ibfabric, text};
 
-/// Returns the library, which cargo builds beside the tests.
+/// Returns the path of the preload library, which cargo builds with the tests.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     test.parent().expect("the path has a parent").join("libib_preload.so")
@@ -39,14 +39,14 @@ fn simulator(name: &str) -> (Running, tempfile::TempDir) {
     (Running::ready(ibfabric(&words)), directory)
 }
 
-/// Returns the command of a program on a port.
+/// Returns the command that runs a program with the given port options.
 fn on(port: &[&str], words: &[&str]) -> Command {
     let library = library();
     let library = library.to_str().expect("the path is UTF-8");
     ibfabric(&[&["run", "--library", library], port, &["--"], words].concat())
 }
 
-/// Runs both ends of a program, which exchange addresses over TCP; returns the output of the client.
+/// Runs a program as server and client, which exchange addresses over TCP. Returns the output of the client.
 fn pair(ports: [&[&str]; 2], words: &[&str]) -> Output {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let port = 20_000 + (std::process::id() % 20_000) as u16 + NEXT.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +59,7 @@ fn pair(ports: [&[&str]; 2], words: &[&str]) -> Output {
         .spawn()
         .expect("the program can be started");
     let words = [&words[..], &["localhost"]].concat();
-    // The server needs time to listen; a client that is too early fails at once.
+    // A client that starts before the server listens fails immediately, so it is restarted.
     let mut client = None;
     for _ in 0..50 {
         std::thread::sleep(Duration::from_millis(200));
@@ -118,7 +118,7 @@ fn pingpongs_run_between_two_nodes_and_over_roce() {
             let output = pair(nodes, &words);
             assert!(text(&output.stdout).contains("200 iters in"), "{}", text(&output.stdout));
         }
-        // A lost packet would stop an unreliable ping-pong over UDP.
+        // Over UDP, one lost packet would stop a ping-pong of an unreliable service.
         if matches!(kind, "rc" | "srq") {
             let output = pair(addresses, &[&program, "-n", "200", "-g", "0"]);
             assert!(text(&output.stdout).contains("200 iters in"), "{}", text(&output.stdout));

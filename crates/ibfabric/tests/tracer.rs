@@ -1,4 +1,4 @@
-//! `ibfabric tracer` with simulated fabrics in its process.
+//! Runs `ibfabric tracer --sim`, which simulates the fabric in its own process.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -14,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A directory with the net file of a two-level fat tree.
+/// A temporary directory that contains the net file of a two-level fat tree.
 struct Directory(TempDir);
 
 impl Directory {
@@ -88,7 +88,7 @@ fn path_is_printed_by_hop_and_validated() {
     assert!(out.starts_with(&format!("LID {lid}: path validated")), "{out}");
     assert!(code == Some(0) && out.ends_with("4 hops\n"), "{out}");
     let (code, out, _) = directory.trace(&["-l", &lid, "-v", "--ports", "both"]);
-    // The source, four hops with their evidence, the result and the counts.
+    // The lines are the source, four hops with their evidence, the result and the counts.
     assert_eq!((code, out.lines().count()), (Some(0), 11), "{out}");
     assert!(out.starts_with("from ca ") && out.contains("  1  [1] -> [1] switch "), "{out}");
     let (code, found) = directory.json(&["-l", &lid, "--reverse"]);
@@ -147,7 +147,8 @@ fn misrouting_switch_is_named_with_both_ports() {
     let next = next["guid"].as_str().expect("a GUID");
     assert!(printed.contains(&format!("hop 2, switch {next}")), "{printed}");
     assert!(printed.contains(&format!("behind port {out} of switch")), "{printed}");
-    let both = format!("the preceding switch sends it by port {other}, expected by port {out}");
+    let both =
+        format!("the preceding switch sends packets out of port {other}, expected port {out}");
     assert!(printed.contains(&both), "{printed}");
     let hop = &found["traces"][0]["hops"][1];
     assert_eq!((&hop["left_by"], &hop["out"]), (&other.into(), &out.into()), "{hop}");

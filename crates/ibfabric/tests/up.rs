@@ -1,4 +1,4 @@
-//! `ibfabric up` as a process.
+//! Runs `ibfabric up` as a process.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-#[expect(dead_code, reason = "other tests do not use this function")]
+#[expect(dead_code, reason = "these tests use only a part of the module")]
 mod program;
 
 use program::{Running, ibfabric, text};
 
-/// Returns a unique name of sockets.
+/// Returns a unique value for the option --socket.
 fn name(test: &str) -> String {
     format!("up-test-{test}-{}", std::process::id())
 }
@@ -23,7 +23,7 @@ fn up(name: &str, directory: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Starts `up`, and returns its output until it is ready.
+/// Starts `up`, and waits until it prints READY. Returns the preceding lines.
 fn ready(mut command: Command) -> (Running, Vec<String>) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the program can be started");
     let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
@@ -35,10 +35,10 @@ fn ready(mut command: Command) -> (Running, Vec<String>) {
         }
         message.push(line);
     }
-    panic!("it is not ready: {message:?}");
+    panic!("`up` did not print READY: {message:?}");
 }
 
-/// Sends SIGINT, as Ctrl-C does; returns the exit status.
+/// Sends SIGINT, like Ctrl-C. Returns the exit status.
 fn interrupt(mut running: Running) -> Option<i32> {
     let process = rustix::process::Pid::from_child(&running.0);
     rustix::process::kill_process(process, rustix::process::Signal::INT)
@@ -79,12 +79,12 @@ fn self_test_of_a_sound_fabric_passes() {
     assert_eq!((&device["wrong"], &device["errors"]), (&json!(0), &json!(0)));
     let failed_over = |cut: usize| device["cuts"][cut]["cut"]["failed_over"].as_u64();
     assert!([0, 1].map(failed_over).iter().all(|count| *count > Some(0)), "{device}");
-    // 32 MiB in each direction in packets of at most 4 KiB, each of which is captured at both ends.
+    // In each direction, 32 MiB are transferred in packets of at most 4 KiB, which are captured at both ends.
     assert!(capture["packets"].as_u64() > Some(4 * 8192), "{capture}");
     assert_eq!(entries(directory.path()), 0, "nothing is left");
 }
 
-/// Fabrics that are too small for a device, or for a second path.
+/// If a fabric is too small for a device or for a second path, the self-test skips the checks that need it.
 #[test]
 fn self_test_skips_checks_of_small_fabrics() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
@@ -108,7 +108,7 @@ fn self_test_skips_checks_of_small_fabrics() {
     }
 }
 
-/// Without hosts, there are no ports to test.
+/// If the fabric has no hosts, the self-test has no ports to test, and passes.
 #[test]
 fn self_test_of_a_fabric_without_hosts_passes() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
@@ -126,7 +126,8 @@ fn self_test_of_a_fabric_without_hosts_passes() {
     assert!(result(3)["reason"].is_string() && result(4)["reason"].is_string(), "{message}");
 }
 
-/// Returns the files of a fat tree and of a script. The script makes a leaf forward packets differently from its LFT.
+/// Writes and returns the net file of a fat tree and a script. The script makes a leaf switch forward packets
+/// differently from its LFT.
 fn wrong(directory: &Path) -> [String; 2] {
     let [net, script] = ["tree.net", "wrong"].map(|name| directory.join(name));
     let [net, script] =
@@ -160,7 +161,7 @@ fn closed_output_does_not_change_the_verdict() {
     let mut lines = BufReader::new(child.stdout.take().expect("standard output is piped"));
     lines.read_line(&mut first).expect("a line comes");
     assert!(first.starts_with("ok     subnet"), "{first}");
-    // All other files of `up` are unnamed, so that no other process can replace them.
+    // Except for its NBD socket, `up` uses unnamed files only, so that no other process can replace them.
     assert_eq!(entries(directory.path()), 2 + usize::from(has_socket(directory.path())));
     drop(lines);
     assert_eq!(Running(child).0.wait().expect("the process can be awaited").code(), Some(1));
@@ -182,9 +183,9 @@ fn capture_rejects_input_files_and_blocking_pipes() {
     );
     let before = std::fs::read(&net).expect("the file exists");
     let cases: [(&[&str], &str); 4] = [
-        (&[&net, "-w", &net], "stands for two things"),
-        (&[&net, "--script", &script, "-w", &script], "stands for two things"),
-        (&["-", "--script", "-"], "standard input, stands for two files"),
+        (&[&net, "-w", &net], "the file is used twice"),
+        (&[&net, "--script", &script, "-w", &script], "the file is used twice"),
+        (&["-", "--script", "-"], "standard input, is used for two files"),
         (&[&net, "-w", &pipe], "found a pipe or a socket, expected a file"),
     ];
     for (words, expected) in cases {
@@ -207,7 +208,7 @@ fn clients_attach_and_exit_removes_all_files() {
     let second = up(&name, directory.path(), &[]).output().expect("the program can be started");
     let why = text(&second.stderr);
     assert!(second.status.code() == Some(2) && why.contains("--socket"), "{why}");
-    // Paths are traced, and HCAs of other processes attach to ports of embedded hosts in place of their HCAs.
+    // Paths can be traced. HCAs of other processes can attach to ports of embedded hosts, and replace the hosts' HCAs.
     let traced = ibfabric(&["tracer", &format!("--ibsim={name}"), "--all-pairs"]).output();
     let traced = traced.expect("the program can be started");
     assert!(traced.status.success(), "{}", text(&traced.stdout));
@@ -223,7 +224,7 @@ fn clients_attach_and_exit_removes_all_files() {
         .expect("the program can be started");
     let why = text(&info.stderr);
     assert!(!info.status.success() && why.contains("disk0"), "{why}");
-    assert_eq!(entries(directory.path()), 1, "the socket of NBD");
+    assert_eq!(entries(directory.path()), 1, "only the NBD socket exists");
     assert_eq!(interrupt(running), Some(0));
     assert_eq!(entries(directory.path()), 0, "nothing is left");
 }
@@ -255,7 +256,7 @@ fn unusable_options_fail_with_one_line() {
     assert_eq!(std::fs::read_to_string(&taken).expect("the file exists"), "somebody's");
 }
 
-/// The fabric consists of two halves without a link between them.
+/// If the fabric consists of two halves without a link between them, the self-test fails.
 #[test]
 fn self_test_finds_cut_off_nodes() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
@@ -285,7 +286,7 @@ fn ignores_interrupts(process: u32) -> bool {
     u64::from_str_radix(mask.trim(), 16).expect("the text is a number") >> 1 & 1 == 1
 }
 
-/// SIGINT at any time: one line is printed, no temporary files remain, and the capture file is complete.
+/// After SIGINT at any time, at most one line is printed, no temporary files remain, and the capture file is complete.
 #[test]
 fn ctrl_c_exits_cleanly_at_any_time() {
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
@@ -293,7 +294,7 @@ fn ctrl_c_exits_cleanly_at_any_time() {
     for (number, after) in [0, 20, 50, 100, 200, 400, 1000, 2500].into_iter().enumerate() {
         for words in [&["--check"][..], &["--size", "8M", "--no-http"]] {
             let write = ["--write", packets.to_str().expect("the path is UTF-8")];
-            // Shells start background processes with SIGINT ignored.
+            // Shells start background processes with SIGINT ignored, so its default is restored.
             let up = up(&name(&format!("end{number}")), directory.path(), words);
             let mut command = Command::new("env");
             command

@@ -1,4 +1,4 @@
-//! The web page of `ibfabric up`, accessed like by a browser.
+//! Accesses the web page of `ibfabric up` in the same way as a browser.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-#[expect(dead_code, reason = "other tests do not use this function")]
+#[expect(dead_code, reason = "these tests use only a part of the module")]
 mod program;
 
 use program::{Running, ibfabric, text};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running `ibfabric up`, and the address of its page.
+/// A running `ibfabric up`, and the address of its web page.
 struct Up {
     running: Running,
     name: String,
     port: u16,
-    /// The prefix of all paths, with its slashes.
+    /// The secret prefix of all URL paths, including its slashes.
     token: String,
     nbd: String,
     _directory: tempfile::TempDir,
@@ -53,7 +53,7 @@ impl Up {
         Self { running, name, port, token, nbd, _directory: directory }
     }
 
-    /// Sends a request; returns the connection to read the response from.
+    /// Sends an HTTP request. Returns the connection from which the response is read.
     fn send(&self, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("the time limit can be set");
@@ -95,14 +95,14 @@ impl Up {
         Events(self.send("GET", &format!("{}api/events", self.token), ""))
     }
 
-    /// Returns the indices of the hosts.
+    /// Returns the node indices of the hosts.
     fn hosts(&self) -> Vec<u64> {
         let fabric = self.get("fabric");
         let nodes = fabric["nodes"].as_array().expect("the value is a list").iter();
         nodes.filter(|node| node["kind"] == "host").filter_map(|node| node["id"].as_u64()).collect()
     }
 
-    /// Sends SIGINT; returns the exit status and the time until the exit.
+    /// Sends SIGINT. Returns the exit status and the time until the exit.
     fn interrupt(&mut self) -> (Option<i32>, Duration) {
         let since = Instant::now();
         let process = rustix::process::Pid::from_child(&self.running.0);
@@ -112,7 +112,7 @@ impl Up {
     }
 }
 
-/// The stream of states.
+/// The event stream of the page, in which each event is a state.
 struct Events(BufReader<TcpStream>);
 
 impl Events {
@@ -127,7 +127,7 @@ impl Events {
         None
     }
 
-    /// Waits for a state that satisfies a condition.
+    /// Waits until an event has a state that satisfies the condition.
     fn wait_for(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let since = Instant::now();
         loop {
@@ -183,14 +183,16 @@ fn cut_link_is_routed_around_and_returns() {
     let (status, again) = up.post("link", &json!({"link": link, "up": false}));
     assert!(status == 409 && again["error"].as_str().is_some_and(|why| why.contains("cable")));
     let is_logged = |state: &Value| state["log"].to_string().contains("command Unlink");
-    let cut = events.wait_for("it is not down", |it| it["down"] == json!([link]) || is_logged(it));
+    let cut =
+        events.wait_for("the link is not down", |it| it["down"] == json!([link]) || is_logged(it));
     assert!(is_logged(&cut), "{cut}");
-    let around = wait_for("there is no other path", || {
+    let around = wait_for("the path does not change", || {
         let path = up.get(&way);
         (path["error"].is_null() && !links(&path).contains(&link)).then_some(path)
     });
     assert_ne!(around["routes"], before["routes"]);
-    let down = events.wait_for("the path is the former one", |it| it["routes"] == around["routes"]);
+    let down =
+        events.wait_for("the events have the former path", |it| it["routes"] == around["routes"]);
     assert_eq!(down["down"], json!([link]));
     let since = down["since"][0].as_f64().expect("the value is a number");
     assert!(
@@ -204,11 +206,11 @@ fn cut_link_is_routed_around_and_returns() {
     let load = up.get("load");
     assert_eq!(load["load"][link as usize], json!([0, 0]));
     assert_eq!(up.post("link", &json!({"link": link, "up": true})), (200, json!({})));
-    events.wait_for("it is not up", |it| it["down"] == json!([]));
-    // A host whose only link is cut is missing.
+    events.wait_for("the link is not up", |it| it["down"] == json!([]));
+    // If a host's only link is cut, the host is reported as missing.
     let last = links(&before)[3];
     assert_eq!(up.post("link", &json!({"link": last, "up": false})), (200, json!({})));
-    let cut = events.wait_for("it is not down", |it| it["down"] == json!([last]));
+    let cut = events.wait_for("the host's link is not down", |it| it["down"] == json!([last]));
     assert_eq!(cut["missing"], json!([[hosts[31], cut["since"][0]]]));
     assert!(cut["since"][0].as_f64() > Some(since), "{cut}");
     // An open event stream does not delay the exit.
@@ -303,12 +305,12 @@ fn load_generator_shows_device_and_paths() {
     assert_eq!(up.post("exercise", &json!({"seconds": 2})).0, 200);
     assert_eq!(up.post("exercise", &json!({"seconds": 2})).0, 409);
     let mut events = up.listen();
-    let busy = events.wait_for("nothing goes over links", |state| {
+    let busy = events.wait_for("the links carry no traffic", |state| {
         let traffic = state["traffic"].as_array().expect("the value is a list");
         traffic.iter().any(|link| link[1].as_u64() > Some(1_000_000))
     });
     assert_eq!(busy["down"], json!([]));
-    let done = wait_for("it does not end", || {
+    let done = wait_for("the load generator does not end", || {
         Some(up.get("exercise")).filter(|it| it["running"] == false)
     });
     assert!(done["done"].as_u64() > Some(32 << 20) && done["errors"] == 0, "{done}");
@@ -349,7 +351,7 @@ fn load_generator_shows_device_and_paths() {
     assert!(Some(bytes) >= done["done"].as_u64());
 }
 
-/// Size of the part of the device that a client reads, in bytes.
+/// The client reads and writes this many bytes at the end of the device.
 const PART: u64 = 1 << 20;
 
 /// An NBD client that uses the device.
@@ -365,14 +367,14 @@ impl Program {
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting).expect("the server sends a greeting");
         assert!(greeting.starts_with(b"NBDMAGIC"));
-        // The client's flags, and NBD_OPT_EXPORT_NAME.
+        // The client sends its flags and the option NBD_OPT_EXPORT_NAME.
         let mut hello = 3_u32.to_be_bytes().to_vec();
         hello.extend(b"IHAVEOPT");
         hello.extend(1_u32.to_be_bytes());
         hello.extend(0_u32.to_be_bytes());
         stream.write_all(&hello).expect("the peer accepts data");
         let mut device = [0; 10];
-        stream.read_exact(&mut device).expect("the device name follows");
+        stream.read_exact(&mut device).expect("the server sends the size of the device");
         let size = u64::from_be_bytes(*device.first_chunk().expect("8 bytes"));
         Self { stream, size }
     }
@@ -403,8 +405,8 @@ impl Program {
     }
 }
 
-/// The load generator does not take the device from a client, and restores its contents before a client gets
-/// it.
+/// The load generator does not start while a client uses the device. When a client connects, the load generator first
+/// restores the device's contents.
 #[test]
 fn clients_have_priority_over_load_generator() {
     let up = Up::start("programs", &[]);
@@ -418,9 +420,11 @@ fn clients_have_priority_over_load_generator() {
     wait_for("the client still counts as connected", || {
         (up.post("exercise", &json!({"seconds": 500})).0 == 200).then_some(())
     });
-    // The whole device has been overwritten by then.
+    // After this number of bytes, the load generator has overwritten the whole device.
     let enough = |done: &u64| *done > 40 << 20;
-    wait_for("it does not begin", || up.get("exercise")["done"].as_u64().filter(enough));
+    wait_for("the load generator does not begin", || {
+        up.get("exercise")["done"].as_u64().filter(enough)
+    });
     let mut program = connect();
     assert_eq!(program.read(size - PART, PART), old);
     assert_eq!(up.get("exercise")["running"], false);

@@ -37,7 +37,7 @@ pub(crate) enum Meaning {
     Ibsim,
     /// No effect: the behaviour is always enabled.
     Granted,
-    /// Not supported, for this reason.
+    /// The option is not supported; the text is the reason.
     Refused(&'static str),
 }
 
@@ -107,7 +107,7 @@ const OPTIONS: &[Definition] = {
         Definition('H', "max_reverse_hops", true, Key("max_reverse_hops")),
         Definition('X', "guid_routing_order_file", true, Key("guid_routing_order_file")),
         Definition('m', "ids_guid_file", true, Key("ids_guid_file")),
-        // The SM reports a fault and continues.
+        // After a fatal fault, the SM always reports the fault and continues.
         Definition('y', "stay_on_fatal", false, Granted),
         Definition('x', "honor_guid2lid", false, On("honor_guid2lid_file")),
         Definition('B', "daemon", false, On("daemon")),
@@ -210,7 +210,7 @@ fn long(word: &[u8], shown: &str) -> Result<Option<&'static Definition>, String>
     }
 }
 
-/// Returns a long option with its argument: after its `=`, or the next word.
+/// Returns a long option with its argument, which is the text after `=`, or the next word.
 fn with_value(
     option: &Definition,
     word: &[u8],

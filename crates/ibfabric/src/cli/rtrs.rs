@@ -419,9 +419,9 @@ fn own_address(text: &str) -> Result<IpAddr, String> {
 /// A device to export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportArg {
-    /// The name of the device for clients.
+    /// The name by which clients open the device.
     pub name: String,
-    /// The storage of its data.
+    /// The file, block device or memory that holds the device's data.
     pub store: Store,
 }
 

@@ -226,7 +226,7 @@ pub(crate) fn console_hint(fabric: &Path) -> Option<String> {
     ))
 }
 
-/// Parses a UDP port that has enough ports after it for clients.
+/// Parses the simulator's UDP port. Clients use the ports after it, so it must not be one of the last ports.
 fn port(text: &str) -> Result<u16, String> {
     const ROOM: u16 = 200;
     const LAST: u16 = u16::MAX - ROOM;
@@ -236,7 +236,7 @@ fn port(text: &str) -> Result<u16, String> {
         .ok_or_else(|| format!("expected 1 to {LAST}: clients use up to {ROOM} ports after it"))
 }
 
-/// Parses the common name of the sockets. It is short enough for the suffixes of their paths.
+/// Parses the name that the simulator's sockets share. The name must leave room for the sockets' suffixes.
 pub(super) fn socket_name(text: &str) -> Result<String, String> {
     const LONGEST: usize = 80;
     match text.len() {

@@ -2,8 +2,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `names` | lists and types of addresses |
-//! | `ask` | requests to services, and their output |
+//! | `names` | parsers of address lists and of typed addresses |
+//! | `ask` | requests to ACM services, and the output of the results |
 //! | `files` | `ibacm_addr.cfg` and `ibacm_opts.cfg` |
 
 use std::io::Write as _;
@@ -18,10 +18,10 @@ mod ask;
 mod files;
 mod names;
 
-/// The status of the last operation, with the values of `ib_acme`; 0 for success.
+/// The status of the last operation: the value that `ib_acme` returns, or 0 for success.
 type Status = u32;
 
-/// The status of `ib_acme` for any error.
+/// The status that `ib_acme` returns for any error.
 const FAILED: Status = u32::MAX;
 
 /// Runs `ibfabric acme`.

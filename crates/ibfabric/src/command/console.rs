@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
 
-/// Sends a request to the daemon with a name, and prints the reply; `daemon` is the word for it in messages.
+/// Sends a request to the daemon whose socket is named `name`, and prints the reply. Error messages use the text
+/// `daemon` for the daemon.
 pub(super) fn request(
     name: &str,
     daemon: &str,
@@ -22,7 +23,7 @@ pub(super) fn request(
     })?;
     let reply = client
         .request(request)
-        .map_err(|error| Failure::Unusable(format!("the {daemon} did not answer: {error}")))?;
+        .map_err(|error| Failure::Unusable(format!("the {daemon} did not respond: {error}")))?;
     show(reply.ok, &reply.text, &reply.data, format, output)
 }
 
@@ -37,7 +38,7 @@ pub(super) fn show(
     if !good {
         say!("{text}");
     } else if format == Format::Json {
-        // A reply without data is printed as an object with its text.
+        // If a reply has no data, an object with the reply's text is printed.
         match data {
             Value::Null => output.json(&json!({ "text": text.trim_end() }))?,
             data => output.json(data)?,

@@ -108,7 +108,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     engines.dedup();
     for option in input::unused_options(&args.routing.engines, &engines) {
         let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
-        say!("{option} changes nothing with {}", names.join(" and "));
+        say!("{option} has no effect with {}", names.join(" and "));
     }
 
     progress.next("checking");
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
 
     let start = Instant::now();
     if let Some(directory) = &args.dump_dir {
-        // The writer's temporary files are registered so that a signal removes them.
+        // Each temporary file is registered, so that a signal handler can remove it.
         let temporary = RefCell::new(None);
         dump::write_all(directory, &subnet, &routing, &|name| {
             temporary.replace(Some(TemporaryPath::new(temporary_path(&directory.join(name)))));
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
             if args.dump_dir.is_some() || args.report.is_some() {
                 write!(out, ", written in {:.0} ms", ms.dump)?;
             }
-            writeln!(out, "; {:.0} MB at most", peak_rss_mb())?;
+            writeln!(out, "; peak memory {:.0} MB", peak_rss_mb())?;
         }
     }
     Ok(verdict)
@@ -193,7 +193,7 @@ fn print_engine(
     Ok(())
 }
 
-/// Suggests an engine that never creates credit loops, unless it has already failed.
+/// Suggests an engine that never creates credit loops and has not been tried yet.
 fn print_remedy(routing: &Routing, refusals: &[Refusal], out: &mut Output) -> Result<(), Failure> {
     use ib_routing::EngineKind::{Lash, UpDown};
     let tried = |kind| routing.engine == kind || refusals.iter().any(|refusal| refusal.0 == kind);

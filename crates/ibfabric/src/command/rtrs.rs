@@ -1,7 +1,7 @@
 //! `ibfabric rtrs`: serves and benchmarks block devices over RTRS.
 //!
-//! `serve` and `mount` run in `ib-daemons`. `bench.rs` is the load generator, `ctl.rs` queries a running
-//! program.
+//! `serve` and `mount` are implemented in `ib-daemons`. `bench.rs` is the load generator, `ctl.rs` queries a
+//! running program.
 
 use ib_daemons::rtrs;
 

@@ -15,10 +15,10 @@ use crate::cli::run::RunArgs;
 use crate::failure::{Failure, Verdict, say};
 use crate::output::Output;
 
-/// File name of the library.
+/// File name of the preload library.
 const LIBRARY: &str = "libib_preload.so";
 
-/// Variables that the library reads, and that a program must not inherit from another `run`.
+/// Environment variables that the preload library reads. If another `ibfabric run` has set them, they are removed.
 const VARIABLES: [&str; 6] = [
     "IBFABRIC_ATTACH",
     "IBFABRIC_NODE",
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<Verdict, Failure> 
     Ok(Verdict::Other(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }))
 }
 
-/// Returns the variables to set.
+/// Returns the environment variables to set for the program.
 fn environment(args: &RunArgs) -> Result<Vec<(&'static str, OsString)>, Failure> {
     let mut variables = Vec::new();
     if let Some(name) = &args.attach {
@@ -57,7 +57,7 @@ fn environment(args: &RunArgs) -> Result<Vec<(&'static str, OsString)>, Failure>
         })?;
         variables.push(("IBFABRIC_ATTACH", name.into()));
         variables.push(("IBFABRIC_NODE", format!("{}:{}", place.node, place.number).into()));
-        // The same port for programs that use umad.
+        // Programs that use umad get the same port.
         variables.push(("IBSIM_SOCKNAME", name.into()));
         variables.push(("SIM_HOST", place.node.into()));
     }
@@ -72,7 +72,7 @@ fn environment(args: &RunArgs) -> Result<Vec<(&'static str, OsString)>, Failure>
     Ok(variables)
 }
 
-/// Returns the path of the library.
+/// Returns the path of the preload library.
 fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
     let candidates = match &args.library {
         Some(library) => vec![library.clone()],
@@ -80,7 +80,7 @@ fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
             let own = std::env::current_exe().and_then(std::fs::canonicalize);
             let own = own.map_err(Failure::unusable)?;
             let directory = own.parent().unwrap_or(Path::new("/"));
-            // Beside the program, where a package installs it, and where cargo leaves it when it builds tests only.
+            // Searches the program's directory, the directory of packages, and cargo's directory for tests.
             ["", "../lib/ibfabric", "deps"].map(|at| directory.join(at).join(LIBRARY)).to_vec()
         }
     };
@@ -88,7 +88,7 @@ fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
     let found = found.ok_or_else(|| {
         let places: Vec<String> =
             candidates.iter().map(|path| path.display().to_string()).collect();
-        Failure::Unusable(format!("no library at {}", places.join(" or ")))
+        Failure::Unusable(format!("found no preload library at {}", places.join(" or ")))
     })?;
     let mut magic = [0; 4];
     let read = File::open(&found).and_then(|mut file| file.read_exact(&mut magic));
@@ -99,7 +99,7 @@ fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
     Ok(found)
 }
 
-/// Returns the value of `LD_PRELOAD`: the library, and what is preloaded already.
+/// Returns the value of `LD_PRELOAD`: the preload library, followed by the libraries already in the variable.
 fn preload(library: &Path) -> OsString {
     let mut value = library.as_os_str().to_owned();
     for other in std::env::var_os("LD_PRELOAD").iter().flat_map(|others| words(others)) {
@@ -111,7 +111,7 @@ fn preload(library: &Path) -> OsString {
     value
 }
 
-/// Splits a list of libraries at colons and spaces.
+/// Splits the value of `LD_PRELOAD` at colons and spaces.
 fn words(list: &OsStr) -> impl Iterator<Item = &OsStr> {
     let words = list.as_bytes().split(|byte| b": ".contains(byte));
     words.filter(|word| !word.is_empty()).map(OsStr::from_bytes)

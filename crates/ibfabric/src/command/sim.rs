@@ -37,7 +37,7 @@ pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failur
     let server = Server::bind(address).map_err(|error| {
         let is_named = std::env::var("IBSIM_SOCKNAME").is_ok_and(|name| name == args.socket);
         let hint = if is_named && args.port.is_none() {
-            "; IBSIM_SOCKNAME in the environment names it, --socket names another one"
+            "; the name is the value of IBSIM_SOCKNAME, --socket selects another name"
         } else {
             ""
         };
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failur
     Ok(simulation.serve(server, &config, output)?.into())
 }
 
-/// Fails if a file is both read and written, or written twice.
+/// Fails if a file is both read and written, or written by two options.
 fn check_files(fabric: &Path, args: &ServeArgs) -> Result<(), Failure> {
     if args.record.as_deref() == Some(Path::new("-")) {
         let message = "--record -: expected a file, which --replay reads";

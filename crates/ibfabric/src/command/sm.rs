@@ -38,7 +38,7 @@ pub(crate) fn run_as_opensm(
     out: &mut Output,
 ) -> Result<Verdict, Failure> {
     let given = opensm::read(words).map_err(|error| {
-        Failure::Unusable(format!("{error}\n`opensm --help` names the options"))
+        Failure::Unusable(format!("{error}\n`opensm --help` lists the options"))
     })?;
     answer(Request::from_opensm(&given)?, out)
 }
@@ -60,7 +60,7 @@ fn answer(asked: Asked, out: &mut Output) -> Result<Verdict, Failure> {
 
 /// Runs the SM; prints a report each time that the subnet comes up.
 fn manage(request: &Request, out: &mut Output) -> Result<Verdict, Failure> {
-    // A process that continues in the background has no standard output.
+    // A process in the background has no standard output, so pending output is written before.
     out.flush()?;
     let requested = request.settings.config.routing.engines.to_string();
     let mut print = |up: &SubnetUp<'_>| {

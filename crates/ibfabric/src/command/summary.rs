@@ -1,4 +1,4 @@
-//! The text that `route` and `check` print of a subnet and its tables.
+//! The text that `route` and `check` print about a subnet and its forwarding tables.
 
 use std::io::Write;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::output::Output;
 /// The maximum number of cut-off nodes to print.
 const CUT_OFF_SHOWN: usize = 16;
 
-/// Exit status if no problems are found, but a part of the fabric could not be checked.
+/// Exit status if no problems are found, but some pairs of a switch and a LID could not be checked.
 const NOT_JUDGED: u8 = 3;
 
 pub(crate) fn verdict(summary: &Summary) -> Verdict {
@@ -124,7 +124,10 @@ fn print_problems(
         if summary.cut_off.len() > CUT_OFF_SHOWN {
             writeln!(out, "  and {} more", summary.cut_off.len() - CUT_OFF_SHOWN)?;
         }
-        writeln!(out, "a subnet of its own is routed with --sm-port and one of its ports")?;
+        writeln!(
+            out,
+            "--sm-port with a GUID of one of these nodes' ports routes them as a separate subnet"
+        )?;
     }
     let Reachability { unreachable, first, looping_lids, loops, .. } = &report.reach;
     if *unreachable > 0 {
@@ -146,8 +149,8 @@ fn print_problems(
     if summary.unreachable_switch_pairs > 0 {
         writeln!(
             out,
-            "\nwithout a route, as usual with updn and ftree: {} of a switch and a LID where one \
-             end is a switch's own port",
+            "\nwithout a route, as usual with updn and ftree: {} of a switch and a LID, to or from \
+             a switch's port 0",
             counted(summary.unreachable_switch_pairs, "pair")
         )?;
         for pair in report.reach.first_switch_pairs.iter().filter(|_| summary.strict) {
@@ -179,7 +182,7 @@ fn print_problems(
     Ok(())
 }
 
-/// The number of links to print with the highest load.
+/// At most this many of the most loaded links are printed.
 const LINKS_SHOWN: usize = 5;
 
 /// Prints the links with the highest load, unless all have the same load.
@@ -226,7 +229,7 @@ pub(crate) fn measure(
     })
 }
 
-/// Starts the number of threads that the options specify.
+/// Starts the worker threads, in the number that the options specify.
 pub(crate) fn set_threads(args: &SubnetArgs) -> Result<(), Failure> {
     let Some(threads) = args.threads else { return Ok(()) };
     rayon::ThreadPoolBuilder::new()

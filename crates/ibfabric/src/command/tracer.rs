@@ -129,12 +129,12 @@ fn status(judgement: Judgement) -> Verdict {
 /// Paths to trace, and the link over which probes are sent.
 struct Run<'l> {
     link: &'l mut dyn MadLink,
-    /// The pairs in flight. A result is kept until the results of all pairs before it are reported.
+    /// The pairs that are being traced. Results are reported in the order of the pairs, and kept until then.
     order: BTreeMap<TraceId, (Pair, Option<Result<Trace, TraceError>>)>,
 }
 
 impl Run<'_> {
-    /// Reads tables and links along all paths, so that duplicates are known before a path is judged.
+    /// Reads tables and links along all paths, so that duplicate LIDs and GUIDs are known before a path is judged.
     fn survey(&mut self, tracer: &mut Tracer, asked: &Pairs) -> Result<(), Failure> {
         let mut asked = asked.iter().fuse();
         loop {
@@ -150,7 +150,7 @@ impl Run<'_> {
             while let Some(datagram) = tracer.poll_transmit(now) {
                 self.link.send(&datagram).map_err(Failure::unusable)?;
             }
-            // A GID without a path ends a survey; the trace reports it.
+            // Errors of a survey are ignored, such as a GID without a path: the trace reports them.
             while tracer.poll_event().is_some() {}
             match tracer.outstanding() {
                 0 if !more => return Ok(()),
@@ -180,7 +180,7 @@ impl Run<'_> {
                 self.link.send(&datagram).map_err(Failure::unusable)?;
             }
             while let Some((id, result)) = tracer.poll_event() {
-                self.order.get_mut(&id).expect("the trace was started").1 = Some(result);
+                self.order.get_mut(&id).expect("started traces are in `order`").1 = Some(result);
             }
             let mut told = false;
             while let Some(entry) = self.order.first_entry()

@@ -30,7 +30,7 @@ fn example() -> Fabric {
     generate::generate(&kind, &generate::Options::default()).expect("the fabric can be generated")
 }
 
-/// Returns the NBD socket of the device.
+/// Returns the path of the NBD socket of disk0.
 fn nbd_place(args: &UpArgs) -> PathBuf {
     let directory = || std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let own = || directory().filter(|it| it.is_dir()).unwrap_or_else(std::env::temp_dir);
@@ -38,7 +38,7 @@ fn nbd_place(args: &UpArgs) -> PathBuf {
     args.nbd.clone().unwrap_or_else(|| own().join(name))
 }
 
-/// Returns the configuration of the process.
+/// Returns the configuration of `ibfabric up`, as the options specify.
 fn config(args: &UpArgs) -> UpConfig {
     UpConfig {
         fabric_name: fabric_name(args),

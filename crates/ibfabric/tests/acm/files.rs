@@ -1,4 +1,5 @@
-//! Files of an ACM service: reload, permissions, and permissions of the files that it creates.
+//! An ACM service reloads its files, rejects files that other users can write, and creates files that only its own
+//! user can write.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +12,7 @@ use ib_acm::client::{Client, ClientOptions, ResolveOptions, ServiceAddress};
 use super::start::{options, path};
 use super::{HOSTS, Lab, Running, ibfabric, text};
 
-/// Sends a request to the service at a socket.
+/// Sends a request to the service that listens at the given socket.
 fn ctl(socket: &str, words: &[&str]) -> String {
     let output = ibfabric(&["acm", "ctl"]).args(words).args(["--socket", socket]).output();
     text(&output.expect("the program can be started").stdout)
@@ -52,11 +53,11 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     let printed = fs::read_to_string(&log).expect("the file can be read");
     let line = "recv_depth: found 77, the service uses 1024 until it is restarted";
     assert_eq!(printed.matches(line).count(), 1, "{printed}");
-    // Sockets are set on the command line, and the other options take effect immediately.
+    // These options took effect, are unchanged, or are overridden by the command line.
     for key in ["server_port", "sa_depth", "max_destinations", "lock_file", "log_file"] {
         assert!(!printed.contains(&format!("{key}: found")), "{printed}");
     }
-    // A changed log or lock also needs a restart. Removed hosts are removed immediately.
+    // A changed log file or lock file also needs a restart. Hosts that the file no longer contains are removed at once.
     fs::write(&hosts, format!("stored-2 {gid}\n")).expect("the file can be written");
     let elsewhere = format!("{}-2", path(&log));
     let all = format!("log_file {elsewhere}\nlock_file {}-2\n{named}", path(&lock));
@@ -91,7 +92,7 @@ fn world_writable_address_and_route_files_are_rejected() {
         let words = [&words[..], &[path(&socket), "--config", path(&config)]].concat();
         for bits in [0o666, 0o602, 0o777] {
             mode(bits);
-            // Without an error the service would not exit.
+            // If the service did not report an error, it would not exit, and `timeout` would end it.
             let mut command = Command::new("timeout");
             command.args(["30", env!("CARGO_BIN_EXE_ibfabric")]).args(&words);
             let output = command.output().expect("the program can be started");
@@ -100,7 +101,7 @@ fn world_writable_address_and_route_files_are_rejected() {
             let why = format!("{}: found mode {bits:03o}, expected a file that only", path(&file));
             assert!(printed.contains(&why), "{printed}");
         }
-        // A group-writable file is accepted. A changed file is reloaded later.
+        // A group-writable file is accepted.
         mode(0o664);
         let words = [&words[..], &["--log", "stderr"]].concat();
         let mut command = ibfabric(&words);
@@ -161,7 +162,7 @@ fn changed_route_file_is_reloaded() {
     };
     write(5);
     becomes(5);
-    // A world-writable file is rejected, which is logged once. It is accepted once its mode is corrected.
+    // A world-writable file is rejected until its mode is corrected. The log does not repeat the rejection.
     fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("the mode can be changed");
     write(6);
     let why = format!("{}: found mode 666", path(&file));
@@ -177,7 +178,8 @@ fn changed_route_file_is_reloaded() {
     assert!(printed() <= 2, "{}", printed());
 }
 
-/// Runs a shell script in a mount namespace with an empty /run; `None` if the system does not allow that.
+/// Runs a shell script in a mount namespace with an empty /run. Returns `None` if the system does not allow such
+/// namespaces.
 fn with_own_run(script: &str, lab: &Lab, config: &str) -> Option<(bool, String)> {
     let prepared = format!("mount -t tmpfs none /run && echo prepared && {{ {script}; }}");
     let mut command = Command::new("unshare");
@@ -186,7 +188,7 @@ fn with_own_run(script: &str, lab: &Lab, config: &str) -> Option<(bool, String)>
     let output = command.output().ok()?;
     let printed = format!("{}{}", text(&output.stdout), text(&output.stderr));
     if !text(&output.stdout).starts_with("prepared\n") {
-        eprintln!("skipped: no /run of its own here: {printed}");
+        eprintln!("skipped: this system allows no mount namespace with another /run: {printed}");
         return None;
     }
     Some((output.status.success(), printed))
@@ -242,13 +244,13 @@ fn metrics_count_requests() {
         let [value] = values[..] else { panic!("{line}: {values:?} in {body}") };
         value.parse::<u64>().expect("the text is a number")
     };
-    // There is no other client: three requests, of which only the first may have caused a multicast.
+    // Only this client has sent requests: three, of which only the first could cause a multicast.
     for (name, expected) in [("resolve_total", 3), ("error_total", 0), ("no_data_total", 0)] {
         assert_eq!(value(name, of_endpoint), expected, "{name}");
     }
     let (sent, cached) =
         (value("addr_query_total", of_endpoint), value("addr_cache_total", of_endpoint));
-    // Each retry is a multicast, and only the first request is multicast.
+    // Address queries are multicasts: those of the first request and its retries.
     let multicasts = value("multicasts_total", "") - value("announcements_total", "");
     assert!(sent == multicasts && sent <= 3 && (2..=3).contains(&cached), "{body}");
     assert_eq!(value("route_query_total", of_endpoint), 1);

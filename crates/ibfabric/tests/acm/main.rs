@@ -1,4 +1,4 @@
-//! The ACM service and its clients, as processes on a simulated fabric.
+//! Runs ACM services and their clients as processes on a simulated fabric.
 
 mod files;
 mod many;
@@ -60,7 +60,7 @@ impl Running {
     }
 }
 
-/// A fabric with a service at its first host, and one at its second.
+/// A fabric with two ACM services, at its first and second host.
 struct Lab {
     directory: tempfile::TempDir,
     simulator: String,
@@ -87,7 +87,7 @@ impl Lab {
         this
     }
 
-    /// Starts the service of a host.
+    /// Starts an ACM service at the host with this number.
     fn serve(&self, number: usize, more: &[&str]) -> Running {
         let (socket, config) = (self.path(number), self.directory.path().join("config"));
         let words = ["acm", "--attach", &self.simulator, "--node", HOSTS[number], "--socket"];
@@ -108,7 +108,7 @@ impl Lab {
         Client::connect(&service, ClientOptions::default()).expect("the server listens")
     }
 
-    /// Resolves the second host at the first service.
+    /// Resolves the name of the second host by a request to the first host's service.
     fn resolves(&self, client: &mut Client) {
         let to = Address::name(HOSTS[1]).expect("the name is valid");
         let found =
@@ -184,7 +184,7 @@ fn acme_prints_paths_then_counters_then_endpoints() {
     let at = |line: &str| shown.find(line).unwrap_or_else(|| panic!("{line}: {shown}"));
     assert!(at("Path information") < at("svc,Error Count"), "{shown}");
     assert!(at("svc,Error Count") < at("svc,guid,port"), "{shown}");
-    // A relative path is a socket, not a host.
+    // A relative path selects a socket, not a host.
     let socket = lab.path(0);
     let directory = socket.parent().expect("the path has a parent");
     let output = ibfabric(&["acme", "-S", "./0.sock", "-e"])
@@ -204,7 +204,7 @@ fn pipelined_requests_are_answered_without_delay() {
     let mut stream = UnixStream::connect(lab.path(0)).expect("the server listens");
     let mut writer = stream.try_clone().expect("the descriptor can be duplicated");
     let writing = std::thread::spawn(move || {
-        // In pieces that do not end at message boundaries.
+        // The requests are written in pieces that do not end at message boundaries.
         let all = destination(HOSTS[1]).repeat(20_000);
         for piece in all.chunks(7_777) {
             writer.write_all(piece).expect("the peer accepts data");
@@ -221,7 +221,7 @@ fn pipelined_requests_are_answered_without_delay() {
 fn requests_before_half_close_are_all_answered() {
     let lab = Lab::new("much", &[]);
     lab.resolves(&mut lab.client());
-    // More requests than may be pending, then many that are answered from the cache.
+    // First, more requests than the service keeps pending; then, many requests that it answers from the cache.
     for (name, count) in [("nobody", 1100), (HOSTS[1], 30_000)] {
         let mut stream = UnixStream::connect(lab.path(0)).expect("the server listens");
         let mut writer = stream.try_clone().expect("the descriptor can be duplicated");
@@ -255,7 +255,7 @@ fn malformed_requests_do_not_affect_other_clients() {
         stream.write_all(&header.to_bytes()).expect("the peer accepts data");
         assert!(answer(&mut stream).is_none());
     }
-    // An incomplete request, or no request, does not block other clients.
+    // A client that sends an incomplete request or none does not block other clients.
     let mut half = call();
     half.write_all(&destination(HOSTS[1])[..50]).expect("the peer accepts data");
     let _silent = call();
@@ -266,7 +266,7 @@ fn malformed_requests_do_not_affect_other_clients() {
     let mut taken = 0;
     let end = Instant::now() + Duration::from_secs(2);
     while Instant::now() < end {
-        // Continues where the last partial write ended.
+        // Continues after the last byte that was written.
         match greedy.write(&requests[taken % requests.len()..]) {
             Ok(length) => taken += length,
             Err(_) => std::thread::sleep(Duration::from_millis(10)),
@@ -366,13 +366,13 @@ fn reload_ignores_unusable_files() {
     fs::set_permissions(&addresses, Permissions::from_mode(0o666))
         .expect("the mode can be changed");
     lab.ctl(&["reload"]);
-    assert!(has("storage-7"), "a file that everybody can write is not used");
+    assert!(has("storage-7"), "a world-writable file is not used");
     fs::set_permissions(&addresses, Permissions::from_mode(0o644))
         .expect("the mode can be changed");
     lab.services[0].signal("HUP");
     let end = Instant::now() + Duration::from_secs(10);
     while !has("storage-8") {
-        assert!(Instant::now() < end, "SIGHUP has the files read again");
+        assert!(Instant::now() < end, "SIGHUP makes the service read its files again");
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(!has("storage-7"));
@@ -409,7 +409,7 @@ fn unusable_options_are_rejected_with_reason() {
         let printed = text(&output.stderr);
         assert!(printed.contains(why), "{words:?}: {printed}");
     }
-    // The running service is not affected.
+    // The services that failed to start do not affect the running service.
     lab.resolves(&mut lab.client());
 }
 
@@ -442,7 +442,7 @@ fn acme_writes_files_that_service_reads() {
     fs::create_dir(&directory).expect("the directory can be created");
     let place = directory.to_str().expect("the path is UTF-8");
     let by_ibsim = format!("--ibsim={}", lab.simulator);
-    // The service at the second host owns its port; acme needs a free port to query names.
+    // To query names, acme needs a port without a service, so the service at the second host is stopped.
     drop(lab.services.into_iter());
     let addresses = directory.join("ibacm_addr.cfg");
     for by in [&["--attach", &lab.simulator][..], &[&by_ibsim]] {
@@ -472,6 +472,6 @@ fn acme_writes_files_that_service_reads() {
     for name in ["ibacm_addr.cfg", "ibacm_opts.cfg"] {
         let mode =
             fs::metadata(directory.join(name)).expect("the file exists").permissions().mode();
-        assert_eq!(mode & 0o022, 0, "only its owner can write it");
+        assert_eq!(mode & 0o022, 0, "only the file's owner can write it");
     }
 }

@@ -1,4 +1,4 @@
-//! The maximum number of clients of a service, with a soft limit of 1,024 open files.
+//! A service raises its limit of open files: it serves 10,000 clients although the soft limit is 1,024 at its start.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::start::path;
 use super::{HOSTS, Lab, Running, answer, destination};
 
-/// Raises this process's limit of open files; false if the system does not permit it.
+/// Raises this process's limit of open files. Returns false if the system does not permit this.
 fn allow(files: u64) -> bool {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= files);
@@ -24,7 +24,7 @@ fn allow(files: u64) -> bool {
 fn ten_thousand_clients_fit_into_default_file_limit() {
     const COUNT: usize = 10_000;
     if !allow(COUNT as u64 + 500) {
-        eprintln!("skipped: the system lets this process open too few files");
+        eprintln!("skipped: the system limits this process to too few open files");
         return;
     }
     let lab = Lab::new("many", &[]);
@@ -58,7 +58,7 @@ fn ten_thousand_clients_fit_into_default_file_limit() {
         stream.write_all(&request).expect("the peer accepts data");
     }
     for (number, stream) in all.iter_mut().enumerate() {
-        let (header, _) = answer(stream).unwrap_or_else(|| panic!("no answer to {number}"));
+        let (header, _) = answer(stream).unwrap_or_else(|| panic!("client {number} got no reply"));
         assert_eq!(header.status, ClientStatus::SUCCESS);
     }
 }

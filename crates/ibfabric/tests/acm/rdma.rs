@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::{HOSTS, Lab, Running, ibfabric, text};
 
-/// A service that replies with one path to all requests, and counts them.
+/// A service that replies with the same path to all requests, and counts the requests.
 struct OnePath {
     socket: PathBuf,
     requests: Arc<AtomicUsize>,
@@ -27,7 +27,7 @@ struct OnePath {
 
 impl OnePath {
     fn start(socket: PathBuf, path: PathRecord) -> Self {
-        let listener = UnixListener::bind(&socket).expect("the path is free");
+        let listener = UnixListener::bind(&socket).expect("the socket path is free");
         let requests = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&requests);
         // The thread runs until the test process exits.
@@ -63,7 +63,7 @@ fn answer_to(header: ClientHeader, path: &PathRecord) -> Vec<u8> {
     bytes
 }
 
-/// Returns the path from the third host to the second one, resolved by a real service.
+/// Returns the path from the third to the second host, which a real service resolves.
 fn real_path(lab: &Lab) -> PathRecord {
     let (socket, config) = (lab.path(8), lab.directory.path().join("config"));
     let words = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--socket"];
@@ -80,12 +80,12 @@ fn real_path(lab: &Lab) -> PathRecord {
     client.resolve(None, &to, ResolveOptions::default()).expect("the host can be resolved").path
 }
 
-/// Writes to the second host; returns the result and standard error.
+/// Runs `rdma bw` from the third to the second host. Returns its result and its standard error.
 fn write(lab: &Lab, service: Option<&Path>) -> (Value, String) {
     write_over(lab, service, "1")
 }
 
-/// Like `write`, over several queue pairs.
+/// Like `write`, but over this number of queue pairs.
 fn write_over(lab: &Lab, service: Option<&Path>, queue_pairs: &str) -> (Value, String) {
     let mut command = ibfabric(&["rdma", "bw", "--attach", &lab.simulator, "--node", "host-2"]);
     command.args([HOSTS[1], "-n", "10", "-s", "3000", "-q", queue_pairs, "--format", "json"]);
@@ -102,21 +102,21 @@ fn write_over(lab: &Lab, service: Option<&Path>, queue_pairs: &str) -> (Value, S
 fn rdma_uses_acm_path_and_falls_back_to_sa() {
     let mut lab = Lab::new("rdma", &[]);
     let path = real_path(&lab);
-    // The service exits, and the server attaches to its port.
+    // The second host's service exits, so that the server can attach to the same port.
     drop(lab.services.pop());
     let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
     let _server = Running::start(&serve);
     let [good, other, odd] = [11, 12, 13].map(|number| lab.path(number));
-    // The MTU shows whether the path is from the service or from the SA.
+    // The service's path has a smaller MTU than the SA's path.
     let small = PathRecord { mtu: MtuCode(2), ..path };
     let good = OnePath::start(good, small);
     let (found, printed) = write(&lab, Some(&good.socket));
     assert_eq!((&found["mtu"], printed.as_str()), (&512.into(), ""));
     assert_eq!(good.requests.load(Ordering::Relaxed), 1);
-    // The service caches paths and invalidates them, so each connection queries it.
+    // The program does not cache paths, so each connection queries the service.
     write_over(&lab, Some(&good.socket), "3");
     assert_eq!(good.requests.load(Ordering::Relaxed), 4);
-    // The SA is queried if the service is missing, or returns a path from another port or with an unknown MTU.
+    // The SA is queried if the service is missing, or if its path is from another port or has an unknown MTU.
     let other = OnePath::start(other, PathRecord { sgid: path.dgid, ..small });
     let odd = OnePath::start(odd, PathRecord { mtu: MtuCode(60), ..path });
     let gone = lab.directory.path().join("gone.sock");
@@ -129,14 +129,14 @@ fn rdma_uses_acm_path_and_falls_back_to_sa() {
         assert!(found["mtu"].as_u64() > Some(512), "{found}");
         assert!(printed.contains("no path by ACM: ") && printed.contains(why), "{printed}");
     }
-    // The environment variable of librdmacm, on a machine without a service.
+    // On a machine without a service, the environment variable of librdmacm selects ibacm's usual socket.
     if !fs::exists("/run/ibacm.sock").expect("the directory can be searched") {
         let (_, printed) = write(&lab, None);
         assert!(printed.contains("/run/ibacm.sock: "), "{printed}");
     }
 }
 
-/// Returns the library that provides a umad device for a simulator's port. cargo builds it with the tests.
+/// Returns the preload library, which provides a umad device for a simulator's port. cargo builds it with the tests.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let library = test.parent().expect("the path has a parent").join("libib_preload.so");
@@ -163,7 +163,7 @@ fn umad_service_and_hca_share_a_node() {
     let hosts = config.join("hosts");
     let options = format!("addr_preload acm_hosts\naddr_data_file {}\n", hosts.display());
     fs::write(config.join("ibacm_opts.cfg"), options).expect("the file can be written");
-    // The service exits, and the server attaches to its port.
+    // The second host's service exits, so that the server can attach to the same port.
     drop(lab.services.pop());
     let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
     let _server = Running::start(&serve);
@@ -187,7 +187,7 @@ fn umad_service_and_hca_share_a_node() {
 fn attached_service_and_program_share_a_node() {
     let lab = Lab::new("beside", &[]);
     let _third = lab.serve(2, &[]).in_service(&lab.path(2), 1);
-    // Both ends of the connection share their node with a service.
+    // At both ends of the connection, an ACM service runs on the same node.
     let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
     let _server = Running::start(&serve);
     let socket = lab.path(2);
@@ -201,7 +201,7 @@ fn attached_service_and_program_share_a_node() {
     let status = ibfabric(&["acm", "ctl", "status", "--socket"]).arg(&socket).output();
     let status = text(&status.expect("the program can be started").stdout);
     assert!(status.contains("Resolve Count: 2\n"), "{status}");
-    // A port accepts one service and one program with connections, not two of the same kind.
+    // A port accepts one ACM service and one HCA, but not a second of either.
     let refused = |words: &[&str]| {
         let output = ibfabric(words).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2));

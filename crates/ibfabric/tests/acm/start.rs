@@ -1,4 +1,4 @@
-//! Startup of a service: location, passed sockets, lock file, and messages.
+//! Startup of an ACM service: its ports, sockets passed by systemd, the lock file, and messages.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use ib_wire::acm::ClientStatus;
 
 use super::{HOSTS, Lab, Running, answer, destination, ibfabric, text};
 
-/// Writes an options file for a service; returns its directory.
+/// Writes the options file of a service. Returns the directory of the file.
 pub(super) fn options(lab: &Lab, name: &str, options: &str) -> PathBuf {
     let directory = lab.directory.path().join(name);
     fs::create_dir(&directory).expect("the directory can be created");
@@ -43,7 +43,7 @@ fn second_service_with_same_lock_is_rejected() {
     let whose = format!("another ACM service is running, process {}", first.0.id());
     assert!(printed.contains(&whose) && printed.contains(path(&lock)), "{printed}");
     assert_eq!(fs::read_to_string(&lock).expect("the file can be read"), owner);
-    // A stale lock file is locked again, regardless of its contents.
+    // If a service was killed, the next service takes over the lock file, regardless of the file's contents.
     first.signal("KILL");
     drop(first);
     let next = Running::start(&[&place[..], &["--socket", path(&other)]].concat());
@@ -60,7 +60,8 @@ fn systemd_sockets_are_served_and_kept() {
     let listener = UnixListener::bind(&place).expect("the path is free");
     let lock = lab.directory.path().join("handed.pid");
     let config = options(&lab, "handed", &format!("lock_file {}\n", lock.display()));
-    // systemd passes sockets from file descriptor 3; LISTEN_PID is the shell's process ID.
+    // systemd passes sockets as file descriptors from 3. LISTEN_PID is the process ID of the shell, which becomes the
+    // service by `exec`.
     let words = "exec \"$0\" acm --attach \"$1\" --node host-2 --config \"$2\" --systemd";
     let start = |stdin: Stdio, before: &str| {
         let mut command = Command::new("sh");
@@ -70,7 +71,7 @@ fn systemd_sockets_are_served_and_kept() {
         command
     };
     // A client connects before the service has started.
-    let mut early = UnixStream::connect(&place).expect("the socket is there");
+    let mut early = UnixStream::connect(&place).expect("the socket exists");
     early.write_all(&destination("host-2")).expect("the peer accepts data");
     let handed = OwnedFd::from(listener.try_clone().expect("the descriptor can be duplicated"));
     let before = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1;";
@@ -82,9 +83,9 @@ fn systemd_sockets_are_served_and_kept() {
     service.signal("TERM");
     let mut service = service;
     assert!(service.0.wait().expect("the process can be awaited").success());
-    assert!(place.exists(), "the socket is the service manager's");
+    assert!(place.exists(), "the service does not remove a socket that systemd passed");
     drop(listener);
-    // Sockets for another process ID are ignored.
+    // If LISTEN_PID is another process ID or is missing, the sockets are ignored.
     for before in ["", "export LISTEN_PID=1 LISTEN_FDS=1;"] {
         let output = start(Stdio::null(), before).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2));
@@ -123,9 +124,9 @@ fn service_survives_exit_of_one_of_two_simulators() {
         let from = from.map(name);
         client.resolve(from.as_ref(), &name(to), ResolveOptions::default())
     };
-    // Without a source, the port that reaches the destination is used; otherwise that of the source.
-    let near = resolve(None, HOSTS[1]).expect("the first fabric has it").path;
-    let other = resolve(None, "far-1").expect("the second fabric has it").path;
+    // If a request has a source, its port is used, otherwise the port that reaches the destination.
+    let near = resolve(None, HOSTS[1]).expect("the first fabric has the host").path;
+    let other = resolve(None, "far-1").expect("the second fabric has the host").path;
     assert_ne!(near.sgid, other.sgid);
     assert_eq!(
         resolve(Some("host-2"), HOSTS[1]).expect("the host can be resolved").path.sgid,
@@ -135,8 +136,8 @@ fn service_survives_exit_of_one_of_two_simulators() {
         resolve(Some("far-0"), "far-1").expect("the host can be resolved").path.sgid,
         other.sgid
     );
-    assert!(resolve(Some("host-2"), "far-1").is_err(), "no way leads there");
-    // One simulator exits: the other fabric is still served.
+    assert!(resolve(Some("host-2"), "far-1").is_err(), "the fabrics are not connected");
+    // After one simulator has exited, the service still serves the other fabric.
     drop(sim);
     let end = Instant::now() + Duration::from_secs(20);
     let count = || {
@@ -144,7 +145,7 @@ fn service_survives_exit_of_one_of_two_simulators() {
         text(&output.expect("the program can be started").stdout).matches(" port 1 pkey").count()
     };
     while count() > 1 {
-        assert!(Instant::now() < end, "the port is gone");
+        assert!(Instant::now() < end, "the port of the exited simulator is removed");
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(resolve(None, HOSTS[1]).expect("the host can be resolved").path.sgid, near.sgid);
@@ -186,7 +187,7 @@ fn missing_local_port_is_named() {
         let words = ["acm", place, "--socket", path(&socket), "--config", "/nowhere"];
         let output = ibfabric(&words).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2));
-        // Machines without InfiniBand have no list of its devices.
+        // The second error is that of machines without InfiniBand.
         let printed = text(&output.stderr);
         let why = ["no device none_9", "/sys/class/infiniband_mad"];
         assert!(why.iter().any(|why| printed.contains(why)), "{printed}");
@@ -196,7 +197,7 @@ fn missing_local_port_is_named() {
     assert!(text(&output.stderr).contains("--umad mlx5_0:x: expected DEV or DEV:PORT"));
 }
 
-/// The control socket depends on the resolved path of the socket, not on its spelling.
+/// Relative and absolute paths of a service's socket select the same control socket.
 #[test]
 fn relative_socket_paths_belong_to_working_directory() {
     let lab = Lab::new("relative", &[]);
@@ -224,5 +225,5 @@ fn relative_socket_paths_belong_to_working_directory() {
         assert!(text(&output.stdout).contains("host-2"), "{socket}");
     }
     let output = status(&other, "acm.sock");
-    assert_eq!(output.status.code(), Some(2), "another folder has no service");
+    assert_eq!(output.status.code(), Some(2), "the other directory has no service");
 }

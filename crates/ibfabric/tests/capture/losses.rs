@@ -1,4 +1,4 @@
-//! Packets that are missing in a capture are counted.
+//! Captures count the packets that are missing in their files.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn stream_lasts_until_reader_closes_pipe() {
         count += 1;
     }
     assert!(count > 1000, "{count}");
-    // The reader stops to read, and the server continues.
+    // The reader stops reading, but the server continues.
     let messages = || {
         let listed = server.object(&["list"], &[]);
         number(&listed["programs"][0]["qps"][0]["messages"])
@@ -44,7 +44,7 @@ fn stream_lasts_until_reader_closes_pipe() {
         .expect("the output is UTF-8");
     let status = stream.wait().expect("the process can be awaited");
     assert!(status.success(), "{printed}");
-    // Packets that the reader received count as captured.
+    // Packets that were written before the reader closed the pipe count as captured.
     let captured =
         printed.split_once(" packets captured").and_then(|(before, _)| before.rsplit(' ').next());
     let captured: u64 = captured.and_then(|it| it.parse().ok()).expect("the text is a number");
@@ -56,8 +56,8 @@ fn stream_lasts_until_reader_closes_pipe() {
     assert_eq!(listed["programs"][0]["captures"], Value::Array(Vec::new()));
 }
 
-/// Many queue pairs with very small ring buffers: each packet is captured or counted as lost, and the file
-/// matches the counters. `IBFABRIC_PACKETS` sets the minimum number of packets.
+/// Checks that many queue pairs with very small ring buffers capture each packet or count it as overwritten, and that
+/// the file matches the counters. `IBFABRIC_PACKETS` sets the minimum number of packets.
 #[test]
 fn all_lost_packets_are_counted() {
     const QPS: u64 = 16;
@@ -83,7 +83,7 @@ fn all_lost_packets_are_counted() {
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
     assert!(number(&stopped["received"]) >= least, "{stopped}");
-    // The counter of the HCA is independent of captures.
+    // The HCA counts packets itself, independent of captures.
     assert_eq!(stopped["sent"], info["counters"]["sent_packets"], "{info}");
     assert_eq!(stopped["received"], info["counters"]["received_packets"], "{info}");
     let qps = stopped["qps"].as_array().expect("the value is a list");
@@ -109,9 +109,9 @@ fn all_lost_packets_are_counted() {
     );
 }
 
-/// Checks that the drop counts of packets in a file add up to the loss that `stop` counted, for each queue
-/// pair and direction. The totals do not include the statistics at the end of the file. Packets are ordered
-/// by time.
+/// Checks that for each queue pair and direction, the drop counts of packets in a file do not exceed the number of
+/// overwritten packets that `stop` reported. With the statistics at the end of the file, the total is equal. Also
+/// checks that packets are ordered by time.
 fn check_losses(file: &Path, udp: &str, stopped: &Value) {
     let path = file.to_str().expect("the path is UTF-8");
     let read = |words: &[&str]| {
@@ -127,7 +127,7 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
         *lost.entry(name).or_default() += number(&frame["lost"]);
         let time = frame["time"].as_str().expect("a time").replace('.', "");
         let time: u64 = time.parse().expect("the text is a number");
-        assert!(time >= last, "frame {} is before the one before it", frame["number"]);
+        assert!(time >= last, "frame {} is earlier than the preceding frame", frame["number"]);
         last = time;
         count += 1;
     }
@@ -138,7 +138,7 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
             let name = format!("{name} {way}");
             let found = lost.get(&name).copied().unwrap_or(0);
             let overwritten = number(&qp[counts]["overwritten"]);
-            // Losses after the last packet of a direction are in no drop count.
+            // Packets lost after the last captured packet of a direction are in no drop count.
             assert!(found <= overwritten, "{name}: {found} of {overwritten}");
             dropped += found;
         }
@@ -151,7 +151,7 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
     assert!(printed.contains(&format!(" {all} missing in the capture")), "{printed}");
 }
 
-/// The reader of a named pipe stops: the program still exits on request.
+/// If the reader of a named pipe stops reading, the capture can still be stopped.
 #[test]
 fn unread_named_pipe_does_not_block_program() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");

@@ -20,7 +20,7 @@ mod storage;
 
 use program::{Running, ibfabric, text};
 
-/// A server at 127.0.0.1, and its clients.
+/// An RDMA server at 127.0.0.1, and the ports at which clients reach it.
 struct Server {
     process: Running,
     udp: String,
@@ -42,7 +42,7 @@ impl Server {
         self.process.0.id().to_string()
     }
 
-    /// Returns a client that writes `iters` times.
+    /// Returns the command of a client that sends `iters` RDMA WRITEs.
     fn client(&self, iters: u64, more: &[&str]) -> Command {
         let iters = iters.to_string();
         let fixed = ["rdma", "bw", "127.0.0.1", "--from", "127.0.0.2", "--udp-port", &self.udp];
@@ -64,7 +64,7 @@ impl Server {
     }
 }
 
-/// Returns the number of packets of each interface of a file, and the comments.
+/// Returns the number of packets per interface of a capture file, and the comments of all packets.
 fn packets(path: &Path) -> (BTreeMap<String, u64>, Vec<String>) {
     let bytes = fs::read(path).expect("the file can be read");
     let mut file = CaptureFile::new(&bytes[..], &[]).expect("the file is a capture");
@@ -108,7 +108,7 @@ fn capture_has_all_counted_packets() {
     let file = place.path().join("a.pcapng");
     let path = file.to_str().expect("the path is UTF-8");
     let server = Server::start();
-    // No client is connected yet; future clients are captured.
+    // The capture starts before a client connects. It includes later queue pairs.
     let started = server.object(&["start"], &["-w", path, "--payload", "64", "--ring", "65536"]);
     assert_eq!((&started["capture"], &started["file"]), (&1.into(), &path.into()));
     let client = server.client(3000, &["-q", "3"]).output().expect("the program can be started");
@@ -121,7 +121,7 @@ fn capture_has_all_counted_packets() {
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
     let qps = stopped["qps"].as_array().expect("the value is a list");
-    assert_eq!(qps.len(), 4, "three and that of management: {stopped}");
+    assert_eq!(qps.len(), 4, "three RC queue pairs and queue pair 1: {stopped}");
     let (found, _) = packets(&file);
     for qp in qps {
         check_counts(qp);
@@ -131,12 +131,12 @@ fn capture_has_all_counted_packets() {
             assert_eq!(written, number(&qp[counts]["captured"]), "{name} {way}");
         }
         if number(&qp["qpn"]) != 1 {
-            // Two packets each, and a few retransmissions.
+            // Each of 3000 messages has two packets. A few packets are retransmitted.
             let sent = number(&qp["received"]);
             assert!((6000..9000).contains(&sent), "{qp}");
         }
     }
-    // The client has the post times of its requests, the server only those of its own.
+    // A stopped capture cannot be stopped again.
     let again = server.capture(&["stop"], &[]);
     assert_eq!(again.status.code(), Some(2));
     assert!(text(&again.stderr).contains("nothing is captured"), "{}", text(&again.stderr));
@@ -170,7 +170,7 @@ fn filters_apply_and_can_be_changed() {
         number(&qp["service_id"]) & 0xffff,
         server.port.parse::<u64>().expect("the text is a port number")
     );
-    // Its messages are recorded, captured or not.
+    // The messages of a queue pair are recorded whether its packets are captured or not.
     let listed = server.object(&["list"], &["--messages", &qpn]);
     let messages =
         listed["programs"][0]["messages"][0]["messages"].as_array().expect("the value is a list");
@@ -180,7 +180,7 @@ fn filters_apply_and_can_be_changed() {
         assert_eq!((of("operation"), of("status")), (&"rdma_write".into(), &"success".into()));
         assert_eq!((of("bytes"), of("packets")), (&8192.into(), &2.into()));
     }
-    // A queue pair that is already captured keeps its capture.
+    // The queue pair belonged to the capture by service. When this capture stops, another can capture the queue pair.
     let stopped = server.object(&["stop"], &[&service["capture"].to_string()]);
     check_counts(&stopped);
     assert!(number(&stopped["sent"]) > 0 && number(&stopped["received"]) == 0, "{stopped}");
@@ -213,11 +213,11 @@ fn filters_apply_and_can_be_changed() {
     let mut kept = Vec::new();
     while let Some(Item::Frame(frame)) = file.next_item().expect("whole blocks") {
         let port = frame.content.as_ref().map(|content| content.kept);
-        // The UDP port is not 4791.
+        // Frames are not decoded as RoCEv2 here, since their UDP port is not 4791.
         kept.push((frame.captured, port.is_ok()));
     }
     let lengths: Vec<_> = kept.iter().map(|(captured, _)| *captured).collect();
-    // The headers of a first packet, without and with 32 bytes.
+    // A first packet of a message was captured without payload, and later with 32 bytes of payload.
     assert!(lengths.contains(&(42 + 28)) && lengths.contains(&(42 + 28 + 32)), "{lengths:?}");
 }
 
@@ -228,7 +228,7 @@ fn wait<T>(mut find: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = find() {
             return found;
         }
-        assert!(Instant::now() < end, "it does not come");
+        assert!(Instant::now() < end, "the expected state is not reached in time");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -278,13 +278,13 @@ fn trigger_keeps_packets_before_queue_pair_failure() {
     // A disconnect also stops the queue pair at the other end.
     Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
     client.wait().expect("the process can be awaited");
-    // Without an event of --trigger nothing is written.
+    // The file contains as many packets as the capture has counted.
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
     assert_eq!(number(&stopped["captured"]), packets(&file).0.values().sum::<u64>());
 }
 
-/// A client that a signal stops disconnects.
+/// A client that is stopped by a signal disconnects before it exits.
 #[test]
 fn interrupted_client_leaves_no_queue_pair() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! Rejected options, and malformed input.
+//! Checks that invalid options and malformed input are rejected.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn unusable_options_are_rejected_with_reason() {
     refused(&["-w", &inside("no/where")], &message);
     refused(&["-w", &inside("a"), "--payload", "5000"], "expected a number of 0 to 4096");
     refused(&["-w", &inside("a"), "--ring", "100000"], "expected a power of two");
-    refused(&["-w", &inside("a"), "-b", "files:3"], "expected also when another file begins");
+    refused(&["-w", &inside("a"), "-b", "files:3"], "expected also when the next file starts");
     refused(&["-w", &inside("a"), "-b", "sizes:3"], "expected duration:S");
     for limit in ["files:3", "foo:2", "packets", "packets:x"] {
         let expected = "expected duration:S, filesize:KB or packets:N\n";
@@ -31,7 +31,7 @@ fn unusable_options_are_rejected_with_reason() {
     refused(&["-w", &inside("a"), "--opcode", "teleport"], "expected a code of 0 to 255");
     refused(&["-w", &inside("a"), "--trigger", "rain"], "expected error, retransmission or drop");
     refused(&["-w", &inside("a"), "--keep", "5"], "--trigger");
-    refused(&["-w", "-", "-b", "packets:5"], "standard output is one stream");
+    refused(&["-w", "-", "-b", "packets:5"], "standard output cannot be rotated");
     let output = server.capture(&["stop"], &["77"]);
     assert!(text(&output.stderr).contains("there is no capture 77"), "{}", text(&output.stderr));
     let output = server.capture(&["list"], &["--messages", "0xabcdef"]);
@@ -52,7 +52,7 @@ fn unusable_options_are_rejected_with_reason() {
     }
     let output = server.capture(&["list"], &["--messages", "1"]);
     let printed = text(&output.stderr);
-    assert!(printed.contains("has datagrams") && printed.contains("start --qpn 1"), "{printed}");
+    assert!(printed.contains("carries MADs") && printed.contains("start --qpn 1"), "{printed}");
     // A full disk ends the capture, but not the program.
     server.object(&["start"], &["-w", "/dev/full"]);
     let client = server.client(100, &[]).output().expect("the program can be started");
@@ -89,7 +89,7 @@ fn malformed_requests_do_not_affect_other_clients() {
             recv(&socket, &mut answer, RecvFlags::empty()).expect("the response is received");
         assert!(text(&answer[..length]).contains("invalid request"), "{nonsense}");
     }
-    // More clients than may connect; disconnected ones are replaced.
+    // When more clients than the limit have connected and disconnected, new clients can connect.
     let many: Vec<_> = (0..40)
         .map(|_| {
             let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)
@@ -102,7 +102,7 @@ fn malformed_requests_do_not_affect_other_clients() {
     wait(|| server.capture(&["list"], &[]).status.success().then_some(()));
 }
 
-/// Starts a program with this argument, and lists it.
+/// A program is listed safely although its arguments contain invalid UTF-8 and an escape sequence.
 #[test]
 fn arguments_of_any_bytes_do_not_panic() {
     use std::os::unix::ffi::OsStrExt;
@@ -131,7 +131,7 @@ fn arguments_of_any_bytes_do_not_panic() {
     assert!(child.wait().expect("the process can be awaited").success());
 }
 
-/// An error of a program's own capture affects its exit status.
+/// If a program cannot write the file of its option --capture, its exit status reports the error.
 #[test]
 fn unwritten_own_capture_is_reported() {
     let server = Server::start();

@@ -1,8 +1,8 @@
-//! Several captures, and captures with several files.
+//! Several captures of one program, and captures that write several files.
 
 use super::*;
 
-/// Files whose size limit is less than their header have at least one packet each, and the capture can be
+/// If the size limit is less than the file header, each file still gets at least one packet, and the capture can be
 /// stopped.
 #[test]
 fn tiny_rotated_files_still_have_packets() {
@@ -25,10 +25,10 @@ fn tiny_rotated_files_still_have_packets() {
     }
 }
 
-/// A capture number that exists in two programs needs --pid. A number that exists in one program does not.
+/// A capture number that exists in only one program selects this program without --pid.
 #[test]
 fn unique_capture_number_selects_its_program() {
-    // Captures of the other tests' servers have smaller numbers.
+    // Servers of other tests have fewer captures than this, so this number is unique on the machine.
     const NUMBER: u64 = 75;
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();
@@ -54,7 +54,7 @@ fn unique_capture_number_selects_its_program() {
     drop(one);
 }
 
-/// A queue pair moves to a waiting capture when its capture stops. Two captures cannot write the same file.
+/// When a capture stops, its queue pairs move to a capture that waits for them. Two captures cannot write one file.
 #[test]
 fn concurrent_captures_are_independent() {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
@@ -80,8 +80,11 @@ fn concurrent_captures_are_independent() {
     let client = server.client(10, &[]).output().expect("the program can be started");
     assert!(client.status.success(), "{}", text(&client.stderr));
     let stopped = server.object(&["stop"], &[&second["capture"].to_string()]);
-    assert!(number(&stopped["captured"]) > 4, "the connection's datagrams: {stopped}");
-    // Many stopped captures are listed in several replies, and their number is limited.
+    assert!(
+        number(&stopped["captured"]) > 4,
+        "the MADs of the connection setup are captured: {stopped}"
+    );
+    // The number of captures of a program is limited. A list of many captures is sent in several replies.
     for number in 0..64 {
         let file = path(&format!("c{number}"));
         server.object(&["start"], &["-w", &file, "-a", "packets:1", "--qpn", "77"]);

@@ -1,8 +1,8 @@
-//! Captures of block device programs and of the hosts of `up`.
+//! Captures packets of block device programs, and of the hosts that `up` simulates.
 
 use super::*;
 
-/// Two HCAs of a server, the clients' ends of two paths, and UDP ports that are unique among tests.
+/// An RTRS server with two HCAs, and its ports, which are unique among tests.
 struct Storage {
     process: Running,
     ports: [String; 2],
@@ -50,7 +50,7 @@ fn end(mut process: Running) -> Option<i32> {
     process.0.wait().expect("the process can be awaited").code()
 }
 
-/// Returns the HCAs whose connected queue pairs have packets in both directions in a file.
+/// Returns the HCAs whose connected queue pairs have packets in the given file.
 fn adapters_in(path: &Path) -> Vec<String> {
     let (counts, _) = packets(path);
     let of_data = counts.keys().filter(|name| !name.contains("qp 0x000001 "));
@@ -78,7 +78,7 @@ fn rtrs_serve_and_bench_are_captured_at_all_hcas() {
     let adapters = wait(|| Some(listed(&storage.process)).filter(have_requests));
     assert_eq!(adapters[0]["address"], "127.0.0.1");
     assert_eq!(adapters[1]["address"], "127.0.0.3");
-    // All queue pairs are held by the program's own capture until it is stopped.
+    // Until the capture of the option --capture is stopped, it has all queue pairs.
     assert!(adapters[1]["qps"][0]["captured"].as_bool().expect("the value is a boolean"));
     let number = captures(&storage.process, &["start", "-w", &started])["capture"].to_string();
     let first = captures(&storage.process, &["stop", "1"]);
@@ -139,12 +139,12 @@ fn hosts_of_up_are_listed_and_captured() {
     let mut lines = lines.map_while(Result::ok);
     assert!(lines.any(|line| line == "READY"));
     let adapters = listed(&up);
-    assert_eq!(adapters.len(), 32, "one at each host");
+    assert_eq!(adapters.len(), 32, "each host has one HCA");
     let connected = |it: &&Value| it["qps"].as_array().is_some_and(|qps| qps.iter().any(is_rc));
     fn is_rc(qp: &Value) -> bool {
         qp["type"] == "RC" && qp["captured"] == true
     }
-    assert_eq!(adapters.iter().filter(connected).count(), 4, "two paths of the device");
+    assert_eq!(adapters.iter().filter(connected).count(), 4, "both ends of the device's two paths");
     let started = captures(&up, &["start", "-w", &path("started")]);
     assert!(
         started["waits"].as_str().is_some_and(|why| why.contains("already captured by capture 1"))

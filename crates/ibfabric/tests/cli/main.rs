@@ -1,4 +1,4 @@
-//! The command line as a process: standard output, standard error and exit status.
+//! Runs the program, and checks its standard output, standard error and exit status.
 
 mod route;
 
@@ -62,7 +62,7 @@ fn dumps_pass_check_and_damaged_dumps_fail() {
     let check = |words: &[&str]| ibfabric(&[&["check", &net, "--lfts"], words].concat());
     let output = check(&[&lfts, "--levels", &levels]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
-    // The same tables on a single service level can deadlock.
+    // With a single service level, the same tables can cause a deadlock.
     assert_eq!(check(&[&lfts]).status.code(), Some(1));
     let good = fs::read_to_string(&lfts).expect("the file can be read");
     let at = good.find("\n0x0001 ").expect("LID 1") + 1;
@@ -72,7 +72,7 @@ fn dumps_pass_check_and_damaged_dumps_fail() {
     assert_eq!(output.status.code(), Some(1));
     let printed = text(&output.stdout);
     assert!(printed.contains("pairs of a switch and a LID that are broken"), "{printed}");
-    // A file that is truncated within a line is malformed; truncated at the end of a line it lacks entries.
+    // A file that is truncated within a line is malformed. If it is truncated at the end of a line, it lacks entries.
     let cut = good[..good.len() * 3 / 4].rfind('\n').expect("lines") + 1;
     let broken = directory.file("broken", &good[..cut + 4]);
     assert_eq!(check(&[&broken, "--levels", &levels]).status.code(), Some(2));
@@ -120,7 +120,7 @@ fn closed_pipe_is_no_error() {
 #[test]
 fn example_fabrics_equal_output_of_gen() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let readme = fs::read_to_string(examples.join("README.md")).expect("the list of examples");
+    let readme = fs::read_to_string(examples.join("README.md")).expect("the file can be read");
     let mut checked = 0;
     for line in readme.lines().filter_map(|line| line.strip_prefix("ibfabric gen ")) {
         let (words, file) = line.split_once(" -o ").expect("an output file");
@@ -129,7 +129,7 @@ fn example_fabrics_equal_output_of_gen() {
         let committed = fs::read(examples.join(file)).expect("the example");
         assert!(
             made.stdout == committed,
-            "{file} is not what `ibfabric gen {}` makes",
+            "{file} differs from the output of `ibfabric gen {}`",
             words.join(" ")
         );
         checked += 1;
@@ -145,7 +145,7 @@ fn dash_names_standard_streams() {
     assert_eq!(output.stdout, fs::read(&net).expect("generated"));
     let output = ibfabric(&["check", "-", "--lfts", "-"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("stands for two files"));
+    assert!(text(&output.stderr).contains("is used for two files"));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn strict_requires_every_switch_to_reach_every_lid() {
     let dumps = directory.path("dumps");
     assert_eq!(route(&[&net, "--dump-dir", &dumps]).0, Some(0));
     let whole = fs::read_to_string(format!("{dumps}/opensm-lfts.dump")).expect("dumped");
-    // Removes the entries of the last switch, a spine, for other spines.
+    // The last switch in the file is a spine. Removes its entries for the LIDs of other spines.
     let spines = whole.rfind("Unicast lids").expect("a block");
     let (head, block) = whole.split_at(spines);
     let own = block.split("switch Lid ").nth(1).expect("a LID").split(' ').next().expect("one");
@@ -188,8 +188,8 @@ fn check_uses_lids_of_the_fabric_file() {
         (output.status.code(), text(&output.stderr))
     };
     assert_eq!(check(&list, &lfts).0, Some(0));
-    // LID 3 is replaced by another one in the tables. The list of links contains the LIDs, so that this is an error. The
-    // net file contains no LIDs, so that the tables may belong to another assignment of LIDs.
+    // In the tables, LID 3 is replaced by another LID. The ibnetdiscover file contains LIDs, so this is an error. The
+    // net file contains no LIDs, so the tables can belong to another assignment of LIDs.
     let moved = lfts.replace("\n0x0003 ", "\n0x0033 ");
     assert_eq!(check(&list, &moved).0, Some(1));
     let (code, errors) = check(&net, &moved);
@@ -197,7 +197,7 @@ fn check_uses_lids_of_the_fabric_file() {
     let twice = lfts.replacen("\n0x0003 ", "\n0x0004 ", 1);
     let (code, errors) = check(&net, &twice);
     assert!(code == Some(0) && errors.contains("line 5: LID 0x0004 is port GUID "), "{errors}");
-    assert_eq!(check(&net, "").0, Some(2), "no tables at all");
+    assert_eq!(check(&net, "").0, Some(2), "an empty file is rejected");
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn interrupt_before_ready_fails() {
         rustix::process::kill_process(process, rustix::process::Signal::INT)
             .expect("the process exists");
         let output = child.wait_with_output().expect("the process can be awaited");
-        // A slow process may be killed by the signal; a fast one may have been READY.
+        // The exit status is 0 only if the program was READY before the signal.
         let was_ready = text(&output.stdout).contains("READY");
         assert_eq!(output.status.code() == Some(0), was_ready, "{words:?}");
     }

@@ -1,4 +1,4 @@
-//! Engines, options, input and output of `route`.
+//! Checks engines, options, input and output of `route`.
 
 use std::fs;
 use std::io::Write;
@@ -183,7 +183,7 @@ fn kept_lfts_change_only_if_necessary() {
     };
     let changed =
         |other: &str| lines(&before).iter().zip(lines(other)).filter(|(a, b)| **a != *b).count();
-    assert!(changed(&kept) > 0, "the lost links carried something");
+    assert!(changed(&kept) > 0, "the removed links carried routes");
     assert!(changed(&kept) * 2 < changed(&anew), "{} of {}", changed(&kept), changed(&anew));
 }
 
@@ -258,7 +258,7 @@ fn options_unused_by_engine_are_named() {
     let roots = directory.file("roots", "0x0002c90000200000\n");
     let output = ibfabric(&["route", &net, "-a", &roots, "--port-shifting"]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(text(&output.stderr), "ibfabric: --root-guids changes nothing with minhop\n");
+    assert_eq!(text(&output.stderr), "ibfabric: --root-guids has no effect with minhop\n");
 }
 
 #[test]
@@ -302,12 +302,12 @@ fn vl_mapping_determines_deadlocks() {
         .collect();
     let file = directory.file("sl2vl", tables);
     let (status, report) = route(&[&net, "--engine", "lash", "--sl2vl", &file]);
-    assert_eq!(status, Some(1), "one lane for all levels: {report}");
+    assert_eq!(status, Some(1), "all service levels share one VL: {report}");
     let levels = format!("{dumps}/ibfabric-levels.dump");
     let lfts = format!("{dumps}/opensm-lfts.dump");
     let words = ["check", &net, "--lfts", &lfts, "--levels", &levels, "--sl2vl", &file];
     assert_eq!(ibfabric(&words).status.code(), Some(1));
-    // A later run without levels removes the file of an earlier run.
+    // A later run whose engine assigns no service levels removes the levels file of an earlier run.
     route(&[&net, "--engine", "minhop", "--dump-dir", &dumps]);
     assert!(!Path::new(&levels).exists());
 }
@@ -359,7 +359,7 @@ fn messages_in_a_fabric_file_are_reported() {
     let output = ibfabric(&["route", &net]);
     let errors = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    // The last line has times, which differ.
+    // The last line contains durations, which differ from run to run.
     let results = |output: &Output| {
         let lines = text(&output.stdout);
         lines.lines().filter(|line| !line.starts_with("read in")).map(str::to_owned).collect()

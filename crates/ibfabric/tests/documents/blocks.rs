@@ -1,9 +1,9 @@
-//! The fenced code blocks of a document, and their commands.
+//! Finds the fenced code blocks of a document, and the commands in them.
 
 /// A fenced code block.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// The line number of the opening fence, from 1.
+    /// The line number of the opening fence, counted from 1.
     pub(crate) line: usize,
     /// The info string: the language, and attributes of the block.
     pub(crate) info: String,
@@ -13,11 +13,11 @@ pub(crate) struct Block {
 /// A command of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// The line number of the command, from 1.
+    /// The line number of the command, counted from 1.
     pub(crate) line: usize,
-    /// The input of the shell, with continuation lines after `> `.
+    /// The shell's input: the line after `$ `, and continuation lines after `> `.
     pub(crate) command: String,
-    /// The expected output; `None` if the document shows none, and any output is accepted.
+    /// The expected output. `None` if the document shows no output, so that any output is accepted.
     pub(crate) output: Option<Vec<String>>,
     /// The expected exit status.
     pub(crate) status: i32,
@@ -59,22 +59,22 @@ pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, String> {
 }
 
 impl Block {
-    /// Returns the language: the first word of the info string.
+    /// Returns the block's language, which is the first word of the info string.
     pub(crate) fn language(&self) -> &str {
         self.info.split_whitespace().next().unwrap_or("")
     }
 
-    /// Returns the file to write the block to: the attribute `file=NAME`.
+    /// Returns the file to which the block is written, from the attribute `file=NAME`.
     pub(crate) fn file(&self) -> Option<&str> {
         self.info.split_whitespace().skip(1).find_map(|word| word.strip_prefix("file="))
     }
 
-    /// Returns whether numbers in the output are only examples: the attribute `numbers=vary`.
+    /// Returns true if the attribute `numbers=vary` is set: numbers in the output are only examples.
     pub(crate) fn numbers_vary(&self) -> bool {
         self.info.split_whitespace().skip(1).any(|word| word == "numbers=vary")
     }
 
-    /// Returns the commands: the lines after `$ `, or all lines if there are none.
+    /// Returns the block's commands: the lines that begin with `$ `, or all lines if no line does.
     pub(crate) fn steps(&self) -> Result<Vec<Step>, String> {
         let session = self.lines.iter().any(|line| line.starts_with("$ "));
         let mut steps: Vec<Step> = Vec::new();
@@ -101,7 +101,7 @@ impl Block {
         for step in &steps {
             let own = step.background && step.command.starts_with("ibfabric ");
             if own && step.output.is_none() && !step.command.contains('>') {
-                let what = "a command in the background that shows nothing to wait for";
+                let what = "a command in the background that shows no output to wait for";
                 return Err(format!("{}: found {what}, expected a line such as READY", step.line));
             }
         }

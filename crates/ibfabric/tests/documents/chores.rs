@@ -1,13 +1,13 @@
-//! Cargo commands of documents, which a test under cargo does not run. Their packages and targets have to
-//! exist.
+//! Checks the cargo commands of documents without running them, since this test runs under cargo itself. The packages
+//! and targets in these commands have to exist.
 //!
-//! `cargo run --package ibfabric -- …` is run, with the program that was built for the test. xtask's own test
-//! parses the lines of `cargo xtask`.
+//! For `cargo run --package ibfabric -- …`, the program that was built for the test is run. A test of xtask parses the
+//! lines of `cargo xtask`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns whether a command is a cargo command that is not run.
+/// Returns true for the cargo commands that are not run.
 pub(crate) fn is_chore(command: &str) -> bool {
     let words: Vec<&str> = words(command).collect();
     matches!(words.first(), Some(&("cargo" | ".ci/run"))) && words.get(1) != Some(&"run")
@@ -28,7 +28,7 @@ pub(crate) fn check(root: &Path, command: &str) -> Result<(), String> {
     match chore {
         "xtask" => return exists(&root.join("xtask/src/main.rs")),
         "test" | "bench" | "build" | "install" | "clippy" => {}
-        other => return Err(format!("found `cargo {other}`, which nothing is known of")),
+        other => return Err(format!("found `cargo {other}`, expected a known cargo command")),
     }
     let (mut package, mut targets) = (root.to_owned(), vec![]);
     while let Some(word) = words.next() {
@@ -41,7 +41,7 @@ pub(crate) fn check(root: &Path, command: &str) -> Result<(), String> {
             "--bench" => targets.push(("benches", words.next().unwrap_or(""))),
             "--example" => targets.push(("examples", words.next().unwrap_or(""))),
             other => {
-                return Err(format!("found the word `{other}` behind cargo, expected an option"));
+                return Err(format!("found the word `{other}` after cargo, expected an option"));
             }
         }
     }

@@ -1,6 +1,6 @@
-//! The examples of the crates: each prints the output that its first lines show.
+//! Runs the examples of the crates. Each example prints the output that its first lines show.
 //!
-//! `cargo test --workspace` builds them with the tests. If only this test was built, examples that are
+//! `cargo test --workspace` builds the examples with the tests. If only this test was built, examples that are
 //! missing or older than their source are skipped and reported.
 
 use std::fs;
@@ -38,7 +38,7 @@ fn examples_print_what_they_show() {
     let (mut found, mut run, mut wrong) = (0, 0, String::new());
     for source in sources(&root) {
         let text = fs::read_to_string(&source).expect("the file can be read");
-        // Examples that need a file or an HCA show their command without `$ `, and are not run.
+        // Examples that need a file or an HCA show their command without `$ `. They are not run.
         let Some((command, lines)) = shown(&text) else { continue };
         found += 1;
         let name = source.file_stem().and_then(|name| name.to_str()).expect("the name is valid");
@@ -69,7 +69,7 @@ fn examples_print_what_they_show() {
             wrong += &format!("{}: {}\n{what}", source.display(), output.status);
         }
     }
-    assert!(found >= 13, "{found} examples show what they print");
+    assert!(found >= 13, "{found} examples show their output, expected at least 13");
     print_line(&format!("{run} of {found} examples run"));
     assert!(wrong.is_empty(), "\n{wrong}");
 }

@@ -1,9 +1,9 @@
-//! Comparison of a command's output with the document.
+//! Compares a command's output with the output that the document shows.
 
-/// The wildcard: any text within a line, or any lines if alone on a line.
+/// The wildcard. Within a line, it stands for any text; alone on a line, for any number of lines.
 const ANYTHING: char = '…';
 
-/// Whether numbers have to match.
+/// Specifies whether numbers in the output have to match the document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Numbers {
     Count,
@@ -45,8 +45,8 @@ fn line_fits(shown: &str, printed: &str) -> bool {
 }
 
 impl Numbers {
-    /// Returns the compared form of a line, without trailing blanks and tabs. If numbers vary, `#` stands for
-    /// each number, and one blank for several, since the widths of columns vary, too.
+    /// Returns the form of a line that is compared, without trailing blanks and tabs. If numbers vary, each number is
+    /// replaced by `#`, and several blanks by one, since the widths of columns vary, too.
     fn plain(self, line: &str) -> String {
         let line = line.trim_end();
         if self == Self::Count {
@@ -83,7 +83,7 @@ impl Numbers {
 
 /// Returns the difference: lines after `-` are only in the document, lines after `+` only in the output.
 pub(crate) fn difference(shown: &[String], printed: &[&str], numbers: Numbers) -> String {
-    // Longest common subsequence of matching lines; documents are short.
+    // Computes the longest common subsequence of lines, in quadratic time, since documents are short.
     let (rows, columns) = (shown.len(), printed.len());
     let mut common = vec![vec![0_usize; columns + 1]; rows + 1];
     let same = |row: usize, column: usize| {

@@ -1,4 +1,4 @@
-//! Runs all fenced code blocks of the documents. `CONTRIBUTING.md` has the rules, in the section *Documents*.
+//! Runs all fenced code blocks of the documents. The section *Documents* of `CONTRIBUTING.md` contains the rules.
 
 mod blocks;
 mod chores;
@@ -23,25 +23,25 @@ use expected::Numbers;
 use marks::MARKS;
 use shell::{Pace, Shell};
 
-/// The directories of documents, from the root of the repository.
+/// The directories of documents, relative to the root of the repository.
 const PLACES: [&str; 3] = [".", "docs", "examples"];
 
 /// Documents whose blocks are not run.
 const WITHOUT_BLOCKS: [&str; 1] = ["CHANGELOG.md"];
 
-/// Number of documents that run concurrently, if each has its own network namespace.
+/// If each document runs in its own network namespace, this number of documents run concurrently.
 const BESIDE: usize = 3;
 
-/// Documents that users follow line by line: their blocks are also pasted, and typed slowly.
+/// Users follow these documents line by line, so they are also run with pasted blocks and with slowly typed lines.
 const FOLLOWED: [&str; 1] = ["docs/tutorial.md"];
 
-/// Pause of a slow typist between two lines.
+/// The pause between two slowly typed lines.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// Locked by a test that runs documents in the shared network namespace.
+/// A test holds this lock while it runs documents in the shared network namespace.
 static NETWORK: Mutex<()> = Mutex::new(());
 
-/// The results of a document's lines.
+/// The result of running one document.
 #[derive(Default)]
 struct Report {
     blocks: usize,
@@ -54,10 +54,10 @@ struct Report {
 
 fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    root.canonicalize().expect("the repository is there")
+    root.canonicalize().expect("the repository exists")
 }
 
-/// Returns the documents, from the root of the repository.
+/// Returns the paths of the documents, relative to the root of the repository.
 fn documents(root: &Path) -> Vec<String> {
     let mut documents = Vec::new();
     for place in PLACES {
@@ -113,7 +113,7 @@ fn documents_show_actual_output() {
     for (name, report, took) in &reports {
         let Report { blocks, run, chores, marks, missing, wrong: faults } = report;
         print_line(&format!(
-            "{name}: {blocks} blocks, {run} commands run, {chores} lines of cargo, {} marked, {} without their programs; {:.1} s",
+            "{name}: {blocks} blocks, {run} commands run, {chores} cargo commands checked, {} lines marked, {} lines skipped; {:.1} s",
             marks.len(),
             missing.len(),
             took.as_secs_f64()
@@ -130,14 +130,14 @@ fn documents_show_actual_output() {
             if !marked.contains(&at) {
                 writeln!(
                     wrong,
-                    "{}: nothing there is `{}`, which is marked",
+                    "{}: found no line `{}`, which `MARKS` contains",
                     mark.file, mark.command
                 )
                 .expect("a `String` accepts text");
             }
         }
     }
-    print_line(&format!("{} lines are marked as ones that a test cannot run", marked.len()));
+    print_line(&format!("{} lines are marked as not to be run by a test", marked.len()));
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
@@ -151,7 +151,7 @@ fn followed_documents_run_when_typed_slowly() {
     follow(Pace::Typed(PAUSE));
 }
 
-/// Runs the documents that users follow.
+/// Runs the documents that users follow line by line, in the given input mode.
 fn follow(pace: Pace) {
     let (root, apart) = (root(), shell::apart());
     let _turn = turn(apart.as_deref());
@@ -162,7 +162,7 @@ fn follow(pace: Pace) {
     assert!(faults.is_empty(), "{pace:?}:\n{}", faults.join("\n"));
 }
 
-/// Waits for other tests if documents share a network namespace.
+/// If documents share a network namespace, waits until no other test runs documents.
 fn turn(apart: Option<&[&str]>) -> Option<MutexGuard<'static, ()>> {
     apart.is_none().then(|| NETWORK.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -192,7 +192,7 @@ fn run(root: &Path, name: &str, apart: Option<&[&str]>, pace: Pace) -> Report {
     report
 }
 
-/// The shell has stopped.
+/// The error that the shell has exited.
 struct End;
 
 impl Report {
@@ -212,7 +212,7 @@ impl Report {
         }
         if block.language() != "console" {
             self.wrong.push(format!(
-                "{name}:{}: found a block of `{}`, expected `console`, or `file=NAME` behind the language",
+                "{name}:{}: found a block of `{}`, expected `console`, or `file=NAME` after the language",
                 block.line, block.info
             ));
             return Ok(());
@@ -240,13 +240,13 @@ impl Report {
             }
             if programs::lacks_fuse(&step.command, apart) {
                 self.missing.push(format!(
-                    "{place}: there is no FUSE; neither is the rest of the block run"
+                    "{place}: FUSE is not available; the rest of the block is skipped, too"
                 ));
                 return Ok(());
             }
             if let Some(program) = programs::missing(&step.command) {
                 let what = format!(
-                    "{place}: {program} is not there; neither is the rest of the block run"
+                    "{place}: {program} is not installed; the rest of the block is skipped, too"
                 );
                 if env::var_os("IBFABRIC_ALL_PROGRAMS").is_some() {
                     self.wrong.push(what);

@@ -1,8 +1,8 @@
-//! Lines that are not run, with the reasons.
+//! The lines of documents that a test does not run, with the reasons.
 
 /// A line of a document that a test cannot run.
 pub(crate) struct Mark {
-    /// The document, from the root of the repository.
+    /// The path of the document, relative to the root of the repository.
     pub(crate) file: &'static str,
     /// The command in the document, without its comment.
     pub(crate) command: &'static str,
@@ -20,7 +20,7 @@ pub(crate) const MARKS: &[Mark] = &[
     mark("docs/sm.md", "systemctl daemon-reload && systemctl enable --now ibfabric-sm", ROOT),
 ];
 
-/// Returns the mark of a command, and its index in the table.
+/// Returns the mark of a command, and the index of the mark in the table.
 pub(crate) fn find(file: &str, command: &str) -> Option<(usize, &'static Mark)> {
     let command = command.split(" #").next().unwrap_or(command).trim_end();
     MARKS.iter().enumerate().find(|(_, mark)| mark.file == file && mark.command == command)

@@ -1,11 +1,11 @@
-//! Third-party programs in documents, which some machines lack.
+//! Finds third-party programs in documents that are not installed on this machine.
 
 use std::env;
 use std::fs;
 use std::path::Path;
 
-/// Programs that may be missing. A line that needs a missing program is skipped with the rest of its block,
-/// and counted.
+/// Programs that are not installed on every machine. If a line needs a missing program, the line and the rest of its
+/// block are skipped and counted.
 const PROGRAMS: [&str; 35] = [
     "capinfos",
     "curl",
@@ -44,14 +44,14 @@ const PROGRAMS: [&str; 35] = [
     "tshark",
 ];
 
-/// Returns whether a command needs FUSE, which this machine, or the namespace of the documents, lacks.
+/// Returns true if a command needs FUSE, but this machine or the namespace of the documents has no FUSE.
 pub(crate) fn lacks_fuse(command: &str, apart: Option<&[&str]>) -> bool {
     // fusermount3 has no privileges in a user namespace.
     let as_user = apart.is_some_and(|words| words.contains(&"--user"));
     command.contains("rtrs mount ") && (as_user || !Path::new("/dev/fuse").exists())
 }
 
-/// Returns the program that a command needs and this machine lacks, if any.
+/// Returns the first program that a command needs and that is not installed, if any.
 pub(crate) fn missing(command: &str) -> Option<String> {
     if command.contains("libumad2sim.so") && library().is_none() {
         return Some("libumad2sim.so".to_owned());
@@ -63,7 +63,7 @@ pub(crate) fn missing(command: &str) -> Option<String> {
 
 /// Returns the programs that a command calls by name or by absolute path.
 fn called(command: &str) -> Vec<String> {
-    // Words after which another command begins. Comments and assignments are not commands.
+    // Another command begins after each of these words.
     const BEFORE: [&str; 16] = [
         "|", ";", "&", "&&", "||", "(", "$(", "{", "!", "do", "then", "if", "until", "while",
         "exec", "else",
@@ -93,12 +93,12 @@ fn on_path(program: &str) -> bool {
     env::split_paths(&search_path()).any(|directory| directory.join(program).is_file())
 }
 
-/// Returns the directories of all programs, including those for root such as opensm's.
+/// Returns the search path for all programs, including the directories of programs for root such as opensm.
 pub(crate) fn search_path() -> String {
     format!("{}:/usr/local/sbin:/usr/sbin:/sbin", env::var("PATH").unwrap_or_default())
 }
 
-/// Returns the directories of programs for the shell of a document: those of an unprivileged user.
+/// Returns the search path for the shell of a document, which is that of an unprivileged user.
 pub(crate) fn ordinary_path() -> String {
     let own = env::var("PATH").unwrap_or_default();
     let is_ordinary = |directory: &&str| !directory.trim_end_matches('/').ends_with("/sbin");

@@ -1,4 +1,4 @@
-//! The shell of a document. It runs all commands in one temporary directory and, if possible, in its own
+//! The shell that runs the commands of a document in one temporary directory and, if possible, in its own
 //! network namespace.
 
 use std::fmt::Write as _;
@@ -16,10 +16,10 @@ use crate::blocks::Step;
 use crate::expected::{Numbers, begins, difference, fits};
 use crate::programs::{ordinary_path, search_path};
 
-/// Time limit of a command, and of a background command until it has printed the expected output.
+/// A command has to exit within this time; a background command has to print the expected output.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Time for programs to exit at the end of the document.
+/// At the end of the document, programs that do not exit within this time are killed.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// The script that replaces `cargo run` in the shell: it starts the program that was built for the test.
@@ -37,15 +37,15 @@ exec ibfabric "$@"
 pub(crate) struct Shell {
     bash: Child,
     input: Option<ChildStdin>,
-    /// The temporary directory of all files.
+    /// The temporary directory for all files of the document.
     place: tempfile::TempDir,
     commands: usize,
     has_background: bool,
-    /// Background commands of a pasted block whose output was not checked yet.
+    /// The background commands of a pasted block whose output has not been checked yet.
     started: Vec<Background>,
 }
 
-/// A background command with outstanding output.
+/// A background command whose output is still to be checked.
 struct Background {
     shown: Vec<String>,
     numbers: Numbers,
@@ -56,26 +56,26 @@ struct Background {
 /// The output of a command.
 struct Output {
     path: PathBuf,
-    /// Texts that differ from run to run, and their replacements in documents.
+    /// Texts in the output that differ from run to run, and the texts that documents show instead.
     public: [(String, &'static str); 3],
 }
 
-/// Input mode: how the lines of a document are typed.
+/// The mode in which the lines of a document are entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// Each line follows when the one before it has printed what the document shows.
+    /// A line is entered when the preceding line has printed the output that the document shows.
     Watched,
-    /// Whole blocks are pasted: lines behind a background command do not wait for it, the next block does.
+    /// Whole blocks are pasted. The output of background commands is awaited only at the end of the block.
     Pasted,
-    /// As `Watched`, with a pause before each line while background commands run.
+    /// Like `Watched`, with a pause before each line while background commands run.
     Typed(Duration),
 }
 
-/// The reason why no more commands of a document can be run.
+/// The reason why the rest of a document cannot be run.
 pub(crate) struct Stuck(pub(crate) String);
 
-/// Returns the command that runs a shell in its own network namespace. If none, documents run one after the
-/// other.
+/// Returns the command that runs a shell in its own network namespace. If no such command works, documents run one
+/// after the other.
 pub(crate) fn apart() -> Option<Vec<&'static str>> {
     let ways: [&[&str]; 2] = [
         &["unshare", "--net"],
@@ -91,7 +91,7 @@ pub(crate) fn apart() -> Option<Vec<&'static str>> {
 }
 
 impl Shell {
-    /// Starts a shell, in whose directory the documents' names of files of the repository are valid.
+    /// Starts a shell. Its directory contains the repository's files that documents name.
     pub(crate) fn start(root: &Path, apart: Option<&[&str]>) -> Self {
         let place = tempfile::Builder::new()
             .prefix("doc")
@@ -169,9 +169,9 @@ impl Shell {
         self.place.path().join("work").join(name)
     }
 
-    /// Runs a command. Returns the differences between its output and that in the document. Paths in the document
-    /// are those of an example user, ann. In a block that is pasted as a whole, [`Shell::end_block`] compares the
-    /// output of background commands.
+    /// Runs a command. Returns the differences between its output and the output in the document, which shows the
+    /// paths of an example user, ann. If whole blocks are pasted, [`Shell::end_block`] compares the output of
+    /// background commands.
     pub(crate) fn run(
         &mut self,
         step: &Step,
@@ -197,7 +197,7 @@ impl Shell {
         let output = self.output(output, &read);
         let input = self.input.as_mut().expect("the shell keeps running");
         if input.write_all(line.as_bytes()).is_err() {
-            return Err(Stuck("the shell has ended before this command".to_owned()));
+            return Err(Stuck("the shell exited before this command".to_owned()));
         }
         let limit = Instant::now() + LIMIT;
         let code = loop {
@@ -206,7 +206,9 @@ impl Shell {
             }
             if !matches!(self.bash.try_wait(), Ok(None)) {
                 let printed = output.text();
-                return Err(Stuck(format!("the shell has ended in this command\n{printed}")));
+                return Err(Stuck(format!(
+                    "the shell exited while it ran this command\n{printed}"
+                )));
             }
             if Instant::now() > limit {
                 let printed = output.text();
@@ -274,7 +276,7 @@ impl Shell {
         Output { path, public }
     }
 
-    /// Returns the processes that the shell has started, also daemons, by their environment.
+    /// Returns the processes that the shell has started, including daemons, which are found by their environment.
     fn processes(&self) -> Vec<Pid> {
         let mark = format!("IBFABRIC_DOCUMENT={}\0", self.place.path().display());
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -291,7 +293,7 @@ impl Shell {
 }
 
 impl Output {
-    /// Returns the output of the command so far, in the form of a document.
+    /// Returns the command's output so far, with texts replaced as documents show them.
     fn text(&self) -> String {
         let bytes = fs::read(&self.path).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -299,7 +301,7 @@ impl Output {
     }
 }
 
-/// Sends a signal to a process; ignored if the process has exited.
+/// Sends a signal to a process. If the process has exited, the error is ignored.
 fn signal(process: Pid, which: Signal) {
     let _ = kill_process(process, which);
 }
@@ -309,7 +311,7 @@ fn lines(text: &str) -> Vec<&str> {
 }
 
 impl Drop for Shell {
-    /// Stops all processes, however the document has ended.
+    /// Stops all processes of the document, also after an error.
     fn drop(&mut self) {
         drop(self.input.take());
         let end = Instant::now() + FAREWELL;

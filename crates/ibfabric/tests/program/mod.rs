@@ -1,4 +1,4 @@
-//! `ibfabric` as a process, for the tests of its commands.
+//! Runs `ibfabric` as a process, for the tests of its commands.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -30,7 +30,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails if the process has already exited.
+        // An error means that the process has already exited.
         self.0.kill().ok();
         self.0.wait().expect("the process can be awaited");
     }

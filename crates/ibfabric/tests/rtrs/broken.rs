@@ -1,5 +1,5 @@
-//! Failing stores: a full disk, a truncated file, a read-only file. Each client gets the error number, the
-//! log has the reason once, and other devices keep working.
+//! An RTRS server exports a store on a full disk, a truncated file and a read-only file. Each client gets the error
+//! number, the log has the reason once, and other devices keep working.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,17 +8,17 @@ use std::process::{Command, Output};
 use super::command::{Running, ibfabric, text};
 use super::{free_port, number};
 
-/// Returns whether processes can have mount namespaces here.
+/// Returns true if the system allows mount namespaces.
 fn can_mount() -> bool {
     let output = Command::new("unshare").args(["--map-root-user", "--mount", "true"]).output();
     let can = output.is_ok_and(|output| output.status.success());
     if !can {
-        eprintln!("skipped: no mounts of an own here");
+        eprintln!("skipped: this system allows no mount namespaces");
     }
     can
 }
 
-/// A server of failing devices, and its log.
+/// A server that exports failing devices, with its directory and log.
 struct Broken {
     _running: Running,
     udp: String,
@@ -56,7 +56,7 @@ impl Broken {
         output.expect("the program runs")
     }
 
-    /// Returns the number of log lines with a text.
+    /// Returns the number of log lines that contain the given text.
     fn log_lines(&self, what: &str) -> usize {
         let printed = fs::read_to_string(self.path("printed")).expect("the file can be read");
         printed.lines().filter(|line| line.ends_with(what)).count()
@@ -96,7 +96,7 @@ fn failing_store_is_logged_once_without_affecting_others() {
     for _ in 0..2 {
         let output = server.bench("gone", &reads);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-        assert_eq!(number(&output, "errors"), 16.0, "none of it can be read");
+        assert_eq!(number(&output, "errors"), 16.0, "all reads fail");
         assert!(text(&output.stderr).contains("EIO"), "{}", text(&output.stderr));
     }
     assert_eq!(server.log_lines("gone: a read failed: EIO"), 1);
@@ -112,7 +112,7 @@ fn failing_store_is_logged_once_without_affecting_others() {
         let output = server.bench("none", &reads);
         assert!(text(&output.stderr).contains("the server refuses device none: ENOENT"));
     }
-    // The names of the sessions differ.
+    // Each session has another name, so each refusal is logged.
     assert_eq!(server.log_lines(r#"device "ro" was refused: EACCES"#), 2);
     assert_eq!(server.log_lines(r#"device "none" was refused: ENOENT"#), 2);
     assert_eq!(number(&server.bench("ro", &reads), "errors"), 0.0);

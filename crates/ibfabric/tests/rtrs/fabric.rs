@@ -1,4 +1,4 @@
-//! Devices over a simulated InfiniBand fabric of another process, with paths by GID, by address and by name.
+//! Devices over an InfiniBand fabric that another process simulates. Paths are given by GID, address or name.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use super::command::{Running, ibfabric, text};
 use super::number;
 
-/// A client and a server with a port in each of two rails, an SM, and a node for an ACM service.
+/// A fabric file: client and server have a port in each of two rails. Other nodes run the SM and an ACM service.
 const RAILS: &str = "\
 Switch 5 \"rail-1\"
 [1] \"client\"[1]
@@ -51,7 +51,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// Starts a simulator, with a script, and a server at both ports.
+    /// Starts a simulator with the given script, and an RTRS server at both ports of its node.
     fn new(name: &str, script: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let file = |name: &str, text: &str| {
@@ -75,7 +75,7 @@ impl Lab {
         ibfabric(&[&common[..], &load, words].concat())
     }
 
-    /// Writes 4 MiB and reads them back over paths; checks the data.
+    /// Writes and reads 4 MiB over the given paths, and checks the data.
     fn transfers(&self, words: &[&str]) -> Output {
         let output = self
             .bench(words)
@@ -104,7 +104,7 @@ fn paths_accept_gids_addresses_and_names() {
     let both = ["--node", "client", "--node", "client:2"];
     lab.transfers(&[&both[..], &["--path", SERVER[0], "--path", SERVER[1]]].concat());
     lab.transfers(&[&both[..], &["--path", "server", "--path", "server:2"]].concat());
-    // From the client's second port to the server's first port; the rails are connected.
+    // The rails are connected, so a path can lead from the client's second port to the server's first port.
     let across = format!("client:2@{}", SERVER[0]);
     lab.transfers(&[&both[..], &["--path", &across, "--policy", "round-robin"]].concat());
     let own = format!("gid:fe80::3002@{}", SERVER[1]);
@@ -144,7 +144,7 @@ fn fabric_options_require_attach() {
 
 #[test]
 fn cut_of_one_of_two_paths_keeps_data_intact() {
-    // The first link is cut for half a second every two seconds, independent of the start of the benchmark.
+    // The client's first link is cut for half a second every two seconds, whenever the benchmark starts.
     let cut =
         |at: u32| format!("at {at}000ms Unlink \"client\"[1]\nat {at}500ms Relink \"client\"[1]\n");
     let script: String = (2..90).step_by(2).map(cut).collect();
@@ -159,7 +159,7 @@ fn cut_of_one_of_two_paths_keeps_data_intact() {
     assert_eq!(number(&output, "errors"), 0.0);
     assert!(number(&output, "reconnects") > 0.0, "{printed}");
     assert!(printed.contains("the port has no link"), "{printed}");
-    // The maximum latency is about the time to detect the cut.
+    // The slowest request waits until the cut is detected.
     let latency: serde_json::Value =
         serde_json::from_slice(&output.stdout).expect("the text is JSON");
     let slowest = latency["latency_us"]["max"].as_f64().expect("the value is a number");

@@ -1,4 +1,4 @@
-//! `ibfabric rtrs` and `ibfabric nbd` as processes on loopback.
+//! Runs `ibfabric rtrs` and `ibfabric nbd` as processes on loopback.
 //!
 //! | file | holds |
 //! |---|---|
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use command::{Running, ibfabric, text};
 use program::{FLUSH, Program, READ, TRIM, WRITE, ZEROES};
 
-/// Free UDP ports, and a server at one of them.
+/// An RTRS server, and its UDP port.
 struct Server {
     _running: Running,
     udp: String,
@@ -72,7 +72,7 @@ fn number(output: &Output, key: &str) -> f64 {
 #[test]
 fn written_data_is_read_back() {
     let server = Server::start(&["--export", "disk0=mem:32M"]);
-    // Request sizes below, above and at the size of a chunk.
+    // The request sizes are below, at and above the size of a chunk.
     for (rw, size) in
         [("randrw", "512"), ("randrw", "4K"), ("write", "125952"), ("randwrite", "1M")]
     {
@@ -222,7 +222,7 @@ fn nbd_clients_use_a_device() {
     let nbd = server.nbd(socket, &[]);
     let mut program = Program::connect(socket, "disk0");
     assert_eq!(program.size, 64 << 20);
-    // More data than a chunk holds, at unaligned offsets.
+    // Writes more data than a chunk holds, at unaligned offsets.
     let data: Vec<u8> = (0..3_000_320_u32).map(|at| (at % 251) as u8).collect();
     assert_eq!(program.request(WRITE, 512, &data), Ok(Vec::new()));
     assert_eq!(program.request(FLUSH, 0, &[]), Ok(Vec::new()));
@@ -234,7 +234,7 @@ fn nbd_clients_use_a_device() {
     assert!(read[512..1536].iter().all(|byte| *byte == 0) && read[2048] == data[1536]);
     assert!(read[4096..4096 + (1 << 20)].iter().all(|byte| *byte == 0));
     assert_eq!(program.length(READ, 64 << 20, 512), Err(22));
-    // A second client reads the data of the first one; a client that sends garbage is disconnected.
+    // A second client reads the first client's data. A client that sends garbage is disconnected.
     let mut other = Program::connect(socket, "disk0");
     assert_eq!(
         other.read(512 + (2 << 20), 512).expect("the file can be read"),
@@ -264,7 +264,7 @@ fn nbd_waits_for_a_device_that_another_client_has_open() {
     std::thread::scope(|scope| {
         let owner = scope.spawn(|| server.bench(&["--rw", "randrw", "--runtime", "4"]));
         std::thread::sleep(Duration::from_secs(2));
-        // The first client uses the default local address.
+        // The first client uses the default local address, so this client needs another address.
         let path = ["nbd", "--path", "127.0.0.5@127.0.0.1", "--udp-port", &server.udp];
         let words = [&path[..], &["--socket", socket, "--device", "disk0", "--wait"]].concat();
         let output = ibfabric(&[&words[..], &["0.5"]].concat()).output();
@@ -288,7 +288,7 @@ fn read_only_device_rejects_writes() {
     let mut program = Program::connect(socket, "");
     assert_eq!(program.request(WRITE, 0, &[0; 512]), Err(1));
     assert_eq!(program.read(0, 512), Ok(vec![0; 512]));
-    // The socket is in use.
+    // A second server cannot listen on the same socket.
     let common = ["nbd", "--path", "127.0.0.9@127.0.0.1", "--udp-port", &server.udp];
     let again = ibfabric(
         &[&common[..], &["--device", "disk0", "--socket", socket, "--read-only"]].concat(),
@@ -301,7 +301,7 @@ fn read_only_device_rejects_writes() {
     assert!(text(&output.stderr).contains("over loopback only"), "{}", text(&output.stderr));
 }
 
-/// Sends SIGINT to a program after some time; returns its output.
+/// Starts a program and sends SIGINT to it after the given time. Returns the program's output.
 fn interrupted(mut command: Command, after: Duration) -> Output {
     let child = command
         .stdout(Stdio::piped())
@@ -314,11 +314,11 @@ fn interrupted(mut command: Command, after: Duration) -> Output {
         .expect("the process exists");
     let begun = Instant::now();
     let output = child.wait_with_output().expect("the process can be awaited");
-    assert!(begun.elapsed() < Duration::from_secs(10), "it takes its time to end");
+    assert!(begun.elapsed() < Duration::from_secs(10), "the program exits within 10 s");
     output
 }
 
-/// The device is free immediately after its client has been stopped, regardless of how.
+/// After a client has been stopped in any way, another client can open the device immediately.
 #[test]
 fn interrupted_client_releases_device() {
     let server = Server::start(&["--export", "disk0=mem:1M"]);
@@ -333,12 +333,12 @@ fn interrupted_client_releases_device() {
         .output()
         .expect("the program can be started");
     assert!(text(&output.stderr).contains("--size"), "{}", text(&output.stderr));
-    works("a size that the device has not");
+    works("a size beyond the end of the device");
     let nbd = ["nbd", "--path", "127.0.0.1", "--udp-port", &server.udp, "--device", "disk0"];
     let output = ibfabric(&[&nbd[..], &["--tcp", "0.0.0.0:0"]].concat()).output();
     let printed = text(&output.expect("the program can be started").stderr);
     assert!(printed.contains("over loopback only"), "{printed}");
-    works("a place that cannot be");
+    works("an invalid TCP address");
     let long = ibfabric(&[&bench[..], &["60"]].concat());
     let output = interrupted(long, Duration::from_secs(1));
     let (printed, figures) = (text(&output.stderr), text(&output.stdout));
@@ -375,7 +375,7 @@ fn closed_terminal_stops_programs_cleanly() {
     hang_up(&running);
     assert_eq!(running.0.wait().expect("the process can be awaited").code(), Some(0));
     assert!(!socket.exists());
-    // The device is free for a program that ignores SIGHUP.
+    // The device can be opened again, by a program that ignores SIGHUP.
     let mut nohup = Command::new("nohup");
     nohup.arg(ibfabric(&[]).get_program()).args(&words);
     let mut running = Running::ready(nohup);
@@ -391,7 +391,7 @@ fn closed_terminal_stops_programs_cleanly() {
     assert!(!socket.exists());
 }
 
-/// A client chooses the name of its session, and a server prints it.
+/// A client chooses the name of its session. The server escapes the name when it prints it.
 #[test]
 fn session_name_cannot_forge_log_lines() {
     let udp = free_port();

@@ -1,4 +1,4 @@
-//! The control files as a file system: `rtrs mount`.
+//! `rtrs mount` shows the control files as a file system.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::command::{Running, ibfabric, text};
 use crate::tree::{Busy, FIRST, SECOND, Scene};
 
-/// Returns whether this machine can mount; prints the reason if not.
+/// Returns true if this machine can mount file systems by FUSE. If not, prints the reason.
 fn can_mount() -> bool {
     let has_helper = || {
         let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -22,7 +22,7 @@ fn can_mount() -> bool {
     let why = if !Path::new("/dev/fuse").exists() {
         "there is no /dev/fuse"
     } else if !is_root && !has_helper() {
-        "there is no fusermount3, and only root mounts without it"
+        "fusermount3 is not installed, and only root can mount without it"
     } else {
         return true;
     };
@@ -30,7 +30,7 @@ fn can_mount() -> bool {
     false
 }
 
-/// A running `rtrs mount` of both sockets of a scene.
+/// A running `rtrs mount`, which shows the control files of a scene's client and server.
 struct Mounted {
     dir: PathBuf,
     running: Running,
@@ -79,7 +79,7 @@ impl Mounted {
         mounts.contains(&format!(" {} ", self.dir.display()))
     }
 
-    /// Stops the program by a signal.
+    /// Stops `rtrs mount` by a signal.
     fn end(&mut self, signal: Signal) -> ExitStatus {
         let pid = Pid::from_child(&self.running.0);
         kill_process(pid, signal).expect("the process exists");
@@ -94,17 +94,17 @@ impl Mounted {
             {
                 return status;
             }
-            assert!(Instant::now() < end, "it does not end");
+            assert!(Instant::now() < end, "`rtrs mount` does not exit");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
 impl Drop for Mounted {
-    /// Unmounts, also after a failed test.
+    /// Unmounts the file system, also after a failed test.
     fn drop(&mut self) {
         if self.is_mounted() {
-            // Fails if the process has already exited.
+            // An error means that the process has already exited.
             kill_process(Pid::from_child(&self.running.0), Signal::TERM).ok();
             std::thread::sleep(Duration::from_millis(500));
         }
@@ -168,7 +168,7 @@ fn control_files_are_mounted() {
     let metadata = fs::metadata(tree.dir.join(&second).join("state")).expect("the file exists");
     assert!(metadata.permissions().readonly() && metadata.len() == 4096);
 
-    // An open file returns current values.
+    // If an open file is read again, it returns the current values.
     let mut open =
         fs::File::open(tree.dir.join(&second).join("stats/rdma")).expect("the file exists");
     let mut before = String::new();
@@ -203,14 +203,14 @@ fn mount_ends_by_unmount_or_signal() {
         return;
     }
     let scene = Scene::start();
-    // A signal while a file is open.
+    // A signal ends the mount although a file is open.
     let mut tree = Mounted::start(&scene);
     let file = tree.dir.join(format!("rtrs-client/host-1/paths/{FIRST}/state"));
     let open = fs::File::open(&file).expect("the file exists");
     assert_eq!(tree.end(Signal::INT).code(), Some(0));
     assert!(!tree.is_mounted() && !file.exists());
     drop(open);
-    // The stale mount of a killed program is reported.
+    // If the program is killed, its mount remains. The next program reports it.
     let mut tree = Mounted::start(&scene);
     assert_eq!(tree.end(Signal::KILL).code(), None);
     let mut again = ibfabric(&["rtrs", "mount"]);
@@ -223,7 +223,7 @@ fn mount_ends_by_unmount_or_signal() {
         text(&output.stderr)
     );
     unmount(&tree.dir);
-    // An unmount by a user.
+    // If a user unmounts the file system, the program exits.
     let mut tree = Mounted::start(&scene);
     unmount(&tree.dir);
     assert_eq!(tree.wait().code(), Some(0));
@@ -231,7 +231,7 @@ fn mount_ends_by_unmount_or_signal() {
     let stderr = tree.running.0.stderr.as_mut().expect("standard error is piped");
     stderr.read_to_string(&mut printed).expect("the output is UTF-8");
     assert!(printed.contains("the file system was unmounted"), "{printed}");
-    // Files of exited programs disappear, and the mount remains.
+    // When a program exits, its files disappear from the mount, which keeps running.
     let mut tree = Mounted::start(&scene);
     let Scene { dir, server, nbd, .. } = scene;
     drop(nbd);

@@ -16,7 +16,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Connects, and selects an export.
+    /// Connects to the NBD server, and selects the export with this name.
     pub(crate) fn connect(socket: &str, device: &str) -> Self {
         let mut stream = UnixStream::connect(socket).expect("the server listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("the time limit can be set");
@@ -29,18 +29,18 @@ impl Program {
         choice.extend(device.as_bytes());
         stream.write_all(&choice).expect("the peer accepts data");
         let mut answer = [0; 10];
-        stream.read_exact(&mut answer).expect("there is such a device");
+        stream.read_exact(&mut answer).expect("the server exports the device");
         let size = u64::from_be_bytes(*answer.first_chunk().expect("8 bytes"));
         Self { stream, size }
     }
 
-    /// Sends a request with data, and returns the reply's data or error.
+    /// Sends a request with data. Returns the data or the error of the reply.
     pub(crate) fn request(&mut self, kind: u16, offset: u64, data: &[u8]) -> Result<Vec<u8>, u32> {
         self.send(kind, offset, data.len() as u32, data);
         self.answer(0)
     }
 
-    /// Sends a request for `length` bytes without data.
+    /// Sends a request that has no data, for `length` bytes of the device.
     pub(crate) fn length(&mut self, kind: u16, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
         self.send(kind, offset, length, &[]);
         self.answer(0)

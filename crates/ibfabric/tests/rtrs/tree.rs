@@ -1,4 +1,4 @@
-//! Statistics and control of servers and sessions: `rtrs ctl` and metrics.
+//! Statistics and control of servers and sessions by `rtrs ctl`, and their metrics.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +19,7 @@ use crate::program::{Program, WRITE};
 pub(crate) const FIRST: &str = "ip:127.0.0.2@ip:127.0.0.1";
 pub(crate) const SECOND: &str = "ip:127.0.0.3@ip:127.0.0.1";
 
-/// A server, and a session that NBD clients use.
+/// An RTRS server, and an NBD server that is connected to it.
 pub(crate) struct Scene {
     pub(crate) dir: TempDir,
     pub(crate) server: Server,
@@ -65,7 +65,7 @@ impl Scene {
         text(&output.stdout)
     }
 
-    /// Returns a file of a path of the session.
+    /// Returns the contents of a control file of one of the session's paths.
     pub(crate) fn of(&self, path: &str, file: &str) -> String {
         self.get(&format!("rtrs-client/host-1/paths/{path}/{file}"))
     }
@@ -92,7 +92,7 @@ fn free_tcp_port() -> u16 {
     listener.local_addr().expect("the socket is bound").port()
 }
 
-/// An NBD client that writes and reads back continuously.
+/// An NBD client that continuously writes data and reads it back.
 pub(crate) struct Busy {
     ends: Arc<AtomicBool>,
     rounds: Arc<std::sync::atomic::AtomicU64>,
@@ -117,12 +117,12 @@ impl Busy {
         Self { ends, rounds, thread }
     }
 
-    /// Waits for further requests to complete.
+    /// Waits until ten further requests are complete.
     pub(crate) fn goes_on(&self) {
         let before = self.rounds.load(Ordering::SeqCst);
         let end = Instant::now() + Duration::from_secs(20);
         while self.rounds.load(Ordering::SeqCst) < before + 10 {
-            assert!(Instant::now() < end, "requests stand still");
+            assert!(Instant::now() < end, "requests make no progress");
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -137,7 +137,7 @@ impl Busy {
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
     while !is_so() {
-        assert!(Instant::now() < end, "it never is so: {what}");
+        assert!(Instant::now() < end, "expected in time: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -146,7 +146,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 fn paths_are_shown_and_changed_in_use() {
     let scene = Scene::start();
     let busy = Busy::start(&scene.at("nbd"));
-    // A client that does not read its reply, or sends no request, does not block others.
+    // A control client that sends no request or reads no replies does not block other clients.
     let silent = UnixStream::connect(scene.at("client")).expect("the server listens");
     let mut slow = UnixStream::connect(scene.at("client")).expect("the server listens");
     slow.write_all("\"metrics\"\n".repeat(1000).as_bytes()).expect("the peer accepts data");
@@ -158,7 +158,7 @@ fn paths_are_shown_and_changed_in_use() {
     assert_eq!(scene.of(FIRST, "hca_port"), "1\n");
     assert_eq!(scene.of(FIRST, "src_addr"), "ip:127.0.0.2\n");
 
-    // Adds a second path; both carry requests.
+    // After a second path is added, both paths carry requests.
     scene.set("ibtrs-client/host-1/add_path", "ip:127.0.0.3,ip:127.0.0.1");
     assert_eq!(scene.of(SECOND, "state"), "connected\n");
     assert_eq!(scene.list("server", "ibtrs-server/host-1/paths").len(), 2);
@@ -166,15 +166,15 @@ fn paths_are_shown_and_changed_in_use() {
     assert_eq!(scene.get("ibtrs-client/host-1/mp_policy"), "round-robin (0)\n");
     wait_until("requests take the second path", || {
         busy.goes_on();
-        // Reads and writes alternate, and so do the paths.
+        // The client's reads and writes alternate, and so do the paths, so one path can carry only reads.
         !scene.of(SECOND, "stats/rdma").starts_with("0 0 0 0 ")
     });
-    // RoCE GIDs are IP addresses: this is the same path.
+    // RoCE GIDs are IP addresses, so these GIDs specify the second path again.
     let gids = "gid:::ffff:127.0.0.3@gid:::ffff:127.0.0.1";
     let again = scene.ctl("client", &["set", "rtrs-client/host-1/add_path", gids]);
     assert!(text(&again.stderr).contains("(EEXIST)"), "{}", text(&again.stderr));
 
-    // One path is enough.
+    // While one path is disconnected, the other path carries all requests.
     scene.set_of(FIRST, "disconnect");
     assert_eq!(scene.of(FIRST, "state"), "disconnected\n");
     busy.goes_on();
@@ -186,7 +186,7 @@ fn paths_are_shown_and_changed_in_use() {
     assert!(text(&gone.stderr).contains("(ENOENT)"), "{}", text(&gone.stderr));
     busy.goes_on();
 
-    // Without a path, requests wait for a reconnect.
+    // If no path is connected, requests wait until a path is reconnected.
     scene.set_of(SECOND, "disconnect");
     assert_eq!(scene.list("server", "rtrs-server"), [""; 0]);
     let before = busy.rounds.load(Ordering::SeqCst);
@@ -195,7 +195,7 @@ fn paths_are_shown_and_changed_in_use() {
     scene.set_of(SECOND, "reconnect");
     busy.goes_on();
 
-    // The server disconnects a path; the client reconnects it.
+    // If the server disconnects a path, the client reconnects it.
     let server = format!("rtrs-server/host-1/paths/{SECOND}/disconnect");
     let output = scene.ctl("server", &["set", &server, "1"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -272,7 +272,7 @@ fn invalid_requests_return_error_numbers() {
         assert!(printed.contains(expected), "{printed}");
     };
     unusable(scene.ctl("none", &["list"]), "no program with RTRS listens at");
-    // The socket is in use.
+    // A second server cannot use the same control socket.
     let taken = scene.at("server");
     let taken = taken.to_str().expect("the path is UTF-8");
     let again = ibfabric(&[
@@ -344,7 +344,7 @@ fn bench_accepts_new_path_while_running() {
     });
     let output = bench.wait_with_output().expect("the process can be awaited");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(!Path::new(socket).exists(), "the socket goes with the program");
+    assert!(!Path::new(socket).exists(), "the program removes its socket");
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn paths_between_gids_are_added_and_named() {
     assert_eq!(of(&first, "hca_port"), "1\n");
     let (_, server) = first.split_once('@').expect("two ends");
     assert_eq!(of(&first, "dst_addr"), format!("{server}\n"));
-    // From the other node to the same port, by their GIDs.
+    // Adds a path from the client's other node to the same server port. Both ends are specified by GIDs.
     let add = "ibtrs-client/five/add_path";
     let busy = Busy::start(&dir.path().join("nbd"));
     let ends = format!("gid:fe80::2:c900:10:d,{server}");

@@ -1,4 +1,4 @@
-//! `ibfabric sim ctl`: selection of the simulator, output, and locations of errors.
+//! Checks how `ibfabric sim ctl` selects the simulator, prints replies, and reports the locations of errors.
 
 use std::io::Write;
 use std::net::UdpSocket;
@@ -20,7 +20,7 @@ fn shown(output: &Output) -> String {
 #[test]
 fn dump_shows_active_faults_and_forged_values() {
     let simulator = Simulator::start(&[]);
-    // The name of the switch in the fabric file; sw-x0y0 is its description.
+    // Commands use the switch's name in the fabric file. Its node description is sw-x0y0.
     let forged = [
         "Misroute \"S-0002c90000200000\" 2 1",
         "IgnoreLft \"S-0002c90000200000\" 0 7",
@@ -62,7 +62,7 @@ fn logged_commands_can_be_repeated() {
     let simulator = Simulator::start(&["--log", "log"]);
     let fault = "fault sw-x0y0[1] LOSS=.5 reorder=1 held=1500us";
     assert_eq!(simulator.ctl(&[fault]).status.code(), Some(0));
-    // The reply is sent before the log is written.
+    // The simulator replies before it writes the log, so the log is read until it has the command.
     let find = |count: usize| {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -145,7 +145,10 @@ fn errors_on_standard_input_name_their_lines() {
     let places: Vec<_> = answers.iter().map(|answer| (&answer["line"], &answer["ok"])).collect();
     let expected = serde_json::json!([[3, false], [4, true], [5, false], [6, true]]);
     assert_eq!(serde_json::json!(places), expected);
-    assert!(simulator.json(&["stats"]).get("line").is_none(), "no line of standard input");
+    assert!(
+        simulator.json(&["stats"]).get("line").is_none(),
+        "a command of the command line has no line number"
+    );
 }
 
 #[test]
@@ -178,7 +181,7 @@ fn console_finds_udp_simulator_like_clients() {
         assert_eq!(output.status.code(), Some(0), "{words:?} {environment:?}: {printed}");
     }
     for (words, environment, expected) in [
-        // Clients do not use the port number alone either.
+        // Like clients, `sim ctl` ignores IBSIM_SERVER_PORT unless IBSIM_SERVER_NAME is set.
         (
             &[][..],
             &[elsewhere, number][..],

@@ -1,4 +1,4 @@
-//! Recordings on a full disk end; the fabric keeps running.
+//! When the disk is full, recordings end, but the fabric keeps running.
 
 use std::fs;
 

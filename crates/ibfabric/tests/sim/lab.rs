@@ -1,4 +1,4 @@
-//! Common parts of the tests: a simulator, and a client.
+//! Common parts of the simulator's tests: a running simulator, and a client.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -22,25 +22,25 @@ pub(crate) struct Simulator {
 }
 
 impl Simulator {
-    /// Starts a simulator of a mesh of 2 × 2 switches with a host each.
+    /// Starts a simulator of a mesh of 2 × 2 switches with one host each.
     pub(crate) fn start(options: &[&str]) -> Self {
         Self::serve(mesh(), options)
     }
 
-    /// Starts a simulator of the mesh on a UDP port.
+    /// Starts a simulator of the mesh, which listens on the given UDP port.
     pub(crate) fn on_port(port: u16) -> Self {
         let port = port.to_string();
         Self::run(Command::new(PROGRAM), mesh(), &["--port", &port], port.clone())
     }
 
-    /// Starts a simulator of a fabric.
+    /// Starts a simulator of the fabric with this net file.
     pub(crate) fn of(net: &str, options: &[&str]) -> Self {
         let place = tempfile::tempdir().expect("a temporary directory can be created");
         fs::write(place.path().join("net"), net).expect("the file can be written");
         Self::serve(place, options)
     }
 
-    /// Starts a simulator of the mesh with a limit, in KiB, on the size of each file.
+    /// Starts a simulator of the mesh whose files are limited to `kib` KiB each, as on a full disk.
     pub(crate) fn on_full_disk(kib: u32, options: &[&str]) -> Self {
         let mut command = Command::new("bash");
         let script = format!("trap '' XFSZ; ulimit -f {kib}; exec '{PROGRAM}' \"$@\"");
@@ -48,7 +48,7 @@ impl Simulator {
         Self::serve_by(command, mesh(), options)
     }
 
-    /// Starts a simulator of the file `net` of a directory.
+    /// Starts a simulator of the fabric in the directory's file `net`.
     fn serve(place: tempfile::TempDir, options: &[&str]) -> Self {
         Self::serve_by(Command::new(PROGRAM), place, options)
     }
@@ -111,7 +111,7 @@ impl Simulator {
     }
 }
 
-/// Returns a directory with a file `net` of a mesh.
+/// Returns a new directory whose file `net` describes a mesh.
 fn mesh() -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let net = place.path().join("net");
@@ -124,13 +124,13 @@ fn mesh() -> tempfile::TempDir {
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        // Fails if the process has already exited.
+        // An error means that the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A client that speaks ibsim's protocol byte by byte.
+/// A client that encodes the messages of ibsim's protocol itself.
 pub(crate) struct Client {
     pub(crate) control: UnixDatagram,
     pub(crate) data: UnixDatagram,
@@ -143,7 +143,7 @@ impl Client {
         Self::attach_to(socket, id, "")
     }
 
-    /// Attaches to a node.
+    /// Attaches to the node with this name.
     pub(crate) fn attach_to(socket: &str, id: u32, node: &str) -> Option<Self> {
         let address = |what: &str| {
             SocketAddr::from_abstract_name(format!("{socket}:{what}\0")).expect("a legal name")
@@ -176,7 +176,7 @@ impl Client {
             .send(&Control::new(self.number, kind, payload).to_bytes())
             .expect("the message can be sent");
         let mut bytes = [0; Control::LENGTH];
-        // A timed wait fails with EINTR when a stopped process continues.
+        // If this process was stopped and continues, the wait with a time limit fails with EINTR.
         let length = loop {
             match self.control.recv(&mut bytes) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}

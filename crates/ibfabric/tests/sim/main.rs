@@ -1,4 +1,4 @@
-//! `ibfabric sim` as a process: console, files and exit.
+//! Runs `ibfabric sim`, and checks its console, its files and its exit.
 
 mod console;
 mod full_disk;
@@ -35,7 +35,7 @@ fn client_gets_responses_and_loss_reports() {
     client.send(&node_info(7, &[1, 200]), 0xffff);
     let lost = client.receive();
     assert_eq!((lost.status, Mad(lost.mad)), (TIMED_OUT, node_info(7, &[1, 200])));
-    // A source LID of another port is rejected.
+    // A request with the source LID of another port is rejected.
     let mad = node_info(8, &[1]);
     let forged = Request { slid: 777, ..request(&mad, 0xffff) };
     client.data.send(&forged.to_bytes()).expect("the message can be sent");
@@ -62,7 +62,7 @@ fn two_hundred_clients_are_served_and_garbage_counted() {
         assert_eq!(Mad(answer.mad).transaction_id(), TransactionId(number as u64));
     }
     clients[0].control.send(&[1; 80]).expect("sent");
-    // A control message with the number of another client is rejected.
+    // A control message that contains another client's number is rejected.
     let forged = Control::new(clients[1].number, kind::GET_PORT, &[]);
     clients[0].control.send(&forged.to_bytes()).expect("the message can be sent");
     let mut bytes = [0; Control::LENGTH];
@@ -137,7 +137,7 @@ fn failed_script_step_is_reported_with_line_and_time() {
     let simulator = Simulator::start(&["--script", script]);
     let deadline = Instant::now() + Duration::from_secs(20);
     while simulator.json(&["stats"])["data"]["failed_steps"] != 1 {
-        assert!(Instant::now() < deadline, "the step is not tried");
+        assert!(Instant::now() < deadline, "the failed step is not counted in time");
     }
     let (code, printed) = simulator.end("-TERM");
     assert_eq!(code, Some(0));
@@ -175,7 +175,7 @@ fn stalled_console_does_not_block_others() {
     let name = SocketAddr::from_abstract_name(format!("{}:console", simulator.socket));
     let mut console =
         UnixStream::connect_addr(&name.expect("the name is valid")).expect("the socket can listen");
-    // More replies than the socket buffer holds.
+    // The replies to these requests exceed the socket buffer.
     let request = "{\"command\":\"dump\"}\n";
     console.write_all(request.repeat(400).as_bytes()).expect("the peer accepts data");
     let start = Instant::now();
@@ -224,7 +224,7 @@ fn closed_capture_pipe_does_not_stop_simulator() {
         errors.read_line(&mut printed).expect("the program prints a line");
         printed
     });
-    // A process that another test forks may keep the read end of the pipe open for a short time.
+    // If another test forks, its child process keeps the read end of the pipe open for a short time.
     let mut transaction = 2;
     while !reader.is_finished() {
         client.send(&node_info(transaction, &[1]), 0xffff);

@@ -1,4 +1,4 @@
-//! Options and input files, and their errors.
+//! Checks options and input files of the simulator, and their errors.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -34,11 +34,11 @@ fn unusable_input_is_rejected_with_line() {
         ("replay", "hello\n", "bad:1: found \"hello\", expected \"ibfabric record 4\""),
         ("replay", "ibfabric record 4\nwith fabric 0\n", "bad:2: found \"with fabric 0\""),
         ("replay", "ibfabric record 4\n", "bad:2: found \"\", expected \"with fabric"),
-        ("record", "", "--record bad: the file stands for two things"),
+        ("record", "", "--record bad: the file is used twice"),
     ];
     for (option, content, expected) in cases {
         fs::write(place.path().join("bad"), content).expect("the file can be written");
-        // A written file must not be a file that is read.
+        // The option --record must not name the fabric file, which is read.
         let fabric = if option == "record" { "bad" } else { "net" };
         let output = Command::new(PROGRAM)
             .args(["sim", fabric, &format!("--{option}"), "bad"])
@@ -66,7 +66,7 @@ fn conflicting_options_are_rejected() {
         (&["--record", "a", "--replay", "b"], "cannot be used with '--replay <FILE>'"),
         (&["--socket", ""], "found 0 bytes, expected a name of 1 to 80"),
         (&["--record", "-"], "--record -: expected a file"),
-        (&["--script", "-"], "stands for two files"),
+        (&["--script", "-"], "is used for two files"),
     ] {
         let output = Command::new(PROGRAM)
             .args(["sim", "-"])

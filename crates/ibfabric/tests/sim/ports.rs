@@ -1,4 +1,4 @@
-//! P_Key and source LID of a client's packets.
+//! Checks the P_Key and the source LID of a client's packets.
 
 use std::process::Command;
 
@@ -15,14 +15,14 @@ const PAIR: &str =
 /// The base LIDs of the hosts; the LMC is 1.
 const LIDS: [u16; 2] = [4, 8];
 
-/// Two linked hosts, with a client at each.
+/// A fabric of two linked hosts, and a client at each host.
 struct Pair {
     simulator: Simulator,
     hosts: [Client; 2],
 }
 
 impl Pair {
-    /// Starts the clients with P_Key tables of one key.
+    /// Starts the simulator and both clients, and writes one key to the P_Key table of each port.
     fn with_key(key: PKey, options: &[&str]) -> Self {
         let simulator = Simulator::of(PAIR, options);
         let hosts = [(1, "h1"), (2, "h2")].map(|(id, node)| {
@@ -42,7 +42,7 @@ impl Pair {
         Self { simulator, hosts }
     }
 
-    /// Queries the counters of the second host from the first one.
+    /// At the first host, queries the counters of the second host.
     fn query(&self, slid: u16) -> Request {
         let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(9));
         mad.set_attribute_id(AttributeId::PORT_COUNTERS);
@@ -94,7 +94,7 @@ fn datagram_has_pkey_of_its_port() {
     assert_eq!(limited.simulator.json(&["stats"])["data"]["lost"]["partition"], 1);
     let info: PortInfo = get(&limited.hosts[1], 1);
     assert_eq!(info.p_key_violations, 1);
-    // Full members can, also in a partition other than the default one.
+    // Full members can communicate, also in another partition than the default partition.
     let members = Pair::with_key(PKey(0x8001), &[]);
     let answer = members.query(0);
     assert_eq!((answer.status, Mad(answer.mad).method()), (0, Method::GET_RESP));
@@ -108,8 +108,8 @@ fn request_has_its_chosen_source_lid() {
         let answer = pair.query(slid);
         assert_eq!((answer.status, answer.slid, answer.dlid), (0, 8, from), "source LID {slid}");
     }
-    assert_eq!(pair.query(6).status, TIMED_OUT, "not its own");
-    // A lost request is returned unchanged.
+    assert_eq!(pair.query(6).status, TIMED_OUT, "LID 6 belongs to no client");
+    // If a request is lost, the simulator returns it to the client unchanged.
     pair.simulator.ctl(&["unlink", "h1[1]"]);
     let lost = pair.query(5);
     assert_eq!((lost.status, lost.slid, lost.dlid), (TIMED_OUT, 5, 8));
@@ -123,7 +123,7 @@ fn request_has_its_chosen_source_lid() {
         })
         .collect();
     assert_eq!(bits, ["0", "0", "1", "1"]);
-    // A replay sends the same packets.
+    // A replay of the record sends the same packets.
     let words = ["sim", "net", "--replay", "record", "--log", "again", "--log-level", "hops"];
     let place = pair.simulator.place.path();
     let output = Command::new(PROGRAM)

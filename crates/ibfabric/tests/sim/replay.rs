@@ -33,7 +33,7 @@ fn replay_log_equals_recorded_log() {
         std::thread::sleep(Duration::from_millis(2));
     }
     assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(0));
-    // Failed commands are logged, too.
+    // Commands that fail are recorded and logged, too.
     assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(1));
     assert_eq!(simulator.ctl(&["power", "nobody", "off"]).status.code(), Some(1));
     drop(client);
@@ -90,7 +90,7 @@ fn replay_log_equals_recorded_log() {
     assert!(packets > 200, "{packets} packets");
 }
 
-/// Replays a record on the fabric `net` of a directory; returns the exit status and standard error.
+/// Replays a record on the fabric in the directory's file `net`. Returns the exit status and standard error.
 fn replay(place: &Path, record: &str) -> (Option<i32>, String) {
     let words = ["sim", "net", "--replay", record];
     let output = Command::new(PROGRAM)

@@ -1,4 +1,4 @@
-//! Alarms of the SM in `sm ctl` and in the metrics.
+//! Checks the SM's alarms in the output of `sm ctl` and in the metrics.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn ring(options: &[&str]) -> Lab {
     Lab::again(place, options)
 }
 
-/// Returns the value of a metric with a label.
+/// Returns the value of the metric with this name and this label `kind`.
 fn alarm_metric(lab: &Lab, name: &str, kind: &str) -> Option<f64> {
     let metrics = lab.query_manager(&["metrics"]);
     let samples = metrics.as_array().expect("the value is a list");
@@ -44,7 +44,7 @@ fn accepted_credit_loops_are_shown_until_they_are_resolved() {
     assert_eq!(alarm_metric(&lab, "ibfabric_sm_alarm", "unreachable"), Some(0.0));
     let since = alarm_metric(&lab, "ibfabric_sm_alarm_since_timestamp_seconds", "credit_loops");
     assert_eq!(since, alarm["since"].as_f64());
-    // Cuts a link of the ring: the new routes have no loop.
+    // After a link of the ring is cut, the new routes have no credit loop.
     let node = alarm["first"][0].as_str().and_then(|text| text.split('\'').nth(1));
     lab.run_command(&format!("unlink \"{}\"[1]", node.expect("the name of a switch")));
     crate::lab::wait_for("routes without a loop", || {

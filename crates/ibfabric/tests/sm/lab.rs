@@ -1,4 +1,4 @@
-//! Common parts of the tests: a simulator, and an SM of its fabric.
+//! Common parts of the SM's tests: a simulator, and an SM that manages its fabric.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
 
-/// Time limit of a condition, on a machine with high load.
+/// A condition has to hold within this time. The time limit allows for a machine with high load.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A process that is killed at the end of a test.
@@ -32,7 +32,7 @@ impl Drop for Killed {
     }
 }
 
-/// A simulator of a mesh of 2 × 2 switches with a host each, and a directory.
+/// A simulator of a mesh of 2 × 2 switches with one host each, and the directory of its files.
 pub(crate) struct Lab {
     pub(crate) simulator: Killed,
     pub(crate) socket: String,
@@ -46,7 +46,7 @@ impl Lab {
         Self::again(place, options)
     }
 
-    /// Starts a simulator of the fabric in a directory.
+    /// Starts a simulator of the fabric in the directory's file `net`.
     pub(crate) fn again(place: tempfile::TempDir, options: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl Lab {
         assert!(words.status().expect("the program can be started").success(), "{command}");
     }
 
-    /// Queries the SM of `--sm`.
+    /// Queries the SM that the simulator runs (`sim --sm`).
     pub(crate) fn query_manager(&self, question: &[&str]) -> Value {
         query(&format!("{}-sm", self.socket), question)
     }
@@ -125,7 +125,7 @@ impl Daemon {
         });
     }
 
-    /// Waits until the SM is in a state.
+    /// Waits until the SM is in the given state.
     pub(crate) fn is_in(&self, state: &str) {
         wait_for(state, || {
             let output = self.ctl(&["status", "--format", "json"]);
@@ -144,7 +144,7 @@ impl Daemon {
         query(&self.console, question)
     }
 
-    /// Stops the SM by SIGTERM; its exit status has to be 0.
+    /// Stops the SM by SIGTERM, and checks that its exit status is 0.
     pub(crate) fn end(&mut self) {
         signal(&self.child, "TERM");
         let status = self.child.wait().expect("the process can be awaited");
@@ -167,7 +167,7 @@ fn query(console: &str, question: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("the text is JSON")
 }
 
-/// Writes the fabric file of a lab.
+/// Writes the fabric file `net` of a lab into the given directory.
 pub(crate) fn mesh(directory: &Path) {
     let net = directory.join("net");
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
@@ -176,7 +176,7 @@ pub(crate) fn mesh(directory: &Path) {
     );
 }
 
-/// Sends a signal by its name.
+/// Sends the signal with this name to a process.
 pub(crate) fn signal(child: &Child, name: &str) {
     let mut command = Command::new("kill");
     command.args([format!("-{name}"), child.id().to_string()]);

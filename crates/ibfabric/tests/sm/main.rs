@@ -1,4 +1,4 @@
-//! The SM's daemon as a process.
+//! Runs the SM as a daemon.
 
 mod alarms;
 mod lab;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use lab::{Daemon, Lab, PROGRAM, signal, wait_for};
 
-/// Returns the contents of a file that OpenSM writes next to the log.
+/// Returns the contents of a file in the lab's directory, or an empty text if the file does not exist.
 fn file(lab: &Lab, name: &str) -> String {
     fs::read_to_string(lab.path(name)).unwrap_or_default()
 }
@@ -25,12 +25,12 @@ fn daemon_manages_subnet_until_terminated() {
     let status = daemon.query(&["status"]);
     assert_eq!(status["state"], "master");
     assert_eq!((&status["up"]["nodes"], &status["up"]["unreachable"]), (&8.into(), &0.into()));
-    // A heavy sweep by SIGHUP, and one by the console.
+    // SIGHUP and the console command each start a heavy sweep.
     signal(&daemon.child, "HUP");
     daemon.is_up(2);
     assert_eq!(daemon.query(&["sweep"]), serde_json::json!({ "text": "a sweep starts" }));
     daemon.is_up(3);
-    // The log is rotated: renamed, and reopened.
+    // The log is rotated: the file is renamed, and SIGUSR1 makes the SM open a new file.
     fs::rename(lab.path("log"), lab.path("log.1")).expect("renamed");
     signal(&daemon.child, "USR1");
     wait_for("a new log", || lab.path("log").exists());
@@ -75,7 +75,7 @@ fn lids_survive_killed_daemon() {
     daemon.child.kill().expect("killed");
     daemon.child.wait().expect("ended");
     let before = file(&lab, "c/guid2lid");
-    // The same ports without LIDs, and a cache with other LIDs, which are used.
+    // In a new simulator the ports have no LIDs, so the SM uses the LIDs of the changed cache.
     let moved = before.replacen("0x0001 0x0001", "0x0100 0x0100", 1);
     assert_ne!(before, moved);
     drop(lab.simulator);
@@ -116,7 +116,7 @@ fn metrics_have_sweeps_and_port_counters() {
 fn pulled_cable_is_routed_around() {
     let lab = Lab::start(&["--sm"]);
     let status = || lab.query_manager(&["status"]);
-    assert_eq!(status()["up"]["unreachable"], 0, "the fabric is up when it is ready");
+    assert_eq!(status()["up"]["unreachable"], 0, "the subnet is up when READY is printed");
     let before = status()["sweeps"].as_u64();
     lab.run_command("unlink \"S-0002c90000200000\"[1]");
     wait_for("a sweep", || status()["sweeps"].as_u64() > before);
@@ -183,7 +183,7 @@ fn program_named_opensm_acts_as_opensm() {
     for name in ["opensm-subnet.lst", "opensm.fdbs", "opensm.mcfdbs"] {
         assert!(lab.path("t").join(name).exists(), "{name}");
     }
-    // Options override the file. Without the log flag only the links are dumped.
+    // Options override the configuration file. If the log flag for dumps is not set, only the links are dumped.
     fs::remove_dir_all(lab.path("t")).expect("removed");
     let (status, ..) = run(&["-F", "conf", "-o", "-l", "0", "-r", "-f", "log", &ibsim]);
     assert_eq!(status, Some(0));
@@ -215,7 +215,7 @@ fn program_named_opensm_acts_as_opensm() {
     assert_eq!(status, Some(2));
     let expected = "conf:3: sweep_interval: found `never`, expected a number of 0 to 86400\n";
     assert_eq!(errors, format!("ibfabric: {expected}"));
-    // A written configuration file can be read.
+    // A configuration file that was written can be read.
     let (status, output, _) = run(&["-c", "new", "-p", "3"]);
     assert_eq!((status, output.as_str()), (Some(0), "wrote the configuration file new\n"));
     // `-g 0` lists the available ports.

@@ -1,11 +1,11 @@
-//! Startup of the daemon in the foreground and background, and its errors.
+//! Starts the SM in the foreground and in the background, and checks its errors.
 
 use std::fs;
 use std::process::{Output, Stdio};
 
 use crate::lab::{Daemon, Lab, signal, wait_for};
 
-/// Runs an SM to its end; returns its exit status and standard error.
+/// Runs an SM until it exits. Returns its exit status and standard error.
 fn run(lab: &Lab, options: &[&str]) -> (Option<i32>, String) {
     let mut command = lab.command(options);
     let Output { status, stderr, .. } =
@@ -105,7 +105,7 @@ fn discarded_lines_are_logged() {
     ] {
         assert_eq!(text.matches(expected).count(), 1, "{expected} in {text}");
     }
-    // Without a log the message is printed on standard error.
+    // If no log is configured, the message is printed on standard error.
     let (_, errors) = run(&lab, &["--once", "--engine", "ftree"]);
     assert!(errors.contains("ftree cannot route this subnet: "), "{errors}");
 }
@@ -151,7 +151,7 @@ fn standby_is_reported() {
     assert!(errors.contains("this SM is in standby; the master is 0x"), "{errors}");
     assert_eq!(daemon.query(&["status"])["managers"][0]["state"], "master");
     daemon.end();
-    // An SM of higher priority takes over the subnet, and the other one logs that.
+    // An SM of higher priority takes over the subnet, and the other SM becomes standby.
     let daemon = Daemon::start(&lab, &["--node", "host-3", "--priority", "5"]);
     daemon.is_in("master");
     wait_for("standby", || lab.query_manager(&["status"])["state"] == "standby");
@@ -183,7 +183,7 @@ fn configured_port_is_used() {
     assert!(here(&["--node", "H-0002c90000100002"]).contains(other));
     assert!(here(&["--node", "nope"]).contains("--node nope: the fabric has no such node"));
     assert!(here(&["--guid", "0xdead"]).contains("no end port has this GUID"));
-    // The name of --ibsim may be the next word.
+    // The name of --ibsim can be the next word on the command line.
     let mut command = std::process::Command::new(crate::lab::PROGRAM);
     command.args(["sm", "--ibsim", &lab.socket, "-o"]);
     assert_eq!(command.output().expect("the program can be started").status.code(), Some(0));

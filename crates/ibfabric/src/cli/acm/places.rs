@@ -7,11 +7,11 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
 pub use ib_daemons::acm::PortSelection;
 
-/// The ports that a command line names, in its order.
+/// The ports on a command line, in the order in which they occur.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places(pub Vec<PortSelection>);
 
-/// The options without their order.
+/// The options as clap parses them, which does not keep their order.
 #[derive(Debug, Args)]
 struct Options {
     /// Attaches to ports of a running `ibfabric sim` with this socket name. May be repeated.
@@ -50,8 +50,9 @@ impl FromArgMatches for Places {
             let found =
                 before.or_else(|| simulators.first_key_value().filter(|_| simulators.len() == 1));
             let Some((&of, simulator)) = found else {
-                let why =
-                    format!("--node {node}: expected the --attach of its simulator before it\n");
+                let why = format!(
+                    "--node {node}: expected the --attach of its simulator before --node\n"
+                );
                 return Err(Error::raw(ErrorKind::ArgumentConflict, why));
             };
             with_nodes.push(of);

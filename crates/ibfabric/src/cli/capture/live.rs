@@ -236,7 +236,7 @@ fn trigger(text: &str) -> Result<(Trigger, u32), String> {
         "drop" => Trigger::Drop,
         _ => return Err("expected error, retransmission or drop".to_owned()),
     };
-    let after = number(after).ok_or("expected a number of packets behind the colon")?;
+    let after = number(after).ok_or("expected a number of packets after the colon")?;
     Ok((trigger, after))
 }
 

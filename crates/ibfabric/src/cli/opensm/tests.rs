@@ -29,7 +29,7 @@ fn long_and_short_options_have_their_arguments() {
     assert_eq!(of("-o --"), [("once", String::new())]);
 }
 
-/// Debian's opensm 3.3.23 parses them alike.
+/// Debian's opensm 3.3.23 parses these command lines in the same way.
 #[test]
 fn one_hyphen_prefers_long_option() {
     assert_eq!(of("-once"), [("once", String::new())]);

@@ -16,5 +16,5 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failur
         Question::Reload => AcmRequest::Reload,
         Question::Metrics => AcmRequest::Metrics,
     };
-    console::request(&name, "service of IB ACM", &request, args.format, output)
+    console::request(&name, "ACM service", &request, args.format, output)
 }

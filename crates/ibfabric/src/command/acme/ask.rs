@@ -1,4 +1,4 @@
-//! Requests to services, and their output.
+//! Requests to ACM services, and the output of the results.
 
 use std::io::Write as _;
 use std::num::NonZeroU8;
@@ -18,14 +18,14 @@ use crate::cli::acme::AcmeArgs;
 use crate::failure::Failure;
 use crate::output::{Format, Output};
 
-/// A connection to a service, with the name of the service and the requests.
+/// A connection to an ACM service, with the service's name and the requests of the command line.
 struct Asker<'a> {
     args: &'a AcmeArgs,
     name: String,
     client: Client,
 }
 
-/// Sends all requests to a service in the order of `ib_acme`: paths, counters, endpoints.
+/// Sends all requests to an ACM service, in the same order as `ib_acme`: paths, counters, endpoints.
 pub(super) fn service(
     args: &AcmeArgs,
     service: Option<&str>,
@@ -146,7 +146,7 @@ impl Asker<'_> {
             }
         }
         let mut last = None;
-        // Repeated requests use the source that the service chose for the first one.
+        // Repetitions of a request use the source that the service chose for the first request.
         let mut chosen_before = None;
         for _ in 0..self.args.repetitions {
             let given = source.as_ref().map(|(end, _)| end).or(chosen_before.as_ref());
@@ -213,8 +213,8 @@ impl Asker<'_> {
         }
     }
 
-    /// Verifies a path by an SA query of the service. Fails with the reason if the SA does not return the
-    /// same path.
+    /// Verifies a path by a request to the service to query the SA. Fails with the reason if the SA does not
+    /// return the same path.
     fn verify(&mut self, path: &PathRecord) -> Result<(), String> {
         let options = ResolveOptions { no_delay: false, query_sa: true };
         let resolved =

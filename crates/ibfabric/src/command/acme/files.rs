@@ -22,7 +22,7 @@ use crate::cli::acme::AcmeArgs;
 use crate::failure::{Failure, say};
 use crate::output::{Format, Output, result_file};
 
-/// Writes the requested files.
+/// Writes the configuration files that the options request.
 pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
     if let Some(name) = &args.addresses {
         let path = place(args, name.as_deref(), "ibacm_addr.cfg");
@@ -66,7 +66,7 @@ fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     result_file::replace(path, 0o644, |out| out.write_all(text.as_bytes())).map_err(failed)
 }
 
-/// Returns the names and addresses of the ports: of this machine, or a simulated one.
+/// Returns the names and addresses of this machine's ports, or of the simulated port that the options select.
 fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
     let line = |address: Address, device: &str, port: u8| AddressLine {
         line: 0,

@@ -1,4 +1,4 @@
-//! Lists and types of addresses.
+//! Parsers of address lists and of typed addresses.
 
 use std::net::{IpAddr, Ipv6Addr, ToSocketAddrs};
 
@@ -11,7 +11,8 @@ use crate::cli::acme::AddressFormat;
 /// The maximum number of names in a list.
 const MOST: usize = 1 << 20;
 
-/// Expands a list such as `node[1-3,7]`. Numbers are padded with zeros if the first number of their range is.
+/// Expands a list such as `node[1-3,7]`. If a range's first number has leading zeros, its other numbers are
+/// padded with zeros to the same width.
 ///
 /// # Errors
 /// Fails if the end of a range is below its start, or if there are more than [`MOST`] names.
@@ -44,7 +45,7 @@ pub(super) fn expand(text: &str) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// An end of a path in a request.
+/// The source or destination of a path in a request.
 pub(super) enum End {
     Ip(Address),
     Name(Address),
@@ -56,7 +57,10 @@ pub(super) enum End {
 }
 
 impl End {
-    /// Parses an address of a type. Returns its displayed text, too, or a message with the expected value.
+    /// Parses an address of the given type. Also returns the text to display.
+    ///
+    /// # Errors
+    /// Returns a message that names the expected value.
     pub(super) fn parse(format: AddressFormat, text: &str) -> Result<(Self, String), String> {
         let same = |end| (end, text.to_owned());
         match format {
@@ -85,7 +89,7 @@ impl End {
                 }
                 let found = (text, 0).to_socket_addrs().ok().and_then(|mut found| found.next());
                 if let Some(found) = found {
-                    // The displayed text is the resolved address.
+                    // For a host name, the displayed text is the resolved address.
                     return Ok((Self::Ip(found.ip().into()), found.ip().to_string()));
                 }
                 let lid = crate::input::number(text).unwrap_or(0);
@@ -111,7 +115,7 @@ impl End {
         }
     }
 
-    /// Returns a path record whose only set fields are those of this destination.
+    /// Returns a path record with this destination; all other fields are zero.
     pub(super) fn path_to(&self) -> PathRecord {
         match self {
             Self::Port { gid, lid } => {
@@ -121,7 +125,7 @@ impl End {
         }
     }
 
-    /// Returns the path record with this as its source.
+    /// Returns the path record with this endpoint as its source.
     pub(super) fn path_from(&self, path: PathRecord) -> PathRecord {
         match self {
             Self::Port { gid, lid } => PathRecord { sgid: *gid, slid: *lid, ..path },

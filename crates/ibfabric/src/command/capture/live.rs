@@ -34,7 +34,7 @@ mod text;
 use programs::{Program, find, find_one, find_with, nobody};
 use text::{line, print};
 
-/// Interval at which the state of a capture into a stream is queried.
+/// While a capture is written to standard output, its state is queried at this interval.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// An HCA of a program; field names are JSON keys.
@@ -74,8 +74,8 @@ pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure
         if !listed.iter().any(|it| it.messages.iter().any(|of| of.qpn == qpn.get())) {
             let message = match qpn.get() {
                 number @ (0 | 1) => format!(
-                    "queue pair {number} has datagrams, of which no messages are noted: \
-                     `capture start --qpn 1` captures those of queue pair 1"
+                    "queue pair {number} carries MADs, which are not recorded as messages: \
+                     `capture start --qpn 1` captures the MADs of queue pair 1"
                 ),
                 number => format!("no program has a queue pair {number:#08x}"),
             };
@@ -122,7 +122,7 @@ fn ask(client: &CaptureClient, question: &CaptureRequest) -> Result<CaptureRespo
 fn capture_in(answer: CaptureResponse) -> Result<CaptureInfo, Failure> {
     match answer {
         CaptureResponse::Capture(info) => Ok(*info),
-        _ => Err(Failure::Unusable("found an unexpected reply of the program".to_owned())),
+        _ => Err(Failure::Unusable("the program sent an unexpected reply".to_owned())),
     }
 }
 
@@ -152,7 +152,7 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
     let is_stream = args.write == Path::new("-");
     let rotation = rotation(&args.ring_buffer)?;
     if is_stream && rotation != Rotation::default() {
-        let message = "--ring-buffer: standard output is one stream, expected a file with -w";
+        let message = "--ring-buffer: standard output cannot be rotated, expected a file with -w";
         return Err(Failure::Unusable(message.to_owned()));
     }
     let path = match is_stream {
@@ -170,7 +170,7 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
     let Program { client, info } = find_one(&args.program)?;
     let adapters = match args.program.device {
         Some(_) => info.adapters.iter().map(|it| it.adapter).collect(),
-        // All HCAs, including those that are added later.
+        // An empty list selects all HCAs, including HCAs that the program opens later.
         None => Vec::new(),
     };
     let start = Start {
@@ -230,7 +230,7 @@ fn stream(
     let stopped = loop {
         let info = match client.ask(&CaptureRequest::Status { capture }, None) {
             Ok(answer) => capture_in(answer)?,
-            // The program has exited, which stopped the capture.
+            // The program has exited, which also ends the capture.
             Err(ClientError::Gone(_) | ClientError::Io { .. }) => return Ok(Verdict::Good),
             Err(error) => return Err(Failure::unusable(error)),
         };
@@ -241,12 +241,12 @@ fn stream(
     };
     match format {
         Format::Json => {
-            // Standard output is the packet stream.
+            // Standard output carries the packets, so the result is printed to standard error.
             writeln!(io::stderr(), "{}", json_line(&stopped)?).ok();
         }
         Format::Text => say!("{}", line(&stopped)),
     }
-    // Closing the stream is the usual way for a reader to stop the capture.
+    // A reader stops the capture by closing the stream, so a closed stream is no failure.
     Ok(Verdict::good_if(stopped.error.is_none() || stopped.reader_left))
 }
 
@@ -272,7 +272,7 @@ pub(super) fn change(args: &ChangeArgs, out: &mut Output) -> Result<Verdict, Fai
 pub(super) fn stop(args: &StopArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let found = match args.captures.is_empty() {
         true => find(&args.program)?,
-        // Numbers of captures are unique per program only.
+        // A capture's number is unique only within its program.
         false => vec![find_with(&args.program, &args.captures)?],
     };
     if found.is_empty() {
@@ -285,7 +285,7 @@ pub(super) fn stop(args: &StopArgs, out: &mut Output) -> Result<Verdict, Failure
             false => args.captures.clone(),
         };
         for capture in own {
-            // An error of one capture does not keep the others from being stopped.
+            // If one capture cannot be stopped, the remaining captures are stopped nevertheless.
             match ask(client, &CaptureRequest::Stop { capture }).and_then(capture_in) {
                 Ok(info) => stopped.push(info),
                 Err(error) => failed.push(error.into_message()),
@@ -319,7 +319,7 @@ fn autostop(limits: &[Limit]) -> Autostop {
             Limit::Duration(duration) => autostop.duration = Some(duration),
             Limit::Bytes(bytes) => autostop.bytes = Some(bytes),
             Limit::Packets(packets) => autostop.packets = Some(packets),
-            // `--autostop` does not accept a number of files.
+            // `--autostop` rejects a number of files when it is parsed.
             Limit::Files(_) => {}
         }
     }
@@ -338,7 +338,7 @@ fn rotation(limits: &[Limit]) -> Result<Rotation, Failure> {
     }
     if rotation.files.is_some() && !rotation.happens() {
         let message =
-            "--ring-buffer files: expected also when another file begins, such as filesize:1000";
+            "--ring-buffer files: expected also when the next file starts, such as filesize:1000";
         return Err(Failure::Unusable(message.to_owned()));
     }
     Ok(rotation)

@@ -1,8 +1,8 @@
 //! `rdma cmatose`, and the protocol of `ucmatose`.
 //!
-//! Connection requests and replies carry no parameters: both ends know the number and the size of messages
-//! from their command lines. Once a connection is established, the server sends its messages. When the client
-//! has received all, it sends the same number of messages. When the server has received all, it disconnects.
+//! Connection requests and replies carry no parameters: both ends know the number and the size of messages from their
+//! command lines. Once a connection is established, the server sends its messages. When the client has received all
+//! messages, it sends the same number of messages. When the server has received all messages, it disconnects.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -18,13 +18,13 @@ use crate::cli::rdma::{CmatoseArgs, Messages};
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
-/// Maximum time without an event of the other end.
+/// If the other end causes no event for this time, the connection fails.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The value of all bytes of a message.
+/// Each byte of a message has this value.
 const BYTE: u8 = 0x5a;
 
-/// Numbers of work requests.
+/// The work request IDs (`wr_id`) of receives and sends.
 const RECEIVE: u64 = 1;
 const SENT: u64 = 2;
 
@@ -49,14 +49,14 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// Creates a queue pair and posts its receives, which have to precede the connection.
+    /// Creates a queue pair and posts its receives, before the connection is established.
     fn prepare(stage: &mut Stage, messages: Messages) -> Result<(QpId, Buffer), Failure> {
         let Messages { count, size } = messages;
         let qp = stage.queue_pair(count.max(1), count.max(1))?;
         stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
         let size = size as usize;
         let buffer = stage.buffer(2 * size.max(1))?;
-        buffer.memory.fill(size, size, BYTE).expect("the region has this size");
+        buffer.memory.fill(size, size, BYTE).expect("the range is within the region");
         for _ in 0..count {
             stage.post_receive(qp, RECEIVE, buffer.data(0, size))?;
         }
@@ -78,7 +78,7 @@ impl Match {
         Ok(Self::new(endpoint, buffer, messages))
     }
 
-    /// Returns the parameters of both ends for connection establishment.
+    /// Returns the parameters with which client and server establish a connection.
     fn options() -> EndpointOptions {
         EndpointOptions { responder_resources: 1, initiator_depth: 1, ..EndpointOptions::default() }
     }

@@ -36,7 +36,7 @@ pub(super) struct Info {
     max_cqe: u32,
     icrc_sent: String,
     icrc_received: String,
-    /// True if the attributes and counters are from another process that has the HCA open.
+    /// True if another process has the HCA open and reported these attributes and counters.
     running: bool,
     /// Counters by name.
     counters: BTreeMap<String, u64>,
@@ -94,14 +94,14 @@ pub(super) enum DevinfoRequest {
 
 pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failure> {
     if args.adapter.capture.capture.is_some() {
-        let message = "--capture: devinfo sends nothing that could be captured";
+        let message = "--capture: devinfo sends no packets that could be captured";
         return Err(Failure::Unusable(message.to_owned()));
     }
     let name = match (attach_options(&args.adapter), args.adapter.address) {
         (Some(options), _) => {
             let place = locate(&options).map_err(Failure::unusable)?;
             let place = place.map(|it| console_at_port(&options.name, &it.node, it.number));
-            // An invalid name is reported when the HCA attaches.
+            // If the name is invalid, attaching the HCA reports it later.
             place.unwrap_or_default()
         }
         (None, Some(address)) => console_at(address, args.adapter.udp_port),
@@ -118,7 +118,7 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
     Ok(Verdict::Good)
 }
 
-/// Executes a request to the process that has the HCA open.
+/// Executes a request of another process, in the process that has the HCA open.
 pub(super) fn reply(line: &str, device: &mut Device) -> Reply {
     match serde_json::from_str(line) {
         Ok(DevinfoRequest::Devinfo) => {

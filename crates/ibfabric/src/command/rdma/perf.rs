@@ -1,7 +1,7 @@
 //! `rdma bw` and `rdma lat`.
 //!
-//! The private data of the connection request specifies the measurement. That of the reply has the server's
-//! buffer.
+//! The private data of the connection request specifies the measurement. The private data of the reply contains
+//! the address and rkey of the server's buffer.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub(super) use offer::{Answer, Kind, Offer};
 
 mod offer;
 
-/// Maximum time without a write of the other end.
+/// If the other end does not respond for this time, the measurement fails.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result; field names are JSON keys.
@@ -53,13 +53,13 @@ struct Latency {
     max: f64,
 }
 
-/// A histogram of round-trip times with three significant digits. Its size is independent of the number of
-/// times.
+/// A histogram of round-trip times with three significant digits. Its size does not depend on the number of
+/// recorded times.
 struct Latencies(Histogram<u64>);
 
 impl Latencies {
     fn new() -> Self {
-        // 120 s exceeds the longest round trip, and about 200 KiB hold all buckets.
+        // The upper bound of 120 s exceeds the longest round trip. The buckets take about 200 KiB.
         Self(Histogram::new_with_max(120_000_000_000, 3).expect("the bounds are valid"))
     }
 
@@ -67,7 +67,7 @@ impl Latencies {
         self.0.saturating_record(time.as_nanos() as u64);
     }
 
-    /// Returns the percentiles in microseconds, divided by a number.
+    /// Returns the percentiles in microseconds, divided by `divisor`.
     fn summary(&self, divisor: f64) -> Latency {
         let in_us = |nanoseconds: u64| nanoseconds as f64 / 1e3 / divisor;
         Latency {
@@ -91,7 +91,7 @@ struct Client {
 }
 
 impl Client {
-    /// Connects to a server; `program` is the program of perftest with the same measurement.
+    /// Connects to a server; `program` is the perftest program that makes the same measurement.
     fn connect(
         args: &PerfArgs,
         kind: Kind,
@@ -184,7 +184,7 @@ impl Client {
         self.stage.end_in_order(connections)
     }
 
-    /// Returns the work request with a number, counted from 1.
+    /// Returns the operation of the work request with the given number, counted from 1.
     fn op(args: &PerfArgs, to: RemoteAddress, number: u64) -> SendOp {
         match args.op {
             OpArg::Send => SendOp::Send { imm: None },
@@ -196,13 +196,13 @@ impl Client {
         }
     }
 
-    /// Checks the original value that the last atomic of a single queue pair returned: it counts all atomics
-    /// before.
+    /// Checks the original value that the last atomic operation returned: the number of preceding operations.
+    /// With several queue pairs the value varies and is not checked.
     fn check_atomics(&self, args: &PerfArgs) -> Result<(), Failure> {
         if !args.op.is_atomic() || args.qps != 1 {
             return Ok(());
         }
-        let word = self.buffer.memory.to_vec(0, 8).expect("the region has this size");
+        let word = self.buffer.memory.to_vec(0, 8).expect("the range is within the region");
         let found = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
         let expected = args.iters - 1;
         if found == expected {
@@ -263,7 +263,7 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
     let mut client = Client::connect(args, kind, PerftestArg::of(args.op, false), size)?;
     let start = WallClock::now();
     let depth = u64::from(args.tx_depth);
-    // One of this number of requests is signaled.
+    // Of this number of requests, one is signaled.
     let every = (depth / 4).max(1);
     let mut posted = vec![0; client.connected.len()];
     let mut done = vec![0; client.connected.len()];
@@ -290,7 +290,7 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
         if done.iter().all(|&done| done == args.iters) {
             break;
         }
-        // Completed requests free send queue entries, so the loop continues before it waits.
+        // Completed requests free send queue entries, so new requests are posted before the loop waits.
         if !client.stage.progress()? && !moved {
             client.stage.wait(ib_types::Instant::NEVER)?;
         }
@@ -307,7 +307,7 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
 pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Failure> {
     if args.qps != 1 {
         return Err(Failure::Unusable(format!(
-            "--qps {}: latency is that of one queue pair",
+            "--qps {}: latency is measured on one queue pair",
             args.qps
         )));
     }
@@ -315,7 +315,8 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
     let kind = match args.op {
         OpArg::Send => Kind::SendLatency,
         OpArg::Write if size == 0 => {
-            let message = "--size 0: a write is seen by its last byte, expected 1 or more";
+            let message =
+                "--size 0: the server detects a write by its last byte, expected 1 or more";
             return Err(Failure::Unusable(message.to_owned()));
         }
         OpArg::Write => Kind::WriteLatency,
@@ -329,7 +330,7 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
     let mut client = Client::connect(args, kind, PerftestArg::of(args.op, true), size)?;
     let (endpoint, to) = client.connected[0].clone();
     if client.control.is_some() && args.op == OpArg::Write {
-        // A server of perftest writes first.
+        // A perftest server writes before the client does.
         client.await_count(1)?;
     }
     let mut latencies = Latencies::new();
@@ -371,7 +372,7 @@ impl Client {
                 while self.await_completion()?.opcode != WcOpcode::Recv {}
             }
             OpArg::WriteImm | OpArg::FetchAdd | OpArg::CompareSwap => {
-                unreachable!("latency is that of SEND, WRITE and READ")
+                unreachable!("latency is measured for SEND, WRITE and READ only")
             }
             OpArg::Read => {
                 self.stage.post(qp, (1, true), Self::op(args, to, number), data)?;
@@ -379,12 +380,15 @@ impl Client {
             }
             OpArg::Write => {
                 let count = number as u8;
-                self.buffer.memory.fill(size - 1, 1, count).expect("the region has this size");
+                self.buffer
+                    .memory
+                    .fill(size - 1, 1, count)
+                    .expect("the range is within the region");
                 self.stage.post(qp, (number, true), Self::op(args, to, number), data)?;
                 if self.control.is_none() {
                     self.await_count(count)?;
                 } else if number < args.iters {
-                    // The value that was present before is the server's first write.
+                    // The server's first write preceded the client's, so its values are one ahead.
                     self.await_count((number + 1) as u8)?;
                 } else {
                     while self.await_completion()?.wr_id != number {}
@@ -398,9 +402,10 @@ impl Client {
     fn await_count(&mut self, count: u8) -> Result<(), Failure> {
         let end = clock::now() + RESPONSE_TIMEOUT;
         let at = 2 * self.size - 1;
-        while self.buffer.memory.to_vec(at, 1).expect("the region has this size")[0] != count {
+        while self.buffer.memory.to_vec(at, 1).expect("the range is within the region")[0] != count
+        {
             if clock::now() >= end {
-                return Err(Failure::Unusable(format!("{} writes nothing", self.peer)));
+                return Err(Failure::Unusable(format!("{} sent no RDMA WRITE", self.peer)));
             }
             self.stage.progress()?;
             while let Some(wc) = self.stage.poll() {
@@ -423,7 +428,7 @@ impl Client {
             self.stage.gone(self.peer)?;
             // The clock is read only if there is no completion.
             if clock::now() >= *end.get_or_insert_with(|| clock::now() + RESPONSE_TIMEOUT) {
-                return Err(Failure::Unusable(format!("{} is silent", self.peer)));
+                return Err(Failure::Unusable(format!("{} does not respond", self.peer)));
             }
         }
     }

@@ -1,19 +1,19 @@
 //! The protocol of perftest's programs (`ib_write_bw -R` and others) of version 6.06.
 //!
-//! A client makes a control connection to a port, over which both ends exchange their parameters. Then it
-//! makes one connection to the same port per queue pair. The server listens for these only after the fifth
-//! step, so the client retries rejected requests. In each step the client SENDs a message, and the server
-//! replies with one of the same length:
+//! A client makes a control connection to a port, over which both ends exchange their parameters. Then the
+//! client makes one connection to the same port per queue pair. The server listens for these connections only
+//! after the fifth step, so the client retries rejected requests. In each step the client SENDs a message, and
+//! the server replies with a message of the same length:
 //!
 //! | step | bytes | contents |
 //! |---|---|---|
 //! | version | 16 | text, and zeros |
-//! | cycle buffer | 4 | size in bytes of the memory that small messages cycle through; the larger one is used |
-//! | cache line | 4 | size in bytes; the larger one is used |
+//! | cycle buffer | 4 | size in bytes of the memory that small messages cycle through; both ends use the larger size |
+//! | cache line | 4 | size in bytes; both ends use the larger size |
 //! | MTU | 2 | code of the path MTU as a digit, and a zero; ignored for connections of `rdma_cm` |
 //! | meeting | 56 | zeros; sent before and after the connections are made |
-//! | keys | 56 | [`Keys`] of each queue pair, and then all of them again, with or without an additional message around them |
-//! | end, close | 56 | the preceding message |
+//! | keys | 56 | [`Keys`] of each queue pair in two rounds; in addition, those of queue pair 0 once or twice |
+//! | end, close | 56 | zeros here; received contents are ignored |
 //! | report | 5 × 8 | size, iterations, peak and average in MiB/s, messages in millions per second |
 //!
 //! All numbers are big-endian; rates are IEEE doubles. The messages do not contain the program, the message
@@ -53,7 +53,7 @@ enum Step {
     Close,
 }
 
-/// The steps before the connections to measure.
+/// The steps that precede the connections to measure.
 const OPENING: [Step; 5] =
     [Step::Version, Step::CycleBuffer, Step::CacheLine, Step::Mtu, Step::Meet];
 
@@ -119,7 +119,7 @@ impl PerftestArg {
         matches!(self, Self::SendBw | Self::SendLat)
     }
 
-    /// Returns the steps between the connections and the measurement.
+    /// Returns the steps after the connections are made and before the measurement begins.
     fn meeting(self, qps: usize) -> Vec<Step> {
         let all = || (0..qps).map(Step::Keys);
         let one = || std::iter::once(Step::Keys(0));

@@ -1,8 +1,8 @@
 //! `rdma pingpong`: round trips of messages, compatible with `ibv_rc_pingpong`.
 //!
-//! The ends exchange the addresses of their queue pairs over TCP. Each sends a line of 53 bytes: LID, queue
-//! pair number, initial PSN and GID as hexadecimal digits. The client sends its line first. After the
-//! server's reply it confirms with the word "done" and a zero.
+//! The ends exchange the addresses of their queue pairs over TCP. Each end sends a line of 52 bytes: LID, queue
+//! pair number, initial PSN and GID as hexadecimal digits, and a zero byte. The client sends its line first.
+//! After the server's reply, the client confirms with the word "done" and a zero byte.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -29,10 +29,10 @@ struct End {
     gid: Gid,
 }
 
-/// The size of an address as text, with a terminating zero.
+/// The size in bytes of an address line, including the terminating zero.
 const LINE: usize = "0000:000000:000000:00000000000000000000000000000000".len() + 1;
 
-/// Maximum time without data of the TCP connection.
+/// If the other end sends no data over TCP for this time, the program fails.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The result; field names are JSON keys.
@@ -63,7 +63,7 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
     out.flush()?;
     let size = args.size as usize;
     let buffer = stage.buffer(2 * size.max(1))?;
-    buffer.memory.write(0, &pattern(size)).expect("the region has this size");
+    buffer.memory.write(0, &pattern(size)).expect("the range is within the region");
     init(&mut stage, qp)?;
     for _ in 0..args.rx_depth {
         stage.post_receive(qp, RECEIVE, buffer.data(size, size))?;
@@ -76,7 +76,7 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
             let called = answer(&listener, &own)?;
             called.finish(|peer| connect(&mut stage, args, qp, &own, peer))?
         }
-        (None, None) => unreachable!("an end without a peer listens"),
+        (None, None) => unreachable!("a server has a listener"),
     };
     show(out, "remote", &peer)?;
     out.flush()?;
@@ -112,7 +112,7 @@ fn show(out: &mut Output, which: &str, end: &End) -> Result<(), Failure> {
     Ok(writeln!(out, "{which:>8} address: LID {lid:#06x}, QPN {qpn}, PSN {psn}, GID {gid}")?)
 }
 
-/// Numbers of work requests.
+/// The work request IDs (`wr_id`) of sends and receives.
 const SEND: u64 = 1;
 const RECEIVE: u64 = 2;
 
@@ -146,8 +146,8 @@ fn exchange(
             }
             if args.check {
                 check(buffer, size, received)?;
-                // Overwrites the message, so that a missing next one is detected.
-                buffer.memory.fill(size, size, 0xff).expect("the region has this size");
+                // Overwrites the message, so that the next check fails unless a new message was received.
+                buffer.memory.fill(size, size, 0xff).expect("the range is within the region");
             }
             if posted < args.iters {
                 stage.post_receive(qp, RECEIVE, buffer.data(size, size))?;
@@ -157,7 +157,7 @@ fn exchange(
             sent += 1;
             under_way = false;
         }
-        // The ends send alternately: the client first, the server after it received the message.
+        // The ends send alternately, and the client begins: an end sends after it has received a message.
         let begun = sent + u64::from(under_way);
         let turn = if args.peer.is_some() { begun <= received } else { begun < received };
         if !under_way && turn && begun < args.iters {
@@ -168,15 +168,15 @@ fn exchange(
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Returns the contents of messages. As by `ibv_rc_pingpong -c`, all bytes are 0x7b, except for a zero at the
-/// start of each page.
+/// Returns the contents of each message: 0x7b in all bytes, except for a zero at the start of each page. This is
+/// what `ibv_rc_pingpong -c` sends.
 fn pattern(size: usize) -> Vec<u8> {
     (0..size).map(|at| if at % 4096 == 0 { 0 } else { 0x7b }).collect()
 }
 
 /// Verifies a message of the other end.
 fn check(buffer: &Buffer, size: usize, received: u64) -> Result<(), Failure> {
-    let bytes = buffer.memory.to_vec(size, size).expect("the region has this size");
+    let bytes = buffer.memory.to_vec(size, size).expect("the range is within the region");
     let expected = pattern(size);
     match bytes.iter().zip(&expected).position(|(found, expected)| found != expected) {
         None => Ok(()),
@@ -212,7 +212,7 @@ fn connect(
     let connection = QpConnection {
         pkey: PKey::DEFAULT,
         access: AccessFlags::default(),
-        // The exchange does not show whether the peer is ibfabric, so packets with a partly checked ICRC are accepted.
+        // The peer may be another program than ibfabric, so packets whose ICRC can be checked only partly are accepted.
         route: ib_link::Route { is_weak: true, ..route },
         path_mtu: args.adapter.mtu.unwrap_or(Mtu::B1024).min(most),
         dest_qp_num: peer.qpn,
@@ -265,7 +265,7 @@ impl End {
     }
 }
 
-/// Connects to a server. The queue pair is ready before the server may send.
+/// Connects to a server. The queue pair can receive before the client confirms, and thus before the server sends.
 fn call(
     address: IpAddr,
     port: u16,
@@ -282,7 +282,7 @@ fn call(
     Ok(peer)
 }
 
-/// A client's TCP connection, and its address.
+/// A TCP connection from a client, with the queue pair addresses of both ends.
 struct Called {
     stream: TcpStream,
     peer: End,
@@ -291,7 +291,7 @@ struct Called {
 
 /// Listens for a client.
 fn listen(stage: &Stage, port: u16) -> Result<TcpListener, Failure> {
-    // Programs on a simulated fabric run on the same machine.
+    // Programs on a simulated fabric run on one machine, so they exchange addresses over loopback.
     let address = match stage.device.attached() {
         Some(_) => Ipv4Addr::LOCALHOST.into(),
         None => stage.device.address(),
@@ -300,7 +300,7 @@ fn listen(stage: &Stage, port: u16) -> Result<TcpListener, Failure> {
     TcpListener::bind((address, port)).map_err(failed)
 }
 
-/// Waits for a client, and reads its address.
+/// Waits for a client to connect over TCP, and reads the client's queue pair address.
 fn answer(listener: &TcpListener, own: &End) -> Result<Called, Failure> {
     let failed = |error| doing("waiting for a client", error);
     let (mut stream, _) = listener.accept().map_err(failed)?;
@@ -310,7 +310,7 @@ fn answer(listener: &TcpListener, own: &End) -> Result<Called, Failure> {
 }
 
 impl Called {
-    /// Connects the queue pair, sends the local address, and waits for the client's confirmation.
+    /// Connects the queue pair, sends its address to the client, and waits for the client's confirmation.
     fn finish(mut self, connect: impl FnOnce(&End) -> Result<(), Failure>) -> Result<End, Failure> {
         connect(&self.peer)?;
         let failed = |error| doing("sending the address to the other end", error);

@@ -1,8 +1,9 @@
 //! `rdma ping`, and the protocol of rping.
 //!
-//! A client advertises a buffer with text by a message of 16 bytes: address, rkey and size, all big-endian.
-//! The server READs the buffer and confirms with a message of the same size. Then the client advertises a
-//! second buffer. The server WRITEs the text into it, and confirms. The next ping follows.
+//! A client advertises a buffer that contains text. The advertisement has 16 bytes: address, rkey and size, all
+//! big-endian. The server READs the buffer and confirms with a message of the same size. Then the client
+//! advertises a second buffer. The server WRITEs the text into the second buffer, and confirms. The next ping
+//! follows.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use crate::output::{Format, Output};
 /// The size of a message in bytes.
 const MESSAGE: usize = 16;
 
-/// Offsets in the buffer of an end: received messages, sent messages, and data.
+/// Offsets within a client's or server's buffer, at which received messages, sent messages and data begin.
 const IN: usize = 0;
 const OUT: usize = 64;
 pub(super) const DATA: usize = 128;
@@ -29,7 +30,7 @@ pub(super) const DATA: usize = 128;
 /// The maximum size of a ping in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// Numbers of work requests.
+/// The work request IDs (`wr_id`) of receives, sends, and READs or WRITEs.
 const RECEIVE: u64 = 1;
 const SENT: u64 = 2;
 const MOVED: u64 = 3;
@@ -72,7 +73,7 @@ impl Offer {
     }
 }
 
-/// A server's state of a client.
+/// The state that a server keeps for a client.
 pub(super) struct Pinged {
     pub(super) endpoint: Endpoint,
     pub(super) buffer: Buffer,
@@ -82,13 +83,13 @@ pub(super) struct Pinged {
     length: usize,
 }
 
-/// The state of a server's session.
+/// The server's step in the protocol with one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// It waits for the advertisement of a buffer to read.
+    /// The server waits for the client to advertise the buffer to READ.
     AwaitsSource,
     Reads,
-    /// It waits for the advertisement of a buffer to write.
+    /// The server waits for the client to advertise the buffer to WRITE.
     AwaitsSink,
     Writes,
 }
@@ -109,7 +110,7 @@ impl Pinged {
         Ok(Self { endpoint, buffer, step: Step::AwaitsSource, pings: 0, length: 0 })
     }
 
-    /// Processes a completion; returns the text of a ping that was read.
+    /// Processes a completion. If a READ has completed, returns the text of the ping.
     pub(super) fn advance(
         &mut self,
         stage: &mut Stage,
@@ -161,7 +162,9 @@ impl Pinged {
                 Ok(None)
             }
             (WcOpcode::Send, _) => Ok(None),
-            (opcode, step) => Err(wrong(format!("{opcode:?} has come while it {step:?}"))),
+            (opcode, step) => {
+                Err(wrong(format!("unexpected completion of {opcode:?} in step {step:?}")))
+            }
         }
     }
 
@@ -200,8 +203,8 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
     let (start, mut wrong) = (WallClock::now(), 0);
     for number in 0..args.count {
         let text = ping(number, size);
-        buffer.memory.write(DATA, &text).expect("the region has this size");
-        buffer.memory.fill(DATA + size, size, 0).expect("the region has this size");
+        buffer.memory.write(DATA, &text).expect("the range is within the region");
+        buffer.memory.fill(DATA + size, size, 0).expect("the range is within the region");
         for offset in [DATA, DATA + size] {
             let addr = buffer.memory.address() + offset as u64;
             let offer = Offer { addr, rkey: buffer.key, size: args.size };
@@ -214,7 +217,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
             while stage.completion(peer)?.opcode != WcOpcode::Recv {}
             stage.post_receive(qp, RECEIVE, buffer.data(IN, MESSAGE))?;
         }
-        let back = buffer.memory.to_vec(DATA + size, size).expect("the region has this size");
+        let back = buffer.memory.to_vec(DATA + size, size).expect("the range is within the region");
         wrong += u64::from(back != text);
         if args.verbose {
             let end = back.iter().position(|&byte| byte == 0).unwrap_or(size);

@@ -79,7 +79,7 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         is_wrong: false,
     };
     while args.clients.is_none_or(|most| server.gone < most) {
-        // Reset before the queues are read, so that no wake-up is lost.
+        // The alarm is reset before the queues are read, so that no wake-up is lost.
         alarm.silence();
         let moved = server.work(out)?;
         while let Some(request) = requests.take() {
@@ -97,19 +97,19 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
             waited.map_err(|error| doing("driving the HCA", error))?;
         }
     }
-    // Connected clients are disconnected, and pending disconnect requests get their replies.
+    // Before the exit, disconnects all clients and replies to pending disconnect requests.
     server.part();
     server.stage.linger(Duration::from_millis(200))?;
-    // A protocol error of a client is a failure only with --clients.
+    // The exit status reports protocol errors of clients only with --clients.
     if server.is_wrong && args.clients.is_some() { Err(Failure::Said) } else { Ok(Verdict::Good) }
 }
 
-/// Opens the control socket for `rdma devinfo` of other processes; its requests are queued.
+/// Opens the control socket to which `rdma devinfo` connects. Returns the queue of its requests.
 fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> RequestQueue {
     let (sender, requests) = request_queue(alarm.bell());
     let name = devinfo::console(&stage.device);
     let served = LineServer::bind(&name).and_then(|server| {
-        let no_reply = || Reply::failed("the process does not answer").to_line();
+        let no_reply = || Reply::failed("the process does not respond").to_line();
         let limit = Duration::from_secs(2);
         server.serve(move |line| sender.request_within(line, limit).unwrap_or_else(no_reply))
     });
@@ -146,7 +146,7 @@ impl Server<'_> {
         let Ok(request) = Device::request(event) else { return Ok(()) };
         if let Err(error) = self.accept(&request) {
             say!("{}: {}", request.peer, error.into_message());
-            // Fails if the other end has already disconnected.
+            // An error means that the other end has already disconnected.
             self.stage.device.reject(&request, b"").ok();
         }
         Ok(())
@@ -164,7 +164,7 @@ impl Server<'_> {
             }
             return Ok(());
         }
-        // Each client has its own protection domain: another client's rkeys are useless to it.
+        // Each client has its own protection domain, so a client cannot use the rkeys of another client.
         let pd = self.stage.begin_session()?;
         let service = match self.serve(port, request) {
             Ok(service) => service,
@@ -227,7 +227,7 @@ impl Server<'_> {
         self.forget(id);
     }
 
-    /// Destroys the objects of a client, if there is one.
+    /// Destroys the objects of the connection's client, if this connection has one.
     fn forget(&mut self, id: ConnectionId) {
         let number = self.by_connection.remove(&id);
         let Some(service) = number.and_then(|number| self.clients.remove(&number)) else { return };
@@ -277,7 +277,7 @@ impl Server<'_> {
                     if self.args.verbose {
                         it.print(out)?;
                     }
-                    // The client waits for that.
+                    // The client waits until the server disconnects.
                     self.stage.device.cm().disconnect(clock::now(), connection, b"").ok();
                 }
                 advanced
@@ -295,7 +295,7 @@ impl Server<'_> {
         let ids: Vec<ConnectionId> = self.by_connection.keys().copied().collect();
         let sessions = self.perftest.iter().flat_map(Sessions::connections);
         for id in ids.into_iter().chain(sessions) {
-            // Fails if the other end has already disconnected.
+            // An error means that the other end has already disconnected.
             self.stage.device.cm().disconnect(clock::now(), id, b"").ok();
         }
         self.stage.device.flush();
@@ -304,12 +304,12 @@ impl Server<'_> {
     /// Disconnects a client that violated its protocol.
     fn drop(&mut self, id: ConnectionId) {
         self.is_wrong = true;
-        // Fails if the other end has already disconnected.
+        // An error means that the other end has already disconnected.
         self.stage.device.cm().disconnect(clock::now(), id, b"").ok();
         self.forget(id);
     }
 
-    /// Returns whether a client writes into memory and expects replies.
+    /// Returns true if a client RDMA WRITEs to memory that has to be polled, and expects replies.
     fn watches_memory(&self) -> bool {
         let is_watched =
             |service: &Service| matches!(service, Service::Ours(ours) if ours.is_watched());
@@ -317,7 +317,7 @@ impl Server<'_> {
             || self.perftest.as_ref().is_some_and(Sessions::are_watched)
     }
 
-    /// Replies to RDMA WRITEs.
+    /// Replies to RDMA WRITEs of all clients that expect replies. Returns whether there were any.
     fn watch(&mut self) -> Result<bool, Failure> {
         let mut moved = match &mut self.perftest {
             Some(sessions) => {

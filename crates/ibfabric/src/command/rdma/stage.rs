@@ -22,13 +22,13 @@ use ib_types::{Instant, Qpn};
 use crate::cli::rdma::AdapterArgs;
 use crate::failure::Failure;
 
-/// Maximum number of packets in flight, per connection and in total, which the buffers of two sockets hold.
-/// With many connections each still gets a few.
+/// Limits of packets in flight, which bound the use of the socket buffers: the maximum per connection, the
+/// maximum of all connections together, and the minimum per connection.
 const WINDOW: u32 = 256;
 const MOST_PACKETS: u32 = 1024;
 const LEAST_WINDOW: u32 = 8;
 
-/// Maximum time without a completion. Unacknowledged requests fail earlier.
+/// If no completion arrives for this time, the program fails. Unacknowledged requests fail earlier.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An HCA with a protection domain and a completion queue.
@@ -55,13 +55,12 @@ pub(super) struct Buffer {
 }
 
 impl Stage {
-    /// Opens the HCA with a path to a peer; returns the peer's address, too.
+    /// Opens the HCA that can reach the given peer. Also returns the peer's address.
     pub(super) fn open_to(args: &AdapterArgs, peer: &str) -> Result<(Self, IpAddr), Failure> {
         Self::open_many(args, peer, 1)
     }
 
-    /// Like [`Stage::open_to`], for a number of queue pairs that send concurrently and share the socket
-    /// buffers.
+    /// Like [`Stage::open_to`], for `qps` queue pairs that send concurrently and share the socket buffers.
     pub(super) fn open_many(
         args: &AdapterArgs,
         peer: &str,
@@ -77,7 +76,7 @@ impl Stage {
         }
         let mut this = Self::open_with(args, None, window)?;
         if let (Some(_), Ok(address)) = (name_service(args.acm.as_deref()), peer.parse()) {
-            // The ACM service may resolve names that the simulator does not have.
+            // The ACM service can resolve names that the simulator does not know.
             return Ok((this, address));
         }
         let found =
@@ -88,7 +87,7 @@ impl Stage {
         Ok((this, address))
     }
 
-    /// Opens the HCA. Without a given address, `peer` determines the local address.
+    /// Opens the HCA. If the options contain no local address, the route to `peer` determines it.
     pub(super) fn open(args: &AdapterArgs, peer: Option<IpAddr>) -> Result<Self, Failure> {
         Self::open_with(args, peer, WINDOW)
     }
@@ -96,7 +95,7 @@ impl Stage {
     fn open_with(args: &AdapterArgs, peer: Option<IpAddr>, window: u32) -> Result<Self, Failure> {
         let mut device = match &args.attach {
             Some(_) => adapter::attach(&PortOptions {
-                port: attach_options(args).expect("the command line has a port"),
+                port: attach_options(args).expect("`attach` is set"),
                 mtu: args.mtu,
                 spin: args.spin,
                 window: Some(window),
@@ -137,8 +136,8 @@ impl Stage {
         Ok(adapter::open(options)?)
     }
 
-    /// Creates a protection domain for all objects that are created from now on, and returns it. Objects of
-    /// other domains are inaccessible from it, even with their keys.
+    /// Creates a protection domain, and returns it. Objects that are created later belong to it. A remote end
+    /// cannot access objects of another protection domain, even with their keys.
     pub(super) fn begin_session(&mut self) -> Result<PdId, Failure> {
         self.pd = self.device.hca().alloc_pd().map_err(Failure::unusable)?;
         Ok(self.pd)
@@ -146,7 +145,7 @@ impl Stage {
 
     /// Deallocates the protection domain of a session whose objects have been destroyed.
     pub(super) fn end_session(&mut self, pd: PdId) {
-        // Fails only if the object is already destroyed.
+        // An error means that the object is already destroyed.
         self.device.hca().dealloc_pd(pd).ok();
     }
 
@@ -162,7 +161,7 @@ impl Stage {
 
     /// Deregisters memory.
     pub(super) fn forget(&mut self, buffer: &Buffer) {
-        // Fails only if the object is already destroyed.
+        // An error means that the object is already destroyed.
         self.device.hca().dereg_mr(buffer.mr).ok();
     }
 
@@ -179,7 +178,7 @@ impl Stage {
         self.device.hca().query_qp(qp).expect("the queue pair exists").0
     }
 
-    /// Accepts a connection request; destroys its queue pair if that fails.
+    /// Accepts a connection request. If this fails, destroys the queue pair and deregisters the buffer.
     pub(super) fn accept(
         &mut self,
         (qp, buffer): (QpId, &Buffer),
@@ -195,7 +194,7 @@ impl Stage {
 
     /// Destroys a queue pair.
     pub(super) fn destroy(&mut self, qp: QpId) {
-        // Fails only if the queue pair is already destroyed, since it is not in a multicast group.
+        // The queue pair is in no multicast group, so an error means that it is already destroyed.
         self.device.hca().destroy_qp(qp).ok();
     }
 
@@ -237,7 +236,9 @@ impl Stage {
         if let Some(Interruption { orders, .. }) = &mut self.interruption
             && orders.take() == Some(Order::End)
         {
-            return Err(Failure::Unusable("stopped by a signal before it was complete".to_owned()));
+            return Err(Failure::Unusable(
+                "a signal stopped the program before the operation was complete".to_owned(),
+            ));
         }
         self.device.progress().map_err(|error| doing("driving the HCA", error))
     }
@@ -265,7 +266,7 @@ impl Stage {
                 return checked(wc, peer);
             }
             if clock::now() >= end {
-                return Err(Failure::Unusable(format!("{peer} is silent")));
+                return Err(Failure::Unusable(format!("{peer} does not respond")));
             }
             if !self.progress()? {
                 self.gone(peer)?;
@@ -274,7 +275,7 @@ impl Stage {
         }
     }
 
-    /// Continues for a while, to resend replies that the other end may not have received.
+    /// Keeps processing packets for the given time, to retransmit replies that the other end did not receive.
     pub(super) fn linger(&mut self, time: Duration) -> Result<(), Failure> {
         let end = clock::now() + time;
         while clock::now() < end {
@@ -299,7 +300,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         for id in self.interruption.iter().flat_map(|it| &it.connections) {
-            // Fails if the connection has already ended.
+            // An error means that the connection has already ended.
             self.device.cm().disconnect(clock::now(), *id, b"").ok();
         }
         self.device.flush();
@@ -336,7 +337,7 @@ pub(super) fn attach_options(args: &AdapterArgs) -> Option<AttachOptions> {
     args.attach.as_ref().map(|name| AttachOptions { name: name.clone(), node: args.node.clone() })
 }
 
-/// Returns a failure of an activity.
+/// Returns the failure with the message "activity: error".
 pub(super) fn doing(what: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Unusable(format!("{what}: {error}"))
 }
@@ -347,7 +348,7 @@ pub(super) fn own_address(peer: Option<IpAddr>) -> Result<IpAddr, Failure> {
     let (any, to): (IpAddr, IpAddr) = match peer {
         Some(peer @ IpAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED.into(), peer),
         Some(peer @ IpAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED.into(), peer),
-        // An address for documentation: its route is looked up, and nothing is sent to it.
+        // The address is reserved for documentation. Only its route is looked up, and no packet is sent to it.
         None => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
     };
     let socket = UdpSocket::bind((any, 0)).map_err(failed)?;

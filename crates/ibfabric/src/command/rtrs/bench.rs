@@ -24,7 +24,7 @@ fn print(report: &BenchReport, out: &mut Output) -> Result<(), Failure> {
     let Latency { min, p50, p90, p99, p999, max } = report.latency_us;
     writeln!(
         out,
-        "{device}: {rw}, blocks of {bs} bytes, {iodepth} at once, {}: {ios} in {seconds:.2} s",
+        "{device}: {rw}, blocks of {bs} bytes, {iodepth} outstanding, {}: {ios} in {seconds:.2} s",
         counted(*jobs, "job")
     )?;
     writeln!(out, "{iops:.0} IO/s, {mib_per_s:.1} MiB/s")?;

@@ -22,7 +22,7 @@ pub(super) fn run(args: &CtlArgs, out: &mut Output) -> Result<Verdict, Failure> 
         ))
     })?;
     match client.request(&ask) {
-        // An empty reply prints nothing, not an empty line.
+        // For an empty reply, no line is printed at all.
         Ok(reply) if reply.text.is_empty() && args.format == Format::Text => Ok(Verdict::Good),
         Ok(reply) => console::show(true, &reply.text, &reply.data, args.format, out),
         Err(ControlError::Refused { text, .. }) => {

@@ -38,7 +38,7 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Verdict, Failur
     Ok(verdict)
 }
 
-/// Returns the name of the control socket: that of the simulator's sockets, or the number of its port.
+/// Returns the name of the control socket: the name of the simulator's sockets, or its UDP port number.
 fn name(args: &CtlArgs) -> Result<String, Failure> {
     if let Some(name) = &args.socket {
         return Ok(name.clone());
@@ -51,8 +51,8 @@ fn name(args: &CtlArgs) -> Result<String, Failure> {
         ServerAddress::Udp { host, port } if is_loopback(&host, port) => Ok(port.to_string()),
         ServerAddress::Udp { host, .. } => Err(Failure::Unusable(format!(
             "IBSIM_SERVER_NAME is {host:?}: expected this machine, such as 127.0.0.1, since a \
-             simulator's console is reached from its own machine only; --socket NAME or --port N \
-             names one that runs here"
+             simulator's console accepts local connections only; --socket NAME or --port N selects \
+             a simulator on this machine"
         ))),
     }
 }
@@ -73,7 +73,7 @@ fn request(
 ) -> Result<Verdict, Failure> {
     let reply = client
         .request(&SimRequest::Command(line.to_owned()))
-        .map_err(|error| Failure::Unusable(format!("the simulator did not answer: {error}")))?;
+        .map_err(|error| Failure::Unusable(format!("the simulator did not respond: {error}")))?;
     let Reply { ok, ref text, .. } = reply;
     if args.format == Format::Json {
         output.json(&Numbered { line: number, reply })?;

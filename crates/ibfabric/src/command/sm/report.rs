@@ -19,9 +19,9 @@ struct Report {
     switches: usize,
     lids: usize,
     max_lid: u16,
-    /// Number of pairs of a switch and a LID without a working route; `null` if not known.
+    /// Number of pairs of a switch and a LID that have no working route; `null` if not known.
     unreachable: Option<u64>,
-    /// Number of pairs of hosts without a working route; `null` if not known.
+    /// Number of pairs of hosts that have no working route; `null` if not known.
     unreachable_host_pairs: Option<u64>,
     credit_loops: Option<usize>,
     smps: u64,
@@ -30,8 +30,8 @@ struct Report {
     lft_blocks: u64,
     cached: bool,
     ms: Times,
-    /// The clock of `discover` and `program`: `fabric` (virtual time) if the fabric is simulated in this
-    /// process.
+    /// The clock by which `discover` and `program` are measured: `fabric` (virtual time) if this process
+    /// simulates the fabric.
     clock: &'static str,
     peak_rss_mb: f64,
 }

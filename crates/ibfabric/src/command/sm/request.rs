@@ -32,14 +32,14 @@ pub(super) struct Request {
     pub(super) has_usual_dumps: bool,
     /// True if the log file is OpenSM's default.
     pub(super) has_usual_log: bool,
-    /// Messages from before the log was opened.
+    /// Messages from before the log was opened, to be written to the log.
     pub(super) notes: Vec<String>,
     pub(super) cache_dir: Option<PathBuf>,
     pub(super) pid_file: Option<PathBuf>,
-    /// The name of the control socket; `None` for the default one, if that is free.
+    /// The name of the control socket; `None` for the first default name that no other SM uses.
     pub(super) socket: Option<String>,
     pub(super) metrics_port: Option<u16>,
-    /// Interval of reading the port counters, in seconds.
+    /// The port counters are read at this interval, in seconds; `None` to read none.
     pub(super) perf_interval: Option<u32>,
 }
 
@@ -93,8 +93,8 @@ impl Request {
             Failure::Unusable(message.to_owned())
         })?;
         if matches!(place, SmPort::Sim { .. }) && !args.once {
-            let message = "--sim: other processes cannot reach this fabric, so it needs \
-                           --once; `ibfabric sim --sm` keeps one up";
+            let message = "--sim: expected also --once, since other processes cannot reach \
+                           this fabric; `ibfabric sim --sm` keeps a fabric running";
             return Err(Failure::Unusable(message.to_owned()));
         }
         let mut request = Self {
@@ -141,7 +141,7 @@ impl Request {
         }
     }
 
-    /// Returns the configuration of the SM's process.
+    /// Returns the configuration of the daemon that runs the SM.
     pub(super) fn options(&self) -> ManagerOptions {
         let settings = self.settings.clone();
         let for_partitions = self.settings.clone();
@@ -242,7 +242,7 @@ impl Request {
             Meaning::Verbose => settings.log_flags = settings.log_flags << 1 | ERROR,
             Meaning::Everything => settings.log_flags = 0xff,
             Meaning::Debug => match value.to_str() {
-                // No effect: the SM has one thread, and writes each line of the log immediately.
+                // These values have no effect: the SM has one thread, and flushes each log line immediately.
                 Some("1" | "2") => {}
                 Some("0") => return Err(wrong(format!("0: {}", reasons::OTHER_MANAGERS))),
                 Some("3") => return Err(wrong(format!("3: {}", reasons::MULTICAST))),
@@ -301,15 +301,15 @@ impl Request {
             settings.partition_config_file = Some(partitions.to_owned());
         }
         let log = settings.log_file.get_or_insert_with(|| usual::LOG.into());
-        // OpenSM's own configuration file names the default log even if it cannot be written.
+        // Configuration files written by OpenSM contain the default log, so only an option selects a log explicitly.
         let origin = settings.origins.get("log_file");
         let is_option = origin.is_some_and(|origin| origin.starts_with("--"));
         self.has_usual_log = log == Path::new(usual::LOG) && !is_option;
     }
 }
 
-/// Reads the configuration file of the options, or the default one if it exists. Prints its warnings, and
-/// returns them for the log.
+/// Reads the configuration file that the options name, or else the default file if it exists. Prints the file's
+/// warnings, and returns them for the log.
 fn read_config(
     named: Option<&Path>,
     usual: bool,
@@ -416,7 +416,7 @@ impl ServeArgs {
             (self.no_clients_rereg, "no_clients_rereg"),
         ];
         for (_, key) in flags.into_iter().filter(|&(given, _)| given) {
-            settings.set(key, "TRUE").expect("the key is a switch");
+            settings.set(key, "TRUE").expect("the key is boolean");
         }
         settings.config.require_deadlock_free |= self.require_deadlock_free;
         settings.accum_log_file &= !self.erase_log;

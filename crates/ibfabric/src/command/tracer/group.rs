@@ -136,7 +136,7 @@ fn report(
         deliveries.iter().filter(|&(_, &count)| count > 1).map(|(guid, _)| name(guid)).collect();
     twice.extend(tree.duplicates().map(|branch| {
         let before = names.full(model, branch.hop.from);
-        format!("{} by port {} of {before}", names.full(model, branch.hop.node), branch.hop.out)
+        format!("{} behind port {} of {before}", names.full(model, branch.hop.node), branch.hop.out)
     }));
     let strangers: Vec<String> = deliveries
         .keys()
@@ -148,7 +148,7 @@ fn report(
         judgement: "",
         mgid: args.mgid.map(|mgid| mgid.to_string()),
         mlid: tree.mlid,
-        // The members of a bare MLID are unknown, but a group has at least one.
+        // If only the MLID is known, the members are unknown, but a group has at least one member.
         good: (members.is_some() || !deliveries.is_empty())
             && missing.is_empty()
             && twice.is_empty()
@@ -168,7 +168,7 @@ fn report(
     report
 }
 
-/// Returns the judgement on a tree: proven good only if that is proven of every branch.
+/// Returns the judgement on a tree, which is proven good only if every branch is proven good.
 fn group_judgement(report: &GroupReport, tree: &Tree) -> Judgement {
     let is_unproven =
         |branch: &Branch| branch.verdict.judgement() == Judgement::NotProven && !is_bad(branch);
@@ -201,9 +201,11 @@ fn branch_report(names: &Names, model: &FabricModel, branch: &Branch) -> BranchR
         BranchEnd::Sent(ports) if ports.is_empty() => ("dropped", Some("dropped".to_owned())),
         BranchEnd::Sent(ports) => {
             let ports: Vec<String> = ports.iter().map(u8::to_string).collect();
-            ("sent", Some(format!("sent by ports {}", ports.join(" "))))
+            ("sent", Some(format!("sent out of ports {}", ports.join(" "))))
         }
-        BranchEnd::Duplicate => ("again", Some("got it already by another link".to_owned())),
+        BranchEnd::Duplicate => {
+            ("again", Some("already received the packet over another link".to_owned()))
+        }
         BranchEnd::Broken(why) => ("broken", Some(format!("no response: {why}"))),
     };
     let seen = detail(hop, &branch.verdict, (names, model));

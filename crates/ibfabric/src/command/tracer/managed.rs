@@ -13,12 +13,12 @@ use ib_wire::mad::Method;
 
 use crate::failure::{Failure, say};
 
-/// Time for the SM to receive traps of changes, and time limit until it is idle again, both in the fabric's
-/// virtual time.
+/// Times after the console commands, in the fabric's virtual time: until the SM has received all traps, and the
+/// maximum until the SM is idle again.
 const FOLLOWS: Duration = Duration::from_secs(1);
 const MOST_FOLLOWED: Duration = Duration::from_secs(600);
 
-/// The name of an SM's state without work.
+/// The activity that an SM reports when it has no work.
 const IDLE: &str = "idle";
 
 /// The fabric, its SM, and a client at the SM's port.
@@ -72,7 +72,7 @@ impl Managed {
         Ok(this)
     }
 
-    /// Runs console commands. Then the SM handles the changes, unless its traps are suppressed.
+    /// Runs console commands, and lets the SM handle the changes. With `is_deaf`, the SM does not receive traps.
     pub(super) fn run(&mut self, name: &str, text: &str, is_deaf: bool) -> Result<(), Failure> {
         self.is_deaf = is_deaf;
         for (line, command) in (1..).zip(text.lines()) {

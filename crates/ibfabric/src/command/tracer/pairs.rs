@@ -25,7 +25,7 @@ pub(super) enum Pairs {
 }
 
 impl Pairs {
-    /// Returns the paths in order, without storing all of them: there may be many on large fabrics.
+    /// Returns the paths in order. The paths are not stored, since large fabrics have many of them.
     pub(super) fn iter(&self) -> PairsIter<'_> {
         PairsIter { pairs: self, next: 0 }
     }
@@ -76,7 +76,7 @@ pub(super) fn pairs(
         (Some(lid), _) => Target::Lid(lid as u16),
         (None, Some(gid)) => Target::Gid(gid),
         (None, None) => {
-            unreachable!("clap requires a destination, and `group` traces groups")
+            unreachable!("the command line has a unicast destination")
         }
     };
     let mut pairs = vec![(from, to)];

@@ -30,7 +30,7 @@ impl Names {
         self.0.get(&node.guid).map_or(&node.description, String::as_str)
     }
 
-    /// Returns the name of a node for a sentence.
+    /// Returns the kind, GUID and name of a node, as text for a sentence.
     pub(super) fn full(&self, model: &FabricModel, number: NodeNumber) -> String {
         let node = model.node(number);
         format!("{} {} ('{}')", kind(node.kind), node.guid, self.of(model, number))
@@ -90,7 +90,7 @@ struct TraceReport {
     judgement: &'static str,
     /// The result as a sentence.
     result: String,
-    /// The components of which one is faulty if nothing answers where the path ends.
+    /// If no node responds at the end of the path: the components, one of which is faulty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suspects: Vec<String>,
     ms: f64,
@@ -113,15 +113,15 @@ struct HopReport {
     expected: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     actual: Option<u8>,
-    /// The port by which the preceding node actually sends, if known.
+    /// The port out of which the preceding node actually sends, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_by: Option<u8>,
-    /// The reason why nothing is proven.
+    /// The reason why the hop is not proven.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suspects: Vec<String>,
-    /// The smallest sets of faults that explain all probes without an answer.
+    /// The smallest sets of faults. Each set explains all unanswered probes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<Vec<String>>,
     /// The probes on which the verdict is based.
@@ -135,7 +135,7 @@ impl<'a> Report<'a> {
         Self { args, names, is_single, tally, traces: Vec::new() }
     }
 
-    /// Returns the judgement on all paths together: the worst one.
+    /// Returns the worst judgement of all paths.
     pub(super) const fn judgement(&self) -> Judgement {
         match (self.tally.bad, self.tally.not_proven) {
             (0, 0) => Judgement::ProvenGood,
@@ -332,7 +332,7 @@ impl<'a> Report<'a> {
         format!("{head} ({})", parts.join(", "))
     }
 
-    /// Prints the evidence of the hop that a sentence names, in one line.
+    /// Prints one line of evidence for the hop that the path's result names.
     fn print_evidence(
         &self,
         trace: &Trace,
@@ -521,7 +521,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the hop that a sentence on a path names, with its number: the first bad one, else the first
+/// Returns the hop that the result of a path names, with its number: the first bad hop, or else the first hop
 /// that is not proven.
 fn named_hop(trace: &Trace) -> Option<(usize, &(Hop, Verdict))> {
     let is = |judgement| {

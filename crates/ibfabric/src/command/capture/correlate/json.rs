@@ -32,7 +32,7 @@ struct FileReport {
     name: String,
     captured: u64,
     overwritten: Option<u64>,
-    /// Packets sent and received that the HCAs counted.
+    /// Number of sent and received packets, as counted by the HCAs.
     sent: Option<u64>,
     lost: u64,
     foreign: u64,
@@ -125,7 +125,7 @@ impl Report {
                 end_ns: counts.times.map(|(_, end)| end),
             })
             .collect();
-        // The sum is unknown if one file does not contain the number.
+        // The sum is unknown if a file lacks the number.
         let sum =
             |what: fn(&FileReport) -> Option<u64>| files.iter().map(what).sum::<Option<u64>>();
         Self {

@@ -96,13 +96,13 @@ fn print_timing(timing: &TimingFindings, out: &mut Output) -> Result<(), Failure
     match (timing.events, &timing.spread) {
         (None, _) => writeln!(out, "    unknown: the clocks cannot be compared")?,
         (Some([from, to]), None) => {
-            writeln!(out, "    none: {from} events, and {to} that could follow")?;
+            writeln!(out, "    no times: {from} events of --from, {to} events of --to")?;
         }
         (Some([from, to]), Some(spread)) => {
             let without = from - spread.count;
             writeln!(
                 out,
-                "    {from} events, and {to} that could follow; {without} that none followed"
+                "    {from} events of --from, {to} events of --to; no event of --to followed {without} of --from"
             )?;
             writeln!(
                 out,

@@ -27,7 +27,7 @@ pub(super) fn find(args: &ProgramArgs) -> Result<Vec<Program>, Failure> {
             .and_then(|client| client.describe().map(|info| (client, info)));
         let (client, mut info) = match described {
             Ok(found) => found,
-            // A program that has exited in the meantime, or of another user, is skipped.
+            // Programs that have exited in the meantime and programs of other users are skipped.
             Err(ClientError::Gone(_) | ClientError::Io { .. } | ClientError::Foreign(_)) => {
                 continue;
             }
@@ -54,7 +54,8 @@ pub(super) fn find_one(args: &ProgramArgs) -> Result<Program, Failure> {
     one(find(args)?, args)
 }
 
-/// Returns the only selected program; if several are selected, the one with captures of these numbers.
+/// Returns the only selected program. If several are selected, returns the only program that has captures with
+/// the given numbers.
 pub(super) fn find_with(args: &ProgramArgs, captures: &[u64]) -> Result<Program, Failure> {
     let found = find(args)?;
     let has = |it: &Program| {
@@ -74,7 +75,9 @@ fn one(mut found: Vec<Program>, args: &ProgramArgs) -> Result<Program, Failure> 
             let each = |it: &Program| format!("{}{}", it.info.pid, place(&it.info));
             let all: Vec<_> = found.iter().map(each).collect();
             let all = all.join(", ");
-            Err(Failure::Unusable(format!("several programs: {all}; choose by --pid or --device")))
+            Err(Failure::Unusable(format!(
+                "several programs can be captured: {all}; select one with --pid or --device"
+            )))
         }
     }
 }
@@ -89,7 +92,7 @@ fn place(info: &ProgramInfo) -> String {
     }
 }
 
-/// Returns the message that no program matches.
+/// Returns the error message for options that select no program.
 pub(super) fn nobody(args: &ProgramArgs) -> String {
     let at = args.device.map_or(String::new(), |device| format!(" at {device}"));
     let who = match args.pid {

@@ -84,19 +84,19 @@ fn print_messages(listed: &Listed<'_>, out: &mut Output) -> Result<(), Failure> 
 pub(super) fn line(info: &CaptureInfo) -> String {
     let CaptureInfo { capture, file, files, bytes, ended, error, all, queue_pairs, .. } = info;
     let files = if *files > 1 { format!(", {files} files") } else { String::new() };
-    // Packets after a limit are not an error.
+    // A capture that ended at its limit did not fail, although later packets were not written.
     let is_behind = *ended && error.is_none() && all.unwritten > 0;
-    let unwritten = if is_behind { "left out behind its limit" } else { "not written" };
+    let unwritten = if is_behind { "not written after the limit" } else { "not written" };
     let mut line = format!(
         "capture {capture}: {file}: {} packets captured, {} overwritten, {} {unwritten}, of {} sent \
          and {} received",
         all.captured, all.overwritten, all.unwritten, all.sent, all.received
     );
     if all.skipped > 0 {
-        line.push_str(&format!(", {} not wanted", all.skipped));
+        line.push_str(&format!(", {} held for the trigger and discarded", all.skipped));
     }
     if all.lost > 0 {
-        line.push_str(&format!(", {} known to be lost", all.lost));
+        line.push_str(&format!(", {} reported as lost in transit", all.lost));
     }
     line.push_str(&format!("; {queue_pairs} queue pairs, {bytes} bytes{files}"));
     if let Some(error) = error {

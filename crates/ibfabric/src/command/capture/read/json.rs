@@ -1,10 +1,10 @@
-//! JSON output of fields, in their order.
+//! Prints the fields of a packet as JSON, in the order of the packet.
 
 use ib_capture::dissect::{Fields, Value};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-/// Fields as an object. Numbers of more than 32 bits are hexadecimal strings, since JSON parsers may round
-/// larger numbers.
+/// The fields of a packet as a JSON object. Numbers of more than 32 bits are hexadecimal strings, since some JSON
+/// parsers round large numbers.
 pub(super) struct Json<'a>(pub(super) &'a Fields);
 
 impl Serialize for Json<'_> {

@@ -8,7 +8,7 @@ use ib_pcap::Statistics;
 use super::Found;
 use crate::failure::say;
 
-/// An interface: the number of its section, and its number in the section.
+/// A capture interface: the number of its pcapng section, and its number within this section.
 type Interface = (u32, u32);
 
 /// The counters of a capture file.
@@ -18,7 +18,7 @@ pub(super) struct Summary {
     packets: u64,
     wrong: u64,
     ports: Vec<u16>,
-    /// Number of non-RDMA frames by UDP port, if they have one.
+    /// Number of non-RDMA frames per UDP port; frames without a UDP port are not counted here.
     others: BTreeMap<u16, u64>,
     lost: BTreeMap<Interface, u64>,
     /// The final statistics of each interface, with its name.
@@ -37,7 +37,7 @@ impl Summary {
                 self.packets += 1;
                 self.wrong += u64::from(packet.icrc_ok == Some(false));
             }
-            // The map is bounded by the number of UDP ports.
+            // The map has at most one entry per UDP port.
             Err(FrameError::Port(port)) => *self.others.entry(*port).or_default() += 1,
             Err(_) => {}
         }
@@ -67,7 +67,7 @@ impl Summary {
         }
         for (interface, (name, statistics)) in &self.interfaces {
             let name = name.clone().unwrap_or_else(|| format!("interface {}", interface.1));
-            // Other programs count frames before their capture filter.
+            // In captures of other programs, the first number also counts frames that the filter rejected.
             let words = match is_ours(statistics) {
                 true => ["packets of the queue pair", "accepted", "captured", "overwritten", ""],
                 false => ["seen", "accepted", "captured", "missed", "missed by the system"],
@@ -98,8 +98,8 @@ impl Summary {
         }
     }
 
-    /// Returns the number of missing frames: the maximum of the drop counts of frames and of the interface
-    /// statistics, since both count the same losses.
+    /// Returns the number of missing frames of all interfaces. Frames and interface statistics count the same
+    /// losses, so the larger number of each interface is used.
     fn lost_in_all(&self) -> u64 {
         let mut lost = self.lost.clone();
         for (interface, (_, statistics)) in &self.interfaces {
@@ -112,8 +112,8 @@ impl Summary {
     }
 }
 
-/// Returns whether the statistics are from a capture of ibfabric: one interface per queue pair, with both
-/// directions.
+/// Returns whether ibfabric wrote the statistics. Its captures have one interface per queue pair, which counts
+/// both directions.
 fn is_ours(statistics: &Statistics) -> bool {
     statistics.comments.iter().any(|comment| comment.contains(" packets noted in both directions"))
 }

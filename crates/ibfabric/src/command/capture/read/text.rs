@@ -24,7 +24,7 @@ pub(super) fn line(frame: &Frame<'_>, found: &Found<'_>, first: Option<u64>) -> 
         (Some(time), first) => write!(line, "{}", seconds(time - first.unwrap_or(time))),
         (None, _) => write!(line, "-"),
     }
-    .expect("a string takes everything");
+    .expect("a `String` accepts text");
     if let Some(name) = frame.interface_name {
         add(&mut line, format_args!("{name:?}"));
     }
@@ -44,7 +44,7 @@ pub(super) fn line(frame: &Frame<'_>, found: &Found<'_>, first: Option<u64>) -> 
 
 fn add(line: &mut String, part: std::fmt::Arguments<'_>) {
     line.push(' ');
-    line.write_fmt(part).expect("a string takes everything");
+    line.write_fmt(part).expect("a `String` accepts text");
 }
 
 /// Appends the description of a packet.

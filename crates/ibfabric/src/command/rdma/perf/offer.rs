@@ -11,7 +11,7 @@ use crate::failure::Failure;
 pub(in super::super) enum Kind {
     /// SENDs from client to server, without replies.
     SendBandwidth = 1,
-    /// RDMA operations of the client, without involvement of the server's program.
+    /// RDMA operations of the client, which the server's HCA executes without its program.
     Rdma = 2,
     /// SENDs, each of which is answered by a SEND.
     SendLatency = 3,
@@ -49,7 +49,7 @@ impl Offer {
     pub(in super::super) fn parse(bytes: &[u8]) -> Result<Self, Failure> {
         let wrong = |what: &str| {
             Failure::Unusable(format!(
-                "its private data {what}: expected a client of `ibfabric rdma`"
+                "the private data {what}: expected a client of `ibfabric rdma`"
             ))
         };
         if bytes.len() < 24 || bytes[..4] != MAGIC {

@@ -7,7 +7,7 @@ fn latency_memory_is_independent_of_iterations() {
     for nanoseconds in (2_000..=2_000_000).step_by(2) {
         latencies.record(Duration::from_nanos(nanoseconds));
     }
-    // The clock may stand still, and a machine may be suspended.
+    // The clock can return equal times, and a suspended machine delays a round trip by hours.
     latencies.record(Duration::ZERO);
     latencies.record(Duration::from_secs(100_000));
     assert_eq!(latencies.0.distinct_values(), buckets);

@@ -14,15 +14,15 @@ use crate::cli::rdma::PerftestArg;
 use crate::command::rdma::stage::{Buffer, Stage};
 use crate::failure::Failure;
 
-/// Maximum time for a reply of the server.
+/// If the server does not reply within this time, the client fails.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum number of connection requests before the server listens for them, and the time between two of
-/// them.
+/// If the server does not listen yet, the client sends at most this many connection requests, with this pause
+/// after each.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Offsets in the buffer of received and of sent messages.
+/// Offsets within the buffer at which received and sent messages are stored.
 const IN: usize = 0;
 const OUT: usize = 64;
 
@@ -73,11 +73,11 @@ impl Control {
             }
         }
         let peer = self.peer;
-        Err(Failure::Unusable(format!("{peer} does not listen for queue pairs to measure")))
+        Err(Failure::Unusable(format!("{peer} does not listen for the connections to measure")))
     }
 
-    /// Exchanges the keys of the queue pairs; returns the server's buffer of each. The server writes to
-    /// `own`.
+    /// Exchanges the keys of the queue pairs. Returns the server's buffer for each queue pair. The server
+    /// writes to the client's buffer, `own`.
     pub(in super::super) fn meet(
         &self,
         stage: &mut Stage,
@@ -87,7 +87,7 @@ impl Control {
         self.exchange(stage, Step::Met, &Keys::default().to_bytes())?;
         let mut found = vec![RemoteAddress { addr: 0, rkey: 0 }; endpoints.len()];
         for step in self.program.meeting(endpoints.len()) {
-            let Step::Keys(at) = step else { unreachable!("`meeting` has steps with keys only") };
+            let Step::Keys(at) = step else { unreachable!("all steps of `meeting` exchange keys") };
             let keys = Keys {
                 out_reads: self.options.initiator_depth.into(),
                 qpn: stage.number(endpoints[at].qp).get(),
@@ -102,7 +102,7 @@ impl Control {
             let (found_qpn, expected) = (answer.qpn, attributes.dest_qp_num.get());
             if found_qpn != expected {
                 return Err(self.wrong(&format!(
-                    "its keys are those of queue pair {found_qpn:#x}: expected {expected:#x}"
+                    "found the keys of queue pair {found_qpn:#x}, expected {expected:#x}"
                 )));
             }
             found[at] = RemoteAddress { addr: answer.vaddr, rkey: answer.rkey };

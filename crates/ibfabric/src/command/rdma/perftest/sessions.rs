@@ -17,16 +17,17 @@ use crate::command::rdma::stage::{Buffer, Stage, checked};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Maximum message size in bytes, unless --perftest-size is larger: the last size of perftest's `-a`.
+/// Maximum message size in bytes, unless --perftest-size is larger. It is the largest size that perftest's
+/// option `-a` measures.
 const LONGEST: usize = 1 << 23;
 
-/// Number of receives of a queue pair, as in perftest.
+/// Number of receives that are posted to each queue pair, as by perftest.
 const RECEIVES: u32 = 512;
 
-/// One of this number of replies is signaled.
+/// Of this number of replies, one is signaled.
 const SIGNALED: u64 = 64;
 
-/// Offsets in the buffer of a control connection of received and of sent messages.
+/// Offsets within a control connection's buffer at which received and sent messages are stored.
 const IN: usize = 0;
 const OUT: usize = 64;
 
@@ -56,7 +57,7 @@ struct Session {
     size: usize,
     remote: RemoteAddress,
     rates: Rates,
-    /// Number of received messages, and the size of the last one.
+    /// Number of received messages, and the size of the last message.
     received: u64,
     length: u32,
     /// Number of sent messages.
@@ -68,7 +69,7 @@ impl Sessions {
         Self { program, size, sessions: BTreeMap::new(), by_number: BTreeMap::new() }
     }
 
-    /// Accepts a connection: a connection to measure if its client is about to make it, otherwise a control
+    /// Accepts a connection. It is a connection to measure if the client has announced one, otherwise a control
     /// connection.
     pub(in super::super) fn accept(
         &mut self,
@@ -113,7 +114,7 @@ impl Sessions {
             _ => checked(*wc, session.peer).and_then(|wc| session.advance(stage, &wc, out)),
         };
         if advanced.is_err() {
-            // Fails if the other end has already disconnected.
+            // An error means that the other end has already disconnected.
             stage.device.cm().disconnect(clock::now(), id, b"").ok();
             self.forget(stage, id);
         }
@@ -153,7 +154,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Returns whether a client writes into memory and expects replies.
+    /// Returns true if a client RDMA WRITEs to memory that has to be polled, and expects replies.
     pub(in super::super) fn are_watched(&self) -> bool {
         self.sessions.values().any(Session::is_watched)
     }
@@ -178,7 +179,7 @@ impl Sessions {
             }
         }
         let ended = |(id, error): (ConnectionId, Failure)| {
-            // Fails if the other end has already disconnected.
+            // An error means that the other end has already disconnected.
             stage.device.cm().disconnect(clock::now(), id, b"").ok();
             self.forget(stage, id);
             error
@@ -352,12 +353,13 @@ impl Session {
     /// Polls the last byte of the buffer, which the client increments with each write, and replies with the
     /// next number.
     ///
-    /// The server writes first. It does not know the number of messages, so it replies to the last one, too,
-    /// which a client ignores.
+    /// The server writes before the client does. The server does not know the number of messages, so it also
+    /// replies to the last message, and the client ignores this reply.
     fn watch(&mut self, stage: &mut Stage) -> Result<bool, Failure> {
         let memory = self.memory.as_ref().expect("queue pairs were created in `new`");
         if self.answered > 0 {
-            let last = memory.memory.to_vec(self.size - 1, 1).expect("the region has this size")[0];
+            let last =
+                memory.memory.to_vec(self.size - 1, 1).expect("the range is within the region")[0];
             if last != self.answered as u8 {
                 return Ok(false);
             }
@@ -365,7 +367,7 @@ impl Session {
         }
         self.answered += 1;
         let end = self.room + self.size - 1;
-        memory.memory.fill(end, 1, self.answered as u8).expect("the region has this size");
+        memory.memory.fill(end, 1, self.answered as u8).expect("the range is within the region");
         let signaled = self.answered.is_multiple_of(SIGNALED);
         let data = memory.data(self.room, self.size);
         let op = SendOp::Write { to: self.remote, imm: None };

@@ -4,21 +4,21 @@ use ib_types::Mtu;
 
 use super::Step;
 
-/// The only supported version: that of perftest 4.5-0.17.
+/// The only supported protocol version, which is the version of perftest 4.5-0.17.
 pub(super) const VERSION: &str = "6.06";
 
-/// The size of a version in bytes, padded with zeros.
+/// The size in bytes of the message with the protocol version, including the zeros after its text.
 pub(super) const VERSION_LENGTH: usize = 16;
 
-/// The local cycle buffer size and cache line size in bytes.
+/// The cycle buffer size and the cache line size in bytes, which are sent to the other end.
 pub(super) const CYCLE_BUFFER: u32 = 4096;
 const CACHE_LINE: u32 = 64;
 
 /// The parameters of a queue pair, 56 bytes:
 ///
 /// ```text
-///  0 LID            4 READs at once   8 queue pair   12 sequence number
-/// 16 key of memory 20 zero           24 address of memory
+///  0 LID            4 max. READs      8 QPN          12 PSN
+/// 16 rkey          20 zero           24 buffer address
 /// 32 GID                                                                  48 SRQ   52 index of the GID
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub(in super::super) struct Rates {
 }
 
 impl Rates {
-    /// Returns the number with an index as bytes of a message.
+    /// Returns the contents of the report message with this index.
     pub(super) fn number(&self, at: usize) -> [u8; 8] {
         match at {
             0 => self.size.to_be_bytes(),
@@ -84,7 +84,7 @@ impl Rates {
         }
     }
 
-    /// Stores the number with an index from the bytes of a message.
+    /// Stores the number that the report message with this index contains.
     pub(super) fn take(&mut self, at: usize, bytes: [u8; 8]) {
         match at {
             0 => self.size = u64::from_be_bytes(bytes),
@@ -96,7 +96,7 @@ impl Rates {
     }
 }
 
-/// Returns the message of a step before the connections to measure.
+/// Returns the message to send in a step that precedes the connections to measure.
 pub(super) fn opening(step: Step, mtu: Mtu) -> Vec<u8> {
     match step {
         Step::Version => {
@@ -111,7 +111,7 @@ pub(super) fn opening(step: Step, mtu: Mtu) -> Vec<u8> {
     }
 }
 
-/// Checks the message of the other end in a step; returns the reason if it is not acceptable.
+/// Checks the message that the other end sent in a step. Returns the reason if the message is invalid.
 pub(super) fn check(step: Step, bytes: &[u8]) -> Result<(), String> {
     let expected = step.length();
     if bytes.len() != expected {

@@ -7,7 +7,7 @@ use super::super::perf::{Answer, Kind, Offer};
 use super::super::stage::{Buffer, Stage};
 use crate::failure::{Failure, say};
 
-/// Number of receives of a client's queue pair.
+/// Number of receives that are posted for each client.
 const RECEIVES: u32 = 1024;
 
 /// The state of a client.
@@ -29,7 +29,8 @@ impl Ours {
     ) -> Result<Self, Failure> {
         let offer = Offer::parse(request.private_data())?;
         if 2 * offer.size as usize > room {
-            let message = format!("its buffers want more than the {room} bytes that are left");
+            let message =
+                format!("its buffers exceed the {room} bytes of buffer memory that are left");
             return Err(Failure::Unusable(message));
         }
         let qp = stage.queue_pair(RECEIVES, RECEIVES)?;
@@ -49,7 +50,7 @@ impl Ours {
         Ok(Self { endpoint, buffer, offer, answered: 0 })
     }
 
-    /// Returns whether the client writes into memory and expects replies.
+    /// Returns true if the client RDMA WRITEs to memory that has to be polled, and expects replies.
     pub(super) fn is_watched(&self) -> bool {
         self.offer.kind == Kind::WriteLatency
     }
@@ -75,23 +76,23 @@ impl Ours {
         Ok(())
     }
 
-    /// Polls the last byte of the buffer, which the client increments with each write, and replies to a new
-    /// one.
+    /// Polls the last byte of the buffer, which the client increments with each write. Replies to a new write.
     pub(super) fn watch(&mut self, stage: &mut Stage) -> bool {
         let size = self.offer.size as usize;
         let expected = (self.answered + 1) as u8;
-        let last = self.buffer.memory.to_vec(size - 1, 1).expect("the region has this size")[0];
+        let last =
+            self.buffer.memory.to_vec(size - 1, 1).expect("the range is within the region")[0];
         if last != expected {
             return false;
         }
         self.answered += 1;
-        self.buffer.memory.fill(2 * size - 1, 1, expected).expect("the region has this size");
+        self.buffer.memory.fill(2 * size - 1, 1, expected).expect("the range is within the region");
         let addr = self.offer.remote.addr.wrapping_add(size as u64);
         let to = RemoteAddress { addr, ..self.offer.remote };
         let signaled = self.answered.is_multiple_of(u64::from(RECEIVES / 2));
         let data = self.buffer.data(size, size);
         let op = SendOp::Write { to, imm: None };
-        // An error of one client's queue pair does not affect other clients.
+        // An error of one client's queue pair is only printed, since other clients are not affected.
         if let Err(error) = stage.post(self.endpoint.qp, (0, signaled), op, data) {
             say!("{}: {}", self.endpoint.peer, error.into_message());
         }

@@ -65,39 +65,37 @@ pub(in super::super) fn detail(
         ),
         Verdict::Misdirected { actual, left } => {
             let does = match left {
-                Some(PacketFate::Sent(port)) => format!("sends it by port {port}"),
-                Some(PacketFate::Discarded(port)) => format!("discards it at port {port}"),
+                Some(PacketFate::Sent(port)) => format!("sends packets out of port {port}"),
+                Some(PacketFate::Discarded(port)) => format!("discards packets at port {port}"),
                 Some(PacketFate::Dropped(port)) => {
-                    format!("does not relay what came in by port {port}")
+                    format!("does not relay packets received at port {port}")
                 }
-                None => "sends it by another port".to_owned(),
+                None => "sends packets out of another port".to_owned(),
             };
             let outcome = match actual {
                 Some(actual) => {
-                    format!("it arrives by port {actual}, expected port {}", hop.enters)
+                    format!("they arrive at port {actual}, expected port {}", hop.enters)
                 }
-                None => "it is not answered".to_owned(),
+                None => "they are not answered".to_owned(),
             };
-            format!("the preceding switch {does}, expected by port {}: {outcome}", hop.out)
+            format!("the preceding switch {does}, expected port {}: {outcome}", hop.out)
         }
         Verdict::Detour { by } => format!(
-            "the preceding switch sends it by port {by}, expected by port {}: it arrives nevertheless",
+            "the preceding switch sends packets out of port {by}, expected port {}: they arrive nevertheless",
             hop.out
         ),
         Verdict::OtherTable { holds: 255 } => format!(
-            "the table of the preceding switch has no entry, expected port {} as in the records of \
-             subnet administration",
+            "the table of the preceding switch has no entry, expected port {} as in the SA's records",
             hop.out
         ),
         Verdict::OtherTable { holds } => format!(
-            "the table of the preceding switch holds port {holds}, expected port {} as in the records \
-             of subnet administration",
+            "the table of the preceding switch has port {holds}, expected port {} as in the SA's records",
             hop.out
         ),
         Verdict::OtherLink { what } => {
-            format!("not the link in the records of subnet administration: {what}")
+            format!("not the link in the SA's records: {what}")
         }
-        Verdict::Inconsistent { what } => format!("its responses are inconsistent: {what}"),
+        Verdict::Inconsistent { what } => format!("the node's responses are inconsistent: {what}"),
         Verdict::Duplicate { what } => format!("a duplicate: {what}"),
         Verdict::Suspected(why) => suspicion(why, (names, model)),
         Verdict::NotProbed => "not probed".to_owned(),
@@ -119,36 +117,35 @@ fn suspicion(why: &Suspicion, (names, model): (&Names, &FabricModel)) -> String 
     text
 }
 
-/// Returns the text of a reason.
+/// Returns the text of the reason why a hop is not proven.
 pub(super) const fn reason(reason: &Reason) -> &'static str {
     match reason {
-        Reason::Unanswered => "probes over it are not answered",
-        Reason::Lossy => "probes over it are not answered, which loss can explain",
+        Reason::Unanswered => "probes over this link are not answered",
+        Reason::Lossy => "probes over this link are not answered, which packet loss can explain",
         Reason::NoRelay => {
-            "switches do not forward combined-route probes, and no other probe shows the port by which it arrives"
+            "switches do not forward combined-route probes, and no other probe shows at which port packets arrive"
         }
         Reason::NoCounters => "no probe tests this link alone, and the counters are inconclusive",
-        Reason::AnswersLost => "the answers of probes are lost at a faulty port",
-        Reason::OtherLevel => "it answers on service level 0, and not on the one of --sl",
-        Reason::NoLid => "it has no LID",
+        Reason::AnswersLost => "the responses to probes are lost at a faulty port",
+        Reason::OtherLevel => "the node responds on service level 0, but not on the level of --sl",
+        Reason::NoLid => "the node has no LID",
         Reason::TableChanged => "a table on the path has changed while it was traced",
     }
 }
 
-/// Returns the text of a component.
+/// Returns the text for a component that may be faulty.
 pub(super) fn component(it: Component, (names, model): (&Names, &FabricModel)) -> String {
     match it {
         Component::Forwarding(node, port) => format!("port {port} of {}", names.of(model, node)),
         Component::Identity(node) => format!("the LID of {}", names.of(model, node)),
         Component::Relay(node) => {
-            format!("whether {} forwards combined-route probes", names.of(model, node))
+            format!("forwarding of combined-route probes by {}", names.of(model, node))
         }
-        Component::Cable(node, port) => format!(
-            "either direction of the cable at port {port} of {}, the node behind it",
-            names.of(model, node)
-        ),
+        Component::Cable(node, port) => {
+            format!("the cable at port {port} of {} or the node behind it", names.of(model, node))
+        }
         Component::Responder(node) => {
-            format!("whether {} responds to combined-route probes", names.of(model, node))
+            format!("responses of {} to combined-route probes", names.of(model, node))
         }
     }
 }
@@ -212,7 +209,7 @@ pub(super) fn evidence(
         let Observation { sent, answered, .. } = seen;
         let arrived = seen
             .arrival
-            .map_or_else(String::new, |(guid, port)| format!(", arrived at {guid} by port {port}"));
+            .map_or_else(String::new, |(guid, port)| format!(", arrived at port {port} of {guid}"));
         match *probe {
             Probe::Agent { lid } => {
                 format!("{sent} requests to the agent at LID {lid}: {answered} answered")
@@ -237,7 +234,7 @@ pub(super) fn evidence(
             Probe::Counters { from, lid } => {
                 let name = names.of(model, from);
                 let left = match seen.left {
-                    Some(PacketFate::Sent(port)) => format!("left by port {port}"),
+                    Some(PacketFate::Sent(port)) => format!("were sent out of port {port}"),
                     Some(PacketFate::Discarded(port)) => format!("were discarded at port {port}"),
                     Some(PacketFate::Dropped(port)) => format!("were dropped at port {port}"),
                     None => "are not found in the counters".to_owned(),
