@@ -233,7 +233,7 @@ fn start_ibsim(
         }
         if !matches!(running.0.try_wait(), Ok(None)) {
             let log = fs::read_to_string(&log_path).unwrap_or_default();
-            let last = log.lines().last().unwrap_or("it ended without a word").to_owned();
+            let last = log.lines().last().unwrap_or("OpenSM ended without output").to_owned();
             return Err(PeerError::Refused(last));
         }
         if Instant::now() > limit {
