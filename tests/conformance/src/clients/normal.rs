@@ -114,7 +114,7 @@ pub const ALLOWED: &[Allowed] = &[
     Allowed {
         programs: &["smpdump -D * 0x31"],
         mask: Mask::Line("SMP status: 0x800c"),
-        reason: "neither supports LedInfo; ibfabric sim returns a status for that",
+        reason: "neither simulator supports LedInfo; ibfabric sim responds with an error status",
     },
     Allowed {
         programs: &["saquery SWIR"],
@@ -261,8 +261,8 @@ fn without_number(line: &str, text: &str, zero: bool) -> String {
     format!("{before}{between}N{shown}{rest}")
 }
 
-/// Returns the lines from the first difference on: lines of the first text start with `-`, lines of the second with
-/// `+`. Returns `None` if the texts are equal.
+/// Returns the first lines that differ: those of the first text start with `-`, those of the second with `+`. Returns
+/// `None` if the texts are equal.
 #[must_use]
 pub fn difference(first: &str, second: &str) -> Option<String> {
     const SHOWN: usize = 6;
