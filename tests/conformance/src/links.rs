@@ -243,7 +243,11 @@ impl<'a> Scene<'a> {
         }
         // Debian's library returns only the first MAD of a response, which contains one node.
         same("the number of nodes", &found.len(), &1)?;
-        same("the number of nodes that are not in the fabric", &found.difference(&expected).count(), &0)
+        same(
+            "the number of nodes that are not in the fabric",
+            &found.difference(&expected).count(),
+            &0,
+        )
     }
 
     /// One client sends requests of several lengths. Another client responds with the reversed data.
@@ -295,9 +299,10 @@ fn ask_all<A: ib_wire::mad::Attribute>(
     });
     let answers = client.call_all(link, requests.collect())?;
     let read = |(path, answer): (&Vec<u8>, Result<ib_mad::Message, ib_mad::Failure>)| {
-        let answer = answer.map_err(|failure| format!("by {path:?}: {failure}"))?;
+        let answer = answer.map_err(|failure| format!("directed route {path:?}: {failure}"))?;
         let attribute = answer.mad().attribute().filter(|_| answer.status().is_ok());
-        Ok(attribute.ok_or_else(|| format!("directed route {path:?}: status {}", answer.status()))?)
+        Ok(attribute
+            .ok_or_else(|| format!("directed route {path:?}: status {}", answer.status()))?)
     };
     paths.iter().zip(answers).map(read).collect()
 }

@@ -96,7 +96,9 @@ fn output_of(checked: &mut Checked, command: &mut Command, input: &str) -> io::R
     let status = loop {
         match child.0.try_wait()? {
             Some(status) => break status.to_string(),
-            None if Instant::now() > end => break format!("not ended within {} s", LIMIT.as_secs()),
+            None if Instant::now() > end => {
+                break format!("not ended within {} s", LIMIT.as_secs());
+            }
             None => std::thread::sleep(Duration::from_millis(5)),
         }
     };
@@ -104,8 +106,7 @@ fn output_of(checked: &mut Checked, command: &mut Command, input: &str) -> io::R
     output.rewind()?;
     output.read_to_end(&mut said)?;
     let said = String::from_utf8_lossy(&said).into_owned();
-    checked
-        .check(status == "exit status: 0", || format!("{command:?}: {status}: {said}"));
+    checked.check(status == "exit status: 0", || format!("{command:?}: {status}: {said}"));
     Ok(said)
 }
 

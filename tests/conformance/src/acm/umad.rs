@@ -182,11 +182,14 @@ impl<'a> Scene<'a> {
         let status = self.status()?;
         let log = fs::read_to_string(self.setup.directory.join("acm.log"))?;
         let why = "the port has no UD QPs, which addr_prot acm requires";
-        for (what, text) in
-            [("the status", &status), ("the log", &log), ("it", &self.service.output())]
-        {
-            self.checked
-                .check(text.contains(why), || format!("{what} does not contain the reason: {text}"));
+        for (what, text) in [
+            ("the status", &status),
+            ("the log", &log),
+            ("the output of the service", &self.service.output()),
+        ] {
+            self.checked.check(text.contains(why), || {
+                format!("{what} does not contain the reason: {text}")
+            });
         }
         self.checked.check(log.contains("route_prot sa is used instead of acm"), || log.clone());
         self.changes(&verified)

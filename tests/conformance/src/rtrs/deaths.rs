@@ -23,9 +23,9 @@ pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let ours = our_client(scene, GUEST, &[&options[..], &["dies"]].concat())?;
     run_in_guest(scene, "sleep 2")?;
     let ours = ours.kill()?;
-    scene
-        .checked
-        .check(!ours.success(), || format!("the client ended before it was killed: {}", ours.output));
+    scene.checked.check(!ours.success(), || {
+        format!("the client ended before it was killed: {}", ours.output)
+    });
     let ours = our_client(scene, GUEST, &["--rw", "randwrite", "--session", "another"])?;
     let ours = scene.fails(ours)?;
     // The client retries until the time of `--wait` has passed.

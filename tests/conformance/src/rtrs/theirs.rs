@@ -41,7 +41,8 @@ pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Re
 
 /// Runs `verify` with a file as the store. The kernel must flush this device.
 pub(super) fn file(scene: &mut Scene<'_>) -> Result<(), RunError> {
-    let failed = |source| RunError::Start { command: "create the file for the server".to_owned(), source };
+    let failed =
+        |source| RunError::Start { command: "create the file for the server".to_owned(), source };
     let store = tempfile::NamedTempFile::new().map_err(failed)?;
     store.as_file().set_len(64 << 20).map_err(failed)?;
     verify(scene, &store.path().display().to_string(), &[])

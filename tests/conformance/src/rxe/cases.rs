@@ -79,9 +79,9 @@ fn at_once(scene: &mut Scene<'_>) -> Result<(), RunError> {
     endless.until("begun", LISTENS)?;
     drop(forgotten);
     let killed = endless.kill()?;
-    scene
-        .checked
-        .check(killed.status == 137, || format!("exit status of a killed command: {}, expected 137", killed.status));
+    scene.checked.check(killed.status == 137, || {
+        format!("exit status of a killed command: {}, expected 137", killed.status)
+    });
     let left = scene.guest.start("sleep 0.5; ! pgrep sleep -a -x sleep")?;
     scene.succeeds(left)?;
     Ok(())

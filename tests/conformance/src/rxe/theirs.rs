@@ -150,7 +150,9 @@ fn reported(scene: &mut Scene<'_>, theirs: &Finished, size: &str) {
     let is_there = theirs.output.lines().any(is_row);
     scene.checked.check(is_there, || {
         let (command, output) = (&theirs.command, &theirs.output);
-        format!("expected a row with {size} and {iterations} in the output of `{command}`:\n{output}")
+        format!(
+            "expected a row with {size} and {iterations} in the output of `{command}`:\n{output}"
+        )
     });
 }
 

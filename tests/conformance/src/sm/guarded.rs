@@ -47,7 +47,10 @@ pub fn run(scene: &mut Scene<'_>, plan: Plan, level: u8) -> Result<(), StageErro
     let (answer, kept) =
         scene.run_client(&patient(&format!("smpquery -D portinfo {route} {number}")))?;
     scene.check((answer.code == Some(0)) == (level < READ), || {
-        format!("without the M_Key, the port must respond at level 1 and not at level 2 ({})", kept.display())
+        format!(
+            "without the M_Key, the port must respond at level 1 and not at level 2 ({})",
+            kept.display()
+        )
     });
     let line = format!("smpquery -y {key} -D portinfo {route} {number}");
     let (answer, kept) = scene.run_client(&patient(&line))?;

@@ -225,7 +225,8 @@ fn excused(scene: &mut Scene<'_>, manager: &mut Running) {
     let log = opensm.log();
     let waited = |line: &str| line.contains("evicting entry") && line.ends_with("mgmt class 0x1)");
     scene.check(ended && log.lines().any(waited), || {
-        "OpenSM is the master and does not sweep, although it does not wait for a TrapRepress".to_owned()
+        "OpenSM is the master and does not sweep, although it does not wait for a TrapRepress"
+            .to_owned()
     });
     scene.checked.note = "ibsim dropped the TrapRepress that OpenSM waits for".to_owned();
 }

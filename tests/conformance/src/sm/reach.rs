@@ -319,7 +319,10 @@ fn settle(
             let has_loop = has_loop && !is_lash;
             tally.loops += usize::from(has_loop);
             if let Some(first) = dead.first() {
-                tally.dead.push(format!("{what}: {} of {pairs} pairs unreachable, first {first}", dead.len()));
+                tally.dead.push(format!(
+                    "{what}: {} of {pairs} pairs unreachable, first {first}",
+                    dead.len()
+                ));
             }
             if has_loop && managed == Managed::Ours {
                 let log = std::fs::read_to_string(scene.directory.join("ours/sm.err"));
@@ -345,7 +348,8 @@ fn scene_engine(scene: &Scene<'_>) -> String {
 fn generated(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
     let kind = FabricKind::parse(words[0], &words[1..]).expect("a kind of fabric");
-    generate::generate(&kind, &generate::Options::default()).expect("the parameters of the listed fabrics are valid")
+    generate::generate(&kind, &generate::Options::default())
+        .expect("the parameters of the listed fabrics are valid")
 }
 
 #[cfg(test)]
