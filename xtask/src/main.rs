@@ -2,38 +2,38 @@
 //!
 //! | file | task |
 //! |---|---|
-//! | `docs.rs` | `man`, `completions`: generated from the command line, and checked against the committed files |
-//! | `conformance.rs` | `conformance opensm`: routing of the same fabrics by OpenSM and by ibfabric |
-//! | `tshark.rs` | `conformance tshark`: capture files of all opcodes and of software HCAs, read by tshark |
-//! | `clients.rs` | `conformance ibsim-clients`: unmodified clients of ibsim, on ibsim and on `ibfabric sim` |
-//! | `links.rs` | `conformance links`: MAD links of ibfabric on a real ibsim and with a real OpenSM |
-//! | `sm.rs` | `conformance sm`: `ibfabric sm` on both simulators, together with a real OpenSM |
+//! | `docs.rs` | `man`, `completions`: generate them from the command line, or check the committed files |
+//! | `conformance.rs` | `conformance opensm`: routes the same fabrics with OpenSM and ibfabric |
+//! | `tshark.rs` | `conformance tshark`: tshark reads capture files with all opcodes, and captures of software HCAs |
+//! | `clients.rs` | `conformance ibsim-clients`: runs unmodified ibsim clients on ibsim and on `ibfabric sim` |
+//! | `links.rs` | `conformance links`: tests ibfabric's MAD links with a real ibsim and a real OpenSM |
+//! | `sm.rs` | `conformance sm`: runs `ibfabric sm` on both simulators, together with a real OpenSM |
 //! | `nbd.rs` | `conformance nbd`: NBD clients |
-//! | `rtrs.rs` | `conformance rtrs`: RTRS and RNBD of a guest's kernel, and of ibfabric |
+//! | `rtrs.rs` | `conformance rtrs`: RTRS and RNBD between a guest's kernel and ibfabric |
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on soft RoCE in a guest, and `ibfabric rdma` |
-//! | `guests.rs` | runs of cases in guests, for `rtrs.rs` and `rxe.rs` |
-//! | `up.rs` | `conformance up`: many real programs on `ibfabric up` while links are cut |
+//! | `guests.rs` | runs test cases in guests, for `rtrs.rs` and `rxe.rs` |
+//! | `up.rs` | `conformance up`: runs many real programs on `ibfabric up` while links are cut |
 //! | `cases.rs` | common parts of tasks that run cases |
-//! | `bench.rs` | `bench routing`: OpenSM and ibfabric in one run; the ratios go to `docs/benchmarks.md` |
-//! | `bench_capture.rs` | `bench capture`: a program with and without a capture, alternately |
-//! | `bench_rdma.rs` | `bench rdma`: soft RoCE and the software HCA, alternately in one guest |
-//! | `bench_rtrs.rs` | `bench rtrs`: block devices of ibfabric, of nbdkit, and of a guest's kernel, alternately |
-//! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, alternately |
-//! | `bench_sm.rs` | `bench sm`: bring-up by OpenSM and by `ibfabric sm` on ibsim, alternately, and in process |
+//! | `bench.rs` | `bench routing`: compares OpenSM and ibfabric; the ratios go to `docs/benchmarks.md` |
+//! | `bench_capture.rs` | `bench capture`: compares a program with and without a capture |
+//! | `bench_rdma.rs` | `bench rdma`: compares soft RoCE and the software HCA in one guest |
+//! | `bench_rtrs.rs` | `bench rtrs`: compares block devices of ibfabric, of nbdkit, and of a guest's kernel |
+//! | `bench_sim.rs` | `bench sim`: compares OpenSM's bring-up on ibsim and on `ibfabric sim` |
+//! | `bench_sm.rs` | `bench sm`: compares the bring-up by OpenSM and by `ibfabric sm` |
 //! | `running.rs` | a background process of a task |
-//! | `lines.rs` | a test: all lines of `cargo xtask` in the documents can be parsed |
-//! | `paths.rs` | `check-paths`: all paths in the documents exist |
-//! | `language.rs` | `check-language`, `sample-language`: idioms of comments, messages and documents |
-//! | `pictures.rs` | `pictures`: the pictures in README.md |
-//! | `campaign.rs` | `campaign`: the fuzz targets for a given time; discoveries with random faults |
-//! | `campaign_sm.rs` | `campaign sm`: reachability and credit loops, compared with a walk through the tables |
+//! | `lines.rs` | a test: every `cargo xtask` command in the documents can be parsed |
+//! | `paths.rs` | `check-paths`: checks that all paths in the documents exist |
+//! | `language.rs` | `check-language`, `sample-language`: counts idioms in comments, messages and documents |
+//! | `pictures.rs` | `pictures`: generates the pictures in README.md |
+//! | `campaign.rs` | `campaign`: runs the fuzz targets for a given time, or tests with many random faults |
+//! | `campaign_sm.rs` | `campaign sm`: checks reachability and credit loops while links are cut |
 //! | `campaign_corruption.rs` | `campaign corruption`: a block device over a wire that corrupts packets |
 //! | `campaign_rdma.rs` | `campaign rdma`: `ibfabric rdma` between two namespaces over an impaired wire |
 //! | `campaign_guest.rs` | `campaign guest`: READs between a guest's kernel and ibfabric over an impaired wire |
-//! | `wire.rs` | two network namespaces, joined by TAP devices and an impaired wire |
-//! | `miri.rs` | `miri`: the tests of memory that HCAs and programs share, under Miri |
-//! | `deb.rs` | `deb`: the Debian package |
-//! | `windows.rs` | `windows`: the client of the ACM service, checked for Windows |
+//! | `wire.rs` | two network namespaces, connected by TAP devices and an impaired wire |
+//! | `miri.rs` | `miri`: runs tests of shared memory under Miri |
+//! | `deb.rs` | `deb`: builds the Debian package |
+//! | `windows.rs` | `windows`: checks that the client of the ACM service builds for Windows |
 
 mod acm;
 mod bench;
@@ -240,8 +240,8 @@ fn debug_binary() -> Result<PathBuf, Box<dyn std::error::Error>> {
     artifact(&["--package", "ibfabric"], "ibfabric")
 }
 
-/// Builds a program or library in release mode and returns its path. A debug build of xtask returns the existing debug
-/// file next to its own one instead, so that the workspace is not built twice.
+/// Builds a program or library in release mode and returns its path. If xtask itself is a debug build, nothing is
+/// built, so that the workspace is not built twice. Then returns the existing file in xtask's own directory.
 fn release_artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
     if cfg!(debug_assertions) {
         let program = std::env::current_exe()?;
@@ -278,5 +278,5 @@ fn artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::erro
             let library = files.filter_map(|file| file.as_str()).find(is_shared);
             message["executable"].as_str().or(library).map(PathBuf::from)
         })
-        .ok_or_else(|| format!("`cargo build` has not reported a file of {name}").into())
+        .ok_or_else(|| format!("`cargo build` has not reported the path of {name}").into())
 }

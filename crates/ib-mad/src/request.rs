@@ -19,7 +19,7 @@ pub struct Request {
     pub message: Option<Vec<u8>>,
     /// The timeout and the retries.
     pub timing: Timing,
-    /// What the requester does if the link reports the loss of the request.
+    /// The requester's reaction if the link reports the loss of the request.
     pub on_loss: OnLoss,
     /// The ports from which a response is accepted.
     pub answer_from: AnswerFrom,
@@ -105,7 +105,7 @@ pub enum Backoff {
     },
 }
 
-/// What the requester does if the link reports the loss of a request.
+/// The requester's reaction if the link reports the loss of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLoss {
     /// The request fails with [`Failure::Lost`], without further retries.

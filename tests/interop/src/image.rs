@@ -114,7 +114,7 @@ pub(crate) fn ensure_qemu() -> Result<(), BootError> {
     Ok(())
 }
 
-/// Fails if this process cannot install Debian packages. `why` says why packages are needed.
+/// Fails if this process cannot install Debian packages. `why` states why packages are needed.
 fn require_apt(why: &str) -> Result<(), BootError> {
     let obstacle = match (in_path("apt-get"), rustix::process::geteuid().is_root()) {
         (true, true) => return Ok(()),

@@ -3,7 +3,7 @@
 //!
 //! Tests of nbdkit's own features are excluded: plugins and filters, the old handshake, TLS, the metadata context
 //! `base:allocation`, and exports without a minimum block size. Also excluded is the test that expects `EINVAL` for a
-//! discard on a read-only device, because ibfabric returns `EPERM` as the protocol says. The load tests for exports
+//! discard on a read-only device, because ibfabric returns `EPERM` as the protocol requires. The load tests for exports
 //! without a minimum block size use offsets that are not multiples of a sector.
 
 use std::io;

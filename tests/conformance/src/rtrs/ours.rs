@@ -49,8 +49,7 @@ fn bench(
     Ok(())
 }
 
-/// The server closes the only path while requests are outstanding. After a reconnect, reads continue. Writes fail with
-/// an error which says that their result is unknown, because the kernel's server does not fence paths.
+/// The server closes the only path while requests are outstanding. After a reconnect, reads continue. Writes fail with an error that reports an unknown result, because the kernel's server does not fence paths.
 pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     for (rw, times) in [("randread", 3), ("randwrite", 1)] {

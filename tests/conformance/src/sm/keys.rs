@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::scene::{Checked, Gear, Outcome};
 
-/// What must happen to a line.
+/// The expected treatment of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// Both programs use the same value, which they write with `-c`.
@@ -18,7 +18,7 @@ pub enum Reading {
 }
 use Reading::{Refused, Same};
 
-/// The lines as bytes, and what must happen to them.
+/// The lines as bytes, and how the programs must treat them.
 pub const LINES: &[(&[u8], Reading)] = &[
     (b"sweep_interval 5", Same),
     (b"  sweep_interval\t5 \r", Same),

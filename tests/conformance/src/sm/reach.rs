@@ -167,7 +167,7 @@ impl Truth {
         }
     }
 
-    /// Returns the links between switches that a packet takes. The error says where the packet is dropped.
+    /// Returns the links between switches that a packet takes. The error names the place where the packet is dropped.
     fn path(&self, from: &str, to: &str, lid: u16) -> Result<Vec<Channel>, String> {
         let start = self.peers.range((from.to_owned(), 0)..).next();
         let mut at = start.map(|(_, (node, _))| node.clone()).unwrap_or_default();
