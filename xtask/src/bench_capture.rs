@@ -130,7 +130,7 @@ fn row(table: &mut String, what: &str, payload: u16, found: &Measurements, decim
     table.push_str(&line);
 }
 
-/// Starts a server. If `spins`, it polls for packets; otherwise it sleeps.
+/// Starts a server. If `spins` is true, it polls for packets; otherwise it sleeps.
 fn serve(binary: &Path, spins: bool) -> std::io::Result<Running> {
     let mut server = Command::new(binary);
     let spins = if spins { &["--spin", "1000"][..] } else { &[] };

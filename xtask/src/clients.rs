@@ -233,7 +233,7 @@ fn taken(outcome: Outcome, server: &Kind, faults: &mut Vec<String>) -> Option<Re
 }
 
 fn compare(expected: &Record, found: &Record, complete: bool, faults: &mut Vec<String>) {
-    // Responses of several MADs are skipped if Debian's library truncates only one of them.
+    // Responses of several MADs are not compared if only one of the two libraries truncates them.
     let pairs = expected.entries.iter().zip(&found.entries);
     for (a, b) in pairs.filter(|(a, _)| !(complete && a.many)) {
         if a.command != b.command {

@@ -114,13 +114,12 @@ enum Task {
         #[command(subcommand)]
         what: Bench,
     },
-    /// Runs all fuzz targets, which needs cargo-fuzz and a nightly toolchain, or tests with many random
-    /// faults.
+    /// Runs all fuzz targets (with cargo-fuzz and a nightly toolchain), or tests with many random faults.
     Campaign(campaign::Args),
     /// Runs the tests of memory that HCAs and programs share under Miri; skipped without a nightly toolchain
     /// with Miri.
     Miri,
-    /// Takes the pictures of README: of the self-test, and of the page in a browser
+    /// Generates the pictures in README.md: of the self-test, and of the web page in a browser
     /// (tests/browser/README.md).
     Pictures,
     /// Builds the Debian package; needs `cargo install cargo-deb`.
@@ -146,35 +145,36 @@ enum Peer {
     Sm(sm::Args),
     /// Runs the tracer and its agents on ibsim and on `ibfabric sim`, together with `ibtracert` and `ibping`.
     Tracer(tracer::Args),
-    /// Queries the ACM service at hosts of a simulated fabric by `ib_acme` and by `ibfabric acme`, and by
-    /// librdmacm in a guest.
+    /// Queries ACM services on hosts of a simulated fabric with `ib_acme`, with `ibfabric acme`, and with librdmacm in
+    /// a guest.
     Acm(acm::Args),
     /// Boots a Linux guest with soft RoCE, and runs RDMA programs in it and outside, with several MTUs.
     Rxe(rxe::Args),
-    /// Uses a device of `rtrs serve` and `nbd` by qemu-img, nbdcopy, nbdsh, fio and the tools of ext4.
+    /// Runs qemu-img, nbdcopy, nbdsh, fio and the ext4 tools on a device of `rtrs serve` and `nbd`.
     Nbd(nbd::Args),
-    /// Boots a Linux guest with RTRS and RNBD, and runs `ibfabric rtrs` as its client and server.
+    /// Boots a Linux guest with RTRS and RNBD, and runs `ibfabric rtrs` as their client and server.
     Rtrs(rtrs::Args),
-    /// Runs many infiniband-diags on `ibfabric up` while links are cut. No program may hang, and no process
+    /// Runs many infiniband-diags programs on `ibfabric up` while links are cut. No program may hang, and no process
     /// may remain.
     Up(up::Args),
 }
 
 #[derive(Subcommand)]
 enum Bench {
-    /// Routing: OpenSM's interval from `building routing` to `tables configured`, and `ms.route`.
+    /// Compares how long OpenSM and `ibfabric route` compute the forwarding tables.
     Routing(bench::Args),
-    /// OpenSM's time to SUBNET UP on ibsim and on `ibfabric sim`, and the resources of each simulator.
+    /// Compares OpenSM's time to SUBNET UP on ibsim and on `ibfabric sim`, and the resources of each simulator.
     Sim(bench_sim::Args),
-    /// Time to SUBNET UP of OpenSM and of `ibfabric sm` on ibsim, and of `ibfabric sm` in process.
+    /// Compares the time to SUBNET UP of OpenSM and `ibfabric sm` on ibsim. Also measures `ibfabric sm` with a
+    /// simulated fabric.
     Sm(bench_sm::Args),
-    /// Soft RoCE and `ibfabric rdma`, alternately in one guest.
+    /// Compares soft RoCE and `ibfabric rdma`, alternately in one guest.
     Rdma(bench_rdma::Args),
-    /// A program with and without a capture, alternately.
+    /// Compares a program with and without a capture, alternately.
     Capture(bench_capture::Args),
-    /// Block devices of `rtrs serve`, of nbdkit and of the Linux kernel's server.
+    /// Compares block devices of `rtrs serve`, of nbdkit and of the Linux kernel's server.
     Rtrs(bench_rtrs::Args),
-    /// Number of SA queries if all hosts resolve all hosts, and request rate of a service.
+    /// Measures the number of SA queries if all hosts resolve all hosts, and the request rate of a service.
     Acm(bench_acm::Args),
 }
 

@@ -22,8 +22,8 @@ pub(crate) fn run() -> TaskResult {
     }
     let status = Command::new("cargo")
         .args(["+nightly", "miri", "test", "--package", "ib-hca", "--lib", "memory::"])
-        // This disables Miri's weak memory emulation. It does not support atomic accesses of two sizes at one address,
-        // which RDMA atomics need.
+        // This option disables Miri's weak memory emulation. The emulation does not support atomic accesses of two
+        // sizes at one address, which RDMA atomics need.
         .env("MIRIFLAGS", "-Zmiri-disable-weak-memory-emulation")
         .current_dir(root())
         .status()?;

@@ -14,8 +14,8 @@
 //! | [`error`] | errors |
 //! | `replies`, `timers` | the queue of outgoing ACKs; the kinds of timers |
 //!
-//! A driver passes received MADs and the time to an engine, and polls it for MADs to send, events,
-//! and the next deadline:
+//! A driver passes received MADs and the time to a requester or responder, and polls it for MADs to send, events, and
+//! the next deadline:
 //!
 //! ```
 //! use ib_link::{Incoming, Remote};

@@ -42,7 +42,7 @@ impl Request {
         }
     }
 
-    /// Creates a request of any length, which is sent by RMPP with the headers of a MAD.
+    /// Creates a request of any length. It is sent by RMPP, and its segments have the headers of a MAD.
     #[must_use]
     pub fn message(remote: Remote, header: Mad, data: Vec<u8>) -> Self {
         Self { message: Some(data), ..Self::new(remote, header) }
@@ -121,8 +121,8 @@ pub enum OnLoss {
 /// ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerFrom {
-    /// The response must come from the LID to which the request was sent. If both have a GRH, it must come from the GID
-    /// instead.
+    /// The response must come from the LID to which the request was sent. If request and response have a GRH, it must
+    /// come from the request's destination GID instead.
     #[default]
     Asked,
     /// The response may come from any port, because the class may be redirected.

@@ -32,8 +32,8 @@ pub struct RequesterConfig {
     pub window: usize,
     /// The lower 32 bits of the first transaction ID. Each later transaction ID is one higher.
     ///
-    /// A program that is restarted within seconds should start with another number, because peers
-    /// still acknowledge duplicates of old RMPP messages.
+    /// A program that is restarted within seconds should start with a different number, because peers still acknowledge
+    /// duplicates of old RMPP messages.
     pub first: u32,
     /// The limits of each RMPP response.
     pub receive: ReceiveLimits,

@@ -41,8 +41,8 @@ pub struct ResponderConfig {
     pub receive: ReceiveLimits,
     /// The maximum memory of all RMPP messages in bytes.
     ///
-    /// It covers requests that are being received or wait for [`Responder::poll_event`], and
-    /// responses that are being sent. The responder stops requests that exceed it.
+    /// This memory comprises requests that are being received or wait for [`Responder::poll_event`], and responses that
+    /// are being sent. The responder stops requests that exceed the maximum.
     pub max_bytes: usize,
 }
 

@@ -46,7 +46,7 @@ enum Server {
     WithAgents,
 }
 
-/// Returns all cases. If `wrong`, returns a case with a deliberate error instead.
+/// Returns all cases. If `wrong` is true, returns a case with a deliberate error instead.
 #[must_use]
 pub fn cases(wrong: bool) -> Vec<Case> {
     let fabrics = [

@@ -23,9 +23,9 @@ use crate::running::{Finished, Running};
 pub const GUEST_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 1);
 /// The guest's IPv6 address.
 pub const GUEST_V6: Ipv6Addr = Ipv6Addr::new(0xFD00, 0x77, 0, 0, 0, 0, 0, 1);
-/// The IPv4 address of programs on the host that run in the guest's network namespace.
+/// Programs on the host have this IPv4 address in the guest's network namespace.
 pub const BESIDE_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
-/// The IPv6 address of programs on the host that run in the guest's network namespace.
+/// Programs on the host have this IPv6 address in the guest's network namespace.
 pub const BESIDE_V6: Ipv6Addr = Ipv6Addr::new(0xFD00, 0x77, 0, 0, 0, 0, 0, 2);
 
 /// Command that copies the `ibfabric` binary into the guest. [`GuestOptions::disk`] must be that binary.

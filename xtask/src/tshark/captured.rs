@@ -110,7 +110,7 @@ pub(super) fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::er
     Ok(expected)
 }
 
-/// Adds the expected fields of a notice to the expected fields.
+/// Adds the fields of a notice to the expected fields.
 fn describe_notice(notice: &Notice, expected: &mut Expected) {
     let mut number = |name, value: u64| {
         expected.insert(name, value.to_string());

@@ -371,8 +371,8 @@ impl Step {
     }
 }
 
-/// Returns true if the response may have another attribute than the request: PathRecord or
-/// `TraceRecord` for MultiPathRecord; IBTA volume 1, chapter 15.4.
+/// Returns true if the response's attribute may differ from the request's. A MultiPathRecord request is answered with
+/// PathRecords or `TraceRecord`s; see IBTA volume 1, chapter 15.4.
 fn response_attribute_differs(request: &Mad) -> bool {
     matches!(request.method(), Method::GET_MULTI | Method::GET_TRACE_TABLE)
 }

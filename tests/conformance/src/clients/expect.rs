@@ -56,7 +56,7 @@ fn shown(((a, port_a), (b, port_b)): &Link) -> String {
 }
 
 fn guids(fabric: &Fabric, kind: NodeKind) -> BTreeSet<Guid> {
-    // An adapter without a link cannot be discovered.
+    // A CA without a link cannot be discovered.
     let linked = |id| fabric.ports_of(id).any(|(_, port)| port.peer.is_some());
     let nodes = fabric.nodes().filter(|&(id, node)| node.kind == kind && linked(id));
     nodes.map(|(_, node)| node.guid).collect()
@@ -97,7 +97,7 @@ pub fn link_ends(iblinkinfo: &str, speed: LinkSpeed) -> usize {
     iblinkinfo.lines().filter(|line| line.contains(&words)).count()
 }
 
-/// Returns the rate of a link of four lanes, in Gbit/s.
+/// Returns the rate of a 4x link, in Gbit/s.
 #[must_use]
 pub const fn rate(speed: LinkSpeed) -> u16 {
     match speed {

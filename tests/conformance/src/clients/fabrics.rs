@@ -80,7 +80,7 @@ impl Plan {
     /// Generates the fabric.
     ///
     /// # Errors
-    /// Fails if the generator refuses the parameters.
+    /// Fails if the generator rejects the parameters.
     pub fn fabric(&self) -> Result<Fabric, GenerateError> {
         let mut words = self.kind.split(' ');
         let name = words.next().unwrap_or_default();

@@ -8,7 +8,7 @@ use interop::RunError;
 use super::theirs::{PERFTEST, UCMATOSE};
 use super::{Case, Scene};
 
-/// Returns the cases that must pass. With `self_test`, returns the cases with a deliberate error instead.
+/// Returns the cases that must pass. If `self_test` is true, returns the cases with a deliberate error instead.
 #[must_use]
 pub fn cases(self_test: bool) -> Vec<Case> {
     if self_test {

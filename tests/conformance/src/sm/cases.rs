@@ -47,7 +47,7 @@ pub enum CaseKind {
     Guarded(Plan, u8),
     /// A client receives a long response completely.
     Records(Plan),
-    /// A command line of OpenSM writes the same files as with OpenSM.
+    /// An OpenSM command line writes the same files with ibfabric as with OpenSM.
     Files(Line),
     /// A partition file has the same effect in both programs.
     Partitions(Plan),
@@ -111,7 +111,7 @@ impl InjectedError {
             Self::Lid => ("an unassigned LID", "ibtracert misses"),
             Self::Host => ("a host is missing", "are missing"),
             Self::NoSm => ("no SM", "fails with ibfabric sm"),
-            // `ibfabric sm` is standby for a moment, so the first fault depends on when its state is queried.
+            // `ibfabric sm` is standby for a short time, so the first fault depends on when its state is queried.
             Self::Master => ("the wrong master", ": sminfo says "),
             Self::Options => ("other options", "differs"),
             Self::NoMKey => ("no M_Key", "expected the guarded port"),

@@ -53,8 +53,8 @@ const ALWAYS: usize = 4;
 /// table.
 const CACHE: [&str; 3] = ["guid2lid", "guid2mkey", "neighbors"];
 
-/// Runs OpenSM and ibfabric with the same command line, and compares their files. If `wrong`, ibfabric gets a different
-/// command line.
+/// Runs OpenSM and ibfabric with the same command line, and compares their files. If `wrong` is true, ibfabric gets a
+/// different command line.
 ///
 /// # Errors
 /// Fails if a program cannot be started.

@@ -12,7 +12,7 @@ use crate::clients::fabrics::Plan;
 use crate::clients::manager::{self, Manager};
 use crate::clients::stage::StageError;
 
-/// Which of the two SMs.
+/// One of the two SMs of a handover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Debian's OpenSM.

@@ -303,7 +303,7 @@ fn settle(
         let discovered = scene.run_client(&patient("ibnetdiscover"))?.0.output;
         let tables = scene.run_client(&patient("dump_fts"))?.0.output;
         let (pairs, dead, has_loop) = Truth::read(&discovered, &tables).walk();
-        // Two consecutive readings must be sound, because the SM may be writing tables.
+        // All pairs must be reachable in two consecutive readings, because the SM may be writing tables.
         sound = if dead.is_empty() { sound + 1 } else { 0 };
         if sound == 1 {
             tally.settled_after.push(start.elapsed());

@@ -1,4 +1,4 @@
-//! The tests play the guest's part.
+//! The tests simulate the guest.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;

@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// Connects and disconnects queue pairs with CM messages. Then has a connection rejected.
+    /// Connects and disconnects queue pairs with CM messages. Then rejects a connection.
     pub(super) fn manage(&mut self) -> Fallible<()> {
         let (port, psn) = (7471, Psn::truncated(0x12_3456));
         self.sides[1].cm.listen_cm(PortSpace::TCP, port)?;
