@@ -1,8 +1,7 @@
 //! An ACM client receives arbitrary bytes in pieces, while it sends and cancels requests.
 //!
-//! Each response belongs to an outstanding request and is returned once. After an error, the client
-//! only returns this error. The input is a list of events: a byte that selects the event, and its
-//! parameters.
+//! Checks that each response belongs to an outstanding request and is returned once. After an error, the client must
+//! return only this error. The input is a list of events: a byte that selects the event, and its parameters.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -16,7 +15,7 @@ use libfuzzer_sys::fuzz_target;
 fn request(kind: u8) -> Request {
     let node = Address::name("node").expect("the name is valid");
     match kind % 4 {
-        0 => Request::perf(&CounterScope::Service).expect("counters can be asked for"),
+        0 => Request::perf(&CounterScope::Service).expect("a counters request can be started"),
         1 => Request::endpoint(NonZeroU8::MIN, kind),
         2 => Request::perf(&CounterScope::Address(node)).expect("names have counters"),
         _ => Request::resolve(None, &node, ResolveOptions::default()).expect("names have paths"),

@@ -1,6 +1,6 @@
 //! Parses arbitrary bytes as each of the ACM configuration files.
 //!
-//! Errors name the file. Accepted files survive writing and parsing again.
+//! Checks that errors name the file, and that accepted files are the same after writing and parsing again.
 #![no_main]
 
 use ib_acm::config::routes::{Block, Row};
@@ -48,7 +48,8 @@ fn routes(data: &[u8]) {
     let block = Block { kind, guid, base_lid, description: "", port: 1 };
     let none = read.unreachable.iter().copied().map(Row::Unreachable);
     let text = block.to_text(read.routes.iter().copied().map(Row::Route).chain(none));
-    let again = Routes::read("file", text.as_bytes(), guid, base_lid).expect("bytes can be read");
+    let again = Routes::read("file", text.as_bytes(), guid, base_lid)
+        .expect("reading from memory does not fail");
     assert!(again.warnings.is_empty(), "{:?}", again.warnings);
     assert_eq!((again.value.routes, again.value.unreachable), (read.routes, read.unreachable));
 }

@@ -1,7 +1,7 @@
 //! An ACM service receives arbitrary client requests, peer messages, SA responses and port changes.
 //!
-//! Each client request is answered exactly once, within the time of all attempts. The input is a
-//! list of events: a byte that selects the event, and its parameters.
+//! Checks that each client request is answered exactly once, before the timeouts of all attempts have passed. The input
+//! is a list of events: a byte that selects the event, and its parameters.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ fn state(kind: u8) -> PortState {
     }
 }
 
-/// Overwrites bytes with bytes of the input. The input selects their number.
+/// Overwrites some bytes with bytes of the input. The input selects how many.
 fn overwrite(bytes: &mut [u8], input: &mut Input<'_>) {
     let (at, count) = (usize::from(input.byte()), usize::from(input.byte()));
     for slot in bytes.iter_mut().skip(at).take(count) {
@@ -70,7 +70,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut now = Instant::ZERO;
     let mut waiting: BTreeSet<u64> = BTreeSet::new();
     let mut client = 0;
-    // The last requests to a peer and to the SA, from which responses are constructed.
+    // The latest requests to a peer and to the SA. Responses are constructed from them.
     let mut message = [0; MAD_LENGTH];
     let mut asked: Option<Datagram> = None;
     service.set_port(now, PORT, &state(0));

@@ -1,6 +1,6 @@
 //! NBD and RNBD servers receive arbitrary requests.
 //!
-//! Both pass only valid commands to devices, and keep working.
+//! Checks that both servers pass only valid commands to devices, and keep working.
 #![no_main]
 
 use ib_block::{Discard, Errno, Geometry, Operation, Origin};

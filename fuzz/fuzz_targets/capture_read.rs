@@ -1,4 +1,4 @@
-//! Dissects arbitrary bytes as a capture file, and as packets of an RTRS connection.
+//! Dissects arbitrary bytes, both as a capture file and as packets of an RTRS connection.
 //!
 //! The packets that establish the RTRS connection come first, so that later ones are dissected up
 //! to RTRS and RNBD.
@@ -67,7 +67,7 @@ fn check(fields: &Fields) {
 /// A client with queue pair 17 and a server with queue pair 18.
 struct World {
     dissector: Dissector,
-    /// The next PSNs, to the client and to the server.
+    /// The next PSNs of packets to the client and to the server.
     next: [Psn; 2],
 }
 
@@ -116,12 +116,12 @@ impl World {
         self.mad(false, &rep);
     }
 
-    /// Builds and dissects a packet that the input describes.
+    /// Builds the packet that the input describes, and dissects it.
     fn packet(&mut self, input: &mut Input<'_>) {
         let (how, opcode) = (input.byte(), Opcode(input.byte()));
         let to_server = how & 1 != 0;
         let next = &mut self.next[usize::from(to_server)];
-        // Most packets are in order.
+        // Most packets have the next PSN.
         let psn = if how & 0x0e == 0x0e { Psn::truncated(input.byte().into()) } else { *next };
         *next = psn.wrapping_add(1);
         let qpn = if how & 0x30 == 0x30 { 1 } else { 17 + u32::from(to_server) };

@@ -1,7 +1,7 @@
 //! A connection manager receives arbitrary messages, while its owner connects, accepts and closes.
 //!
-//! Its limits hold, and after all connections were closed its tables are empty. The input is a list
-//! of events: a byte that selects the event, and its parameters.
+//! Checks that the connection manager does not exceed its limits, and that its tables are empty after all connections were
+//! closed. The input is a list of events: a byte that selects the event, and its parameters.
 #![no_main]
 
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn route() -> Route {
 struct World {
     now: Instant,
     cm: Cm,
-    /// The last sent message, from which matching responses are constructed.
+    /// The messages sent last. Matching responses are constructed from them.
     sent: Vec<Mad>,
     connections: Vec<ConnectionId>,
     questions: Vec<SidrRequestId>,
@@ -68,7 +68,7 @@ impl World {
         assert!(self.cm.sidr_requests() <= 2 * MOST, "{} SIDR requests", self.cm.sidr_requests());
     }
 
-    /// Handles a message with arbitrary content, or a response to a sent message.
+    /// Passes a message with arbitrary content, or a response to a sent message, to the connection manager.
     fn message(&mut self, input: &mut Input<'_>) {
         let kind = KINDS[input.below(KINDS.len())];
         let how = input.byte();
@@ -76,7 +76,7 @@ impl World {
         mad.set_attribute_id(kind);
         let content = &mut mad.0[24..];
         let peers = u32::from(input.byte() & 3) + 1;
-        // All messages except for SIDR start with the two communication IDs.
+        // All messages except those of SIDR start with the two communication IDs.
         content[..4].copy_from_slice(&peers.to_be_bytes());
         if !self.sent.is_empty() {
             let before = &self.sent[input.below(self.sent.len())];
@@ -101,7 +101,7 @@ impl World {
         if kind == AttributeId::CM_SIDR_REQ {
             content[8..16].copy_from_slice(&SERVICE.0.to_be_bytes());
         }
-        // Further changes at arbitrary offsets.
+        // Changes more bytes at arbitrary offsets.
         for _ in 0..input.below(8) {
             let at = input.below(232);
             content[at] = input.byte();
@@ -112,7 +112,7 @@ impl World {
         self.cm.handle(self.now, &route(), &mad);
     }
 
-    /// Makes a call of the owner, in any state.
+    /// Calls a function of the connection manager as its owner, in any state.
     fn call(&mut self, input: &mut Input<'_>) {
         let (kind, which) = (input.below(10), input.byte());
         let qpn = Qpn::truncated(0x100 + u32::from(which));
@@ -188,7 +188,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     world.collect();
     for round in 0.. {
-        assert!(round < 10_000, "timers do not end");
+        assert!(round < 10_000, "timers expire indefinitely");
         let Some(at) = world.cm.poll_timeout() else { break };
         world.now = world.now.max(at);
         world.cm.handle_timeout(world.now);

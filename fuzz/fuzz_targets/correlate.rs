@@ -1,7 +1,7 @@
-//! Correlates arbitrary bytes as a capture, alone and with a second capture cut from the same
-//! bytes.
+//! Correlates arbitrary bytes as one capture, and as two captures: the bytes with their second half, and with
+//! themselves.
 //!
-//! The parts of the latency of each message add up.
+//! Checks that the parts of the latency of each message add up.
 
 #![no_main]
 

@@ -1,7 +1,6 @@
-//! An HCA receives arbitrary packets, while its owner posts requests, and changes and destroys
-//! objects.
+//! An HCA receives arbitrary packets, while its owner posts requests and changes or destroys objects.
 //!
-//! Memory without access rights does not change, and every work request completes exactly once. The
+//! Checks that memory without access rights does not change, and that every work request completes exactly once. The
 //! input is a list of events: a byte that selects the event, and its parameters.
 #![no_main]
 
@@ -23,7 +22,7 @@ use libfuzzer_sys::fuzz_target;
 #[path = "hca_receive/peer.rs"]
 mod peer;
 
-/// A page of memory, of which only the second quarter is registered.
+/// A page of memory. Only its second quarter is registered.
 struct Ground {
     memory: Arc<Memory>,
     mr: MrId,
@@ -35,7 +34,7 @@ const QUARTER: usize = PAGE / 4;
 const IOVA: u64 = 0xffff_ffff_ffff_0000;
 const FILLING: u8 = 0x5a;
 
-/// The access rights of each memory region. The R_Key of the last one is never sent.
+/// The access rights of each memory region. No packet contains the R_Key of the last region.
 const RIGHTS: [AccessFlags; 4] =
     [AccessFlags::ALL, AccessFlags::REMOTE_READ, AccessFlags(0), AccessFlags::LOCAL_WRITE];
 
@@ -47,11 +46,11 @@ const PEER_QPN: u32 = 0x77;
 const PEER_Q_KEY: QKey = QKey(0x1111);
 const FIRST: u32 = 0xff_fffa;
 
-/// A queue pair, and the state that its peer knows.
+/// A queue pair and its PSNs, as far as the peer knows them.
 struct Queue {
     id: QpId,
     number: Qpn,
-    /// The expected PSN if all packets were accepted, and the last sent PSN.
+    /// The PSN that the queue pair expects next, if it has accepted all packets.
     expected: Psn,
     sent: Psn,
 }
@@ -65,7 +64,7 @@ struct World {
     grounds: [Ground; 4],
     fast: MrId,
     queues: Vec<Queue>,
-    /// Outstanding work requests with their queue pair; for receives, the length.
+    /// Outstanding work requests with their queue pair. A receive request also has its length.
     open: BTreeMap<u64, (QpId, Option<u64>)>,
     next: u64,
 }
@@ -137,7 +136,7 @@ impl World {
         Queue { id, number, expected: first, sent: first }
     }
 
-    /// Returns an SGE in a registered memory region.
+    /// Returns an SGE in the given memory region.
     fn sge(&self, ground: usize, input: &mut Input<'_>) -> Sge {
         let offset = input.below(QUARTER / 4) * 4;
         let length = usize::from(input.short()) % (QUARTER - offset + 1);
@@ -242,7 +241,7 @@ impl World {
         }
     }
 
-    /// Sends up to a number of packets. Returns false if there are no more.
+    /// Sends at most this many packets. Returns false if there are no more packets.
     fn transmit(&mut self, most: usize, buffer: &mut [u8]) -> bool {
         for _ in 0..most {
             let Some(sent) = self.hca.poll_transmit(self.now, buffer) else { return false };
@@ -253,7 +252,8 @@ impl World {
             let operation = bth.opcode.0 & 0x1f;
             let service = bth.opcode.0 >> 5;
             if service != 0 || !(0x0d..=0x12).contains(&operation) {
-                // The sending queue pair is unknown, so some responses go to the wrong one.
+                // The packet does not show which queue pair has sent it. Its PSN is stored for all queue pairs of its
+                // transport service.
                 let of_service = |at: &usize| match TYPES[*at] {
                     QpType::Rc => service == 0,
                     QpType::Uc => service == 1,
@@ -294,7 +294,7 @@ impl World {
             let changed = (0..PAGE).filter(closed).find(|&at| bytes[at] != FILLING);
             assert_eq!(
                 changed, None,
-                "the offset of a changed byte in memory with rights {rights:?}"
+                "offset of a byte that changed in memory with rights {rights:?}"
             );
         }
     }
@@ -324,13 +324,13 @@ fuzz_target!(|bytes: &[u8]| {
         }
         world.collect();
     }
-    // No further input: all send requests must complete.
+    // After the last input, all send requests must complete.
     for queue in 0..world.queues.len() {
         let attr = QpAttr { qp_state: Some(QpState::Rts), ..QpAttr::default() };
         let _ = world.hca.modify_qp(world.now, world.queues[queue].id, &attr);
     }
     for round in 0.. {
-        assert!(round < 10_000, "timers do not end");
+        assert!(round < 10_000, "timers expire indefinitely");
         assert!(!world.transmit(10_000, &mut buffer), "packets are sent indefinitely");
         world.collect();
         let Some(at) = world.hca.poll_timeout() else { break };
@@ -338,8 +338,8 @@ fuzz_target!(|bytes: &[u8]| {
         world.hca.handle_timeout(world.now);
     }
     let sends = world.open.values().filter(|(_, received)| received.is_none()).count();
-    assert_eq!(sends, 0, "send requests that did not complete");
-    // Receives are outstanding until their queue pair enters the error state.
+    assert_eq!(sends, 0, "number of send requests that did not complete");
+    // Receive requests are outstanding until their queue pair enters the error state.
     let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
     for queue in 0..world.queues.len() {
         world
@@ -348,6 +348,6 @@ fuzz_target!(|bytes: &[u8]| {
             .expect("the transition to the error state is valid");
     }
     world.collect();
-    assert!(world.open.is_empty(), "receives that did not complete");
+    assert!(world.open.is_empty(), "some receive requests did not complete");
     world.check();
 });

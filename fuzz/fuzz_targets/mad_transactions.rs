@@ -1,7 +1,7 @@
 //! A requester and a responder receive arbitrary MADs.
 //!
-//! Every request ends exactly once, and the limits of messages and transfers hold. The input is a
-//! list of events: a byte that selects the event, and its parameters.
+//! Checks that every request ends exactly once, and that the limits of messages and transfers hold. The input is a list
+//! of events: a byte that selects the event, and its parameters.
 #![no_main]
 
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl<'a> Input<'a> {
         Some(taken)
     }
 
-    /// Returns a datagram with the first 40 bytes and its source and length from the input.
+    /// Returns a datagram whose first 40 bytes, source and length are taken from the input.
     fn datagram(&mut self) -> Option<Datagram> {
         let mut bytes = [0; MAD_LENGTH];
         bytes[..40].copy_from_slice(self.take(40)?);

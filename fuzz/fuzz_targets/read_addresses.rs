@@ -1,6 +1,7 @@
 //! Parses arbitrary text as a file of port addresses.
 //!
-//! Each accepted address belongs to one port, and the addresses survive writing and parsing again.
+//! Checks that each accepted address belongs to one port, and that the addresses are the same after writing and parsing
+//! again.
 #![no_main]
 
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! Parses arbitrary bytes as a GUID list.
 //!
-//! Every line is an entry, discarded, empty, or a comment. Entries survive writing and parsing
-//! again.
+//! Checks that every line is an entry, discarded, empty or a comment. Entries must be the same after writing and
+//! parsing again.
 
 #![no_main]
 

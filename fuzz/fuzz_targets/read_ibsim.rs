@@ -1,5 +1,5 @@
-//! Parses arbitrary bytes as an ibsim net file, which may include itself with other names. Accepted
-//! fabrics survive writing and parsing again.
+//! Parses arbitrary bytes as an ibsim net file, which may include itself: an included file `N` has the same bytes from
+//! offset N on. Accepted fabrics survive writing and parsing again.
 
 #![no_main]
 

@@ -1,8 +1,8 @@
 //! Parses arbitrary bytes as a native packet, as a RoCEv2 packet, and as an IP packet with a RoCEv2
 //! packet.
 //!
-//! Accepted packets are built again with the same fields. Reserved bits, pad and checksums may
-//! differ.
+//! Checks that an accepted packet, after it was built again, has the same fields. Reserved bits, padding and checksums
+//! may differ.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! Parses arbitrary bytes as a capture file.
 //!
-//! Accepted events survive writing and parsing again, except for the resolution of timestamps.
-//! Offsets of errors are within the file.
+//! Checks that accepted events survive writing and parsing again, except for the resolution of timestamps. The offsets
+//! of errors must be within the file.
 
 #![no_main]
 
@@ -36,7 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
             (Event::Statistics(statistics), Some(writer)) => {
                 writer.statistics(statistics).expect("parsed statistics are valid");
             }
-            (_, None) => panic!("something came before the section"),
+            (_, None) => panic!("an event precedes the section"),
         }
     }
     assert!(reader.offset() <= bytes.len() as u64);
@@ -50,7 +50,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(told, again);
 });
 
-/// Removes values that the writer does not preserve: exceeded snap lengths, missing timestamps.
+/// Removes values that the writer does not preserve: snap lengths that packets exceed, and missing timestamps.
 fn tidied(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Interface(interface) => Event::Interface(interface.snap_length(0)),

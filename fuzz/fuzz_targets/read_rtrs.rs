@@ -1,6 +1,6 @@
 //! Parses arbitrary bytes as RTRS private data, messages and immediate data.
 //!
-//! Accepted data is encoded to the same bytes, except for reserved ones.
+//! Checks that accepted data is encoded to the same bytes, except for reserved bytes.
 #![no_main]
 
 use ib_wire::rtrs::{ConnectRequest, ConnectResponse, Immediate, Message};

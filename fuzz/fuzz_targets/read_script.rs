@@ -1,7 +1,7 @@
 //! Parses arbitrary text as a script of faults, and its first line as a command and as a port name.
 //!
-//! Accepted scripts survive writing and parsing again, and run on a fabric. The column of an error
-//! is within its line.
+//! Checks that accepted scripts survive writing and parsing again, and that they run on a fabric. The column of an
+//! error must be within its line.
 #![no_main]
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ fuzz_target!(|text: &str| {
             if let Err(error) = sim.run(&command) {
                 assert!(!error.to_string().is_empty());
             }
-            // The number of flaps of a link may be unlimited.
+            // A link may flap indefinitely, so the time is limited.
             sim.run_until(sim.now() + Duration::from_nanos(100));
         }
         Err(error) => {

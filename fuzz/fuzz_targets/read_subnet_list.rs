@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut written = Vec::new();
     write(&fabric, Format::SubnetList, &mut written).expect("write the parsed fabric");
     let again = read_as(Format::SubnetList, "written", &written).expect("parse it again");
-    // The writer sorts the lines, so the order of nodes may change.
+    // The writer sorts the lines, so the order of nodes may change. The second writing must not change it.
     let mut rewritten = Vec::new();
     write(&again, Format::SubnetList, &mut rewritten).expect("write the parsed fabric");
     assert_eq!(sorted(&written), sorted(&rewritten), "the fabric has changed");

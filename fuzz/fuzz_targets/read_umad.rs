@@ -1,4 +1,4 @@
-//! Parses arbitrary bytes as the header and the two kinds of registration of umad devices. They
+//! Parses arbitrary bytes as the header and the two kinds of registration of umad devices. The parsed structures
 //! survive encoding and parsing again.
 #![no_main]
 

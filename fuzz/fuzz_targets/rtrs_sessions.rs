@@ -1,6 +1,6 @@
-//! An RTRS client and server exchange messages over two paths, on one of which bytes are modified.
+//! An RTRS client and server exchange messages over two paths. On one path, bytes are modified.
 //!
-//! Every request ends exactly once. The input is a list of modifications: the number of packets
+//! Checks that every request ends exactly once. The input is a list of modifications: the number of packets that pass
 //! before it, the sender of the packet, the offset of the modified byte, and its new value.
 #![no_main]
 
@@ -9,10 +9,10 @@ use std::time::Duration;
 use ib_rtrs::{ClientConfig, Direction, ServerConfig};
 use libfuzzer_sys::fuzz_target;
 
-#[allow(dead_code, unreachable_pub, reason = "tests use more of it")]
+#[allow(dead_code, unreachable_pub, reason = "the tests use more of this module")]
 #[path = "../../crates/ib-rtrs/tests/sessions/lab.rs"]
 mod lab;
-#[allow(dead_code, unreachable_pub, reason = "tests use more of it")]
+#[allow(dead_code, unreachable_pub, reason = "the tests use more of this module")]
 #[path = "../../crates/ib-rtrs/tests/sessions/wire.rs"]
 mod wire;
 
@@ -43,7 +43,7 @@ fuzz_target!(|input: &[u8]| {
             return true;
         }
         passed += 1;
-        // Addresses of queue pairs are not modified, so that packets are delivered.
+        // The addresses of queue pairs are not modified, so that all packets are delivered.
         if passed > u32::from(after) && bytes.len() > 12 {
             let at = 12 + usize::from(u16::from_be_bytes([high, low])) % (bytes.len() - 12);
             bytes[at] = value;

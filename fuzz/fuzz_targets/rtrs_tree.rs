@@ -1,7 +1,7 @@
-//! The statistics and control tree of RTRS receives arbitrary requests and writes over its socket.
+//! The socket for the statistics and control tree of RTRS receives arbitrary requests and writes.
 //!
-//! Every listed entry exists. The input is text: each line is a request of the socket protocol, or
-//! `PATH=VALUE`, which is written to this path of client and server.
+//! Checks that every listed entry exists. Each line of the input is a request of the socket protocol, or `PATH=VALUE`,
+//! which writes the value to this path at client and server.
 #![no_main]
 
 use std::time::Duration;
@@ -11,10 +11,10 @@ use ib_rtrs::{AdapterId, Errno, PathAddress, PathSpec};
 use ib_storage::rtrs::control::{ControlRequest, Reply};
 use libfuzzer_sys::fuzz_target;
 
-#[allow(dead_code, unreachable_pub, reason = "tests use more of it")]
+#[allow(dead_code, unreachable_pub, reason = "the tests use more of this module")]
 #[path = "../../crates/ib-rtrs/tests/sessions/lab.rs"]
 mod lab;
-#[allow(dead_code, unreachable_pub, reason = "tests use more of it")]
+#[allow(dead_code, unreachable_pub, reason = "the tests use more of this module")]
 #[path = "../../crates/ib-rtrs/tests/sessions/wire.rs"]
 mod wire;
 
@@ -29,7 +29,7 @@ impl Ports for Nodes {
     }
 
     fn find_path(&mut self, _: &PathAddress) -> Result<PathSpec, (Errno, String)> {
-        Err((Errno::EHOSTUNREACH, "there is no way".to_owned()))
+        Err((Errno::EHOSTUNREACH, "there is no path".to_owned()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Clients of a simulated fabric execute arbitrary operations.
 //!
-//! The simulation ends, and clients with loss reports receive a response or a loss report for each
+//! Checks that the simulation ends. Clients with loss reports must receive a response or a loss report for each
 //! request.
 #![no_main]
 
@@ -59,7 +59,7 @@ fn remote(bytes: &mut Bytes<'_>) -> Option<Remote> {
     })
 }
 
-/// Executes an operation; returns `None` at the end of the input.
+/// Executes the next operation of the input. Returns `None` at the end of the input.
 fn operate(
     sim: &mut Sim,
     (clients, last): (&mut Vec<ClientId>, &mut Option<Datagram>),

@@ -19,7 +19,7 @@ fn fabric() -> Fabric {
     generate(&kind, &ib_topology::generate::Options::default()).expect("the kind can be generated")
 }
 
-/// Reads the input from the front.
+/// Reads the input from its beginning. Returns zeros after its end.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -33,7 +33,7 @@ impl Bytes<'_> {
         }
     }
 
-    /// Changes a few bytes of a datagram.
+    /// Changes at most seven bytes of a MAD.
     fn spoil(&mut self, mad: &mut Mad) {
         for _ in 0..self.byte() % 8 {
             let at = usize::from(self.byte());
@@ -86,7 +86,7 @@ fuzz_target!(|data: &[u8]| {
             }
             manager.handle(now, &incoming);
         }
-        // An unsolicited MAD: the last one or an arbitrary one, with modified bytes.
+        // Sends an unsolicited MAD to the SM: the latest one or an arbitrary one, with modified bytes.
         if bytes.byte() & 7 == 1 {
             let mut mad = if bytes.byte() & 1 == 0 { last } else { Mad([bytes.byte(); 256]) };
             bytes.spoil(&mut mad);

@@ -1,4 +1,4 @@
-//! A tracer receives arbitrary responses, and an agent arbitrary requests. Both end.
+//! A tracer receives arbitrary responses, and an agent receives arbitrary requests. Both end.
 #![no_main]
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 /// The maximum number of rounds. Each round ends at a deadline.
 const MOST_ROUNDS: usize = 100_000;
 
-/// Reads the input from the front.
+/// Reads the input from its beginning.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -60,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
         while let Some(request) = tracer.poll_transmit(now) {
             let mut mad: Mad = request.mad;
             mad.set_method(Method(mad.method().0 | 0x80));
-            // The content is taken from the input, which is repeated at its end.
+            // The content is taken from the input.
             let length = usize::from(bytes.byte());
             for at in 0..length.min(232) {
                 mad.0[24 + at] = bytes.byte();

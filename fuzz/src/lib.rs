@@ -23,7 +23,7 @@ pub fn subnet() -> &'static Subnet<'static> {
     })
 }
 
-/// Reads the input from the front. Returns zeros at its end.
+/// Reads the input from its beginning. Returns zeros after its end.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl Input<'_> {

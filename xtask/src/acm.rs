@@ -1,5 +1,4 @@
-//! The ACM service of ibfabric, queried by a real `ib_acme` and by `ibfabric acme`, and by librdmacm in a
-//! guest.
+//! ibfabric's ACM service, queried by a real `ib_acme`, by `ibfabric acme`, and by librdmacm in a guest.
 
 use std::fs;
 use std::path::Path;
@@ -48,8 +47,8 @@ pub(crate) fn run(Args { selection, require }: &Args) -> TaskResult {
     Err("replies differ from those of ibacm".into())
 }
 
-/// Runs `ib_acme` with services over umad, with real and own libraries, simulators and SMs; returns whether
-/// all checks passed.
+/// Runs `ib_acme` with services that use umad, with several libraries, simulators and SMs. Returns true if all checks
+/// passed.
 fn over_umad(selection: &Selection, ibfabric: &Path, outputs: &Path) -> Result<bool, Failed> {
     let debian = umad2sim()?;
     let own = release_artifact(&["--package", "ib-preload"], "ib_preload")?;
@@ -74,7 +73,7 @@ fn over_umad(selection: &Selection, ibfabric: &Path, outputs: &Path) -> Result<b
     Ok(good)
 }
 
-/// Runs librdmacm in a guest; returns whether all checks passed.
+/// Runs librdmacm in a guest. Returns true if all checks passed.
 fn in_guest(ibfabric: &Path, outputs: &Path, require: bool) -> Result<bool, Failed> {
     let directory = outputs.join("librdmacm");
     fs::create_dir_all(&directory)?;
@@ -97,7 +96,7 @@ fn in_guest(ibfabric: &Path, outputs: &Path, require: bool) -> Result<bool, Fail
     Ok(good)
 }
 
-/// Prints the results; returns whether all checks passed.
+/// Prints the results. Returns true if all checks passed.
 fn print_result(program: &str, Checked { checks, faults, .. }: &Checked) -> bool {
     for fault in faults {
         eprintln!("         {fault}");

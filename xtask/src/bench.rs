@@ -1,4 +1,4 @@
-//! Benchmarks OpenSM and ibfabric in one run.
+//! Compares the speed of OpenSM and ibfabric in one run.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,11 +23,11 @@ pub(crate) struct Args {
     only: Option<String>,
 }
 
-/// A fabric and a routing engine.
+/// A fabric, and the routing engine to measure on it.
 struct Row {
     kind: &'static str,
     engine: &'static str,
-    /// Maximum number of runs of OpenSM; 0 for none.
+    /// Maximum number of runs of OpenSM; 0 if OpenSM is not run.
     opensm: u16,
 }
 
@@ -56,7 +56,7 @@ const ROWS: [Row; 13] = [
     row(TORUS, "lash", 1),
 ];
 
-/// The medians of a row, in milliseconds and MiB.
+/// The medians of the measurements of a row, in milliseconds and MiB.
 struct Measured {
     hosts: u64,
     switches: u64,
@@ -98,8 +98,8 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     Ok(())
 }
 
-/// Replaces a section of docs/benchmarks.md up to the next heading of its level. Without a heading, replaces
-/// the text before the first heading.
+/// Replaces the section of docs/benchmarks.md with the given heading, up to the next heading of the same level. If no
+/// heading is given, replaces the text before the first heading.
 pub(crate) fn write_section(heading: Option<&str>, text: &str) -> TaskResult {
     let path = root().join("docs/benchmarks.md");
     let page = fs::read_to_string(&path)?;
@@ -115,7 +115,7 @@ fn with_section(page: &str, heading: Option<&str>, text: &str) -> String {
         Some(heading) => page.find(&format!("\n{heading}\n")).map_or(page.len(), |at| at + 1),
     };
     let rest = &page[start..];
-    // The section starts with its own heading, without a line end before it.
+    // The position of the next heading is after the line end that precedes it.
     let end = rest.find(START).map_or(page.len(), |at| start + at + 1);
     let before = page[..start].trim_end();
     let after = page[end..].trim_end();
@@ -137,7 +137,7 @@ pub(crate) fn write_fabric(kind: &str, net: &Path) -> TaskResult {
     Ok(())
 }
 
-/// Runs both alternately, so that a change of the machine's speed affects both.
+/// Runs OpenSM and ibfabric alternately, so that a change of the machine's speed affects both.
 fn measure(
     row: &Row,
     net: &Path,
@@ -186,12 +186,12 @@ fn ours(row: &Row, net: &Path, binary: &Path) -> Result<(Value, f64), Box<dyn st
     let report: Value = serde_json::from_slice(&output.stdout)
         .map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())?;
     if report["engine"] != row.engine {
-        return Err(format!("{} was not the engine: {report}", row.engine).into());
+        return Err(format!("ibfabric did not route with {}: {report}", row.engine).into());
     }
     Ok((report, wall))
 }
 
-/// Returns OpenSM's interval in milliseconds, or its error message.
+/// Returns how long OpenSM computed the tables, in milliseconds, or OpenSM's error message.
 fn theirs(row: &Row, net: &Path, directory: &Path) -> Result<f64, String> {
     let mut arguments = vec!["-R".to_owned(), format!("{},no_fallback", row.engine)];
     if row.engine == "lash" {
@@ -221,7 +221,7 @@ fn theirs(row: &Row, net: &Path, directory: &Path) -> Result<f64, String> {
     }
 }
 
-/// Returns the error in OpenSM's log for a failed routing.
+/// Returns the error in OpenSM's log if lash needs too many VLs.
 fn refusal(log: &str) -> Option<String> {
     let line = log.lines().find(|line| line.contains("Lane requirements"))?;
     Some(line.split("ERR 4D02: ").nth(1).unwrap_or(line).trim().to_owned())
@@ -236,11 +236,11 @@ const HEAD: &str = "\
 # Benchmarks
 `cargo xtask bench routing` writes this section. It runs OpenSM and ibfabric alternately on the same fabric.
 
-* *OpenSM*: time in its log from `building routing` to `tables configured`, on ibsim.
-* *route*: `ms.route` of `ibfabric route --format json`: hops, root detection, tables, service levels.
+* *OpenSM*: the time between `building routing` and `tables configured` in OpenSM's log, on ibsim.
+* *route*: `ms.route` in the output of `ibfabric route --format json`: the time for hops, root detection, tables and service levels.
 * *ratio*: *OpenSM* divided by *route*.
-* *check*: `ms.check`: reachability, forwarding loops, credit loops, hops and link load of all pairs.
-* *whole*: the complete command from start to exit, with the reading of the file and the check.
+* *check*: `ms.check`: the time for checking reachability, forwarding loops, credit loops, hops and link load of all pairs.
+* *whole*: the time of the complete command, including reading the file and the check.
 * *memory*: the peak resident set of the command.
 
 | fabric | hosts | switches | engine | OpenSM | route | ratio | check | whole | memory |
@@ -272,25 +272,25 @@ fn milliseconds(value: f64) -> String {
     if value < 10.0 { format!("{value:.1} ms") } else { format!("{value:.0} ms") }
 }
 
-/// Returns the environment of the measurements.
+/// Returns a line about the environment of the measurements.
 fn environment(runs: u16) -> String {
     let (opensm, rustc) = (version("opensm", "--version"), version("rustc", "--version"));
     format!(
-        "Medians of {runs} runs (OpenSM: of 5 at most, 3 on large fabrics) on {}, {opensm}; {rustc}.",
+        "Medians of {runs} runs (at most 5 of OpenSM, 3 on large fabrics) on {}, {opensm}; {rustc}.",
         machine()
     )
 }
 
-/// Returns the line of a program's output with its version.
+/// Returns the line of a program's output that contains the version.
 pub(crate) fn version(program: &str, argument: &str) -> String {
     let output = Command::new(program).arg(argument).output().ok();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    // OpenSM prints a line of dashes first.
+    // The line of dashes that OpenSM prints first contains no digit.
     let mut lines = text.iter().flat_map(|text| text.lines());
     lines.find(|line| line.contains(|c: char| c.is_ascii_digit())).unwrap_or("").to_owned()
 }
 
-/// Returns the number of threads and the model of the processor.
+/// Returns the number of CPU threads and the model of the processor.
 pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

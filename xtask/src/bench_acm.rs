@@ -1,4 +1,4 @@
-//! Cost of address resolution: number of SA queries on a large fabric, and rate of replies from the cache.
+//! Cost of address resolution: the number of SA queries on a large fabric, and the rate of replies from the cache.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -37,9 +37,9 @@ pub(crate) struct Args {
 const HEADING: &str = "## Names";
 
 const HEAD: &str = "\
-`cargo xtask bench acm` writes this section. First every host of a simulated fabric resolves every other one by name, with an ACM service at
-each. The services were started within half a second, 20 s earlier, so they have cached each other's announcements. *Packets* were sent over a part of
-the resolved paths.
+`cargo xtask bench acm` writes this section. First, every host of a simulated fabric resolves the names of all other hosts. An ACM service runs
+on each host. The services were started within half a second, 20 s earlier, so they have cached each other's announcements. *packets sent, arrived*: packets
+that were sent over a part of the resolved paths.
 
 ";
 
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     Ok(())
 }
 
-/// Resolves all hosts from all hosts.
+/// Resolves the names of all hosts on all hosts.
 fn all_to_all(args: &Args, table: &mut String) -> TaskResult {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -80,7 +80,7 @@ fn all_to_all(args: &Args, table: &mut String) -> TaskResult {
     }
     writeln!(
         table,
-        "| fabric | routes by | hosts | resolved | wrong | requests to SA | joins | questions to all | packets, arrived |"
+        "| fabric | routes by | hosts | resolved | wrong | SA queries | joins | multicasts | packets sent, arrived |"
     )?;
     writeln!(table, "|---|---|---|---|---|---|---|---|---|")?;
     for line in String::from_utf8(output.stdout)?.lines() {
@@ -104,7 +104,7 @@ fn all_to_all(args: &Args, table: &mut String) -> TaskResult {
     Ok(())
 }
 
-/// Sends requests to a service that replies from its cache.
+/// Measures the replies of a service that has the requested address in its cache.
 fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
     let binary = release_binary()?;
     let scratch = tempfile::tempdir()?;
@@ -133,7 +133,7 @@ fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
         (0..args.runs).map(|_| pipelined(socket, &request, 400_000)).collect();
     let echo = scratch.path().join("echo.sock");
     start_echo(&echo, request.len())?;
-    // Alternately, so that a change of the machine's speed affects both.
+    // Measures the service and the echo thread alternately, so that a change of the machine's speed affects both.
     let open = || -> Result<[[f64; 3]; 2], Failed> {
         let mut found = [const { [const { Vec::new() }; 3] }; 2];
         for _ in 0..args.runs {
@@ -145,7 +145,7 @@ fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
         Ok(found.map(|times| times.map(median)))
     };
     let together = open()?;
-    // Otherwise the kernel may run the service on the processor that this process polls on.
+    // Pins both processes, because the kernel might run the service on the processor on which this process polls.
     pin(services[0].0.id(), "1")?;
     pin(std::process::id(), "0")?;
     let apart = open()?;
@@ -160,27 +160,26 @@ fn measure_clients(args: &Args, table: &mut String) -> TaskResult {
     )?;
     writeln!(
         table,
-        "responds to every request with zeros only. It shows the cost of wake-ups and waiting on this machine.\n"
+        "responds to every request with zeros. It shows the cost of wake-ups and waiting on this machine.\n"
     )?;
     writeln!(table, "| what | figure |\n|---|---|")?;
-    writeln!(
-        table,
-        "| answers/s on one connection, requests without a wait | {:.0} |",
-        median(rates?)
-    )?;
-    for (found, how) in [(apart, "a processor each"), (together, "where the system puts them")] {
+    writeln!(table, "| replies/s on one connection, pipelined requests | {:.0} |", median(rates?))?;
+    for (found, how) in [
+        (apart, "a separate processor for each process"),
+        (together, "processors chosen by the kernel"),
+    ] {
         for ([middle, tenth, late], who) in found.into_iter().zip(["the service", "the echo"]) {
             writeln!(
                 table,
-                "| 64 programs, 20,000 requests/s, open loop, {how}, {who}: p50, p90, p99 in µs | {middle:.1}, {tenth:.1}, {late:.1} |"
+                "| 64 clients, 20,000 requests/s, open loop, {how}, {who}: p50, p90, p99 in µs | {middle:.1}, {tenth:.1}, {late:.1} |"
             )?;
         }
     }
-    writeln!(table, "| programs connected at once, each answered | {replied} |")?;
+    writeln!(table, "| clients connected at the same time, all with a reply | {replied} |")?;
     Ok(())
 }
 
-/// Pins the first thread of a process to a processor, if the machine has two.
+/// Pins the first thread of a process to a processor. Does nothing if the machine has only one processor.
 fn pin(process: u32, processor: &str) -> TaskResult {
     if std::thread::available_parallelism()?.get() < 2 {
         return Ok(());
@@ -190,7 +189,7 @@ fn pin(process: u32, processor: &str) -> TaskResult {
     if pinned.status.success() { Ok(()) } else { Err("taskset has failed".into()) }
 }
 
-/// Returns the bytes of a request for a name.
+/// Returns the bytes of a request for the address of a name.
 fn request(name: &str) -> Vec<u8> {
     use ib_wire::acm::{ByteOrder, Entry, EntryFlags, Resolve};
     let entry = Entry::name(EntryFlags::DESTINATION, name).expect("a name");
@@ -199,7 +198,7 @@ fn request(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Size of a reply with the chosen source, in bytes.
+/// Size of a reply in bytes. The reply contains the source address that the service has chosen.
 const ANSWER: usize = 160;
 
 fn ask(stream: &mut UnixStream, request: &[u8]) -> Result<(), Failed> {
@@ -209,7 +208,7 @@ fn ask(stream: &mut UnixStream, request: &[u8]) -> Result<(), Failed> {
     if answer[2] != 0 { Err(format!("status {}", answer[2]).into()) } else { Ok(()) }
 }
 
-/// Returns the replies per second to pipelined requests.
+/// Returns the number of replies per second if requests are pipelined.
 fn pipelined(socket: &Path, request: &[u8], count: usize) -> Result<f64, Failed> {
     let mut stream = UnixStream::connect(socket)?;
     let mut writer = stream.try_clone()?;
@@ -234,14 +233,14 @@ fn pipelined(socket: &Path, request: &[u8], count: usize) -> Result<f64, Failed>
     Ok((count / 200 * 200) as f64 / seconds)
 }
 
-/// A client of the open loop: its stream, and the due times of its outstanding requests.
+/// A client of the open loop: its stream, and the times at which its outstanding requests were due.
 struct OpenLoopClient {
     stream: UnixStream,
     due: VecDeque<Instant>,
     got: usize,
 }
 
-/// Starts a thread that replies with zeros to each request of a size, until this process exits.
+/// Starts a thread that replies with zeros to each request of this size, until this process exits.
 fn start_echo(socket: &Path, request: usize) -> TaskResult {
     let listener = UnixListener::bind(socket)?;
     listener.set_nonblocking(true)?;
@@ -268,7 +267,7 @@ fn start_echo(socket: &Path, request: usize) -> TaskResult {
                 }
                 while *got >= request {
                     *got -= request;
-                    // Fails if the client has disconnected.
+                    // An error is ignored, because the client may have disconnected.
                     stream.write_all(&[0; ANSWER]).ok();
                 }
             }
@@ -283,8 +282,8 @@ fn start_echo(socket: &Path, request: usize) -> TaskResult {
     Ok(())
 }
 
-/// Returns the median, the 90th and the 99th percentile of the latencies from the due time of a request to
-/// its reply, in µs.
+/// Returns the median, the 90th and the 99th percentile of the latency in µs. The latency is the time from when a
+/// request is due to its reply.
 fn open_loop(
     socket: &Path,
     request: &[u8],
@@ -302,7 +301,7 @@ fn open_loop(
         clients.iter().map(|client| client.stream.try_clone()).collect::<Result<_, _>>()?;
     let mut fds: Vec<PollFd<'_>> =
         streams.iter().map(|stream| PollFd::new(stream, PollFlags::IN)).collect();
-    // The default timer slack delays wakeups by up to 50 µs.
+    // With the default timer slack, wakeups are up to 50 µs late.
     set_current_timer_slack(NonZeroU64::new(1))?;
     let (mut times, mut waiting) = (Vec::new(), 0_usize);
     let step = Duration::from_secs(1) / rate;
@@ -340,7 +339,7 @@ fn open_loop(
             client.got += length;
             while client.got >= ANSWER {
                 client.got -= ANSWER;
-                let due = client.due.pop_front().ok_or("found a reply without a request")?;
+                let due = client.due.pop_front().ok_or("received a reply without a request")?;
                 times.push(due.elapsed().as_secs_f64() * 1e6);
                 waiting -= 1;
             }
@@ -351,7 +350,7 @@ fn open_loop(
     Ok([at(0.5), at(0.9), at(0.99)])
 }
 
-/// Connects many clients with one request each; returns the number of replies.
+/// Connects many clients, each of which sends one request. Returns the number of replies.
 fn connect_many(socket: &PathBuf, request: &[u8], count: usize) -> Result<usize, Failed> {
     let mut streams = Vec::new();
     for _ in 0..count {

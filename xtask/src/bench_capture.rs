@@ -1,4 +1,4 @@
-//! Cost of a capture for the captured program: alternately with and without a capture.
+//! How much a capture slows down the captured program. Runs with and without a capture alternate.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 enum Quantity {
     /// Message rate of a captured queue pair.
     Throughput,
-    /// Message rate of a queue pair while another one is captured.
+    /// Message rate of a queue pair while a different queue pair is captured.
     Other,
     /// Latency of a message.
     Latency,
@@ -40,25 +40,25 @@ const HEADING: &str = "## Captures";
 
 const HEAD: &str = "\
 `cargo xtask bench capture` writes this section. It runs `ibfabric rdma bw --op write` and `lat --op send` between two loopback addresses, with and
-without `ibfabric capture start` of the client into a file in memory (/dev/shm). Runs with and without alternate, and so does their order. Client
-and server use both processors completely, except the server of the last two rows: it sleeps between messages, and the capture writes then.
+without `ibfabric capture start` of the client into a file in memory (/dev/shm). Runs with and without a capture alternate; each kind is first in every
+second pair. Client and server use both processors completely. Only in the last two rows, the server sleeps between messages, and the capture writes then.
 
 * *off*, *on*: medians without and with the capture.
-* *ratio*: the median of the ratios of successive runs, on divided by off.
-* *captured*: the share of sent and received packets that is in the file; the others were overwritten and counted.
-* *another queue pair*: the rate of a queue pair that is not captured, while another one of the same program is.
+* *ratio*: the median of the ratios of all pairs of runs, *on* divided by *off*.
+* *captured*: the share of the sent and received packets that the file contains. The other packets were overwritten before they were written, and counted.
+* *another queue pair*: the rate of a queue pair that is not captured, while a different queue pair of the same program is captured.
 
 | what | payload kept | off | on | ratio | captured |
 |---|---|---|---|---|---|
 ";
 
-/// Address and UDP port of the server, which no other program uses.
+/// Address and UDP port of the server. No other program uses this port.
 const SERVER: [&str; 4] = ["--listen", "127.0.0.1", "--udp-port", "31791"];
 const CLIENT: [&str; 4] = ["--listen", "127.0.0.2", "--udp-port", "31791"];
 
 const FILE: &str = "/dev/shm/ibfabric-bench.pcapng";
 
-/// Duration of a measurement, and of the pause before it.
+/// Duration of a measurement, and of the pause that precedes it.
 const WINDOW: Duration = Duration::from_millis(700);
 const SETTLE: Duration = Duration::from_millis(150);
 
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     }
     if wants(Quantity::Latency) {
         drop(serving);
-        for (spins, how) in [(true, "both look all the time"), (false, "the server sleeps")] {
+        for (spins, how) in [(true, "client and server poll"), (false, "the server sleeps")] {
             let _serving = serve(&binary, spins)?;
             let [middle, late] = latency(&binary, args)?;
             for (found, which) in [(&middle, "p50"), (&late, "p99")] {
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
             }
         }
     }
-    // The file is unique to this task.
+    // No other task uses this file.
     std::fs::remove_file(FILE).ok();
     writeln!(
         table,
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     }
 }
 
-/// The results: pairs without and with a capture, and the captured shares of packets.
+/// The results of pairs of runs without and with a capture, and the captured share of the packets.
 #[derive(Default)]
 struct Measurements {
     off: Vec<f64>,
@@ -130,7 +130,7 @@ fn row(table: &mut String, what: &str, payload: u16, found: &Measurements, decim
     table.push_str(&line);
 }
 
-/// Starts a server, which polls for packets or sleeps.
+/// Starts a server. If `spins` is true, it polls for packets; otherwise it sleeps.
 fn serve(binary: &Path, spins: bool) -> std::io::Result<Running> {
     let mut server = Command::new(binary);
     let spins = if spins { &["--spin", "1000"][..] } else { &[] };
@@ -160,7 +160,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_default()
 }
 
-/// Starts a capture of one queue pair, or of all.
+/// Starts a capture of the given queue pair, or of all queue pairs.
 fn start(binary: &Path, pid: u32, payload: u16, qpn: Option<u64>) -> Result<(), Failed> {
     let (payload, qpn) = (payload.to_string(), qpn.map(|qpn| qpn.to_string()));
     let mut words = vec!["start", "-w", FILE, "--payload", &payload];
@@ -168,7 +168,7 @@ fn start(binary: &Path, pid: u32, payload: u16, qpn: Option<u64>) -> Result<(), 
     ask(binary, pid, &words).map(drop)
 }
 
-/// Stops a capture; returns the captured share of the packets.
+/// Stops a capture. Returns the captured share of the packets.
 fn stop(binary: &Path, pid: u32) -> Result<f64, Failed> {
     let told = ask(binary, pid, &["stop"])?;
     Ok(number(&told["captured"]) / (number(&told["sent"]) + number(&told["received"])).max(1.0))
@@ -199,7 +199,7 @@ fn throughput(
     let messages = || -> Result<(Instant, f64), Failed> {
         let listed = ask(binary, pid, &["list"])?;
         let of = qps(&listed).into_iter().find(|(qpn, _)| *qpn == watched);
-        Ok((Instant::now(), of.ok_or("the queue pair does not exist any more")?.1))
+        Ok((Instant::now(), of.ok_or("the queue pair was destroyed")?.1))
     };
     let rate = || -> Result<f64, Failed> {
         std::thread::sleep(SETTLE);
@@ -223,7 +223,7 @@ fn throughput(
     Ok(found)
 }
 
-/// Returns the median and the 99th percentile of the latency.
+/// Returns the median and the 99th percentile of the latency, measured with and without a capture.
 fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
     let mut found = [Measurements::default(), Measurements::default()];
     for number in 0..args.runs {
@@ -235,14 +235,14 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
             if is_on {
                 start(binary, pid, 64, None)?;
             } else {
-                // The program handles the same number of requests in both cases.
+                // The program handles one control request in both cases.
                 ask(binary, pid, &["list"])?;
             }
             let output = running.0.stdout.take().ok_or("it is piped")?;
             let report: Value = serde_json::from_reader(output)?;
             for (found, key) in found.iter_mut().zip(["p50", "p99"]) {
                 let values = if is_on { &mut found.on } else { &mut found.off };
-                // The program has exited, so the captured share is unknown.
+                // The captured share is unknown, because the program has exited.
                 values.push(self::number(&report["latency_us"][key]));
             }
         }

@@ -1,4 +1,4 @@
-//! Benchmarks the kernel's soft RoCE and the software HCA of ibfabric, alternately in one guest.
+//! Compares the speed of the kernel's soft RoCE and ibfabric's software HCA, alternately in one guest.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -24,25 +24,25 @@ pub(crate) struct Args {
     dry: bool,
 }
 
-const HEADING: &str = "## RDMA beside soft RoCE";
+const HEADING: &str = "## RDMA compared with soft RoCE";
 
 const HEAD: &str = "\
 `cargo xtask bench rdma` writes this section. It runs perftest on the kernel's soft RoCE (rxe) and `ibfabric rdma` alternately in the same guest.
 An emulator runs the guest without KVM. Both are slower than on hardware, so only the ratios are meaningful.
 
-* *within the guest*: both ends run in the guest. rxe delivers its packets inside the kernel; those of `ibfabric` pass UDP sockets and the loopback device.
-* *to a program beside it*: the client runs in the guest, over a virtio link with an MTU of 9000 and a TAP device. The server of both is `ibfabric
-  rdma serve --perftest` on the host.
-* *ratio*: `ibfabric` divided by rxe; for latency less is better.
+* *within the guest*: both ends run in the guest. rxe delivers its packets inside the kernel; the packets of `ibfabric` pass UDP sockets and the loopback device.
+* *guest to host*: the client runs in the guest, over a virtio link with an MTU of 9000 and a TAP device. The server is always
+  `ibfabric rdma serve --perftest` on the host.
+* *ratio*: `ibfabric` divided by rxe. For latency, less is better.
 
 | what | where | rxe | ours | ratio |
 |---|---|---|---|---|
 ";
 
-/// The UDP port of the software HCA in the guest: the kernel uses 4791.
+/// The UDP port of the software HCA in the guest, because the kernel uses 4791.
 const OWN_PORT: &str = "4792";
 
-/// Programs of perftest poll for completions; `ibfabric rdma` does so with this option.
+/// The option with which `ibfabric rdma` polls for completions, as perftest does.
 const SPIN: &str = "--spin 1000";
 
 /// Time limit of a program.
@@ -52,8 +52,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 #[derive(Clone, Copy)]
 struct Row {
     what: &'static str,
-    /// The program of perftest without `ib_`, the subcommand and operation of `ibfabric rdma`, and the
-    /// arguments of both.
+    /// The perftest program without `ib_`. The next fields are the subcommand and operation of `ibfabric rdma`, and the
+    /// arguments of both programs.
     theirs: &'static str,
     ours: &'static str,
     arguments: &'static str,
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
                 ours.push(own(&guest, row, is_within, &binary)?);
             }
             let [theirs, ours] = [median(theirs), median(ours)];
-            let place = if is_within { "within the guest" } else { "to a program beside it" };
+            let place = if is_within { "within the guest" } else { "guest to host" };
             let ratio = ours / theirs;
             let line =
                 format!("| {} | {place} | {theirs:.2} | {ours:.2} | {ratio:.2} |\n", row.what);
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     if args.dry { Ok(()) } else { write_section(Some(HEADING), &format!("{HEADING}\n{table}")) }
 }
 
-/// Runs a command in the guest, which has to succeed.
+/// Runs a command in the guest. The command must succeed.
 fn succeeds(guest: &Guest, command: &str) -> Result<String, Failed> {
     let finished = guest.run(command, LIMIT)?;
     match finished.success() {
@@ -139,7 +139,7 @@ fn succeeds(guest: &Guest, command: &str) -> Result<String, Failed> {
     }
 }
 
-/// Measures soft RoCE: Gbit/s or microseconds.
+/// Measures soft RoCE. Returns Gbit/s, or a latency in microseconds.
 fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, Failed> {
     let Row { theirs, arguments, is_latency, .. } = row;
     let report = if is_latency { "" } else { "--report_gbits" };
@@ -156,17 +156,17 @@ fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
         server.wait(LIMIT)?;
         output
     };
-    // The line of figures: size, iterations, results.
+    // The last line of numbers contains size, iterations and results.
     let figures = output.lines().rev().find_map(|line| {
         let numbers: Option<Vec<f64>> =
             line.split_whitespace().map(|word| word.parse().ok()).collect();
         numbers.filter(|numbers| numbers.len() >= 5)
     });
-    let figures = figures.ok_or_else(|| format!("no figures in {output}"))?;
+    let figures = figures.ok_or_else(|| format!("no results in {output}"))?;
     Ok(if is_latency { figures[4] } else { figures[3] })
 }
 
-/// Serves one client of perftest's protocol outside the guest.
+/// Starts a server for one perftest client on the machine that runs the guest.
 fn beside(guest: &Guest, binary: &Path, row: Row, port: &str) -> Result<interop::Running, Failed> {
     let mut command = Command::new(binary);
     let program = format!("ib_{}", row.theirs);
@@ -178,7 +178,7 @@ fn beside(guest: &Guest, binary: &Path, row: Row, port: &str) -> Result<interop:
     Ok(running)
 }
 
-/// Measures the software HCA.
+/// Measures the software HCA. Returns Gbit/s, or a latency in microseconds.
 fn own(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, Failed> {
     let Row { ours, arguments, is_latency, .. } = row;
     let call = |peer, more| {
@@ -205,5 +205,5 @@ fn own(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, F
     let report: Value =
         serde_json::from_str(&output).map_err(|error| format!("{error} in {output}"))?;
     let found = if is_latency { &report["latency_us"]["p50"] } else { &report["gbit_per_s"] };
-    found.as_f64().ok_or_else(|| format!("no figures in {output}").into())
+    found.as_f64().ok_or_else(|| format!("no results in {output}").into())
 }

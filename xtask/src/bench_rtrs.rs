@@ -1,5 +1,5 @@
-//! Benchmarks block devices of `rtrs serve` and of nbdkit, alternately, and `ibfabric rtrs` and the kernel's
-//! RTRS, alternately in one guest.
+//! Compares the speed of block devices, in alternating runs. The first comparison is `rtrs serve` with nbdkit. The
+//! second is `ibfabric rtrs` with the kernel's RTRS, in one guest.
 
 use std::fmt::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -49,32 +49,32 @@ const HEAD: &str = "\
   loopback. There is one program at each end.
 * *over NBD and RTRS*: fio's nbd engine on the Unix socket of `ibfabric nbd`, which is a client of `rtrs serve`: two hops and three programs. It is
   compared with fio on the Unix socket of nbdkit, which is one hop.
-* *in a guest*: both ends in one guest with MTU 9000, which an emulator runs without KVM, so only the ratio is meaningful. `ibfabric` over loopback is
-  compared with fio and libaio on the block device of Linux' rnbd_client, with its rnbd_server, a RAM disk and soft RoCE.
-* *ratio*: `ibfabric` divided by the other program, the median of all runs; for latency less is better.
+* *in a guest*: both ends run in one guest with MTU 9000, which an emulator runs without KVM, so only the ratio is meaningful. `ibfabric` over loopback is
+  compared with fio and libaio on the block device of the kernel's rnbd_client. Its rnbd_server exports a RAM disk over soft RoCE.
+* *ratio*: `ibfabric` divided by the other program, median of all runs. For latency, less is better.
 
 | what | other | ours | ratio |
 |---|---|---|---|
 ";
 
-/// The UDP and TCP ports of the programs.
+/// The UDP port of `ibfabric rtrs`.
 const UDP: &str = "25791";
 
-/// The address of server and client in the guest.
+/// The address of both server and client in the guest.
 const WITHIN: &str = "127.0.0.1";
 
-/// Time limit of a program's startup.
+/// Time limit for a program to start, or for a command in the guest.
 const LIMIT: Duration = Duration::from_secs(120);
 
 type Failed = Box<dyn std::error::Error>;
 
-/// A load: size and number of requests, and the reported figure.
+/// A load: the size and number of requests, and the quantity that is measured.
 #[derive(Clone, Copy)]
 struct Load {
     bs: &'static str,
     depth: u16,
     figure: Figure,
-    /// Polling time of both ends of `ibfabric rtrs`, in microseconds.
+    /// How long client and server of `ibfabric rtrs` poll before they sleep, in microseconds.
     spin: u16,
 }
 
@@ -99,13 +99,13 @@ impl Load {
         let figure = match self.figure {
             Figure::Iops => "IOPS",
             Figure::Bandwidth => "MiB/s",
-            Figure::Latency => "median of the latency in µs",
+            Figure::Latency => "median latency in µs",
         };
-        let spin = if spin > 0 { ", ours spins" } else { "" };
-        format!("{} KiB, {depth} at once, {figure}{spin}", bs.trim_end_matches('k'))
+        let spin = if spin > 0 { ", ibfabric polls" } else { "" };
+        format!("{} KiB, {depth} outstanding, {figure}{spin}", bs.trim_end_matches('k'))
     }
 
-    /// Returns the figure of a report of `ibfabric rtrs bench`.
+    /// Returns the measured quantity from a report of `ibfabric rtrs bench`.
     fn of_ours(self, report: &Value) -> Option<f64> {
         match self.figure {
             Figure::Iops => report["iops"].as_f64(),
@@ -114,7 +114,7 @@ impl Load {
         }
     }
 
-    /// Returns the figure of a report of fio.
+    /// Returns the measured quantity from a report of fio.
     fn of_fio(self, report: &Value) -> Option<f64> {
         let read = &report["jobs"][0]["read"];
         match self.figure {
@@ -124,7 +124,7 @@ impl Load {
         }
     }
 
-    /// Reads by fio over NBD.
+    /// Returns fio's options for this load.
     fn fio(self, seconds: u16) -> String {
         let Self { bs, depth, .. } = self;
         format!(
@@ -133,7 +133,7 @@ impl Load {
         )
     }
 
-    /// Returns the options of `rtrs bench`.
+    /// Returns the options of `rtrs bench` for this load.
     fn bench(self, seconds: u16) -> String {
         let Self { bs, depth, spin, .. } = self;
         format!(
@@ -165,7 +165,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     if args.dry { Ok(()) } else { write_section(Some(HEADING), &format!("{HEADING}\n{table}")) }
 }
 
-/// Measures two alternately, and writes a row with the medians and the median ratio.
+/// Runs two measurements alternately, and writes a row with their medians and the median of their ratios.
 fn compare(
     (args, table): (&Args, &mut String),
     what: &str,
@@ -214,7 +214,7 @@ fn on_machine(args: &Args, binary: &Path, table: &mut String) -> TaskResult {
                 load.bench(args.seconds)
             );
             let report = report(Command::new(binary).args(words.split(' ')))?;
-            load.of_ours(&report).ok_or_else(|| format!("no figures in {report}").into())
+            load.of_ours(&report).ok_or_else(|| format!("no results in {report}").into())
         };
         let what = format!("over RTRS: {}", load.name());
         compare((args, table), &what, || fio(&uri, load, args), ours)?;
@@ -242,16 +242,16 @@ fn on_machine(args: &Args, binary: &Path, table: &mut String) -> TaskResult {
     Ok(())
 }
 
-/// Has fio read over NBD.
+/// Measures a load with fio over NBD.
 fn fio(uri: &str, load: Load, args: &Args) -> Result<f64, Failed> {
     let mut fio = Command::new("fio");
     fio.arg("--ioengine=nbd").arg(format!("--uri={uri}"));
     let options = load.fio(args.seconds);
     let report = report(fio.args(options.split_whitespace()))?;
-    load.of_fio(&report).ok_or_else(|| format!("no figures in {report}").into())
+    load.of_fio(&report).ok_or_else(|| format!("no results in {report}").into())
 }
 
-/// Runs a program, which has to succeed and to print a JSON object.
+/// Runs a program, which must succeed and print a JSON object. Returns this object.
 fn report(command: &mut Command) -> Result<Value, Failed> {
     let output = command.stderr(Stdio::inherit()).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -261,7 +261,7 @@ fn report(command: &mut Command) -> Result<Value, Failed> {
     object(&text)
 }
 
-/// Parses the JSON object in a program's output, which may be preceded by text.
+/// Parses the JSON object in a program's output. Other text may precede the object.
 fn object(text: &str) -> Result<Value, Failed> {
     let start = text.find('{').ok_or_else(|| format!("no object in {text}"))?;
     Ok(serde_json::from_str(&text[start..])?)
@@ -271,14 +271,14 @@ fn until(mut is_ready: impl FnMut() -> bool) -> TaskResult {
     let end = Instant::now() + LIMIT;
     while !is_ready() {
         if Instant::now() > end {
-            return Err("a program does not listen on its port".into());
+            return Err("a program does not listen in time".into());
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(())
 }
 
-/// Compares `ibfabric rtrs` with the kernel's; returns the version of the kernel.
+/// Compares `ibfabric rtrs` with the kernel's RTRS in a guest. Returns the kernel's version.
 fn in_guest(args: &Args, binary: &Path, table: &mut String) -> Result<String, Failed> {
     let scratch = tempfile::tempdir()?;
     let disk = scratch.path().join("disk");
@@ -296,7 +296,7 @@ fn in_guest(args: &Args, binary: &Path, table: &mut String) -> Result<String, Fa
         }
     };
     told(FROM_DISK)?;
-    // Fills the RAM disk first: reads of unwritten blocks would need no memory access.
+    // Writes to the whole RAM disk first, because reads of unwritten blocks would not access memory.
     told(
         "modprobe brd rd_nr=1 rd_size=262144 && dd if=/dev/zero of=/dev/ram0 bs=1M count=256 2>/dev/null && \
          modprobe rtrs_server && modprobe rnbd_server && modprobe rtrs_client && modprobe rnbd_client && \
@@ -315,13 +315,13 @@ fn in_guest(args: &Args, binary: &Path, table: &mut String) -> Result<String, Fa
                 load.fio(args.seconds)
             );
             let report = object(&told(&call)?)?;
-            load.of_fio(&report).ok_or_else(|| format!("no figures in {report}").into())
+            load.of_fio(&report).ok_or_else(|| format!("no results in {report}").into())
         };
         let ours = || {
             let options = load.bench(args.seconds);
             let call = format!("ibfabric rtrs bench --path {WITHIN} --udp-port {port} {options}");
             let report = object(&told(&call)?)?;
-            load.of_ours(&report).ok_or_else(|| format!("no figures in {report}").into())
+            load.of_ours(&report).ok_or_else(|| format!("no results in {report}").into())
         };
         let what = format!("in a guest: {}", load.name());
         compare((args, &mut *table), &what, theirs, ours)?;

@@ -1,4 +1,4 @@
-//! Benchmarks OpenSM's bring-up on ibsim and on `ibfabric sim`, alternately.
+//! Compares how fast OpenSM brings a fabric up on ibsim and on `ibfabric sim`, in alternating runs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     ibsim_alone: bool,
 }
 
-/// OpenSM's default number of outstanding SMPs, and a number for large fabrics.
+/// The maximum numbers of outstanding SMPs: OpenSM's default, and a number for large fabrics.
 const WINDOWS: [u8; 2] = [4, 32];
 
 const HEADING: &str = "## Simulator";
@@ -38,18 +38,18 @@ const HEAD: &str = "\
 `cargo xtask bench sim` writes this section. It runs the same OpenSM (minhop, `-D 0x03`, no dumps) on the same fabric, alternately on ibsim
 and on `ibfabric sim`, through Debian's libumad2sim.
 
-* *window*: the maximum of outstanding SMPs, OpenSM's option `--maxsmps` [default: 4].
+* *window*: the maximum number of outstanding SMPs, OpenSM's option `--maxsmps` [default: 4].
 * *up*: the time from OpenSM's start to SUBNET UP in its log; most of it is OpenSM's computation.
-* *discovery*, *own*, *programming*: its parts by OpenSM's log: until it is the master, until the tables are
-  computed (nearly without MADs), and until SUBNET UP.
-* *CPU*: processor time of the simulator until SUBNET UP, user and system, with its start.
+* *discovery*, *own*, *programming*: the three parts of *up* according to OpenSM's log. They end when OpenSM is master, when it has
+  computed the tables (almost without sending MADs), and at SUBNET UP.
+* *CPU*: the processor time of the simulator until SUBNET UP, user and system, including its start.
 * *memory*: the peak resident set of the simulator.
 
 | fabric | window | simulator | up | discovery | own | programming | CPU | memory |
 |---|---|---|---|---|---|---|---|---|
 ";
 
-/// A bring-up: seconds and MB.
+/// The results of a bring-up, in seconds and MB.
 struct Run {
     up: f64,
     phases: [f64; 3],
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     let mut table = format!("{HEADING}\n{HEAD}");
     let wanted = |kind: &str| args.only.as_ref().is_none_or(|text| kind.contains(text.as_str()));
     if ![SMALL, LARGE].into_iter().any(wanted) {
-        return Err(format!("--only: neither `{SMALL}` nor `{LARGE}` holds this text").into());
+        return Err(format!("--only: neither `{SMALL}` nor `{LARGE}` contains this text").into());
     }
     for kind in [SMALL, LARGE].into_iter().filter(|kind| wanted(kind)) {
         let net = scratch.path().join("net");
@@ -75,7 +75,8 @@ pub(crate) fn run(args: &Args) -> TaskResult {
         for window in WINDOWS {
             let mut runs: Vec<Vec<Run>> = simulators.iter().map(|_| Vec::new()).collect();
             for round in 0..usize::from(args.runs) {
-                // Alternately, so that a change of the machine's speed affects both; each is the first equally often.
+                // Runs the simulators alternately, so that a change of the machine's speed affects both. Each simulator
+                // runs first equally often.
                 for place in 0..simulators.len() {
                     let at = (place + round) % simulators.len();
                     let (simulator, runs) = (&simulators[at], &mut runs[at]);

@@ -1,4 +1,5 @@
-//! Benchmarks bring-up by OpenSM and by `ibfabric sm` on ibsim, alternately, and by `ibfabric sm` in process.
+//! Compares how fast OpenSM and `ibfabric sm` bring a fabric up on ibsim, in alternating runs. Also measures
+//! `ibfabric sm` with the fabric simulated in its own process.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -33,16 +34,17 @@ const HEADING: &str = "## Subnet manager";
 const HEAD: &str = "\
 `cargo xtask bench sm` writes this section. It measures the time from the SM's start to SUBNET UP (minhop, OpenSM with `-D 0x03`, no dumps).
 
-* *on ibsim*: the SMs alternately, each on an ibsim of its own. OpenSM runs with its default window of 4 SMPs and with
-  `--maxsmps 32`, `ibfabric sm` with its default window. *ratio*: to OpenSM with its default window.
-* *in process*: `ibfabric sm --sim FABRIC --once`, with the reading of the file; *check* is the time of the route check in it.
+* *on ibsim*: the SMs run alternately, each on its own ibsim. OpenSM runs with its default window of 4 SMPs and with
+  `--maxsmps 32`, `ibfabric sm` with its default window.
+* *within one process*: `ibfabric sm --sim FABRIC --once`, including reading the file. *check* is the part of the time for checking the routes.
+* *ratio*: *up* divided by that of OpenSM with its default window.
 * *memory*: the peak resident set, including the simulated fabric.
 
 | fabric | where | manager | up | ratio | check | memory |
 |---|---|---|---|---|---|---|
 ";
 
-/// An SM on ibsim.
+/// An SM that is measured on ibsim.
 #[derive(Clone, Copy)]
 enum BenchedSm {
     OpenSm(u8),
@@ -74,7 +76,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     let all = [BenchedSm::OpenSm(4), BenchedSm::OpenSm(32), BenchedSm::Ours];
     let mut times = all.map(|_| Vec::new());
     for round in 0..usize::from(args.runs) {
-        // Alternately, starting with another one in each round, so that the order is no advantage.
+        // The SMs run alternately. Each round starts with a different SM, so that the order favours none.
         for at in (0..all.len()).map(|place| (place + round) % all.len()) {
             let directory = tempfile::tempdir_in(scratch.path())?;
             times[at].push(on_ibsim(all[at], &net, directory.path(), (&library, &binary))?);
@@ -95,7 +97,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
             (0..args.runs).map(|_| in_process(&binary, &net)).collect::<Result<_>>()?;
         let of = |pick: fn(&Run) -> f64| median(runs.iter().map(pick).collect());
         add(format!(
-            "| `{kind}` | in process | ibfabric sm | {:.2} s | – | {:.2} s | {:.0} MB |\n",
+            "| `{kind}` | within one process | ibfabric sm | {:.2} s | – | {:.2} s | {:.0} MB |\n",
             of(|run| run.up),
             of(|run| run.check),
             of(|run| run.peak),
@@ -109,7 +111,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     Ok(())
 }
 
-/// Brings a fabric on ibsim up; returns the seconds.
+/// Brings up a fabric on ibsim. Returns the time in seconds.
 fn on_ibsim(
     which: BenchedSm,
     net: &Path,
@@ -139,7 +141,7 @@ fn on_ibsim(
     }
 }
 
-/// A bring-up in process: seconds and MB.
+/// The results of a bring-up in `ibfabric sm`'s own process, in seconds and MB.
 struct Run {
     up: f64,
     check: f64,

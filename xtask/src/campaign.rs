@@ -1,4 +1,4 @@
-//! Long runs of the fuzz targets, and of randomised tests with many seeds.
+//! Long runs of the fuzz targets and of randomised tests.
 
 use std::fs;
 use std::process::Command;
@@ -56,8 +56,8 @@ enum Campaign {
 }
 
 impl Campaign {
-    /// Returns package, file, start of the name and prefix of the environment variables of the campaign's test; `None` if
-    /// the campaign is not a test with seeds.
+    /// Returns the package, the test file, the start of the test's name and the prefix of its environment variables.
+    /// Returns `None` if the campaign is not a test with seeds.
     const fn test(self) -> Option<[&'static str; 4]> {
         let (package, file, test, prefix) = match self {
             Campaign::Fuzz
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     }
 }
 
-/// Runs a test with many seeds, which `cargo test` runs with a few.
+/// Runs a test with many seeds. `cargo test` runs the same test with a few seeds.
 pub(crate) fn seeds(
     package: &str,
     file: &str,
@@ -114,11 +114,11 @@ pub(crate) fn seeds(
         .env(format!("{prefix}_RUNS"), runs.to_string())
         .current_dir(root())
         .status()?;
-    if status.success() { Ok(()) } else { Err("a run with faults failed".into()) }
+    if status.success() { Ok(()) } else { Err("a run with random faults failed".into()) }
 }
 
-/// Fails if the sources of an integration test have no test function whose name starts with `test`. Without this check,
-/// `cargo test` would run no test and succeed.
+/// Fails if an integration test has no test function whose name starts with `test`. In this case, `cargo test` would
+/// run no test and succeed.
 fn check_exists(package: &str, file: &str, test: &str) -> TaskResult {
     let tests = root().join("crates").join(package).join("tests");
     let mut paths = vec![tests.join(file).with_extension("rs")];

@@ -1,9 +1,9 @@
 //! Block devices over a wire that corrupts packets: fio writes and verifies blocks of 4 KiB through NBD and RTRS. A
 //! corrupted block is a failure.
 //!
-//! The wire sets the UDP checksum of corrupted packets to zero, so that only the ICRC can detect a corruption. Each seed
-//! is run twice. Without `--allow-zero-checksum` the HCAs drop such packets. With the option they detect the
-//! corruptions by the IPv4 identification that HCAs of this project use.
+//! The wire sets the UDP checksum of corrupted packets to zero, so that only the ICRC can detect a corruption. Each
+//! seed is run twice: without `--allow-zero-checksum`, the HCAs drop all packets with a zero checksum. With the option,
+//! they detect the corruption, because ibfabric's HCAs send only certain IPv4 identifications.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,13 +18,13 @@ use crate::{TaskResult, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
 
-/// Share of corrupted frames, in both directions.
+/// Share of frames that the wire corrupts in each direction.
 const CORRUPTION: f64 = 0.05;
 
-/// Maximum time of fio beyond its configured run time.
+/// How much longer than its configured run time fio may run.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// Runs each seed for the given number of seconds; fails if a block was corrupted.
+/// Runs each seed for the given number of seconds. Fails if a block was corrupted.
 pub(crate) fn run(first: u64, runs: u64, seconds: u64) -> TaskResult {
     let binary = release_binary()?;
     let mut failures = Vec::new();
@@ -78,5 +78,5 @@ fn run_seed(binary: &Path, seed: u64, allows: bool, seconds: u64) -> Result<Stri
         line.starts_with("read:") || line.starts_with("write:")
     });
     let figures = figures.map(str::trim).collect::<Vec<_>>().join(", ");
-    Ok(format!("no torn block: {figures}; {frames}"))
+    Ok(format!("no corrupted block: {figures}; {frames}"))
 }

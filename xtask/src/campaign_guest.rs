@@ -1,7 +1,7 @@
 //! READs between the kernel's soft RoCE in a Linux guest and `ibfabric rdma`, over an impaired wire.
 //!
-//! The kernel is the requester in half of the runs. `ping` and `rping` compare the data: the server READs the data of the
-//! client and WRITEs it back. The programs of perftest keep many READs outstanding.
+//! In half of the runs, the kernel is the requester. `ping` and `rping` compare the data: the server READs the client's
+//! data and WRITEs it back. The perftest programs keep many READs outstanding.
 
 use std::time::Duration;
 
@@ -14,26 +14,27 @@ use crate::{TaskResult, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
 
-/// The MTU of the link: path MTU 4096.
+/// The MTU of the link. It results in a path MTU of 4096.
 const MTU: u32 = 9000;
 
-/// Maximum time of a run. Soft RoCE waits about a second for each lost packet, and 101 READs of 64 KiB lose some 150 of them at 5 %.
+/// Time limit of a run. It is long, because soft RoCE waits about a second for each lost packet. At 5 % loss, 101 READs
+/// of 64 KiB lose about 150 packets.
 const LIMIT: Duration = Duration::from_secs(600);
 const LISTENS: Duration = Duration::from_secs(20);
 
 /// Soft RoCE sends IPv4 packets without a UDP checksum.
 const ZERO_CHECKSUM: &str = "--allow-zero-checksum";
 
-/// The programs of a run.
+/// Which programs run.
 #[derive(Clone, Copy, Debug)]
 enum Programs {
-    /// `rdma ping` or `rping -c`, and its server at the other end.
+    /// `rdma ping` with a server in the guest, or `rping -c` in the guest with ibfabric's server.
     Ping,
-    /// `rdma bw --op read` or `ib_read_bw`, and its server at the other end.
+    /// `rdma bw --op read` with a server in the guest, or `ib_read_bw` in the guest with ibfabric's server.
     Bandwidth,
 }
 
-/// One cell of the matrix.
+/// One combination of parameters.
 #[derive(Debug)]
 struct Cell {
     programs: Programs,
@@ -41,7 +42,7 @@ struct Cell {
     kernel_reads: bool,
     size: u32,
     depth: u32,
-    /// The impairment of the guest's packets, and of ours.
+    /// The impairment of packets that the guest sends, and of packets that ibfabric sends.
     impairment: [Impairment; 2],
 }
 
@@ -52,7 +53,7 @@ fn pick<T: Copy>(number: &mut u64, of: &[T]) -> T {
 }
 
 impl Cell {
-    /// Returns the cell of a seed. Consecutive seeds are spread over the matrix.
+    /// Returns the parameters that the seed selects. Consecutive seeds select very different parameters.
     fn new(seed: u64) -> Self {
         const CELLS: u64 = 2 * 2 * 3 * 3 * 3 * 3;
         let mut number = seed.wrapping_mul(77) % CELLS;
@@ -78,21 +79,21 @@ impl Cell {
         }
     }
 
-    /// Returns the number of READs, the size, and the depth as options of perftest, which `rdma bw` has, too.
+    /// Returns perftest options for the number of READs, their size and the depth. `rdma bw` has the same options.
     fn measure(&self) -> [String; 6] {
         let words = ["-n", "-s", "-t"].map(str::to_owned);
         let [n, s, t] = words;
         [n, self.count().to_string(), s, self.size.to_string(), t, self.depth.to_string()]
     }
 
-    /// Returns the number of pings and their size, which `rping` limits, as options.
+    /// Returns the options for the number of pings and their size. The size is at most what `rping` permits.
     fn pings(&self) -> [String; 4] {
         let size = self.size.min(65_000).to_string();
         ["-C".to_owned(), self.count().to_string(), "-S".to_owned(), size]
     }
 }
 
-/// Runs seeds with one guest; fails if one of them does. Skipped if no guest can run.
+/// Runs the seeds with one guest. Fails if one of them fails. Skipped if no guest can run.
 pub(crate) fn run(first: u64, runs: u64) -> TaskResult {
     let binary = release_binary()?;
     let guest = match Guest::boot(&GuestOptions { mtu: MTU, ..GuestOptions::default() }) {
@@ -129,7 +130,7 @@ fn run_cell(
     let mut wire = Wire::to_guest(ends.0, ends.1, cell.impairment, Rng::new(seed).next_u64())?;
     let mut ours = wire.command(0, binary);
     ours.arg("rdma");
-    // The server of pings READs, the client of perftest does.
+    // With pings, the server sends the READs. With perftest, the client sends them.
     let guest_serves = match cell.programs {
         Programs::Ping => cell.kernel_reads,
         Programs::Bandwidth => !cell.kernel_reads,
@@ -187,7 +188,7 @@ fn run_cell(
         back.passed + back.lost,
         done.elapsed.as_secs_f64()
     );
-    // The guest's version of rping may end by a signal after all pings (a known defect of the peer).
+    // Known bug of `rping` in the guest: a signal may terminate it after all pings have completed.
     let is_rping = matches!(cell.programs, Programs::Ping) && !guest_serves;
     let pings = done.output.matches("ping data: ").count();
     let is_done = match is_rping {

@@ -1,10 +1,12 @@
-//! `ibfabric rdma` between two network namespaces over an impaired wire: the matrix of the campaign of `ib-hca`, with
-//! processes and sockets.
+//! `ibfabric rdma` between two network namespaces over an impaired wire. The parameters are those of the `ib-hca`
+//! campaign, but with real processes and sockets.
 //!
-//! Losses of the matrix do not exhaust seven retries: a packet or its response would have to be lost eight times in
-//! succession. At 5 % loss in both directions the probability is 10^-8. So every failed run is a failure of the campaign.
+//! The configured losses do not exhaust seven retries, because a packet or its response would have to be lost eight
+//! times in succession. At 5 % loss in both directions, the probability of this is 10^-8. So every failed run is a
+//! failure of the campaign.
 //!
-//! A seed decides a run's command and impairment. The times at which packets are sent are those of the machine.
+//! The seed determines the command and the impairment of a run. It does not determine the times at which packets are
+//! sent.
 
 use std::time::Duration;
 
@@ -17,20 +19,20 @@ use crate::{TaskResult, release_binary};
 
 type Failed = Box<dyn std::error::Error>;
 
-/// Timeout of a run.
+/// Time limit of a run.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// One cell of the matrix.
+/// One combination of parameters.
 #[derive(Debug)]
 struct Cell {
-    /// The operation of `bw`; `None` for `ping`, which compares the data of READs and WRITEs.
+    /// The operation of `bw`; `None` if the run uses `ping`, which compares the data of READs and WRITEs.
     operation: Option<&'static str>,
     size: usize,
     depth: usize,
     impairment: [Impairment; 2],
 }
 
-/// Returns true if an operation changes a word of 8 bytes.
+/// Returns true if the operation is an atomic operation on 8 bytes.
 fn is_atomic(operation: &str) -> bool {
     matches!(operation, "fetch-add" | "compare-swap")
 }
@@ -42,7 +44,7 @@ fn pick<T: Copy>(number: &mut u64, of: &[T]) -> T {
 }
 
 impl Cell {
-    /// Returns the cell of a seed. Consecutive seeds are spread over the matrix.
+    /// Returns the parameters that the seed selects. Consecutive seeds select very different parameters.
     fn new(seed: u64) -> Self {
         const CELLS: u64 = 8 * 4 * 3 * 3 * 3 * 2 * 2 * 3;
         let mut number = seed.wrapping_mul(1_567) % CELLS;
@@ -81,7 +83,7 @@ impl Cell {
         Self { operation, size, depth, impairment }
     }
 
-    /// Returns the arguments of the client.
+    /// Returns the command-line arguments of the client.
     fn arguments(&self) -> Vec<String> {
         let (subcommand, count) = match (self.operation, self.depth, self.size) {
             (None, ..) => ("ping", 100),
@@ -110,7 +112,7 @@ impl Cell {
     }
 }
 
-/// Runs seeds; fails if one of them does.
+/// Runs the seeds. Fails if one of them fails.
 pub(crate) fn run(first: u64, runs: u64) -> TaskResult {
     let binary = release_binary()?;
     let mut failures = Vec::new();

@@ -1,4 +1,4 @@
-//! `campaign sm`: all hosts with a physical path are reachable, and all credit loops are reported.
+//! `campaign sm`: checks that all hosts with a physical path are reachable, and that all credit loops are reported.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use conformance::sm::scene::Gear;
 use crate::campaign::seeds;
 use crate::{TaskResult, release_artifact};
 
-/// One of N runs is on a real ibsim, once with `ibfabric sm` and once with OpenSM.
+/// One of this many runs uses a real ibsim, first with `ibfabric sm` and then with OpenSM.
 const ONE_IN: u64 = 10;
 
 pub(crate) fn run(first: u64, runs: u64) -> TaskResult {
@@ -41,7 +41,7 @@ pub(crate) fn run(first: u64, runs: u64) -> TaskResult {
         }
     }
     if failed > 0 {
-        Err("hosts remain unreachable, or a credit loop has no alarm".into())
+        Err("hosts remain unreachable, or a credit loop was not reported".into())
     } else {
         Ok(())
     }
@@ -63,8 +63,8 @@ fn print(name: &str, runs: u64, all: &mut Tally) {
     let at = |part: usize| times.get(times.len() * part / 100).map_or(0.0, Duration::as_secs_f64);
     let longest = times.last().map_or(0.0, Duration::as_secs_f64);
     eprintln!(
-        "{name} on ibsim: {runs} runs, {} events, {} pairs walked: dead pairs after {} events, a credit \
-         loop on one lane after {} events, {} of them without an alarm; settled after {:.1} s \
+        "{name} on ibsim: {runs} runs, {} events, {} pairs checked: unreachable pairs after {} events, a credit \
+         loop on one VL after {} events, of which {} raised no alarm; settled after {:.1} s \
          (median), {:.1} s (95 %), {longest:.1} s (longest)",
         all.events,
         all.pairs,

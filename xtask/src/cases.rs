@@ -1,4 +1,4 @@
-//! Common parts of tasks that run cases: selection of cases, tested program, output directory.
+//! Common parts of tasks that run test cases: selection of cases, tested program, output directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Returns whether the case with this name is selected.
+    /// Returns true if the case with this name is selected.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|text| name.contains(text.as_str()))
     }
@@ -48,7 +48,7 @@ impl Selection {
     pub(crate) fn outputs(&self, prefix: &str) -> Result<Outputs> {
         let scratch = tempfile::Builder::new().prefix(prefix).tempdir()?;
         let directory = self.keep.as_deref().unwrap_or(scratch.path()).to_owned();
-        // The log of an earlier run could be mistaken for that of this run.
+        // The directory must be empty, because the log of an earlier run could be mistaken for the log of this run.
         if fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
             let directory = directory.display();
             return Err(format!("{directory}: expected a new or empty directory").into());
@@ -59,7 +59,7 @@ impl Selection {
 
 /// Writes a program to a guest's disk image.
 pub(crate) fn program_on_disk(program: &Path, disk: &Path) -> Result<()> {
-    // Symbols would use the guest's memory.
+    // Symbols are stripped, because they would use the guest's memory.
     if !Command::new("strip").arg("-o").arg(disk).arg(program).status()?.success() {
         return Err("strip has failed".into());
     }
@@ -68,7 +68,7 @@ pub(crate) fn program_on_disk(program: &Path, disk: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The output directory of the programs.
+/// The directory for the outputs of the programs.
 pub(crate) struct Outputs {
     scratch: TempDir,
     directory: PathBuf,
@@ -80,16 +80,16 @@ impl Outputs {
         &self.directory
     }
 
-    /// Keeps the directory and prints its path, unless it is kept anyway.
+    /// Keeps the directory and prints its path. Does nothing if `--keep` names the directory.
     pub(crate) fn keep(&mut self) {
         if self.directory == self.scratch.path() {
             self.scratch.disable_cleanup(true);
-            eprintln!("the outputs are kept in {}", self.directory.display());
+            eprintln!("the outputs are in {}", self.directory.display());
         }
     }
 }
 
-/// Prints the accepted differences.
+/// Prints the permitted differences.
 pub(crate) fn list_allowed<'a>(list: impl IntoIterator<Item = &'a Allowed>) {
     for allowed in list {
         let programs = match allowed.programs {
@@ -100,13 +100,13 @@ pub(crate) fn list_allowed<'a>(list: impl IntoIterator<Item = &'a Allowed>) {
     }
 }
 
-/// Returns the description of a mask.
+/// Describes the part of an output that is not compared.
 fn in_words(mask: Mask) -> String {
     match mask {
         Mask::Line(text) => format!("lines with `{text}`"),
-        Mask::Number(text) => format!("the number after `{text}` unless it is zero"),
+        Mask::Number(text) => format!("the number after `{text}`, unless it is zero"),
         Mask::AnyNumber(text) => format!("the number after `{text}`"),
-        Mask::Rest(text) => format!("the line after `{text}`"),
+        Mask::Rest(text) => format!("the rest of the line after `{text}`"),
         Mask::Everything => "the whole output".to_owned(),
     }
 }

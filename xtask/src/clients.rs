@@ -1,4 +1,4 @@
-//! Unmodified clients of ibsim, on ibsim and on `ibfabric sim`.
+//! Unmodified clients of ibsim. They run on ibsim and on `ibfabric sim`, and their outputs are compared.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -45,8 +45,8 @@ pub(crate) fn run(args: &Args) -> TaskResult {
         complete: args.with_preload.is_some(),
         under_test: &under_test,
     };
-    eprintln!("accepted differences:");
-    // The libraries have accepted differences, too.
+    eprintln!("permitted differences:");
+    // If the libraries differ, more differences are permitted.
     let of_libraries = if harness.complete { ALLOWED_OF_LIBRARIES } else { &[] };
     list_allowed(ALLOWED.iter().chain(of_libraries));
     let wanted = |case: &Case<'_>| selection.wants(&case.name());
@@ -92,12 +92,12 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     if failed { Err("responses differ from those of ibsim".into()) } else { Ok(()) }
 }
 
-/// A fabric and a routing engine.
+/// A fabric, and OpenSM's routing engine.
 struct Case<'a> {
     plan: Plan,
     engine: &'static str,
     fabric: &'a Fabric,
-    /// Another fabric for the simulator under test, with which the run has to fail.
+    /// A different fabric for the simulator under test. The run must then report differences.
     changed: Option<&'a Fabric>,
 }
 
@@ -111,7 +111,7 @@ impl Case<'_> {
     }
 }
 
-/// Common parameters of all cases.
+/// The parameters that all cases share.
 struct Harness<'a> {
     umad: &'a Path,
     preload: &'a Path,
@@ -122,7 +122,8 @@ struct Harness<'a> {
 type Outcome = Result<Record, StageError>;
 
 impl Harness<'_> {
-    /// Runs the case on ibsim, if ibsim can read the fabric, and on the simulator under test, concurrently.
+    /// Runs the case concurrently on ibsim and on the simulator under test. If ibsim cannot read the fabric, the case
+    /// runs only on the latter.
     fn run(&self, case: &Case<'_>, place: &Path) -> (Option<Outcome>, Outcome) {
         let real = Kind::Ibsim;
         let setup = |server, preload, complete, fabric, name| Setup {
@@ -145,16 +146,19 @@ impl Harness<'_> {
         std::thread::scope(|scope| {
             let first = scope.spawn(|| stage(&first));
             let second = stage(&second);
-            (Some(first.join().expect("a stage does not panic")), second)
+            (Some(first.join().expect("the thread does not panic")), second)
         })
     }
 }
 
-/// Returns the record of a fabric that runs on the simulator under test only, which needs a reason.
+/// Returns the record of a fabric that runs only on the simulator under test. Adds a fault if ibsim supports the
+/// fabric.
 fn alone(mut found: Record, ibsim: &Setup<'_>) -> Outcome {
     found.checks += 1;
     if !steps::complains(ibsim)? {
-        found.faults.push("ibsim accepts the fabric, which has to be compared with it".to_owned());
+        found
+            .faults
+            .push("ibsim supports the fabric, so the case must also run on ibsim".to_owned());
     }
     Ok(found)
 }
@@ -208,12 +212,12 @@ impl Tally {
             eprintln!("         and {} more", faults.len() - shown);
         }
         if must_fail {
-            eprintln!("         nothing differs though the fabrics do");
+            eprintln!("         expected differences, because the fabrics differ");
         }
     }
 }
 
-/// Moves the faults out of the outcome of a stage.
+/// Moves the faults of a stage to the list of all faults. Returns the stage's record.
 fn taken(outcome: Outcome, server: &Kind, faults: &mut Vec<String>) -> Option<Record> {
     match outcome {
         Ok(mut record) => {
@@ -229,17 +233,20 @@ fn taken(outcome: Outcome, server: &Kind, faults: &mut Vec<String>) -> Option<Re
 }
 
 fn compare(expected: &Record, found: &Record, complete: bool, faults: &mut Vec<String>) {
-    // Complete responses differ from those that Debian's library truncates.
+    // Responses of several MADs are not compared if only one of the two libraries truncates them.
     let pairs = expected.entries.iter().zip(&found.entries);
     for (a, b) in pairs.filter(|(a, _)| !(complete && a.many)) {
         if a.command != b.command {
-            let difference = format!("found `{}` on ibsim, `{}` here", a.command, b.command);
+            let difference = format!(
+                "the commands differ: `{}` on ibsim, `{}` on the simulator under test",
+                a.command, b.command
+            );
             faults.push(difference);
             return;
         }
         if let Some(difference) = difference(&a.text, &b.text) {
             faults.push(format!(
-                "{}\n{difference}\nthe whole: {} and {}",
+                "{}\n{difference}\nwhole outputs: {} and {}",
                 a.command,
                 a.kept.display(),
                 b.kept.display()
@@ -248,6 +255,9 @@ fn compare(expected: &Record, found: &Record, complete: bool, faults: &mut Vec<S
     }
     if expected.entries.len() != found.entries.len() {
         let counts = (expected.entries.len(), found.entries.len());
-        faults.push(format!("{} answers on ibsim, {} here", counts.0, counts.1));
+        faults.push(format!(
+            "{} answers on ibsim, {} on the simulator under test",
+            counts.0, counts.1
+        ));
     }
 }

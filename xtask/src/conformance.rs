@@ -1,4 +1,4 @@
-//! Routes the same fabrics by OpenSM and by ibfabric.
+//! Routes the same fabrics with OpenSM and with ibfabric, and compares the tables.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     keep: Option<PathBuf>,
 }
 
-/// The dump files of both peers that have to be equal byte by byte.
+/// The dump files that must be identical for OpenSM and ibfabric.
 const DUMPS: [&str; 5] = [
     "opensm-lfts.dump",
     "opensm-lid-matrix.dump",
@@ -90,7 +90,7 @@ const GOLDENS_HEAD: &str = "\
 # Written by: cargo xtask conformance opensm --write-goldens
 ";
 
-/// Converts a fabric file into a net file for ibsim, with ibsim's GUIDs.
+/// Converts a fabric file to an ibsim net file. The GUIDs are those that ibsim assigns.
 fn prepare_file(
     file: &Path,
     engine: &str,
@@ -115,7 +115,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Runs both peers, prints the comparison, and returns the checksum of OpenSM's tables.
+    /// Runs OpenSM and ibfabric, and prints how their tables compare. Returns the checksum of OpenSM's tables if they
+    /// are equal.
     fn compare(
         &mut self,
         name: &str,
@@ -158,11 +159,11 @@ impl Tally {
         for dump in DUMPS {
             let Ok(expected) = fs::read(theirs.join(dump)) else { continue };
             let Ok(found) = fs::read(ours.join(dump)) else {
-                // OpenSM also writes the roots and orders of engines that failed.
+                // If an engine fails, OpenSM may have written its roots or order before.
                 let failed = (dump.contains("updn") && engine != "updn")
                     || (dump.contains("ftree") && engine != "ftree");
                 if !failed {
-                    faults.push(format!("{dump}: ibfabric wrote none"));
+                    faults.push(format!("{dump}: ibfabric did not write this file"));
                 }
                 continue;
             };
@@ -201,8 +202,8 @@ impl Tally {
 }
 
 impl Tally {
-    /// Routes by lash with both peers, and prints the number of layers. The layers of ibfabric have to be
-    /// valid, and at most as many.
+    /// Routes a fabric with lash, by OpenSM and by ibfabric, and prints the number of layers. ibfabric's layers must be
+    /// valid, and must not be more than OpenSM's.
     fn compare_layers(
         &mut self,
         name: &str,
@@ -225,7 +226,7 @@ impl Tally {
             log_flags: 0x07,
             limit: Duration::from_secs(60),
         };
-        // OpenSM fails if there are too few VLs, which its log states.
+        // If there are too few VLs, OpenSM fails and logs how many it needs.
         match run.run() {
             Ok(_) | Err(PeerError::Failed { .. } | PeerError::Timeout { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -255,14 +256,14 @@ impl Tally {
     }
 }
 
-/// Returns the number of layers in a line of OpenSM's log.
+/// Returns the number of layers that a line of OpenSM's log contains.
 fn layers_in(line: &str) -> Option<u64> {
     let (_, rest) =
         line.split_once("Lanes needed: ").or_else(|| line.split_once("Lane requirements ("))?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Returns the first line that differs, and the number of differing lines.
+/// Describes the first line that differs, and the number of lines that differ.
 fn difference(expected: &[u8], found: &[u8]) -> Option<String> {
     if expected == found {
         return None;
@@ -277,7 +278,8 @@ fn difference(expected: &[u8], found: &[u8]) -> Option<String> {
         first.and_then(|at| expected[..at].iter().rev().find(|line| line.contains("witch")));
     let at = first.unwrap_or(expected.len().min(found.len()));
     Some(format!(
-        "{count} lines differ ({} against {} in all); the first is {}: OpenSM has `{}`, ibfabric `{}`{}",
+        "{count} lines differ (of {} lines by OpenSM and {} by ibfabric); \
+         the first is line {}: `{}` by OpenSM, `{}` by ibfabric{}",
         expected.len(),
         found.len(),
         at + 1,

@@ -11,7 +11,7 @@ pub(crate) fn run() -> TaskResult {
         if status.success() { Ok(()) } else { Err(format!("cargo {}: {status}", words[0]).into()) }
     };
     if Command::new("cargo").args(["deb", "--version"]).output()?.status.code() != Some(0) {
-        return Err("there is no cargo-deb: `cargo install --locked cargo-deb` installs it".into());
+        return Err("cargo-deb is not installed: run `cargo install --locked cargo-deb`".into());
     }
     let packages = ["ibfabric", "ib-preload", "ib-acm-capi"];
     let words = packages.iter().flat_map(|package| ["--package", package]);

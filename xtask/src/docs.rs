@@ -1,4 +1,4 @@
-//! Man pages and completions, generated from the clap definition of the command line.
+//! Generates man pages and shell completions from the clap definition of the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use clap_complete::{Shell, generate};
 
 use crate::{TaskResult, root};
 
-/// Generates `docs/man`, with one page for the program and one for each subcommand.
+/// Generates `docs/man`: one page for the program, and one for each subcommand.
 pub(crate) fn man(check: bool) -> TaskResult {
     let directory = root().join("docs/man");
     let mut command = ibfabric::cli::command().disable_help_subcommand(true);
@@ -22,7 +22,7 @@ pub(crate) fn man(check: bool) -> TaskResult {
     put(&directory, pages, check)
 }
 
-/// Collects a command and its subcommands with the names of their pages.
+/// Collects a command and its subcommands, each with the name of its man page.
 fn collect<'a>(
     command: &'a clap::Command,
     name: &str,
@@ -111,15 +111,15 @@ fn page(
     out.extend(format!("{}\n", others.join(", ")).bytes());
     let text = String::from_utf8_lossy(&out).replace("\\fR", "");
     if text.contains(&format!("{}(1)", escaped(name))) {
-        return Err(format!("the page of {name} has a reference to itself").into());
+        return Err(format!("the page of {name} refers to itself").into());
     }
     Ok(out)
 }
 
-/// Returns the exit statuses of a command with their meanings.
+/// Returns the exit statuses of a command, and what they mean.
 ///
 /// # Errors
-/// Fails if this function has no exit statuses for the page.
+/// Fails if this function does not know the page.
 fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
     const UNUSABLE: &str = "The input or the command line is unusable.";
     let all = |good, bad, unusable| vec![(0, good), (1, bad), (2, unusable)];
@@ -269,12 +269,12 @@ fn section(out: &mut Vec<u8>, heading: &str) {
     out.extend(format!(".SH \"{heading}\"\n").bytes());
 }
 
-/// Appends lines with their line breaks.
+/// Appends text whose line breaks are kept.
 fn verbatim(out: &mut Vec<u8>, text: &str) {
     out.extend(format!(".nf\n{}\n.fi\n", escaped(text)).bytes());
 }
 
-/// Escapes characters that have a meaning in roff.
+/// Escapes characters that have a special meaning in roff.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let guarded = |line: &str| match line.starts_with(['.', '\'']) {

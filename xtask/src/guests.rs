@@ -1,4 +1,4 @@
-//! Runs cases in guests: one guest per link, one case after the other.
+//! Runs test cases in guests. Each link has one guest, which runs its cases one after another.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,26 +13,26 @@ use crate::cases::Selection;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The file with all packets of a guest.
+/// The file to which all packets of a guest are captured.
 pub(crate) const PACKETS: &str = "packets.pcap";
 
-/// Prefix of the fault of a guest that retransmitted one packet.
+/// Start of the fault that is reported if the guest has retransmitted exactly one packet.
 const STALL: &str = "completer_retry_err has grown by 1,";
 
-/// Message of programs of perftest that completed, but could not determine the guest's clock rate.
+/// The message of a perftest program that has completed but could not determine the guest's clock rate.
 const NO_CLOCK: &str = "Can't produce a report";
 
-/// Number of last lines of a fault that are printed.
+/// A fault is shortened to its first line and this number of last lines.
 const SHOWN: usize = 8;
 
-/// Parameters of the runs.
+/// Parameters of the runs in guests.
 pub(crate) struct Guests<'a> {
     pub(crate) selection: &'a Selection,
-    /// True if a missing guest is an error instead of a reason to skip the cases.
+    /// True if it is an error that no guest can run. Otherwise the cases are skipped.
     pub(crate) require: bool,
     /// Number of runs of each case.
     pub(crate) times: u32,
-    /// The tested program, if a case needs it.
+    /// The tested program; `None` if no case needs it.
     pub(crate) binary: Option<&'a Path>,
 }
 
@@ -43,15 +43,15 @@ pub(crate) struct GuestResults {
     pub(crate) failed: usize,
 }
 
-/// Returns the selected cases on all links.
+/// Returns the cases that are selected on at least one link.
 pub(crate) fn selected_cases(mut list: Vec<Case>, selection: &Selection) -> Result<Vec<Case>> {
     list.retain(|case| LINKS.iter().any(|link| selection.wants(&name(case, *link))));
     if list.is_empty() { Err("no case has that name".into()) } else { Ok(list) }
 }
 
 impl Guests<'_> {
-    /// Runs cases in one guest per link, each with its own output directory, which is printed when the guest
-    /// has stopped. Returns `None` if no guest can run.
+    /// Runs the cases in one guest per link. When a guest has stopped, calls `then` with its output directory. Returns
+    /// `None` if no guest can run.
     pub(crate) fn run(
         &self,
         list: &[Case],
@@ -89,11 +89,11 @@ impl Guests<'_> {
                     &mut results.failed
                 }) += 1;
             }
-            // A crash of a guest is visible on its console only.
+            // A crash of the guest is visible only on its console.
             let log = guest.kernel_log().unwrap_or_else(|error| error.to_string());
             fs::write(directory.join("kernel-log"), log)?;
             fs::write(directory.join("console"), guest.console())?;
-            // The capture is complete once the guest has stopped.
+            // The capture file is complete when the guest has stopped.
             drop(guest);
             then(&directory)?;
         }
@@ -105,7 +105,7 @@ fn name(case: &Case, link: Link) -> String {
     format!("{} | MTU {}", case.name, link.mtu)
 }
 
-/// Boots the guest of a link. Its disk supports flush and discard, and its packets are captured.
+/// Boots the guest of a link. The guest's disk supports flush and discard. The guest's packets are captured.
 fn boot(link: Link, directory: &Path) -> std::result::Result<Guest, BootError> {
     let disk = directory.join("disk");
     let made = fs::File::create(&disk).and_then(|file| file.set_len(64 << 20));
@@ -118,11 +118,10 @@ fn boot(link: Link, directory: &Path) -> std::result::Result<Guest, BootError> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Good,
-    /// The fault may be one of the guest; the case is repeated, and its second run counts. Either the guest
-    /// has retransmitted one packet: soft RoCE did so once in the middle of a message, although all requested
-    /// acknowledgements had arrived. (A rare loss by ibfabric would look the same; the kept packets
-    /// distinguish them.) Or its program could not measure the clock rate: the clock of a guest on a busy
-    /// machine jumps.
+    /// The fault may be one of the guest, so the case is run again and only its second result counts. There are two
+    /// such faults: the guest has retransmitted one packet, or a program in it could not measure the clock rate. Soft
+    /// RoCE once retransmitted in the middle of a message although all requested acknowledgements had arrived. (If
+    /// ibfabric had lost a packet, the kept capture would show it.) The clock of a guest on a busy machine jumps.
     Again,
     Bad,
 }
@@ -152,7 +151,7 @@ fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict> {
     let seconds = begun.elapsed().as_secs_f64();
     eprintln!("{word} {count:>4} checks {seconds:>5.1} s  {}", name(case, gear.link));
     if let Some(expected) = case.wrong.filter(|_| !good) {
-        eprintln!("         expected one fault, with {expected:?}");
+        eprintln!("         expected exactly one fault, which contains {expected:?}");
     }
     for fault in faults.iter().filter(|_| !good) {
         print_fault(fault);
@@ -164,7 +163,7 @@ fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// Prints the first and last lines of a fault. The transcript has all lines.
+/// Prints the first line and the last lines of a fault. The transcript contains all lines.
 fn print_fault(fault: &str) {
     let lines: Vec<&str> = fault.lines().collect();
     let skipped = lines.len().saturating_sub(1 + SHOWN);

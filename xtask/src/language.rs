@@ -1,12 +1,12 @@
-//! The language of comments, messages and documents: idioms that a reader has to decode, counted per file.
+//! Checks the language of comments, messages and documents. Counts idioms that a reader has to decode, per file.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `idioms` | the idioms and what to write instead |
-//! | `text` | comments and messages of Rust files, prose of documents |
+//! | `text` | extracts comments and messages of Rust files, and prose of documents |
 //!
-//! `xtask/language.txt` has the accepted number of idioms of each file. A file may not exceed its number, and a file that
-//! is not listed may have none.
+//! `xtask/language.txt` contains the accepted number of idioms of each file. A file must not have more idioms than
+//! this. A file that is not listed must have none.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -23,16 +23,16 @@ mod text;
 use idioms::{Finding, findings};
 use text::{Passage, passages};
 
-/// The accepted numbers, from the root of the checkout.
+/// The file with the accepted numbers, relative to the root of the checkout.
 const ACCEPTED: &str = "xtask/language.txt";
 
-/// Number of files that are printed.
+/// How many of the files with the most idioms are printed.
 const WORST: usize = 20;
 
-/// Folders of Rust files.
+/// Folders that contain Rust files.
 const FOLDERS: [&str; 5] = ["crates", "tests", "xtask/src", "fuzz/fuzz_targets", "fuzz/src"];
 
-/// The passages of a file.
+/// The comments, messages or paragraphs of a file.
 type Passages = Vec<Passage>;
 
 /// Options of `check-language`.
@@ -56,7 +56,7 @@ pub(crate) struct SampleArgs {
     count: usize,
 }
 
-/// Compares the numbers of idioms with the accepted ones.
+/// Compares the numbers of idioms with the accepted numbers.
 pub(crate) fn check(args: &CheckArgs) -> TaskResult {
     let mut counts = BTreeMap::new();
     let mut listing = String::new();
@@ -88,7 +88,7 @@ pub(crate) fn check(args: &CheckArgs) -> TaskResult {
     compare(&counts, &accepted()?)
 }
 
-/// Prints the counts by crate and the worst files.
+/// Prints the counts of each crate, and the files with the most idioms.
 fn print_worst(counts: &BTreeMap<String, usize>) {
     let mut folders: BTreeMap<String, usize> = BTreeMap::new();
     for (file, count) in counts {
@@ -101,7 +101,7 @@ fn print_worst(counts: &BTreeMap<String, usize>) {
     for (folder, count) in &folders {
         eprintln!("{count:6} {folder}");
     }
-    eprintln!("{:6} in all; the worst files:", counts.values().sum::<usize>());
+    eprintln!("{:6} in all; files with most:", counts.values().sum::<usize>());
     for (file, count) in files.iter().take(WORST) {
         eprintln!("{count:6} {file}");
     }
@@ -118,7 +118,7 @@ fn compare(counts: &BTreeMap<String, usize>, accepted: &BTreeMap<String, usize>)
     if worse.is_empty() {
         return Ok(());
     }
-    let hint = "`cargo xtask check-language FILE` names them and what to write instead";
+    let hint = "run `cargo xtask check-language FILE` to list them with replacements";
     Err(format!("{worse}{hint}").into())
 }
 
@@ -134,7 +134,7 @@ fn accepted() -> Result<BTreeMap<String, usize>, Box<dyn Error>> {
     Ok(accepted)
 }
 
-/// Prints comments and messages that a seed chooses.
+/// Prints comments and messages that are chosen at random with the given seed.
 pub(crate) fn sample(args: &SampleArgs) -> TaskResult {
     let mut all = Vec::new();
     for (file, passages) in read_all()? {
@@ -152,7 +152,7 @@ pub(crate) fn sample(args: &SampleArgs) -> TaskResult {
     Ok(io::stdout().write_all(listing.as_bytes())?)
 }
 
-/// Returns the passages of all files, by name.
+/// Returns the comments, messages and paragraphs of all files, by file name.
 fn read_all() -> Result<Vec<(String, Passages)>, Box<dyn Error>> {
     let mut files = Vec::new();
     for folder in FOLDERS {
@@ -171,7 +171,7 @@ fn read_all() -> Result<Vec<(String, Passages)>, Box<dyn Error>> {
     Ok(all)
 }
 
-/// Collects the Rust files below a folder.
+/// Adds the Rust files in a folder and its subfolders.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> TaskResult {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -181,7 +181,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> TaskResult {
                 collect(&path, files)?;
             }
         } else if path.extension().is_some_and(|extension| extension == "rs")
-            // It names the idioms.
+            // This file contains the list of idioms.
             && !path.ends_with("language/idioms.rs")
         {
             files.push(path);

@@ -1,4 +1,5 @@
-//! All lines of `cargo xtask` in the documents, in blocks and in sentences, can be parsed.
+//! Tests that every `cargo xtask` command in the documents can be parsed, whether it is in a code block or in a
+//! sentence.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use clap::Parser as _;
 
 use crate::{Cli, paths, root};
 
-/// Splits a line into words, up to a comment. Quotes protect blanks.
+/// Splits a command line into words. Words in single quotes may contain spaces. A `#` starts a comment.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (at, part) in line.split('\'').enumerate() {

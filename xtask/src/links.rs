@@ -1,4 +1,4 @@
-//! MAD links of ibfabric on real simulators and with real SMs.
+//! Tests ibfabric's MAD links on real simulators and with real SMs.
 
 use conformance::clients::server::Kind;
 use conformance::links::{Scene, Setup};

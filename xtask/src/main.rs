@@ -2,38 +2,38 @@
 //!
 //! | file | task |
 //! |---|---|
-//! | `docs.rs` | `man`, `completions`: generated from the command line, and checked against the committed files |
-//! | `conformance.rs` | `conformance opensm`: routing of the same fabrics by OpenSM and by ibfabric |
-//! | `tshark.rs` | `conformance tshark`: capture files of all opcodes and of software HCAs, read by tshark |
-//! | `clients.rs` | `conformance ibsim-clients`: unmodified clients of ibsim, on ibsim and on `ibfabric sim` |
-//! | `links.rs` | `conformance links`: MAD links of ibfabric on a real ibsim and with a real OpenSM |
-//! | `sm.rs` | `conformance sm`: `ibfabric sm` on both simulators, together with a real OpenSM |
+//! | `docs.rs` | `man`, `completions`: generate them from the command line, or check the committed files |
+//! | `conformance.rs` | `conformance opensm`: routes the same fabrics with OpenSM and ibfabric |
+//! | `tshark.rs` | `conformance tshark`: tshark reads capture files with all opcodes, and captures of software HCAs |
+//! | `clients.rs` | `conformance ibsim-clients`: runs unmodified ibsim clients on ibsim and on `ibfabric sim` |
+//! | `links.rs` | `conformance links`: tests ibfabric's MAD links with a real ibsim and a real OpenSM |
+//! | `sm.rs` | `conformance sm`: runs `ibfabric sm` on both simulators, together with a real OpenSM |
 //! | `nbd.rs` | `conformance nbd`: NBD clients |
-//! | `rtrs.rs` | `conformance rtrs`: RTRS and RNBD of a guest's kernel, and of ibfabric |
+//! | `rtrs.rs` | `conformance rtrs`: RTRS and RNBD between a guest's kernel and ibfabric |
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on soft RoCE in a guest, and `ibfabric rdma` |
-//! | `guests.rs` | runs of cases in guests, for `rtrs.rs` and `rxe.rs` |
-//! | `up.rs` | `conformance up`: many real programs on `ibfabric up` while links are cut |
+//! | `guests.rs` | runs test cases in guests, for `rtrs.rs` and `rxe.rs` |
+//! | `up.rs` | `conformance up`: runs many real programs on `ibfabric up` while links are cut |
 //! | `cases.rs` | common parts of tasks that run cases |
-//! | `bench.rs` | `bench routing`: OpenSM and ibfabric in one run; the ratios go to `docs/benchmarks.md` |
-//! | `bench_capture.rs` | `bench capture`: a program with and without a capture, alternately |
-//! | `bench_rdma.rs` | `bench rdma`: soft RoCE and the software HCA, alternately in one guest |
-//! | `bench_rtrs.rs` | `bench rtrs`: block devices of ibfabric, of nbdkit, and of a guest's kernel, alternately |
-//! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, alternately |
-//! | `bench_sm.rs` | `bench sm`: bring-up by OpenSM and by `ibfabric sm` on ibsim, alternately, and in process |
+//! | `bench.rs` | `bench routing`: compares OpenSM and ibfabric; the ratios go to `docs/benchmarks.md` |
+//! | `bench_capture.rs` | `bench capture`: compares a program with and without a capture |
+//! | `bench_rdma.rs` | `bench rdma`: compares soft RoCE and the software HCA in one guest |
+//! | `bench_rtrs.rs` | `bench rtrs`: compares block devices of ibfabric, of nbdkit, and of a guest's kernel |
+//! | `bench_sim.rs` | `bench sim`: compares OpenSM's bring-up on ibsim and on `ibfabric sim` |
+//! | `bench_sm.rs` | `bench sm`: compares the bring-up by OpenSM and by `ibfabric sm` |
 //! | `running.rs` | a background process of a task |
-//! | `lines.rs` | a test: all lines of `cargo xtask` in the documents can be parsed |
-//! | `paths.rs` | `check-paths`: all paths in the documents exist |
-//! | `language.rs` | `check-language`, `sample-language`: idioms of comments, messages and documents |
-//! | `pictures.rs` | `pictures`: the pictures in README.md |
-//! | `campaign.rs` | `campaign`: the fuzz targets for a given time; discoveries with random faults |
-//! | `campaign_sm.rs` | `campaign sm`: reachability and credit loops, compared with a walk through the tables |
+//! | `lines.rs` | a test: every `cargo xtask` command in the documents can be parsed |
+//! | `paths.rs` | `check-paths`: checks that all paths in the documents exist |
+//! | `language.rs` | `check-language`, `sample-language`: counts idioms in comments, messages and documents |
+//! | `pictures.rs` | `pictures`: generates the pictures in README.md |
+//! | `campaign.rs` | `campaign`: runs the fuzz targets for a given time, or tests with many random faults |
+//! | `campaign_sm.rs` | `campaign sm`: checks reachability and credit loops while links are cut |
 //! | `campaign_corruption.rs` | `campaign corruption`: a block device over a wire that corrupts packets |
 //! | `campaign_rdma.rs` | `campaign rdma`: `ibfabric rdma` between two namespaces over an impaired wire |
 //! | `campaign_guest.rs` | `campaign guest`: READs between a guest's kernel and ibfabric over an impaired wire |
-//! | `wire.rs` | two network namespaces, joined by TAP devices and an impaired wire |
-//! | `miri.rs` | `miri`: the tests of memory that HCAs and programs share, under Miri |
-//! | `deb.rs` | `deb`: the Debian package |
-//! | `windows.rs` | `windows`: the client of the ACM service, checked for Windows |
+//! | `wire.rs` | two network namespaces, connected by TAP devices and an impaired wire |
+//! | `miri.rs` | `miri`: runs tests of shared memory under Miri |
+//! | `deb.rs` | `deb`: builds the Debian package |
+//! | `windows.rs` | `windows`: checks that the client of the ACM service builds for Windows |
 
 mod acm;
 mod bench;
@@ -114,13 +114,12 @@ enum Task {
         #[command(subcommand)]
         what: Bench,
     },
-    /// Runs all fuzz targets, which needs cargo-fuzz and a nightly toolchain, or tests with many random
-    /// faults.
+    /// Runs all fuzz targets (with cargo-fuzz and a nightly toolchain), or tests with many random faults.
     Campaign(campaign::Args),
     /// Runs the tests of memory that HCAs and programs share under Miri; skipped without a nightly toolchain
     /// with Miri.
     Miri,
-    /// Takes the pictures of README: of the self-test, and of the page in a browser
+    /// Generates the pictures in README.md: of the self-test, and of the web page in a browser
     /// (tests/browser/README.md).
     Pictures,
     /// Builds the Debian package; needs `cargo install cargo-deb`.
@@ -146,35 +145,36 @@ enum Peer {
     Sm(sm::Args),
     /// Runs the tracer and its agents on ibsim and on `ibfabric sim`, together with `ibtracert` and `ibping`.
     Tracer(tracer::Args),
-    /// Queries the ACM service at hosts of a simulated fabric by `ib_acme` and by `ibfabric acme`, and by
-    /// librdmacm in a guest.
+    /// Queries ACM services on hosts of a simulated fabric with `ib_acme`, with `ibfabric acme`, and with librdmacm in
+    /// a guest.
     Acm(acm::Args),
     /// Boots a Linux guest with soft RoCE, and runs RDMA programs in it and outside, with several MTUs.
     Rxe(rxe::Args),
-    /// Uses a device of `rtrs serve` and `nbd` by qemu-img, nbdcopy, nbdsh, fio and the tools of ext4.
+    /// Runs qemu-img, nbdcopy, nbdsh, fio and the ext4 tools on a device of `rtrs serve` and `nbd`.
     Nbd(nbd::Args),
-    /// Boots a Linux guest with RTRS and RNBD, and runs `ibfabric rtrs` as its client and server.
+    /// Boots a Linux guest with RTRS and RNBD, and runs `ibfabric rtrs` as their client and server.
     Rtrs(rtrs::Args),
-    /// Runs many infiniband-diags on `ibfabric up` while links are cut. No program may hang, and no process
+    /// Runs many infiniband-diags programs on `ibfabric up` while links are cut. No program may hang, and no process
     /// may remain.
     Up(up::Args),
 }
 
 #[derive(Subcommand)]
 enum Bench {
-    /// Routing: OpenSM's interval from `building routing` to `tables configured`, and `ms.route`.
+    /// Compares how long OpenSM and `ibfabric route` compute the forwarding tables.
     Routing(bench::Args),
-    /// OpenSM's time to SUBNET UP on ibsim and on `ibfabric sim`, and the resources of each simulator.
+    /// Compares OpenSM's time to SUBNET UP on ibsim and on `ibfabric sim`, and the resources of each simulator.
     Sim(bench_sim::Args),
-    /// Time to SUBNET UP of OpenSM and of `ibfabric sm` on ibsim, and of `ibfabric sm` in process.
+    /// Compares the time to SUBNET UP of OpenSM and `ibfabric sm` on ibsim. Also measures `ibfabric sm` with a
+    /// simulated fabric.
     Sm(bench_sm::Args),
-    /// Soft RoCE and `ibfabric rdma`, alternately in one guest.
+    /// Compares soft RoCE and `ibfabric rdma`, alternately in one guest.
     Rdma(bench_rdma::Args),
-    /// A program with and without a capture, alternately.
+    /// Compares a program with and without a capture, alternately.
     Capture(bench_capture::Args),
-    /// Block devices of `rtrs serve`, of nbdkit and of the Linux kernel's server.
+    /// Compares block devices of `rtrs serve`, of nbdkit and of the Linux kernel's server.
     Rtrs(bench_rtrs::Args),
-    /// Number of SA queries if all hosts resolve all hosts, and request rate of a service.
+    /// Measures the number of SA queries if all hosts resolve all hosts, and the request rate of a service.
     Acm(bench_acm::Args),
 }
 
@@ -240,8 +240,8 @@ fn debug_binary() -> Result<PathBuf, Box<dyn std::error::Error>> {
     artifact(&["--package", "ibfabric"], "ibfabric")
 }
 
-/// Builds a program or library in release mode and returns its path. A debug build of xtask returns the existing debug
-/// file next to its own one instead, so that the workspace is not built twice.
+/// Builds a program or library in release mode and returns its path. If xtask itself is a debug build, nothing is
+/// built, so that the workspace is not built twice. Then returns the existing file in xtask's own directory.
 fn release_artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
     if cfg!(debug_assertions) {
         let program = std::env::current_exe()?;
@@ -278,5 +278,5 @@ fn artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::erro
             let library = files.filter_map(|file| file.as_str()).find(is_shared);
             message["executable"].as_str().or(library).map(PathBuf::from)
         })
-        .ok_or_else(|| format!("`cargo build` has not reported a file of {name}").into())
+        .ok_or_else(|| format!("`cargo build` has not reported the path of {name}").into())
 }

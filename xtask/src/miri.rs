@@ -1,11 +1,11 @@
-//! The tests of memory that HCAs and programs share, under Miri. It detects accesses out of bounds, to freed
-//! memory and with wrong alignment, and data races with atomic operations.
+//! Runs the tests of memory that HCAs and programs share under Miri. Miri detects data races. It also detects accesses
+//! out of bounds, to freed memory, or with wrong alignment.
 
 use std::process::{Command, Stdio};
 
 use crate::{TaskResult, root};
 
-/// Runs the tests; prints a message and succeeds if Miri is not installed.
+/// Runs the tests. If Miri is not installed, prints a message and succeeds.
 pub(crate) fn run() -> TaskResult {
     let installed = Command::new("cargo")
         .args(["+nightly", "miri", "--version"])
@@ -22,7 +22,8 @@ pub(crate) fn run() -> TaskResult {
     }
     let status = Command::new("cargo")
         .args(["+nightly", "miri", "test", "--package", "ib-hca", "--lib", "memory::"])
-        // Miri's weak memory emulation does not support atomics of two sizes at one address, which RDMA atomics need.
+        // This option disables Miri's weak memory emulation. The emulation does not support atomic accesses of two
+        // sizes at one address, which RDMA atomics need.
         .env("MIRIFLAGS", "-Zmiri-disable-weak-memory-emulation")
         .current_dir(root())
         .status()?;

@@ -1,4 +1,4 @@
-//! NBD clients with block devices of ibfabric.
+//! Tests NBD clients with ibfabric's block devices.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     require: bool,
 }
 
-/// Name of the case that runs the tests of libnbd's source.
+/// Name of the case that runs libnbd's own tests.
 const LIBNBD: &str = "libnbd's own tests";
 
 pub(crate) fn run(Args { selection, require }: &Args) -> TaskResult {
@@ -60,10 +60,10 @@ pub(crate) fn run(Args { selection, require }: &Args) -> TaskResult {
         outputs.keep();
     }
     eprintln!("{checks} checks, {passed} passed, {failed} failed");
-    if failed > 0 { Err("a program over NBD failed".into()) } else { Ok(()) }
+    if failed > 0 { Err("a test of an NBD client failed".into()) } else { Ok(()) }
 }
 
-/// Returns a UDP port that is free at the used loopback addresses.
+/// Returns a UDP port that is free at all loopback addresses that the tests use.
 fn free_port() -> Result<u16, &'static str> {
     let free = |port: &u16| {
         (1..10).all(|last| UdpSocket::bind((format!("127.0.0.{last}").as_str(), *port)).is_ok())

@@ -15,11 +15,11 @@ const DOCUMENTS: [&str; 6] = [
     "tests/interop/README.md",
 ];
 
-/// First components of paths in documents.
+/// The first components by which a path in a document is recognized.
 const ROOMS: [&str; 8] =
     ["crates/", "docs/", "examples/", "tests/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
 
-/// Returns the documents, from the root of the checkout.
+/// Returns the paths of all documents, relative to the root of the checkout.
 pub(crate) fn documents() -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join("docs")).expect("the checkout has documents");
     let mut documents: Vec<PathBuf> = entries
@@ -31,7 +31,7 @@ pub(crate) fn documents() -> Vec<PathBuf> {
     documents
 }
 
-/// Checks the words in backquotes and the targets of links.
+/// Checks that the paths in backquotes and the targets of links exist.
 pub(crate) fn check() -> TaskResult {
     let mut missing = Vec::new();
     let mut found = 0;

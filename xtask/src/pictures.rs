@@ -1,4 +1,5 @@
-//! The pictures of README: the output of `ibfabric up --check` as a drawing, and its page in a browser.
+//! Generates the pictures of README.md: the output of `ibfabric up --check` as a drawing, and the web page of
+//! `ibfabric up` in a browser.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,7 +7,7 @@ use std::process::Command;
 
 use crate::{TaskResult, release_binary, root};
 
-/// Width of a character and height of a line, in units of the drawing.
+/// Width of a character in units of the drawing.
 const LETTER: f64 = 8.4;
 const LINE: f64 = 20.0;
 const EDGE: f64 = 16.0;
@@ -30,11 +31,11 @@ pub(crate) fn run() -> TaskResult {
     if status.success() {
         Ok(())
     } else {
-        Err("no picture of the page; see tests/browser/README.md".into())
+        Err("cannot take the picture of the web page; see tests/browser/README.md".into())
     }
 }
 
-/// Draws text like a terminal, in lines of at most `columns` characters.
+/// Draws text as a terminal would show it, in lines of at most `columns` characters.
 fn draw(text: &str, columns: usize) -> String {
     let lines: Vec<String> = text.lines().flat_map(|line| wrap(line, columns)).collect();
     let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
@@ -60,7 +61,7 @@ fn draw(text: &str, columns: usize) -> String {
     svg
 }
 
-/// Folds a line like a terminal, but between words.
+/// Folds a line as a terminal would, but only between words.
 fn wrap(line: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in line.split_inclusive(' ') {

@@ -1,4 +1,4 @@
-//! RTRS and RNBD of a guest's kernel, and of ibfabric.
+//! Tests RTRS and RNBD between a guest's kernel and ibfabric.
 
 use conformance::rtrs::CASES;
 

@@ -1,17 +1,17 @@
-//! A background process of a task.
+//! A process that runs in the background of a task.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// A process that is killed when this value is dropped.
+/// A process that is killed when dropped.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    /// Starts a program, and waits until it prints that it is ready.
+    /// Starts a program, and waits until it prints `READY`.
     pub(crate) fn ready(command: &mut Command) -> Result<Self, Box<dyn std::error::Error>> {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let output = child.stdout.take().ok_or("its output is piped")?;
-        // Kills the process if an error follows.
+        let output = child.stdout.take().ok_or("the output is piped")?;
+        // From here on, the process is killed if an error occurs.
         let running = Self(child);
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
@@ -25,7 +25,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails if the process has already exited.
+        // An error is ignored, because the process may have exited.
         self.0.kill().ok();
         self.0.wait().ok();
     }

@@ -1,5 +1,5 @@
-//! RDMA programs in a guest with the kernel's soft RoCE, and `ibfabric rdma`. `ibfabric capture read`, and
-//! tshark if installed, read the captured packets.
+//! Tests RDMA programs in a guest with soft RoCE, and `ibfabric rdma`. `ibfabric capture read` and tshark (if
+//! installed) read the captured packets.
 
 use conformance::rxe::cases::cases;
 
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     times: u32,
 }
 
-/// Maximum number of printed differences between the two readers.
+/// How many differences between `ibfabric capture read` and tshark are printed.
 const MOST: usize = 20;
 
 pub(crate) fn run(Args { selection, self_test, require, times }: &Args) -> TaskResult {
@@ -44,7 +44,7 @@ pub(crate) fn run(Args { selection, self_test, require, times }: &Args) -> TaskR
     if compared.files() > 0 {
         compared.print();
         if compared.packets() == 0 {
-            compared.faults.push("no packet of RDMA was captured".to_owned());
+            compared.faults.push("no RDMA packet was captured".to_owned());
         }
         failed += usize::from(!compared.faults.is_empty());
         for fault in compared.faults.iter().take(MOST) {

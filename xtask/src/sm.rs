@@ -1,4 +1,4 @@
-//! `ibfabric sm` on ibsim and on `ibfabric sim`, with real clients and together with a real OpenSM.
+//! Tests `ibfabric sm` on ibsim and on `ibfabric sim`, with real clients and together with a real OpenSM.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -13,10 +13,10 @@ use conformance::sm::scene::Gear;
 use crate::cases::{Selection, list_allowed};
 use crate::{TaskResult, release_artifact};
 
-/// Number of concurrent cases, except cases that mostly wait.
+/// Number of cases that run at the same time, in addition to cases that mostly wait.
 const WORKERS: usize = 2;
 
-/// Maximum number of printed faults of a case.
+/// Number of a case's faults that are printed.
 const SHOWN: usize = 12;
 
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ pub(crate) fn run(Args { selection, self_test }: &Args) -> TaskResult {
         own: release_artifact(&["--package", "ib-preload"], "ib_preload")?,
     };
     let mut outputs = selection.outputs("sm-")?;
-    eprintln!("accepted differences of responses:");
+    eprintln!("permitted differences of responses:");
     for (what, reason) in ALSO {
         eprintln!("  all: {what}: {reason}");
     }
@@ -55,7 +55,10 @@ pub(crate) fn run(Args { selection, self_test }: &Args) -> TaskResult {
         let place = outputs.path().join(format!("case{number:03}"));
         let result = run_case(case, &gear, &place);
         let seconds = begun.elapsed().as_secs_f64();
-        tally.lock().expect("no case panics while it counts").add(case, &result, seconds);
+        tally
+            .lock()
+            .expect("no thread panics while it updates the counters")
+            .add(case, &result, seconds);
     };
     std::thread::scope(|scope| {
         for case in &waiting {
@@ -128,7 +131,7 @@ impl Tally {
             eprintln!("         and {} more", faults.len() - SHOWN);
         }
         if let Some(text) = case.must_say() {
-            eprintln!("         expected a fault with `{text}`");
+            eprintln!("         expected a fault that contains `{text}`");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The tracer on ibsim and on `ibfabric sim`, together with a real `ibtracert` and a real `ibping`.
+//! Tests the tracer on ibsim and on `ibfabric sim`, together with a real `ibtracert` and a real `ibping`.
 
 use std::path::Path;
 use std::time::Instant;
@@ -58,7 +58,7 @@ pub(crate) fn run(Args { selection, self_test, damaged, first }: &Args) -> TaskR
         checks += count;
         let good = match case.wrong {
             false => faults.is_empty(),
-            true => faults.iter().any(|fault| fault.contains("the first difference")),
+            true => faults.iter().any(|fault| fault.contains("first difference: ")),
         };
         *(if good { &mut passed } else { &mut failed }) += 1;
         let word = match (good, case.wrong) {
@@ -79,7 +79,7 @@ pub(crate) fn run(Args { selection, self_test, damaged, first }: &Args) -> TaskR
     if failed > 0 { Err("a check of the tracer failed".into()) } else { Ok(()) }
 }
 
-/// Runs trials on damaged fabrics; returns the number of wrong verdicts.
+/// Runs trials on damaged fabrics. Returns the number of wrong verdicts.
 fn compare_damaged(
     gear: &Gear,
     (first, count): (u64, u64),
@@ -105,7 +105,7 @@ fn compare_damaged(
             tally.paths
         );
         eprintln!(
-            "  {} over damage: {} good, {} bad, {} not proven; without damage: {} good, {} accused, {} \
+            "  {} paths cross a fault: {} good, {} bad, {} not proven; others: {} good, {} wrongly bad, {} \
              not proven",
             tally.damaged,
             tally.good_over_damage,
@@ -116,8 +116,8 @@ fn compare_damaged(
             tally.sound_unproven
         );
         eprintln!(
-            "  ibtracert shows {} of the damaged to the end, and {} of the others not; where they \
-             differ on damage, the tracer is right {} times and ibtracert {} times",
+            "  ibtracert prints {} paths over a fault completely, and {} others incompletely; if both \
+             differ on a path over a fault, the tracer is right {} times and ibtracert {} times",
             tally.shown_over_damage,
             tally.sound_not_shown,
             tally.tracer_right,

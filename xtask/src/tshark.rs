@@ -1,6 +1,5 @@
-//! Capture files of ibfabric, read by tshark: all opcodes, traps of a fabric, packets of two software HCAs,
-//! and a run of the simulator. All of these files, and others, are also read by `ibfabric capture read` and
-//! compared with tshark.
+//! tshark reads ibfabric's capture files: all opcodes, traps of a fabric, packets of two software HCAs, and a run of
+//! the simulator. `ibfabric capture read` reads the same files and more, and the fields are compared with tshark's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,7 +45,7 @@ pub(crate) struct Args {
     binary: Option<PathBuf>,
 }
 
-/// The expected fields of a packet, by tshark's names.
+/// The expected fields of a packet, by the names that tshark uses.
 type Expected = BTreeMap<&'static str, String>;
 
 pub(crate) fn run(args: &Args) -> TaskResult {
@@ -95,7 +94,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
 }
 
-/// Writes packets with all opcodes: with LRH, with GRH, and as RoCEv2 over IPv4 and IPv6.
+/// Writes packets with all opcodes: native packets with and without GRH, and RoCEv2 packets over IPv4 and IPv6.
 fn write(file: &Path) -> Result<Vec<Expected>, Box<dyn std::error::Error>> {
     let section = Section {
         application: Some("ibfabric".to_owned()),
@@ -177,7 +176,8 @@ fn write(file: &Path) -> Result<Vec<Expected>, Box<dyn std::error::Error>> {
 
 const DATA: &[u8] = b"seventeen bytes !";
 
-/// Returns true for opcodes with a payload: not for requests, acknowledgements and atomic operations.
+/// Returns true if packets with this opcode have a payload. Requests for READs and atomics, and acknowledgements, have
+/// none.
 fn carries_data(opcode: Opcode) -> bool {
     use Operation::{Acknowledge, AtomicAcknowledge, CompareSwap, FetchAdd, ReadRequest, Resync};
     !matches!(
@@ -229,7 +229,7 @@ fn networks() -> [RoceNetwork; 2] {
     })
 }
 
-/// Returns a BTH and the headers of an opcode; each field has a unique value.
+/// Returns the BTH and the other headers of an opcode. Each field has a unique value.
 fn transport(opcode: Opcode) -> Builder<'static> {
     let code = opcode.0;
     let mut builder = Builder::new(Bth {
@@ -271,7 +271,7 @@ fn transport(opcode: Opcode) -> Builder<'static> {
     builder
 }
 
-/// Returns the expected headers and checksums of a packet.
+/// Returns the headers and checksums that tshark is expected to show for a packet.
 fn seen(packet: &Packet<'_>) -> Expected {
     let mut seen = Expected::new();
     let mut number = |name, value: u64| {
@@ -304,8 +304,8 @@ fn seen(packet: &Packet<'_>) -> Expected {
         seen.insert("infiniband.grh.sgid", grh.source.to_string());
         seen.insert("infiniband.grh.dgid", grh.destination.to_string());
     }
-    // tshark 4.0 reads the headers of reliable datagrams eight bytes late, so that it sees those
-    // after the RDETH where the payload is, and it does not know the XRCETH.
+    // tshark 4.0 reads the headers of reliable datagrams eight bytes too late, so it reads headers after the RDETH from
+    // the payload. It does not know the XRCETH.
     if matches!(bth.opcode.transport(), Transport::Rd | Transport::Xrc) {
         return seen;
     }
@@ -336,7 +336,7 @@ fn seen(packet: &Packet<'_>) -> Expected {
     if let Some(vcrc) = packet.vcrc() {
         number("infiniband.variant.crc", vcrc.into());
     }
-    // tshark shows these as bytes.
+    // tshark shows immediate data and the invalidated R_Key as bytes.
     if let Some(immediate) = packet.immdt() {
         seen.insert("infiniband.immdt", format!("{:08x}", immediate.data));
     }

@@ -1,4 +1,4 @@
-//! `ibfabric up` with many concurrent real programs, while links are cut and restored.
+//! Runs many real programs at the same time on `ibfabric up`, while links are cut and restored.
 
 use std::fs;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     for program in PROGRAMS {
         if Command::new(program).arg("--version").output().is_err() {
             return Err(
-                format!("there is no {program}: it is in Debian's package {PACKAGE}").into()
+                format!("program {program} not found: install Debian's package {PACKAGE}").into()
             );
         }
     }
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     let scratch = tempfile::tempdir()?;
     let file = scratch.path().join("tree.net");
     write(&fabric, Format::Ibsim, &mut fs::File::create(&file)?)?;
-    // Clients run in another directory.
+    // The path must be absolute, because the clients run in a different directory.
     let other = args.with_preload.as_deref().map(|library| {
         fs::canonicalize(library).map_err(|error| format!("{}: {error}", library.display()))
     });
@@ -66,7 +66,8 @@ pub(crate) fn run(args: &Args) -> TaskResult {
     })?;
     let [before, after] = outcome.memory.map(|bytes| bytes >> 20);
     eprintln!(
-        "{} programs at once for {} s: {} runs, {} of them refused something, {} locked up by libumad2sim, {} cuts; {before} and {after} MiB",
+        "{} programs at once for {} s: {} runs, {} of them failed, {} deadlocked in libumad2sim, \
+         {} links cut; memory {before} MiB after a quarter of the time, {after} MiB at the end",
         args.clients, args.seconds, outcome.runs, outcome.refused, outcome.locked, outcome.cuts
     );
     for fault in &outcome.faults {

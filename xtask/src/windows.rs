@@ -1,6 +1,6 @@
 //! Checks that the client of the ACM service builds for Windows.
 //!
-//! `cargo check` needs the target's standard library, but no linker; nothing is run.
+//! `cargo check` needs the target's standard library, but no linker. Nothing is run.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::{TaskResult, root};
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
-/// Checks the client and its tests; prints a message and succeeds if the target is not installed.
+/// Checks the client and its tests. If the target is not installed, prints a message and succeeds.
 pub(crate) fn run() -> TaskResult {
     let output = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", TARGET])

@@ -1,5 +1,5 @@
-//! Two network namespaces, joined by a wire that loses, corrupts, delays, reorders and duplicates RoCEv2 packets. One of
-//! them may be that of a Linux guest.
+//! Two network namespaces, connected by a wire that loses, corrupts, delays, reorders and duplicates RoCEv2 packets.
+//! One of the namespaces may be that of a Linux guest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,21 +21,22 @@ type Failed = Box<dyn std::error::Error>;
 /// The addresses of both ends.
 pub(crate) const ADDRESSES: [&str; 2] = ["192.168.78.1", "192.168.78.2"];
 
-/// The impairment of the packets of one end: probabilities and times.
+/// How the wire impairs the packets that one end sends: probabilities and times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Impairment {
     pub(crate) loss: f64,
-    /// The probability of a corruption. The UDP checksum of a corrupted packet is zero.
+    /// The probability that a packet is corrupted. Its UDP checksum is then set to zero.
     pub(crate) corruption: f64,
     pub(crate) double: f64,
     pub(crate) late: f64,
-    /// The longest delay of a late packet; the delay of every packet, and its longest variation.
+    /// The maximum delay of a late packet. The next fields are the minimum delay of every packet, and its maximum
+    /// variation.
     pub(crate) late_by: Duration,
     pub(crate) delay: Duration,
     pub(crate) jitter: Duration,
 }
 
-/// The number of frames that an end has sent, by fate.
+/// How many of the frames that an end has sent were delivered, lost, delayed, duplicated or corrupted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fates {
     pub(crate) passed: u64,
@@ -45,13 +46,13 @@ pub(crate) struct Fates {
     pub(crate) corrupted: u64,
 }
 
-/// Draws a time below a bound; zero if the bound is zero.
+/// Returns a random time below the bound; zero if the bound is zero.
 fn draw_time(rng: &mut Rng, bound: Duration) -> Duration {
     Duration::from_nanos(rng.next_u64() % (bound.as_nanos() as u64).max(1))
 }
 
-/// The namespaces and the wire between them. Dropping removes them with the processes in the namespaces, except that
-/// of a guest.
+/// The network namespaces and the wire between them. When dropped, they are removed and the processes in them are
+/// killed. A guest's namespace is kept.
 pub(crate) struct Wire {
     names: Vec<String>,
     stops: Arc<AtomicBool>,
@@ -59,7 +60,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Joins two new namespaces. The impairment is that of each end's packets.
+    /// Connects two new namespaces. `impairment` applies to the packets that each end sends.
     pub(crate) fn new(mtu: u32, impairment: [Impairment; 2], seed: u64) -> Result<Self, Failed> {
         let mut wire = Self { names: Vec::new(), stops: Arc::default(), relay: None };
         let taps = [
@@ -70,8 +71,8 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Joins the namespace of a guest and a new one. The address of the programs beside the guest moves to the new
-    /// namespace. The guest is end 0.
+    /// Connects the namespace of a guest with a new namespace. The host's address in the guest's namespace moves to the
+    /// new namespace. The guest is end 0.
     pub(crate) fn to_guest(
         (namespace, device): (&str, &str),
         (address, mtu): (&str, u32),
@@ -103,7 +104,7 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Makes a namespace and a device with an address in it.
+    /// Creates a namespace and a device with the given address in it.
     fn end(&mut self, end: &str, address: &str, mtu: u32) -> Result<Tap, Failed> {
         let name = format!("ibfabric-wire-{}-{end}", std::process::id());
         ip(&["netns", "add", &name])?;
@@ -127,14 +128,14 @@ impl Wire {
         self.relay = Some(thread::spawn(move || relay.run(&stops)));
     }
 
-    /// Returns a command that runs a program in one of the new namespaces; it has no arguments yet.
+    /// Returns a command that runs a program in one of the new namespaces. The command has no arguments yet.
     pub(crate) fn command(&self, namespace: usize, program: &std::path::Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[namespace]]).arg(program);
         command
     }
 
-    /// Stops the wire; returns the fates of both ends' frames.
+    /// Stops the wire. Returns what happened to the frames of both ends.
     pub(crate) fn stop(&mut self) -> [Fates; 2] {
         self.stops.store(true, Ordering::Relaxed);
         self.relay.take().and_then(|relay| relay.join().ok()).unwrap_or_default()
@@ -154,36 +155,37 @@ impl Drop for Wire {
     }
 }
 
-/// Makes a TAP device in a namespace; returns its name, too.
+/// Creates a TAP device in a namespace. Also returns its name.
 fn tap(end: &str, namespace: &str, mtu: u32) -> Result<(Tap, String), Failed> {
     let name = format!("ibw{}{end}", std::process::id() % 1_000_000_000);
     let tap = Tap::create(&name).map_err(|why| format!("TAP device {name}: {why}"))?;
     ip(&["link", "set", &name, "netns", namespace])?;
-    // A guest that outlives the device keeps the hardware address of its peer.
+    // The hardware address is always the same, because the guest may outlive the device and remembers its peer's
+    // address.
     let address = if end == "a" { "02:00:00:00:78:01" } else { "02:00:00:00:78:02" };
     ip(&["-netns", namespace, "link", "set", &name, "address", address])?;
     ip(&["-netns", namespace, "link", "set", &name, "mtu", &mtu.to_string(), "up"])?;
     Ok((tap, name))
 }
 
-/// A frame in flight: the time of its arrival, its number, the end that it is for, and its bytes.
+/// A frame in flight: its arrival time, its number, the index of the receiving end, and its bytes.
 type InFlight = (Instant, u64, usize, Vec<u8>);
 
-/// The thread that moves frames.
+/// The thread that moves frames between the two ends.
 struct Relay {
     taps: [Tap; 2],
     impairment: [Impairment; 2],
     rng: Rng,
-    /// Frames in flight, by the time of their arrival.
+    /// Frames in flight, sorted by arrival time.
     queue: BinaryHeap<Reverse<InFlight>>,
     number: u64,
     fates: [Fates; 2],
 }
 
-/// The most frames that are read from one end in a turn.
+/// Maximum number of frames that are read from one end before the other end is served.
 const BATCH: usize = 64;
 
-/// Maximum time between two checks of the stop flag.
+/// Maximum time between two checks of whether the wire must stop.
 const TURN: Duration = Duration::from_millis(50);
 
 impl Relay {
@@ -202,21 +204,21 @@ impl Relay {
                 && *at <= now
             {
                 let Some(Reverse((_, _, to, frame))) = self.queue.pop() else { break };
-                // A full queue counts as a loss.
+                // An error is ignored. If the queue is full, the frame counts as lost.
                 self.taps[to].write(&frame).ok();
             }
         }
         self.fates
     }
 
-    /// Waits for a frame, or until one is due.
+    /// Waits until a frame can be read or must be delivered.
     fn wait(&self) {
         let due = self.queue.peek().map(|Reverse((at, ..))| *at);
         let time = due.map_or(TURN, |at| at.saturating_duration_since(Instant::now()).min(TURN));
         let limit = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
         let mut files =
             self.taps.each_ref().map(|tap| PollFd::from_borrowed_fd(tap.as_fd(), PollFlags::IN));
-        // An interrupted wait is only shorter.
+        // If the wait is interrupted, it is only shorter.
         poll(&mut files, Some(&limit)).ok();
     }
 
@@ -254,9 +256,9 @@ impl Relay {
     }
 }
 
-/// Corrupts a RoCEv2 frame: sets the UDP checksum to zero, and changes one bit or a burst of eight bytes in the ports
-/// or behind the UDP header. For half of the frames the ICRC then matches an IPv4 identification that HCAs of this
-/// project do not send, so that the corruption is consistent with some identification.
+/// Corrupts a RoCEv2 frame. Sets the UDP checksum to zero, and changes one bit or up to eight bytes in the UDP ports or
+/// after the UDP header. For half of the frames, the ICRC then matches an IPv4 identification that ibfabric's HCAs do
+/// not send. So the corruption is consistent with some IPv4 packet.
 fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     const IP: usize = 14;
     const UDP: usize = IP + 20;
@@ -264,7 +266,7 @@ fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     const ICRC: usize = 4;
     let before = frame.to_vec();
     let end = frame.len() - ICRC;
-    // The ports of UDP are the four bytes before its length.
+    // The UDP ports are the four bytes before the UDP length.
     let place = UDP + 4 + rng.next_u64() as usize % (end - BTH + 4);
     let at = if place < BTH { place - 4 } else { place };
     if rng.chance(0.5) {
@@ -288,14 +290,14 @@ fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     }
 }
 
-/// Returns true for an Ethernet frame with IPv4, without options, and UDP to the port of RoCEv2.
+/// Returns true for an Ethernet frame with IPv4 without options, and with UDP to the RoCEv2 port.
 fn is_roce(frame: &[u8]) -> bool {
     frame.get(12..15) == Some(&[8, 0, 0x45])
         && frame.get(23) == Some(&17)
         && frame.get(36..38) == Some(&4791_u16.to_be_bytes())
 }
 
-/// Runs `ip`; returns its output.
+/// Runs `ip`. Returns its output.
 fn ip(arguments: &[&str]) -> Result<String, Failed> {
     let output = Command::new("ip").args(arguments).output()?;
     if output.status.success() {

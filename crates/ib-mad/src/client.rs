@@ -92,7 +92,7 @@ impl Client {
         Ok(results.map(|result| result.expect("`collect` waited for all results")).collect())
     }
 
-    /// Returns the requester, for example for its counters.
+    /// Returns the requester, for example to read its counters.
     #[must_use]
     pub const fn requester(&self) -> &Requester {
         &self.requester

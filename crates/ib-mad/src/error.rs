@@ -53,13 +53,13 @@ pub enum Failure {
     /// This end has aborted an RMPP transfer.
     #[error("the RMPP transfer was aborted: {status}")]
     Aborted {
-        /// The protocol violation or other reason.
+        /// The RMPP status that states the cause, for example a protocol violation.
         status: RmppStatus,
     },
     /// The peer has stopped or aborted an RMPP transfer.
     #[error("the peer has aborted the RMPP transfer: {status}")]
     Refused {
-        /// The reason of the peer.
+        /// The RMPP status with which the peer stopped or aborted the transfer.
         status: RmppStatus,
     },
 }
@@ -84,7 +84,7 @@ pub enum RespondError {
     /// The maximum number of responses is being sent.
     #[error("{transfers} responses are being sent, which is the maximum")]
     TooMany {
-        /// The number of responses.
+        /// The number of responses that are being sent.
         transfers: usize,
     },
     /// The response exceeds the memory limit of all requests and responses.
@@ -92,7 +92,7 @@ pub enum RespondError {
     NoRoom {
         /// The length of the data in bytes.
         length: usize,
-        /// The number of free bytes.
+        /// The free part of the memory limit in bytes.
         free: usize,
     },
 }

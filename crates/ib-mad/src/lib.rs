@@ -6,16 +6,16 @@
 //! | module | contents |
 //! |---|---|
 //! | [`client`] | [`Client`]: blocking calls over a link |
-//! | [`requester`] | [`Requester`]: transaction IDs, timeouts, retries, the window of requests |
+//! | [`requester`] | [`Requester`]: transaction IDs, timeouts, retries, the window of outstanding requests |
 //! | [`responder`] | [`Responder`]: receives requests, sends responses of any length |
 //! | [`request`] | [`Request`], [`Timing`], [`Completion`] |
 //! | [`message`] | [`Message`]: a received request or response of one or several MADs |
 //! | [`rmpp`] | RMPP: segmentation and reassembly of messages |
 //! | [`error`] | errors |
-//! | `replies`, `timers` | queue of outgoing ACKs, kinds of timers |
+//! | `replies`, `timers` | the queue of outgoing ACKs; the kinds of timers |
 //!
-//! A driver passes received MADs and the time to an engine, and polls it for MADs to send, events,
-//! and the next deadline:
+//! A driver passes received MADs and the time to a requester or responder, and polls it for MADs to send, events, and
+//! the next deadline:
 //!
 //! ```
 //! use ib_link::{Incoming, Remote};

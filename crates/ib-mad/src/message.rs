@@ -71,8 +71,8 @@ impl Message {
         mad.0.get(class.data_offset()..end).unwrap_or_default()
     }
 
-    /// Returns the size of a record in the table in bytes, from the SA header; 0 if there are no
-    /// records. It is valid only in the SA class.
+    /// Returns the record size in bytes that the SA header states; 0 if the response has no records. Meaningful only
+    /// for SA responses.
     #[must_use]
     pub fn stride(&self) -> usize {
         usize::from(self.datagram.mad.sa().attribute_offset) * 8

@@ -30,9 +30,9 @@ impl Replies {
     }
 }
 
-/// Returns a datagram that is sent from QP0 (SMPs) or QP1 (other classes).
+/// Returns a datagram that this port sends from QP0 (SMPs) or QP1 (other classes).
 ///
-/// The remote QP may be another one, because classes can be redirected.
+/// The destination QP may be any QP of the peer, because classes can be redirected.
 pub(crate) const fn outgoing(remote: Remote, mad: Mad) -> Datagram {
     let local_qpn = if mad.class().is_smp() { Qpn::SMI } else { Qpn::GSI };
     Datagram { remote, local_qpn, length: MAD_LENGTH as u16, mad }

@@ -19,7 +19,7 @@ pub struct Request {
     pub message: Option<Vec<u8>>,
     /// The timeout and the retries.
     pub timing: Timing,
-    /// The reaction if the link reports the loss of the request.
+    /// The requester's reaction if the link reports the loss of the request.
     pub on_loss: OnLoss,
     /// The ports from which a response is accepted.
     pub answer_from: AnswerFrom,
@@ -42,19 +42,19 @@ impl Request {
         }
     }
 
-    /// Creates a request of any length, which is sent by RMPP with the headers of a MAD.
+    /// Creates a request of any length. It is sent by RMPP, and its segments have the headers of a MAD.
     #[must_use]
     pub fn message(remote: Remote, header: Mad, data: Vec<u8>) -> Self {
         Self { message: Some(data), ..Self::new(remote, header) }
     }
 
-    /// Returns the request with other timeouts and retries.
+    /// Replaces the timeouts and retries of the request.
     #[must_use]
     pub fn with_timing(self, timing: Timing) -> Self {
         Self { timing, ..self }
     }
 
-    /// Returns the request with another priority.
+    /// Replaces the priority of the request.
     #[must_use]
     pub fn with_urgency(self, urgency: Urgency) -> Self {
         Self { urgency, ..self }
@@ -68,7 +68,7 @@ pub struct Timing {
     pub timeout: Duration,
     /// The number of retries after the first attempt.
     pub retries: u32,
-    /// The timeout of retries.
+    /// Whether retries have longer timeouts.
     pub backoff: Backoff,
 }
 
@@ -93,25 +93,25 @@ impl Timing {
     }
 }
 
-/// The timeout of retries.
+/// Whether retries have longer timeouts than the first attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backoff {
     /// All attempts have the same timeout.
     Fixed,
-    /// Each retry has twice the timeout of the attempt before.
+    /// The timeout of each retry is twice the timeout of the preceding attempt.
     Doubling {
         /// The maximum timeout.
         longest: Duration,
     },
 }
 
-/// The reaction if the link reports the loss of a request.
+/// The requester's reaction if the link reports the loss of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLoss {
     /// The request fails with [`Failure::Lost`], without further retries.
     #[default]
     Fail,
-    /// The request is sent again immediately, which takes one of the retries.
+    /// The request is retransmitted immediately, which counts as a retry.
     Retry,
 }
 
@@ -121,10 +121,11 @@ pub enum OnLoss {
 /// ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerFrom {
-    /// Only the LID of the request; or its GID, if request and response have a GRH.
+    /// The response must come from the LID to which the request was sent. If request and response have a GRH, it must
+    /// come from the request's destination GID instead.
     #[default]
     Asked,
-    /// Any port, for classes that may be redirected.
+    /// The response may come from any port, because the class may be redirected.
     Anyone,
 }
 
@@ -134,12 +135,12 @@ pub enum AnswerFrom {
 /// requests are not affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// Before all other requests.
+    /// Sent before all other waiting requests.
     First,
-    /// Behind [`Urgency::First`], before [`Urgency::Last`].
+    /// Sent after [`Urgency::First`] and before [`Urgency::Last`].
     #[default]
     Normal,
-    /// Only if no other request waits.
+    /// Sent only if no other request waits.
     Last,
 }
 
@@ -152,7 +153,7 @@ pub struct Completion {
     pub attempts: u32,
     /// The time since the first attempt.
     pub elapsed: Duration,
-    /// The response, which may have any status; or the reason why there is none.
+    /// The response, which may have any status, or the reason why no response was received.
     pub result: Result<Message, Failure>,
 }
 

@@ -30,15 +30,15 @@ pub struct RequesterConfig {
     pub tag: u16,
     /// The maximum number of outstanding requests, at least 1.
     pub window: usize,
-    /// The lower half of the first transaction ID. Later ones count up.
+    /// The lower 32 bits of the first transaction ID. Each later transaction ID is one higher.
     ///
-    /// A program that is restarted within seconds should start with another number, because peers
-    /// still acknowledge duplicates of old RMPP messages.
+    /// A program that is restarted within seconds should start with a different number, because peers still acknowledge
+    /// duplicates of old RMPP messages.
     pub first: u32,
     /// The limits of each RMPP response.
     pub receive: ReceiveLimits,
-    /// The maximum memory of all RMPP responses in bytes, those that wait for
-    /// [`Requester::poll_event`] included. The requester stops responses that exceed it.
+    /// The maximum memory of all RMPP responses in bytes, including complete responses that [`Requester::poll_event`]
+    /// has not returned yet. The requester stops responses that exceed it.
     pub max_bytes: usize,
 }
 
@@ -59,8 +59,8 @@ pub struct RequesterCounters {
     pub retries: u64,
     /// Responses without an outstanding request: late or duplicate ones.
     pub late: u64,
-    /// Responses with the transaction ID of a request that do not match it: another class, method,
-    /// attribute or source, or unexpected in its state.
+    /// Responses that have the transaction ID of a request but do not match it: their class, method, attribute or
+    /// source differs, or the request's state does not expect them.
     pub foreign: u64,
     /// Requests that the link has reported as lost.
     pub lost: u64,
@@ -77,9 +77,9 @@ pub struct Requester {
     config: RequesterConfig,
     next: u32,
     transactions: BTreeMap<u32, Box<Transaction>>,
-    /// Requests that wait for the window, by urgency. May contain cancelled ones.
+    /// Requests that wait for the window, by urgency. May contain cancelled requests.
     backlog: [VecDeque<u32>; 3],
-    /// Requests with something to send. May contain ended ones.
+    /// Requests that have a MAD to send. May contain requests that have ended.
     ready: VecDeque<u32>,
     on_wire: usize,
     replies: Replies,
@@ -201,7 +201,7 @@ impl Requester {
         self.deadlines.next()
     }
 
-    /// Sets the maximum number of outstanding requests. Requests that are outstanding remain so.
+    /// Sets the maximum number of outstanding requests. Requests that are already outstanding are not affected.
     pub const fn set_window(&mut self, window: usize) {
         self.config.window = window;
     }
@@ -225,7 +225,7 @@ impl Requester {
         self.counters
     }
 
-    /// Returns the next number that no request and no lingering response has; never 0.
+    /// Returns the next transaction number. Skips 0 and the numbers of existing requests and lingering responses.
     fn free_number(&mut self) -> u32 {
         loop {
             let low = self.next;
@@ -241,7 +241,7 @@ impl Requester {
         TransactionId((self.config.tag as u64) << 32 | low as u64)
     }
 
-    /// Returns the lower half of a transaction ID; `None` if it has another tag.
+    /// Returns the lower half of a transaction ID; `None` if the ID does not have this requester's tag.
     fn number(&self, transaction_id: TransactionId) -> Option<u32> {
         let own = transaction_id.0 >> 32 == u64::from(self.config.tag);
         own.then_some(transaction_id.0 as u32)

@@ -29,19 +29,20 @@ use outbound::Outbound;
 /// The configuration of a responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponderConfig {
-    /// The timeout of ACKs, at most 2 s, and the number of retries. Progress resets the retries.
+    /// The timeout of ACKs, at most 2 s, and the number of retries. Each newly acknowledged segment restores all
+    /// retries.
     pub timing: Timing,
     /// The maximum number of RMPP responses being sent, and of RMPP requests being received.
     pub max_transfers: usize,
-    /// The maximum number of requests that wait for [`Responder::poll_event`]. Further requests are
-    /// dropped, as by a full receive queue.
+    /// The maximum number of requests that wait for [`Responder::poll_event`]. Further requests are dropped, as if a
+    /// receive queue were full.
     pub max_waiting: usize,
     /// The limits of each RMPP request.
     pub receive: ReceiveLimits,
     /// The maximum memory of all RMPP messages in bytes.
     ///
-    /// It covers requests that are being received or wait for [`Responder::poll_event`], and
-    /// responses that are being sent. The responder stops requests that exceed it.
+    /// This memory comprises requests that are being received or wait for [`Responder::poll_event`], and responses that
+    /// are being sent. The responder stops requests that exceed the maximum.
     pub max_bytes: usize,
 }
 
@@ -62,7 +63,7 @@ impl Default for ResponderConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "nearly all events are requests of one MAD")]
 pub enum ResponderEvent {
-    /// A request was received. A requester repeats it if the response is late or lost.
+    /// A request was received. If its response is late or lost, the requester sends the request again.
     Request(Message),
     /// All segments of a response were acknowledged.
     Delivered {
@@ -91,7 +92,8 @@ pub struct ResponderCounters {
     pub requests: u64,
     /// Requests dropped because the queue was full.
     pub dropped: u64,
-    /// RMPP requests stopped or aborted by the responder: protocol violation, resources, timeout.
+    /// RMPP requests that the responder has stopped or aborted because of a protocol violation, a memory limit or a
+    /// timeout.
     pub aborted: u64,
     /// Retransmissions of unacknowledged segments; a retransmitted window counts once.
     pub retries: u64,
@@ -101,9 +103,9 @@ pub struct ResponderCounters {
 
 /// Receives requests and sends responses of any length.
 ///
-/// The owner drives it like a [`Requester`](crate::Requester): [`Responder::handle`],
-/// [`Responder::handle_timeout`], [`Responder::poll_transmit`], [`Responder::poll_event`],
-/// [`Responder::poll_timeout`]. [`ResponderConfig`] limits its memory for any input.
+/// The owner drives a responder like a [`Requester`](crate::Requester): [`Responder::handle`],
+/// [`Responder::handle_timeout`], [`Responder::poll_transmit`], [`Responder::poll_event`], [`Responder::poll_timeout`].
+/// The memory of a responder never exceeds the limits in [`ResponderConfig`].
 #[derive(Debug)]
 pub struct Responder {
     config: ResponderConfig,
@@ -137,13 +139,12 @@ impl Responder {
 
     /// Handles a received MAD, or the loss of a sent MAD.
     ///
-    /// Returns true if it belongs to a responder: a request, an RMPP control MAD of a requester, or
-    /// the loss of an unacknowledged segment. Other input is ignored.
+    /// Returns true if the MAD or loss concerns a responder: a request, an RMPP control MAD of a requester, or the loss
+    /// of an unacknowledged segment. Other input is ignored.
     ///
-    /// A lost segment expires the ACK timer, so the next [`Responder::handle_timeout`] retransmits
-    /// it, or fails the response if no retry is left. Several losses before that call take one
-    /// retry. The loss of a response of one MAD is ignored, because the requester repeats its
-    /// request.
+    /// The loss of a segment expires the ACK timer. The next [`Responder::handle_timeout`] retransmits the segment, or
+    /// fails the response if no retry is left. Several losses before that call count as one retry. The loss of a
+    /// response of one MAD is ignored, because the requester repeats its request.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let datagram = match incoming {
             Incoming::Received(datagram) => datagram,
@@ -171,19 +172,17 @@ impl Responder {
         true
     }
 
-    /// Sends a response of one MAD. `length` is the number of valid bytes: 256, or less if the link
+    /// Sends a response of one MAD. `length` is the number of valid bytes. It is less than 256 only if the link
     /// transmits the length.
     pub fn respond(&mut self, request: &Datagram, mad: Mad, length: u16) {
         let answer = outgoing(request.remote, mad);
         self.answers.push_back(Datagram { length, local_qpn: request.local_qpn, ..answer });
     }
 
-    /// Sends a response of any length by RMPP, with the headers of a MAD, to the sender of a
-    /// request.
+    /// Sends a response of any length by RMPP to the sender of a request. All segments have the headers of a MAD.
     ///
-    /// A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows. A repeated response
-    /// also fails if the requester already has the message, and acknowledges segments that were not
-    /// sent yet.
+    /// A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows. If a response that the requester already
+    /// has is sent again, it fails when the requester acknowledges segments that were not sent yet.
     ///
     /// # Errors
     /// Fails if the class does not use RMPP, or if the data is longer than 4 GiB. Also fails if a

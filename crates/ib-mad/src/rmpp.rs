@@ -1,8 +1,8 @@
 //! RMPP: messages of several segments, with the behaviour of the Linux kernel; IBTA volume 1, chapter 13.6.
 //!
 //! A sender starts with a window of one segment and sends up to the end of the window in the latest ACK. A receiver
-//! acknowledges the first segment, each segment that ends a window, the last one, and duplicates. After a timeout, the
-//! sender starts again behind the last acknowledged segment.
+//! acknowledges the first segment, each segment that ends a window, the last segment, and duplicates. After a timeout,
+//! the sender continues after the last acknowledged segment.
 //!
 //! | module | contents |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `sender` | [`Sender`]: splits a message into segments |
 //! | [`control`] | ACK, STOP and ABORT; classification of received datagrams |
 //!
-//! Senders and receivers have no timers; requester and responder time them.
+//! Senders and receivers have no timers. Requesters and responders run the timers.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub use control::{Acknowledgement, Kind, classify};
 pub use receiver::{Progress, ReceiveLimits, Receiver};
 pub use sender::{Acknowledged, Sender};
 
-/// Maximum time until unacknowledged segments are retransmitted.
+/// The maximum time after which unacknowledged segments are retransmitted.
 pub(crate) const MAX_ACKNOWLEDGEMENT_TIME: Duration = Duration::from_secs(2);
 
 /// Default maximum number of bytes that a requester or responder holds in incomplete messages: 256 MiB.

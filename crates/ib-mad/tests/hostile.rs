@@ -1,4 +1,4 @@
-//! Arbitrary input: requester and responder do not panic, and stay within their memory limits.
+//! Checks that requesters and responders neither panic nor exceed their memory limits, for arbitrary input.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const LIMITS: ReceiveLimits = ReceiveLimits {
     linger_time: Duration::from_secs(10),
 };
 
-/// Generates datagrams that are similar to valid ones.
+/// Generates datagrams that differ little from valid ones.
 fn almost_valid() -> impl Strategy<Value = Datagram> {
     let method = prop::sample::select(vec![0x01u8, 0x81, 0x12, 0x92, 0x14, 0x94, 0x05, 0x07]);
     let class = prop::sample::select(vec![3u8, 3, 3, 4, 0x30, 0x81]);
@@ -109,7 +109,7 @@ proptest! {
                 }
             }
         }
-        // Without further input, all requests end.
+        // All requests end even if no further datagram arrives.
         for _ in 0..200 {
             while requester.poll_transmit(now).is_some() {}
             let Some(next) = requester.poll_timeout() else { break };

@@ -1,5 +1,4 @@
-//! Requests over a lossy wire: every request ends exactly once, and runs with the same seed are
-//! equal.
+//! Requests over a lossy wire: every request ends exactly once, and two runs with the same seed are identical.
 
 mod netsim;
 

@@ -8,47 +8,47 @@
 //! 52 flow label, big-endian   56 index of the P_Key (2)   58 reserved (6)
 //! ```
 //!
-//! Without `ENABLE_PKEY` the header has 56 bytes.
+//! The header has 56 bytes if `ENABLE_PKEY` was not called.
 
 /// ABI version in `/sys/class/infiniband_mad/abi_version`.
 pub const ABI_VERSION: u32 = 5;
 
-/// Size of the header in bytes before `ENABLE_PKEY`.
+/// Size of the header in bytes if [`ENABLE_PKEY`] was not called.
 pub const SHORT_HEADER: usize = 56;
 
-/// Size of the header in bytes after `ENABLE_PKEY`.
+/// Size of the header in bytes after [`ENABLE_PKEY`].
 pub const HEADER: usize = 64;
 
 /// Maximum number of agents of an open file.
 pub const MAX_AGENTS: usize = 32;
 
-/// ioctl: registers an agent; 28 bytes, see [`Registration::from_old`].
+/// ioctl: registers an agent. The argument is a structure of 28 bytes, see [`Registration::from_old`].
 pub const REGISTER_AGENT: u32 = 0xc01c_1b01;
 
-/// ioctl: removes an agent; its number, 4 bytes.
+/// ioctl: removes an agent. The argument is the number of the agent, 4 bytes.
 pub const UNREGISTER_AGENT: u32 = 0x4004_1b02;
 
-/// ioctl: enables headers of 64 bytes; only before the first agent.
+/// ioctl: enables headers of 64 bytes. It must be called before the first agent is registered.
 pub const ENABLE_PKEY: u32 = 0x1b03;
 
-/// ioctl: registers an agent; 40 bytes, see [`Registration::from_new`].
+/// ioctl: registers an agent. The argument is a structure of 40 bytes, see [`Registration::from_new`].
 pub const REGISTER_AGENT2: u32 = 0xc028_1b04;
 
-/// Flag of [`REGISTER_AGENT2`]: RMPP is done in userspace.
+/// Flag of [`REGISTER_AGENT2`]: the program handles RMPP itself.
 pub const USER_RMPP: u32 = 1;
 
 /// The header of a MAD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UmadHeader {
-    /// The sending or receiving agent.
+    /// The agent that sends or receives the MAD.
     pub agent: u32,
-    /// 0, or an error number: [`libc::ETIMEDOUT`] for a request without a response.
+    /// 0, or an error number. [`libc::ETIMEDOUT`] means that a request has received no response.
     pub status: u32,
-    /// Timeout of the response in milliseconds; 0 if there is no response.
+    /// How long the kernel waits for a response, in milliseconds; 0 if none is expected.
     pub timeout_ms: u32,
     /// Number of retransmissions.
     pub retries: u32,
-    /// Of a received MAD: size of header and message in bytes.
+    /// In a received MAD, the size of header and message in bytes.
     pub length: u32,
     /// Remote QP number.
     pub queue_pair: u32,
@@ -60,9 +60,9 @@ pub struct UmadHeader {
     pub sl: u8,
     /// Path bits of the local LID.
     pub path_bits: u8,
-    /// True if there is a GRH.
+    /// True if the MAD has a GRH.
     pub grh_present: bool,
-    /// Index of the local GID.
+    /// Index of the source GID in the port's GID table.
     pub gid_index: u8,
     /// Hop limit.
     pub hop_limit: u8,
@@ -72,12 +72,12 @@ pub struct UmadHeader {
     pub gid: [u8; 16],
     /// Flow label.
     pub flow_label: u32,
-    /// Index of the P_Key.
+    /// Index of the P_Key in the port's P_Key table.
     pub p_key_index: u16,
 }
 
 impl UmadHeader {
-    /// Parses a header of 56 or 64 bytes; the P_Key index is 0 in the shorter one.
+    /// Parses a header of 56 or 64 bytes. A header of 56 bytes has no P_Key index, which becomes 0.
     ///
     /// # Panics
     /// Panics if there are fewer than 56 bytes.
@@ -107,7 +107,7 @@ impl UmadHeader {
         }
     }
 
-    /// Formats the header of 64 bytes; the header of 56 bytes is its beginning.
+    /// Formats the header of 64 bytes. Its first 56 bytes are the short header.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
@@ -146,7 +146,7 @@ pub struct Registration {
     pub methods: u128,
     /// OUI of a vendor class, 24 bits.
     pub oui: u32,
-    /// RMPP version that the kernel handles for the agent: 0 for none, or 1.
+    /// RMPP version that the kernel handles for the agent: 1, or 0 if the kernel does not handle RMPP.
     pub rmpp_version: u8,
 }
 
@@ -234,7 +234,7 @@ impl Registration {
     }
 }
 
-/// Concatenates words, the least significant one first.
+/// Concatenates words of the given width. The first word is the least significant one.
 fn words(words: impl Iterator<Item = u128>, bits: u32) -> u128 {
     words.zip(0..).fold(0, |sum, (word, index)| sum | word << (index * bits))
 }

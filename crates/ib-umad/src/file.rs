@@ -8,10 +8,10 @@ use std::path::Path;
 use super::sysfs::c_path;
 use ib_os::alarm::Alarm;
 
-/// Descriptor numbers from here are emulated by libumad2sim.
+/// libumad2sim emulates the descriptor numbers from this one on.
 const EMULATED: i32 = 1024;
 
-/// Maximum delay of an alarm in milliseconds during a wait for an emulated file.
+/// While the program waits for an emulated file, it notices an alarm at most this many milliseconds late.
 const SLICE: i32 = 10;
 
 /// An open file.
@@ -20,7 +20,7 @@ pub(super) struct File(i32);
 impl File {
     pub(super) fn open(path: &Path, flags: i32) -> io::Result<Self> {
         let path = c_path(path)?;
-        // SAFETY: the path ends with a zero; without O_CREAT there is no third argument.
+        // SAFETY: the path ends with a zero byte. `open` needs no third argument without `O_CREAT`.
         let number = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
         if number < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(number)) }
     }
@@ -47,7 +47,7 @@ impl File {
         result(unsafe { libc::write(self.0, bytes.as_ptr().cast(), bytes.len()) })
     }
 
-    /// Executes an ioctl. The buffer has the size that the number of the ioctl contains.
+    /// Executes an ioctl. The buffer must have the size that the ioctl number contains.
     pub(super) fn control(&self, request: u32, argument: &mut [u8]) -> io::Result<()> {
         debug_assert_eq!((request >> 16 & 0x3fff) as usize, argument.len());
         let argument = argument.as_mut_ptr();
@@ -55,29 +55,28 @@ impl File {
         result(unsafe { libc::ioctl(self.0, request.into(), argument) } as isize).map(drop)
     }
 
-    /// Waits until the file is readable, at most for a number of milliseconds.
+    /// Waits until the file is readable, at most this many milliseconds.
     pub(super) fn wait(&self, milliseconds: i32) -> io::Result<()> {
         let mut polled = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
-        // SAFETY: the call reads and writes the one live structure that it is given.
+        // SAFETY: the call reads and writes only the live structure that it is given.
         match result(unsafe { libc::poll(&raw mut polled, 1, milliseconds) } as isize) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             result => result.map(drop),
         }
     }
 
-    /// Waits until the file is readable or an alarm is raised, at most for a number of
-    /// milliseconds.
+    /// Waits until the file is readable or the alarm is raised, at most this many milliseconds.
     pub(super) fn wait_alarmed(&self, milliseconds: i32, alarm: &Alarm) -> io::Result<()> {
         let bell = ib_os::poll::watched(alarm.as_fd(), false);
         if !self.is_emulated() {
             let own = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
             return ib_os::poll::wait_any(&mut [own, bell], milliseconds);
         }
-        // A library that emulates files cannot poll them together with other files.
+        // A preloaded library cannot poll an emulated file together with other files.
         let mut left = milliseconds;
         loop {
             let mut polled = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
-            // SAFETY: the call reads and writes the one live structure that it is given.
+            // SAFETY: the call reads and writes only the live structure that it is given.
             let ready = unsafe { libc::poll(&raw mut polled, 1, left.min(SLICE)) };
             match result(ready as isize) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -97,7 +96,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: this is the owner of the file, which is not used afterwards.
+        // SAFETY: this object owns the file, and does not use it afterwards.
         unsafe { libc::close(self.0) };
     }
 }

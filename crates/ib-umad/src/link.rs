@@ -20,7 +20,7 @@ use super::{UmadDevice, UmadError};
 use ib_os::alarm::{Alarm, AlarmedLink};
 use ib_os::clock;
 
-/// A management class of a link.
+/// A management class that a link registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UmadAgent {
     /// The class.
@@ -31,13 +31,13 @@ pub struct UmadAgent {
     pub methods: u128,
 }
 
-/// The implementation of RMPP.
+/// Whether the kernel or the user of the link handles RMPP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UmadRmpp {
-    /// The user of the link, which receives every segment.
+    /// The user of the link handles RMPP and receives every segment.
     #[default]
     User,
-    /// The kernel; see [`UmadLink::send_message`] and [`UmadLink::receive_message`].
+    /// The kernel handles RMPP; see [`UmadLink::send_message`] and [`UmadLink::receive_message`].
     Kernel,
 }
 
@@ -48,12 +48,12 @@ pub struct UmadOptions {
     pub agents: Vec<UmadAgent>,
     /// Implementation of RMPP.
     pub rmpp: UmadRmpp,
-    /// Timeout of the kernel for the response to a request. Later responses are dropped.
+    /// How long the kernel waits for the response to a request. The kernel drops later responses.
     pub answer_timeout: Duration,
 }
 
 impl UmadOptions {
-    /// Returns the options for classes without unsolicited MADs, with RMPP in userspace and a timeout of one second.
+    /// Returns options for the given classes: no unsolicited MADs, RMPP in userspace and a timeout of one second.
     #[must_use]
     pub fn classes(classes: &[MgmtClass]) -> Self {
         let agents = classes.iter().map(|&class| UmadAgent { class, oui: 0x00_1405, methods: 0 });
@@ -64,7 +64,7 @@ impl UmadOptions {
         }
     }
 
-    /// Returns the options of a subnet manager with the SA: agents for SMPs, SA queries and performance counters.
+    /// Returns the options of a subnet manager with SA: agents for SMPs, SA queries and performance counters.
     #[must_use]
     pub fn manager(answer_timeout: Duration) -> Self {
         let wants = |class, methods: &[Method]| {
@@ -97,28 +97,28 @@ pub struct UmadMessage {
     pub remote: Remote,
     /// Local QP number.
     pub local_qpn: Qpn,
-    /// True if this is the beginning of a request without a response.
+    /// True if the bytes are the beginning of a request that has received no response.
     pub lost: bool,
-    /// The message: 256 bytes, or the size of a message of several segments.
+    /// The bytes of the message: 256 for a single MAD, more for a message of several segments.
     pub bytes: Vec<u8>,
 }
 
-/// A request without a response yet.
+/// A request that has not received a response yet.
 struct PendingRequest {
     /// Upper half of the transaction ID, which the kernel overwrites.
     upper: u64,
-    /// The retransmitted request; the kernel does not accept it before the first attempt has ended.
+    /// The retransmission to send when the first attempt has ended; the kernel does not accept it earlier.
     retransmission: Option<Vec<u8>>,
     datagram: Datagram,
-    /// True if the first segment of a response was received, after which the kernel's timeout does not apply.
+    /// True if the first segment of a response was received. From then on, the kernel's timeout does not apply.
     answered: bool,
 }
 
 /// A port of an HCA.
 ///
-/// A request without a response within the kernel's timeout is [`Incoming::Lost`]. If it was retransmitted meanwhile,
-/// the retransmission is sent then. Transaction IDs are preserved if no two outstanding requests of a class have the
-/// same lower half. GRHs, and P_Keys other than the first one, are not sent.
+/// If a request receives no response within the kernel's timeout, the link returns [`Incoming::Lost`]. If the request
+/// was retransmitted meanwhile, the link sends the retransmission instead. Transaction IDs are preserved if no two
+/// outstanding requests of a class have the same lower half. The link sends no GRHs, and only the first P_Key.
 pub struct UmadLink {
     device: UmadDevice,
     file: File,
@@ -142,7 +142,7 @@ impl UmadLink {
         };
         let file = File::open(Path::new(&path), libc::O_RDWR | libc::O_NONBLOCK);
         let file = file.map_err(failed("opening"))?;
-        // libumad2sim accepts the request and continues with short headers.
+        // libumad2sim accepts this ioctl, but keeps using short headers.
         let long = file.control(ENABLE_PKEY, &mut []).is_ok() && !file.is_emulated();
         let mut agents = Vec::new();
         for &agent in &options.agents {
@@ -160,14 +160,15 @@ impl UmadLink {
         })
     }
 
-    /// Returns the file descriptor that is readable when a MAD has arrived; `None` if a preloaded library emulates the
-    /// device.
+    /// Returns the file descriptor, which is readable when a MAD has arrived; `None` if a preloaded library emulates
+    /// the device.
     #[must_use]
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         self.file.descriptor()
     }
 
-    /// Sends a message of any size. More than 256 bytes require [`UmadRmpp::Kernel`] and RMPP's Active flag.
+    /// Sends a message of any size. More than 256 bytes require [`UmadRmpp::Kernel`] and RMPP's Active flag in the
+    /// message.
     ///
     /// # Errors
     /// Fails if no agent has the class, or if the kernel rejects the message.
@@ -188,7 +189,7 @@ impl UmadLink {
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
-                    // The header contains the required size.
+                    // The header contains the size that the buffer needs.
                     let needed = UmadHeader::parse(&self.buffer[..self.header]).length as usize;
                     self.buffer.resize(needed.max(self.buffer.len() * 2), 0);
                     continue;
@@ -206,7 +207,8 @@ impl UmadLink {
         }
     }
 
-    /// Converts a read message; returns `None` if it only starts a retransmission.
+    /// Converts a message read from the device. Returns `None` if a request is lost and its retransmission was sent
+    /// instead.
     fn incoming(
         &mut self,
         header: &UmadHeader,
@@ -288,7 +290,7 @@ impl UmadLink {
             let before = self.waiting.insert(key(mad), waiting);
             let waits = before.is_some_and(|before| !before.answered);
             if waits && !mad.is_rmpp() {
-                // The kernel rejects it until the first attempt has ended.
+                // The kernel rejects a retransmission until the first attempt has ended.
                 let waiting =
                     self.waiting.get_mut(&key(mad)).expect("the entry was inserted above");
                 waiting.retransmission = Some(bytes);
@@ -318,8 +320,8 @@ impl MadLink for UmadLink {
         self.write(datagram, &datagram.mad.0)
     }
 
-    /// Returns only the first 256 bytes of a message that the kernel has reassembled; [`UmadLink::receive_message`]
-    /// returns all.
+    /// Returns only the first 256 bytes of a message that the kernel has reassembled. [`UmadLink::receive_message`]
+    /// returns all bytes.
     fn receive(&mut self) -> Result<Option<Incoming>, LinkError> {
         let Some(message) = self.receive_message()? else { return Ok(None) };
         let mut mad = Mad::default();
@@ -374,14 +376,14 @@ fn key(mad: &Mad) -> (u8, u32) {
     (mad.class().0, id as u32)
 }
 
-/// Returns true if a MAD is a request with a response.
+/// Returns true if a MAD is a request that has a response.
 fn wants_answer(mad: &Mad) -> bool {
     let about_a_transfer = mad.is_rmpp() && mad.rmpp().rmpp_type != RmppType::DATA;
     !mad.method().is_response() && mad.method().response().is_some() && !about_a_transfer
 }
 
-/// Registers an agent and returns its number. If a kernel or library lacks the newer ioctl, the older one is used; an
-/// agent without RMPP then receives every MAD, too.
+/// Registers an agent and returns its number. If the kernel or library lacks the newer ioctl, the older ioctl is used.
+/// An agent without RMPP then also receives every MAD.
 fn register(file: &File, agent: UmadAgent, rmpp: UmadRmpp) -> io::Result<u32> {
     let by_user = agent.class.may_use_rmpp() && rmpp == UmadRmpp::User;
     let registration = Registration {

@@ -25,7 +25,7 @@ pub struct UmadDevice {
 }
 
 impl UmadDevice {
-    /// Returns all devices, by number.
+    /// Returns all devices, sorted by number.
     ///
     /// # Errors
     /// Fails if `/sys/class/infiniband_mad` cannot be read.
@@ -46,7 +46,7 @@ impl UmadDevice {
         Ok(devices)
     }
 
-    /// Finds a port; without a port number, the first port of the HCA.
+    /// Finds a port of the given HCA. If no port number is given, returns the first port.
     ///
     /// # Errors
     /// Fails if the device does not exist; the error lists the existing ones.
@@ -72,15 +72,14 @@ impl UmadDevice {
     /// # Errors
     /// Fails if the state file is missing or has unexpected content.
     pub fn is_linked(&self) -> Result<bool, UmadError> {
-        // For example `4: ACTIVE`; 1 is Down.
+        // The file contains for example `4: ACTIVE`; 1 is Down.
         let path = format!("{CLASS}/{}/ports/{}/state", self.name, self.port);
         let text = read(&path)?;
         let number = text.split(':').next().and_then(|number| number.trim().parse::<u8>().ok());
         number.map(|state| state > 1).ok_or_else(|| unexpected(&path, &text, "a state"))
     }
 
-    /// Returns true for a port with link layer InfiniBand, also if the link layer is unknown. Ports of RoCE have no
-    /// subnet.
+    /// Returns true if the port's link layer is InfiniBand or unknown. RoCE ports are not in an InfiniBand subnet.
     #[must_use]
     pub fn is_infiniband(&self) -> bool {
         let path = format!("{CLASS}/{}/ports/{}/link_layer", self.name, self.port);
@@ -103,7 +102,7 @@ impl UmadDevice {
                 return Ok(format!("/dev/infiniband/{name}"));
             }
         }
-        // The kernel usually numbers umad and issm devices equally.
+        // The kernel usually gives a port's umad and issm devices the same number.
         Ok(format!("/dev/infiniband/issm{}", self.number))
     }
 

@@ -1,4 +1,4 @@
-//! Packets of a malicious peer, which knows PSNs, R_Keys and addresses.
+//! Packets of a malicious peer that knows the PSNs, R_Keys and addresses of the HCA.
 
 use ib_hca::QpType;
 use ib_types::{Gid, PKey, Psn, QKey, Qpn};
@@ -9,7 +9,7 @@ use ib_wire::packet::{
 use super::*;
 
 impl World {
-    /// Delivers a packet that is valid in most fields.
+    /// Delivers a packet whose fields are mostly valid.
     pub(super) fn packet(&mut self, input: &mut Input<'_>) {
         let place = input.below(self.queues.len());
         let (kind, flags, near) = (input.byte(), input.byte(), input.byte() as i8);
@@ -100,13 +100,12 @@ impl World {
         }
     }
 
-    /// Returns an address and a key for a number of bytes: within a region, across its end, or
-    /// anywhere.
+    /// Returns an address and a key for an access to this many bytes: within a region, across its end, or anywhere.
     fn remote(&self, length: usize, input: &mut Input<'_>) -> (u64, u32) {
         let kind = input.byte();
         let offset = match kind & 0x60 {
             0 => u64::from(input.short()) % (QUARTER as u64 + 16),
-            // Around the last address at which the bytes fit.
+            // An address near the last one at which the bytes fit into the region.
             0x20 => (QUARTER + input.below(16)).saturating_sub(length + 8) as u64,
             _ => 0,
         };

@@ -1,7 +1,8 @@
-//! `ib_acme` and librdmacm as clients of ibfabric's ACM service, at hosts of a simulated fabric.
+//! `ib_acme` and librdmacm as clients of ibfabric's ACM service, on hosts of a simulated fabric.
 //!
-//! Two services resolve each other's names over the fabric. Each command line is run with Debian's `ib_acme` and with `ibfabric acme`.
-//! Outputs and exit statuses must be equal, and the first output must contain the lines that the case expects.
+//! Two services resolve each other's names over the fabric. Each command line is run with Debian's `ib_acme` and with
+//! `ibfabric acme`. Outputs and exit statuses must be equal, and the output must contain the lines that the test case
+//! expects.
 //!
 //! [`guest`] tests librdmacm, which needs a kernel with RDMA.
 
@@ -19,11 +20,11 @@ pub mod umad;
 /// Time limit for a program to become ready or to respond.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A fabric, and the node names of two of its hosts.
+/// The kind and parameters of the fabric, and the node names of two of its hosts.
 const FABRIC: [&str; 3] = ["fat-tree", "4", "2"];
 const HOSTS: [&str; 2] = ["H-0002c90000100000", "H-0002c90000100002"];
 
-/// Names and addresses of a host in its service.
+/// The names and addresses that a host's service has for this host.
 #[derive(Clone, Debug, Default)]
 struct Names {
     name: String,
@@ -31,7 +32,7 @@ struct Names {
     v6: String,
 }
 
-/// A fabric with services at two hosts.
+/// A fabric with ACM services on two hosts.
 pub struct Scene {
     ibfabric: PathBuf,
     sockets: [PathBuf; 2],
@@ -42,10 +43,10 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Starts a fabric and its services, with their files in a directory.
+    /// Starts a fabric and its services. Their files are in the given directory.
     ///
     /// # Errors
-    /// Fails if one of them does not start.
+    /// Fails if a program does not start.
     pub fn open(ibfabric: &Path, directory: &Path) -> Result<Self, RunError> {
         let net = directory.join("fabric.net");
         let simulator = format!("acm-conformance-{}", std::process::id());
@@ -78,7 +79,7 @@ impl Scene {
         Ok(this)
     }
 
-    /// Queries the names and addresses of a host from its service.
+    /// Queries a service for the names and addresses of its own host.
     fn learn(&self, number: usize) -> Result<Names, RunError> {
         let output = self.ask("ib_acme", &[], &["-e"], number)?.1;
         let row = output.lines().nth(1).unwrap_or_default();
@@ -87,7 +88,7 @@ impl Scene {
         Ok(Names { name: next(), v4: next(), v6: next() })
     }
 
-    /// Runs a program as a client of a service; returns its exit status and output.
+    /// Runs a program as a client of a service. Returns its exit status and output.
     fn ask(
         &self,
         program: &str,
@@ -101,17 +102,17 @@ impl Scene {
         Ok((finished.status, finished.output))
     }
 
-    /// Runs a command line with both programs, and compares them.
+    /// Runs a command line with both programs, and compares their outputs and exit statuses.
     fn both(&mut self, words: &[&str], holds: &[&str]) -> Result<(), RunError> {
         let (status, theirs) = self.ask("ib_acme", &[], words, 0)?;
         let ibfabric = self.ibfabric.display().to_string();
         let (own_status, ours) = self.ask(&ibfabric, &["acme"], words, 0)?;
         let line = words.join(" ");
         self.checked.check(theirs == ours, || {
-            format!("{line}: ib_acme prints\n{theirs}and ibfabric acme\n{ours}")
+            format!("{line}: ib_acme prints\n{theirs}ibfabric acme prints\n{ours}")
         });
         self.checked.check(status == own_status, || {
-            format!("{line}: ib_acme ends with status {status}, acme with {own_status}")
+            format!("{line}: ib_acme exits with status {status}, ibfabric acme with {own_status}")
         });
         for text in holds {
             self.checked.check(theirs.contains(text), || {
@@ -133,7 +134,7 @@ impl Scene {
         });
         let path = ["dgid: fe80::2:c900:10:3", "sgid: fe80::2:c900:10:1", "return status 0x0"];
         let found: Vec<&str> = path.into_iter().chain(["dlid: ", "pkey: 0xffff"]).collect();
-        // By name, IPv4, IPv6, LID and GID; with and without a source address.
+        // Queries by name, IPv4, IPv6, LID and GID, with and without a source address.
         for (format, from, to) in
             [("n", &one.name, &other.name), ("i", &one.v4, &other.v4), ("i", &one.v6, &other.v6)]
         {
@@ -148,7 +149,7 @@ impl Scene {
         self.both(&["-f", "n", "-d", &upper], &found)?;
         self.both(&["-f", "n", "-d", &other.name, "-c", "-C", "3"], &found)?;
         self.both(&["-f", "n", "-d", &one.name], &["hop limit: 0", "packet lifetime: 0"])?;
-        // Unknown and invalid addresses.
+        // Queries of unknown and invalid addresses.
         self.both(&["-f", "n", "-d", "nobody", "-c"], &["No data available"])?;
         self.both(&["-f", "n", "-d", "nobody"], &["Connection timed out"])?;
         self.both(&["-f", "n", "-s", "nobody", "-d", &other.name], &["Cannot assign"])?;
@@ -161,7 +162,7 @@ impl Scene {
         {
             self.both(words, &["return status 0x0"])?;
         }
-        // The options in any order.
+        // The options work in any order.
         for words in [&["-e", "-P"][..], &["-P", "-e"]] {
             self.both(words, &["Error Count"])?;
         }

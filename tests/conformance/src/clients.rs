@@ -1,4 +1,4 @@
-//! Clients of a simulator with ibsim's socket protocol, and their expected output.
+//! Clients of a simulator that use ibsim's socket protocol, and their expected output.
 //!
 //! | module | holds |
 //! |---|---|
@@ -11,12 +11,12 @@
 //! | [`tables`] | forwarding tables of any program, in one form |
 //! | [`stage`] | a simulator, its SM and its clients, and the record of their output |
 //! | [`steps`] | steps of a stage: bring-up, queries, counters, lost links, osmtest |
-//! | [`expect`] | the output of a client that follows from the fabric |
+//! | [`expect`] | the client output that is expected for a given fabric |
 //! | [`capture`] | captures of `ibfabric sim` while clients run |
-//! | [`process`] | processes that never outlive the run |
+//! | [`process`] | processes that are killed at the end of the run |
 //!
-//! Two stages on the same fabric give two [`stage::Record`]s, which are compared entry by
-//! entry. Only the simulator, the net file and the preloaded library differ.
+//! Two stages on the same fabric produce two [`stage::Record`]s, which are compared entry by entry. Only the simulator,
+//! the net file and the preloaded library differ.
 
 pub mod capture;
 pub mod expect;

@@ -1,5 +1,5 @@
-//! ibfabric's links with real peers: ibsim's protocol with a real ibsim, umad through Debian's library, the SA with a
-//! real OpenSM.
+//! ibfabric's links with real peers: ibsim's protocol with a real ibsim, umad with Debian's preloaded library, the SA
+//! with a real OpenSM.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,37 +27,37 @@ use crate::clients::server::{Kind, Server};
 use crate::clients::stage::socket_name;
 use crate::opensm::first_adapter;
 
-/// The class of ibping, which allows segments, and which no node serves. ibsim 0.10 delivers no request of class 0x31 to a
-/// client.
+/// The class of the MADs that two clients exchange. It allows RMPP, and no node of the fabric serves it. ibsim 0.10
+/// delivers no request of ibping's class 0x31 to a client.
 const VENDOR: MgmtClass = MgmtClass(0x32);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 type Checked = Result<(), Box<dyn std::error::Error>>;
 
-/// A check and its name.
+/// The name of a check, and the function that runs it.
 type Check<'a> = (&'static str, fn(&Scene<'a>) -> Checked);
 
 /// Programs and libraries of a run.
 pub struct Setup<'a> {
     /// The simulator.
     pub simulator: &'a Kind,
-    /// The library under which OpenSM and the umad program run.
+    /// The library that is preloaded into OpenSM and the umad program.
     pub preload: &'a Path,
-    /// True if the library returns responses of several MADs completely.
+    /// True if the preloaded library returns all MADs of a response.
     pub complete: bool,
-    /// The client program of the umad device: the example `umad_node_info`.
+    /// A client program that uses the umad device: the example `umad_node_info`.
     pub umad_program: &'a Path,
     /// A directory for logs.
     pub directory: &'a Path,
 }
 
-/// A simulator with OpenSM on it.
+/// A simulator on which OpenSM is running.
 pub struct Scene<'a> {
     setup: &'a Setup<'a>,
     fabric: Fabric,
     socket: String,
     seat: Seat,
-    // The fields are dropped in this order.
+    // The fields are dropped in this order, so the simulator ends last.
     _manager: Manager,
     _server: Box<dyn Server>,
 }
@@ -84,7 +84,7 @@ impl<'a> Scene<'a> {
     /// Starts the simulator and OpenSM, and returns after SUBNET UP.
     ///
     /// # Errors
-    /// Fails if one of them cannot be started or does not come up.
+    /// Fails if the simulator or OpenSM cannot be started, or if OpenSM does not bring the subnet up.
     pub fn start(setup: &'a Setup<'a>) -> Result<Self, Box<dyn std::error::Error>> {
         let kind = FabricKind::parse("xgft", &["4,4", "1,2"])?;
         let rate = LinkRate { width: LinkWidth::X4, speed: LinkSpeed::Hdr };
@@ -110,9 +110,9 @@ impl<'a> Scene<'a> {
             ("directed routes reach every port", Self::directed_routes),
             ("every node returns its counters by LID", Self::counters),
             ("OpenSM returns the path between two ports", Self::path),
-            ("OpenSM returns all nodes, if the library does", Self::table),
+            ("OpenSM returns all nodes, as far as the library passes them on", Self::table),
             ("two clients exchange messages of up to 100,000 bytes", Self::messages),
-            ("the umad link reads NodeInfo of its own node", Self::umad),
+            ("the umad link reads the NodeInfo of the local node", Self::umad),
         ];
         let run = |(name, check): Check<'a>| Report {
             name,
@@ -133,7 +133,7 @@ impl<'a> Scene<'a> {
         nodes.map(|(_, node)| node.name.as_str()).collect()
     }
 
-    /// Discovers the fabric from a host; returns its nodes and the LIDs of their end ports.
+    /// Discovers the fabric from a host. Returns its nodes with the LIDs of their end ports.
     fn walk(
         &self,
         link: &mut IbsimLink,
@@ -164,7 +164,8 @@ impl<'a> Scene<'a> {
                 }
                 if number != 0 && info.phys_state == PhysState::LINK_UP {
                     links.insert((node.node_guid, number));
-                    // Hosts do not forward: only the port of the first host leads to other nodes.
+                    // Hosts do not forward packets, so only the ports of switches and of the first host lead to other
+                    // nodes.
                     if node.node_type.0 == 2 || path.is_empty() {
                         paths.push(path.into_iter().chain([number]).collect());
                     }
@@ -202,7 +203,7 @@ impl<'a> Scene<'a> {
             same("the status", &answer.status(), &MadStatus::OK)?;
             let counters: PortCounters = answer.mad().attribute().ok_or("no PortCounters")?;
             if counters.xmit_packets == 0 || counters.rcv_packets == 0 {
-                return Err(format!("LID {lid} has counted nothing").into());
+                return Err(format!("the counters of LID {lid} have not counted packets").into());
             }
         }
         Ok(())
@@ -240,16 +241,20 @@ impl<'a> Scene<'a> {
         if self.setup.complete {
             return same("the nodes", &found, &expected);
         }
-        // Debian's library returns the first MAD of a response, which has room for one node.
+        // Debian's library returns only the first MAD of a response, which contains one node.
         same("the number of nodes", &found.len(), &1)?;
-        same("the nodes that are not there", &found.difference(&expected).count(), &0)
+        same(
+            "the number of nodes that are not in the fabric",
+            &found.difference(&expected).count(),
+            &0,
+        )
     }
 
-    /// One client responds to requests of any length with the reversed data.
+    /// One client sends requests of several lengths. Another client responds with the reversed data.
     fn messages(&self) -> Checked {
         let hosts = self.hosts();
         let mut asker = self.attach(hosts[0], false)?;
-        // The simulators deliver unsolicited MADs to the port with IsSM.
+        // The simulators deliver unsolicited MADs to the port that has `IsSM` set.
         let mut answerer = self.attach(hosts[hosts.len() - 1], true)?;
         let lid = answerer.port()?.lid;
         let done = AtomicBool::new(false);
@@ -257,7 +262,7 @@ impl<'a> Scene<'a> {
             let serving = scope.spawn(|| serve(&mut answerer, &done).map_err(|e| e.to_string()));
             let asked = exchange(&mut asker, lid);
             done.store(true, Ordering::Relaxed);
-            serving.join().expect("the answering side does not panic")?;
+            serving.join().expect("the responding thread does not panic")?;
             asked
         })
     }
@@ -280,7 +285,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Queries an attribute by directed routes.
+/// Queries an attribute at the end of each directed route.
 fn ask_all<A: ib_wire::mad::Attribute>(
     client: &mut Client,
     link: &mut IbsimLink,
@@ -294,9 +299,10 @@ fn ask_all<A: ib_wire::mad::Attribute>(
     });
     let answers = client.call_all(link, requests.collect())?;
     let read = |(path, answer): (&Vec<u8>, Result<ib_mad::Message, ib_mad::Failure>)| {
-        let answer = answer.map_err(|failure| format!("by {path:?}: {failure}"))?;
+        let answer = answer.map_err(|failure| format!("directed route {path:?}: {failure}"))?;
         let attribute = answer.mad().attribute().filter(|_| answer.status().is_ok());
-        Ok(attribute.ok_or_else(|| format!("by {path:?}: status {}", answer.status()))?)
+        Ok(attribute
+            .ok_or_else(|| format!("directed route {path:?}: status {}", answer.status()))?)
     };
     paths.iter().zip(answers).map(read).collect()
 }
@@ -323,7 +329,7 @@ fn serve(link: &mut IbsimLink, done: &AtomicBool) -> Checked {
     let end = link.now() + PATIENCE;
     while !done.load(Ordering::Relaxed) && link.now() < end {
         while let Some(incoming) = link.receive()? {
-            // OpenSM queries SMInfo of ports with IsSM.
+            // Skips OpenSM's queries, because OpenSM queries SMInfo of ports that have `IsSM` set.
             let for_us = |datagram: &Datagram| datagram.mad.class() == VENDOR;
             if matches!(&incoming, Incoming::Received(datagram) if for_us(datagram)) {
                 responder.handle(link.now(), &incoming);

@@ -1,5 +1,5 @@
-//! NBD clients on a device of `ibfabric rtrs serve` that `ibfabric nbd` exports: `qemu-img`, `nbdinfo`, `nbdcopy`, `nbdsh`, `fio`,
-//! and the tools of ext4.
+//! NBD clients on a device that `ibfabric rtrs serve` stores and `ibfabric nbd` exports: `qemu-img`, `nbdinfo`,
+//! `nbdcopy`, `nbdsh`, `fio`, and the tools of ext4.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 pub mod libnbd;
 
-/// Size of the device and of its contents, in bytes.
+/// Size of the device in bytes, which is also the size of the copied images.
 const SIZE: u64 = 96 << 20;
 const IMAGE: usize = 40 << 20;
 
 /// Time limit of a program.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The required programs, and the packages of Debian that have them.
+/// The required programs, and the Debian packages that contain them.
 pub const PROGRAMS: [(&str, &str); 7] = [
     ("qemu-img", "qemu-utils"),
     ("nbdinfo", "libnbd-bin"),
@@ -27,7 +27,7 @@ pub const PROGRAMS: [(&str, &str); 7] = [
     ("e2fsck", "e2fsprogs"),
 ];
 
-/// The store of the device, and the address for the programs.
+/// A test case: where the device is stored, and the address at which the programs connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Name of the case.
@@ -66,7 +66,7 @@ impl Checked {
 struct Running(Child);
 
 impl Running {
-    /// Starts a program; returns its first line, too.
+    /// Starts a program. Returns the process and the first line of its output.
     fn start(command: &mut Command) -> io::Result<(Self, String)> {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
@@ -78,13 +78,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An error is ignored: the process may have ended.
+        // An error is ignored, because the process may have ended.
         self.0.kill().ok();
         self.0.wait().ok();
     }
 }
 
-/// Runs a program that must succeed within the time limit; returns its output.
+/// Runs a program with the given input. The program must succeed within the time limit. Returns its output.
 fn output_of(checked: &mut Checked, command: &mut Command, input: &str) -> io::Result<String> {
     let mut output = tempfile::tempfile()?;
     let mut given = tempfile::tempfile()?;
@@ -96,7 +96,9 @@ fn output_of(checked: &mut Checked, command: &mut Command, input: &str) -> io::R
     let status = loop {
         match child.0.try_wait()? {
             Some(status) => break status.to_string(),
-            None if Instant::now() > end => break format!("nothing in {} s", LIMIT.as_secs()),
+            None if Instant::now() > end => {
+                break format!("not ended within {} s", LIMIT.as_secs());
+            }
             None => std::thread::sleep(Duration::from_millis(5)),
         }
     };
@@ -104,19 +106,18 @@ fn output_of(checked: &mut Checked, command: &mut Command, input: &str) -> io::R
     output.rewind()?;
     output.read_to_end(&mut said)?;
     let said = String::from_utf8_lossy(&said).into_owned();
-    checked
-        .check(status == "exit status: 0", || format!("{command:?} ended with {status}: {said}"));
+    checked.check(status == "exit status: 0", || format!("{command:?}: {status}: {said}"));
     Ok(said)
 }
 
-/// A device, and the environment of the programs.
+/// An exported device, and the environment of the programs that use it.
 struct Lab<'a> {
     directory: &'a Path,
     uri: String,
     checked: Checked,
 }
 
-/// Runs a case in a directory, on a UDP port that is free on loopback.
+/// Runs a case in the given directory. `port` is a UDP port that is free on loopback.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
@@ -159,10 +160,10 @@ pub fn run(case: &Case, program: &Path, directory: &Path, port: u16) -> io::Resu
 }
 
 impl Lab<'_> {
-    /// Runs a program that must succeed; returns its output.
+    /// Runs a program that must succeed. Returns its output.
     fn output_of(&mut self, words: &[&str]) -> io::Result<String> {
         let mut command = Command::new(words[0]);
-        // Debian's nbdsh runs the first python3 of the path, which must be Debian's.
+        // Debian's nbdsh runs the first python3 in `PATH`. It must be Debian's, so Debian's directories come first.
         let others = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("/usr/bin:/usr/sbin:/bin:/sbin:{others}"));
         command.args(&words[1..]).current_dir(self.directory);
@@ -212,7 +213,7 @@ impl Lab<'_> {
 
     fn convert(&mut self) -> io::Result<()> {
         let uri = self.uri.clone();
-        // Data with holes in between.
+        // The image contains data, and ranges of zeros between them.
         let mut image = vec![0; SIZE as usize];
         let mut state = 88_172_645_463_325_252_u64;
         for chunk in image[..IMAGE].chunks_mut(8) {
@@ -258,7 +259,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Discards, writes zeros and flushes.
+    /// Tests discards, writes of zeros, flushes and invalid reads.
     fn change(&mut self) -> io::Result<()> {
         let uri = self.uri.clone();
         let script = "\

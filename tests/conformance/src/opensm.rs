@@ -28,10 +28,10 @@ pub enum PeerError {
         /// The system's error.
         source: io::Error,
     },
-    /// ibsim has ended before it accepted clients.
-    #[error("ibsim does not take the net file: {0}")]
+    /// ibsim ended before it accepted clients.
+    #[error("ibsim rejects the net file: {0}")]
     Refused(String),
-    /// A program has exceeded its time limit.
+    /// A program was still running at its time limit.
     #[error("{program} did not end within {seconds} s")]
     Timeout {
         /// The program.
@@ -39,7 +39,7 @@ pub enum PeerError {
         /// The limit.
         seconds: u64,
     },
-    /// A program has ended too early.
+    /// A program ended too early.
     #[error("{program} ended with {status}: {log}")]
     Ended {
         /// The program.
@@ -54,7 +54,7 @@ pub enum PeerError {
     Failed {
         /// Its exit status.
         status: ExitStatus,
-        /// The end of its log.
+        /// The end of OpenSM's log.
         log: String,
     },
 }
@@ -66,11 +66,11 @@ pub struct Run<'a> {
     pub net: &'a Path,
     /// Directory for the log and the dumps; it is created if it does not exist.
     pub directory: &'a Path,
-    /// Name of the node of OpenSM; `None` for the first channel adapter of the net file.
+    /// Name of the node on which OpenSM runs; `None` for the first CA of the net file.
     pub node: Option<&'a str>,
-    /// Arguments of OpenSM, such as `-R updn`.
+    /// Command-line arguments of OpenSM, such as `-R updn`.
     pub arguments: &'a [String],
-    /// The log flags: 0x43 for the dumps, 0x07 for the times.
+    /// OpenSM's log flags: 0x43 writes dumps of the tables, 0x07 logs timestamps of the phases.
     pub log_flags: u8,
     /// Time limit for OpenSM.
     pub limit: Duration,
@@ -86,28 +86,30 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Returns the engine that configured the switches, from the log.
+    /// Returns the routing engine that configured the switches, according to the log.
     #[must_use]
     pub fn engine(&self) -> Option<&str> {
         let line = self.log.lines().find(|line| line.contains(" tables configured on all"))?;
         line.split(" tables configured").next()?.rsplit(' ').next()
     }
 
-    /// Returns the interval from `building routing` to `tables configured`, which OpenSM logs with flag 0x04.
+    /// Returns the time from `building routing` to `tables configured` in the log. OpenSM logs both lines if log flag
+    /// 0x04 is set.
     #[must_use]
     pub fn building(&self) -> Option<Duration> {
         between(&self.log, "building routing with", ROUTED)
     }
 }
 
-/// The line of the log after the computation of the switches' tables.
+/// The text that OpenSM logs when it has computed the switches' tables.
 pub(crate) const ROUTED: &str = " tables configured on all";
 
-/// Returns the time from the first line of a log that contains a text to the first that contains another one.
+/// Returns the time between two lines of a log: the first line that contains `start`, and the first that contains
+/// `end`.
 pub(crate) fn between(log: &str, start: &str, end: &str) -> Option<Duration> {
     let at = |what: &str| log.lines().find(|line| line.contains(what)).and_then(timestamp);
     let (start, end) = (at(start)?, at(end)?);
-    // Lines have no date. An end before the start is after midnight.
+    // The lines have no date. If the end seems to precede the start, midnight was between them.
     Some(end.checked_sub(start).unwrap_or(end + Duration::from_secs(86_400) - start))
 }
 
@@ -125,14 +127,14 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An error is ignored: the process may have ended.
+        // An error is ignored, because the process may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Run<'_> {
-    /// Starts ibsim, runs OpenSM to `SUBNET UP` and ends ibsim.
+    /// Starts ibsim, runs OpenSM until `SUBNET UP`, and ends ibsim.
     ///
     /// # Errors
     /// See [`PeerError`].
@@ -233,7 +235,7 @@ fn start_ibsim(
         }
         if !matches!(running.0.try_wait(), Ok(None)) {
             let log = fs::read_to_string(&log_path).unwrap_or_default();
-            let last = log.lines().last().unwrap_or("it ended without a word").to_owned();
+            let last = log.lines().last().unwrap_or("OpenSM ended without output").to_owned();
             return Err(PeerError::Refused(last));
         }
         if Instant::now() > limit {
@@ -243,7 +245,7 @@ fn start_ibsim(
     }
 }
 
-/// Returns options with sufficient table sizes of ibsim for a net file.
+/// Returns ibsim options with table sizes that suffice for the given net file.
 pub(crate) fn ibsim_limits(text: &str) -> [String; 8] {
     let count = |starts: &[char]| text.lines().filter(|line| line.starts_with(starts)).count();
     let (nodes, switches) = (count(&['S', 'H', 'C', 'R']), count(&['S']));
@@ -267,11 +269,11 @@ pub(crate) fn ibsim_limits(text: &str) -> [String; 8] {
     ]
 }
 
-/// Returns true if a simulator accepts clients under a name.
+/// Returns true if a simulator with the given socket name accepts clients.
 pub(crate) fn is_listening(socket: &str) -> bool {
     let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let name = format!("@{socket}:ctl");
-    // The kernel prints the terminating NUL of the name as another `@`.
+    // The kernel prints the terminating NUL of a socket's name as another `@`.
     sockets
         .lines()
         .filter_map(|line| line.split_ascii_whitespace().last())
@@ -281,7 +283,7 @@ pub(crate) fn is_listening(socket: &str) -> bool {
 /// Returns the path of the library that converts umad calls to messages of ibsim.
 ///
 /// # Errors
-/// Fails if it is not installed.
+/// Fails if the library is not installed.
 pub fn umad2sim() -> Result<PathBuf, PeerError> {
     let directories = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
     let mut candidates = Vec::new();
@@ -298,7 +300,7 @@ pub fn umad2sim() -> Result<PathBuf, PeerError> {
     })
 }
 
-/// Returns the name of the first channel adapter in a net file.
+/// Returns the name of the first CA in a net file.
 #[must_use]
 pub fn first_adapter(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| line.starts_with("Hca") || line.starts_with("Ca"))?;

@@ -19,21 +19,21 @@ pub use cases::{cases, layered};
 /// A generated fabric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recipe {
-    /// Kind and parameters, as for `ibfabric gen`.
+    /// Kind and parameters of the fabric, as for `ibfabric gen`.
     pub kind: &'static str,
-    /// Fraction of omitted links.
+    /// Fraction of the links that are omitted.
     pub drop_links: f64,
-    /// Fraction of omitted switches.
+    /// Fraction of the switches that are omitted.
     pub drop_switches: f64,
-    /// Seed of the choice of omitted links and switches.
+    /// Seed that decides which links and switches are omitted.
     pub seed: u64,
 }
 
-/// An error of a recipe or a case.
+/// Error while the fabric or the files of a case are prepared.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecipeError {
-    /// The generator refuses the parameters.
+    /// The generator rejects the parameters.
     #[error(transparent)]
     Generate(#[from] GenerateError),
     /// The net file cannot be written.
@@ -42,7 +42,7 @@ pub enum RecipeError {
     /// The fabric has no subnet.
     #[error(transparent)]
     Subnet(#[from] SubnetError),
-    /// The input tables of the case cannot be computed.
+    /// The forwarding tables that are an input of the case cannot be computed.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// A file of the case cannot be written.
@@ -54,7 +54,7 @@ impl Recipe {
     /// Generates the fabric.
     ///
     /// # Errors
-    /// Fails if the generator refuses the parameters.
+    /// Fails if the generator rejects the parameters.
     pub fn fabric(&self) -> Result<Fabric, GenerateError> {
         let mut words = self.kind.split(' ');
         let name = words.next().unwrap_or_default();
@@ -78,37 +78,37 @@ impl Recipe {
     }
 }
 
-/// An option of both peers, with its file.
+/// An option that both OpenSM and ibfabric get, with its file if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// `-a`: the switches of the top level are roots; on a fabric without levels, the first switch.
+    /// `-a`: the roots are the switches of the top level, or the first switch if the fabric has no levels.
     Roots,
-    /// `-a`: the first channel adapter of the file selects its switch. OpenSM does not implement this rule of its documentation, so
-    /// its file has the GUID of the switch.
+    /// `-a`: the switch of the fabric's first CA is a root, which ibfabric's file selects by the CA. OpenSM documents
+    /// this rule but does not implement it, so OpenSM's file contains the GUID of the switch.
     RootsByHost,
     /// `-z`.
     ConnectRoots,
-    /// `-i`: the first linked port of every other switch is excluded from the counts.
+    /// `-i`: at every other switch, the first port with a link is excluded from the port counts.
     IgnorePorts,
-    /// `-X`: every third channel adapter, in descending order.
+    /// `-X`: every third CA, in descending order.
     RoutingOrder,
-    /// `-O`: on every other switch the highest port is first.
+    /// `-O`: at every other switch, the highest port comes first.
     PortOrder,
-    /// `-w`: on every third switch the second linked port has a weight of 3 hops.
+    /// `-w`: at every third switch, the second port with a link has a weight of 3 hops.
     Weights,
-    /// `-m`: the IDs of switches are in the reverse order of their GUIDs.
+    /// `-m`: the switch IDs are in the reverse order of the switches' GUIDs.
     Ids,
     /// `--port-shifting`.
     Shift,
     /// `--scatter-ports 77`.
     Scatter,
-    /// `-u`: all channel adapters except every fifth are compute nodes.
+    /// `-u`: all CAs except every fifth are compute nodes.
     ComputeNodes,
-    /// `-G` and `-H 2`: every fifth channel adapter is an I/O node.
+    /// `-G` and `-H 2`: every fifth CA is an I/O node.
     IoNodes,
-    /// The SM is on the last switch.
+    /// The SM runs on the last switch.
     SmOnSwitch,
-    /// The SM is on the last channel adapter.
+    /// The SM runs on the last CA.
     SmOnLastHost,
     /// `port_profile_switch_nodes`.
     SwitchTargets,
@@ -116,23 +116,23 @@ pub enum Choice {
     EnhancedPort0,
     /// `quasi_ftree_indexing`.
     QuasiIndexing,
-    /// `--scatter-ports 77` with `-X`, whose ports are not randomized.
+    /// `--scatter-ports 77` with `-X`; the ports listed by `-X` are not randomized.
     ListedUnscattered,
-    /// A guid2lid file in which every other port has a LID of 1000 or above. A few entries overlap no other, but are too narrow,
-    /// too wide or outside the subnet.
+    /// A guid2lid file in which every other port has a LID of 1000 or above. Some ranges have
+    /// too few or too many LIDs for the LMC, and one entry belongs to no port of the fabric.
     KnownLids,
-    /// `-U`: tables of up/down routing.
+    /// `-U`: the forwarding tables of up/down routing, in a file.
     FileTables,
-    /// `-M`: hop counts of up/down routing.
+    /// `-M`: the hop counts of up/down routing, in a file.
     FileMatrix,
 }
 
-/// A case: a fabric and options for both peers.
+/// A test case: a fabric, and options for OpenSM and ibfabric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// The fabric.
     pub recipe: Recipe,
-    /// The list of engines.
+    /// The list of routing engines.
     pub engine: &'static str,
     /// The LMC.
     pub lmc: u8,
@@ -149,14 +149,14 @@ pub struct Prepared {
     pub opensm: Vec<String>,
     /// Arguments of `ibfabric route`.
     pub ibfabric: Vec<String>,
-    /// Name of the node of OpenSM; `None` for the first channel adapter of the net file.
+    /// Name of the node on which OpenSM runs; `None` for the first CA of the net file.
     pub node: Option<String>,
-    /// Content of guid2lid in OpenSM's cache.
+    /// Content of the file guid2lid in OpenSM's cache.
     pub guid2lid: Option<String>,
 }
 
 impl Case {
-    /// Returns the case in one line.
+    /// Returns a description of the case in one line.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = format!("{} | {} | LMC {}", self.recipe.name(), self.engine, self.lmc);
@@ -187,7 +187,7 @@ impl Case {
 }
 
 impl Prepared {
-    /// Returns the case with equal arguments of both peers.
+    /// Returns the case in which OpenSM and ibfabric have the same arguments.
     #[must_use]
     pub fn new(net: PathBuf, arguments: Vec<String>) -> Self {
         let opensm = arguments.clone();
@@ -270,14 +270,14 @@ impl Prepared {
         }
     }
 
-    /// Sets an option that OpenSM only reads from a file.
+    /// Sets an option that OpenSM reads only from a configuration file.
     fn setting(&mut self, directory: &Path, name: &str) -> Result<(), RecipeError> {
         self.opensm.extend(file(directory, "-F", &format!("{name} TRUE\n"))?);
         self.ibfabric.push(format!("--{name}"));
         Ok(())
     }
 
-    /// Places the SM on the last node of a kind.
+    /// Places the SM on the last node of the given kind.
     fn manager_on(&mut self, fabric: &Fabric, kind: NodeKind) -> Result<(), RecipeError> {
         let (id, node) = fabric
             .nodes()
@@ -298,7 +298,7 @@ impl Prepared {
     }
 }
 
-/// Routes a fabric with up/down routing, if its root detection finds roots.
+/// Computes up/down routing of a fabric. Fails if the engine detects no roots.
 fn up_down(fabric: &Fabric) -> Result<(Subnet<'_>, Routing), RecipeError> {
     let subnet = Subnet::discover(fabric, &SubnetOptions::default())?;
     let routing = UpDown.route(&subnet, &RoutingOptions::default())?;
@@ -330,7 +330,7 @@ fn known_lids(fabric: &Fabric) -> String {
     lines
 }
 
-/// Writes the file of an option, and returns its arguments.
+/// Writes the file of an option. Returns the command-line arguments for this option.
 fn file(directory: &Path, option: &str, text: &str) -> io::Result<[String; 2]> {
     let serial = fs::read_dir(directory)?.count();
     let path = directory.join(format!("option{option}-{serial}"));
@@ -351,7 +351,7 @@ fn roots(fabric: &Fabric) -> String {
         .concat()
 }
 
-/// Returns the node GUID of the first channel adapter, and that of its switch.
+/// Returns the node GUID of the first CA and the GUID of its switch.
 fn first_host(fabric: &Fabric) -> (ib_types::Guid, ib_types::Guid) {
     fabric
         .nodes()
@@ -363,7 +363,7 @@ fn first_host(fabric: &Fabric) -> (ib_types::Guid, ib_types::Guid) {
         .expect("generated fabrics have hosts with links")
 }
 
-/// Returns a line for every n-th switch: its GUID and a text of its k-th linked port.
+/// Returns a line for every n-th switch: its GUID, and a text for its k-th port with a link.
 fn ports_of(
     fabric: &Fabric,
     every: usize,

@@ -1,14 +1,14 @@
-//! RTRS and RNBD of a guest's kernel, and `ibfabric rtrs`, as client and as server.
+//! RTRS and RNBD between a guest's kernel and `ibfabric rtrs`. Each of them is client and server.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `ours` | cases with ibfabric's client, and a disk of the guest |
+//! | `ours` | cases in which ibfabric's client uses a disk of the guest |
 //! | `theirs` | cases with the kernel's client |
-//! | `deaths` | cases with an end that is killed and restarted |
+//! | `deaths` | cases in which client or server is killed and restarted |
 //! | `idle` | the case of an idle session |
 //!
-//! A case unloads all modules that it has loaded. Cases of a whole run transfer a GiB and wait ten minutes, others a part
-//! of that.
+//! A case unloads all modules that it has loaded. In a whole run, cases transfer a GiB or wait ten minutes; otherwise
+//! they do less.
 
 mod deaths;
 mod idle;
@@ -45,8 +45,9 @@ pub const CASES: [Case; 20] = [
     Case::with_ibfabric("Linux client, ibfabric server, permanent keys, depth 64", |scene| {
         theirs::verify(scene, MEMORY, &["--no-always-invalidate", "--queue-depth", "64"])
     }),
-    // With a depth of 1, rnbd_client waits for its first request without end, also with the server of the kernel. With a depth of
-    // 2, it stalls in the course of a GiB: all requests are complete and acknowledged, and it sends no further ones.
+    // If the queue depth is 1, rnbd_client waits for its first request indefinitely, with the kernel's server, too. If
+    // it is 2, rnbd_client stalls after part of a GiB: all requests are complete and acknowledged, but it sends no
+    // further requests.
     Case::with_ibfabric("Linux client, ibfabric server, depth 2", |scene| {
         scene.whole = false;
         theirs::verify(scene, MEMORY, &["--queue-depth", "2"])
@@ -59,7 +60,7 @@ pub const CASES: [Case; 20] = [
     Case::with_ibfabric("ibfabric server is killed and restarted", deaths::our_server_dies),
     Case::with_ibfabric("Linux client loses its link for a time", deaths::their_client_is_cut_off),
     Case::with_ibfabric("idle sessions in both directions", idle::both_ways),
-    // Soft RoCE of the guest opens no connections afterwards.
+    // After this case, the guest's soft RoCE can open no more connections.
     Case::with_ibfabric(
         "ibfabric client, Linux server, which closes one of two paths",
         ours::fails_over,
@@ -69,10 +70,10 @@ pub const CASES: [Case; 20] = [
 /// Time limit of a command.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Time limit of a command that transfers much data.
+/// Time limit of a command that transfers large amounts of data.
 const LONG: Duration = Duration::from_secs(1200);
 
-/// Control file of the kernel's client.
+/// The kernel client's control file, which maps devices.
 const CONTROL: &str = "/sys/devices/virtual/rnbd-client/ctl/map_device";
 
 /// Command that unmaps the device and unloads the kernel's client.
@@ -91,7 +92,7 @@ fn unserve(scene: &mut Scene<'_>) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Maps the device of ibfabric's server in the kernel's client, over paths from the guest's addresses.
+/// Maps the device of ibfabric's server as a block device of the kernel's client, over the given paths.
 fn map(scene: &mut Scene<'_>, paths: &str) -> Result<(), RunError> {
     let command = format!(
         "modprobe rtrs_client && modprobe rnbd_client && \
@@ -102,7 +103,7 @@ fn map(scene: &mut Scene<'_>, paths: &str) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Store of the server's device of 64 MiB in most cases.
+/// The store of the server's device in most cases: 64 MiB of memory.
 const MEMORY: &str = "mem:64M";
 
 /// Starts ibfabric's server, and waits until it listens.
@@ -114,24 +115,24 @@ fn our_server(scene: &Scene<'_>, store: &str, options: &[&str]) -> Result<Runnin
     Ok(server)
 }
 
-/// Stops ibfabric's server as a user does, and checks its exit status.
+/// Stops ibfabric's server with SIGTERM, and checks its exit status.
 fn end(scene: &mut Scene<'_>, server: Running) -> Result<Finished, RunError> {
     server.signal(interop::Signal::TERM);
     scene.succeeds(server)
 }
 
-/// Starts ibfabric's client on the guest's disk.
+/// Starts ibfabric's client, which uses the guest's disk.
 fn our_client(scene: &Scene<'_>, path: &str, options: &[&str]) -> Result<Running, RunError> {
     let common = ["rtrs", "bench", "--path", path, "--device", "dev/vda"];
     scene.ours([&common[..], options].concat())
 }
 
-/// Runs a command of the guest that must succeed.
+/// Runs a command in the guest. The command must succeed.
 fn run_in_guest(scene: &mut Scene<'_>, command: &str) -> Result<Finished, RunError> {
     run_in_guest_within(scene, command, LIMIT)
 }
 
-/// As `run_in_guest`, with another time limit.
+/// Runs a command in the guest. The command must succeed within the given time limit.
 fn run_in_guest_within(
     scene: &mut Scene<'_>,
     command: &str,
@@ -145,7 +146,7 @@ fn run_in_guest_within(
     Ok(finished)
 }
 
-/// Checks that the kernel has neither retransmitted nor logged errors.
+/// Checks that the kernel has retransmitted nothing and logged no errors.
 fn check_no_retries(scene: &mut Scene<'_>) -> Result<(), RunError> {
     scene.gained("completer_retry_err", 0..=0)?;
     scene.gained("retry_exceeded_err", 0..=0)?;
@@ -156,7 +157,7 @@ fn check_no_retries(scene: &mut Scene<'_>) -> Result<(), RunError> {
 fn check_kernel_log(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let log = scene.guest.kernel_log()?;
     for word in ["WARNING:", "BUG:", "Oops", "Call Trace", "stack guard", "hung task"] {
-        scene.checked.check(!log.contains(word), || format!("the kernel's log has {word:?}"));
+        scene.checked.check(!log.contains(word), || format!("the kernel's log contains {word:?}"));
     }
     Ok(())
 }

@@ -1,15 +1,15 @@
-//! Real RDMA programs and the kernel's soft RoCE (rxe) in a guest, with each other and with ibfabric.
+//! Real RDMA programs and the kernel's soft RoCE (rxe) in a guest, tested with each other and with ibfabric.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`cases`] | the list of cases |
-//! | `ours` | cases with ibfabric's HCA at one end |
-//! | `theirs` | cases with `ucmatose` or perftest at the other end |
-//! | [`scene`] | a guest, ibfabric on its host, and the checks |
+//! | `ours` | cases in which ibfabric's HCA is one end of the connection |
+//! | `theirs` | cases in which `ucmatose` or perftest is the peer of ibfabric's HCA |
+//! | [`scene`] | a guest, ibfabric on the machine that runs the guest, and the checks |
 //!
-//! A [`Case`] is a name and a function on a [`Scene`]. The crate `interop` boots guests. One guest runs all cases
-//! of a [`Link`], so a case unloads all modules that it has loaded. Commands that still run at the end of a case
-//! are killed.
+//! A [`Case`] is a name and a function on a [`Scene`]. The crate `interop` boots guests. One guest runs all cases of a
+//! [`Link`], so each case must unload the modules that it has loaded. Commands that still run at the end of a case are
+//! killed.
 //!
 //! ```
 //! use std::time::Duration;
@@ -39,33 +39,33 @@ use interop::RunError;
 
 pub use scene::{Gear, Scene};
 
-/// The link between a guest and its host.
+/// The link between a guest and the machine that runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// MTU of the network device in bytes.
     pub mtu: u32,
-    /// Largest path MTU of InfiniBand that fits into it, with headers.
+    /// The largest InfiniBand path MTU whose packets, with headers, fit into this MTU.
     pub path_mtu: u32,
 }
 
-/// The links of all cases.
+/// The links that all cases run on.
 pub const LINKS: [Link; 2] =
     [Link { mtu: 1500, path_mtu: 1024 }, Link { mtu: 9000, path_mtu: 4096 }];
 
-/// A case in a guest, with or without ibfabric on its host.
+/// A test case in a guest, with or without ibfabric on the machine that runs the guest.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The name of the case.
     pub name: &'static str,
-    /// True if it runs ibfabric, which must then be built.
+    /// True if the case runs ibfabric, which must then have been built.
     pub ours: bool,
-    /// Text that the only fault must contain, in a case with a deliberate error.
+    /// In a case with a deliberate error, a text that the reported fault must contain.
     pub wrong: Option<&'static str>,
     run: fn(&mut Scene<'_>) -> Result<(), RunError>,
 }
 
 impl Case {
-    /// Creates a case with programs of the guest only.
+    /// Creates a case that runs only programs in the guest.
     #[must_use]
     pub const fn of_guest(
         name: &'static str,
@@ -74,7 +74,7 @@ impl Case {
         Self { name, ours: false, wrong: None, run }
     }
 
-    /// Creates a case with ibfabric on the host of the guest.
+    /// Creates a case that also runs ibfabric, on the machine that runs the guest.
     #[must_use]
     pub const fn with_ibfabric(
         name: &'static str,
@@ -83,20 +83,20 @@ impl Case {
         Self { name, ours: true, wrong: None, run }
     }
 
-    /// Creates a case with a deliberate error: exactly one fault, which contains this text.
+    /// Creates a case with a deliberate error. It must report exactly one fault, which contains the given text.
     #[must_use]
     pub const fn expecting_fault(self, fault: &'static str) -> Self {
         Self { wrong: Some(fault), ..self }
     }
 
-    /// Runs it; the scene records the faults.
+    /// Runs the case. The scene records the faults.
     pub fn run(&self, scene: &mut Scene<'_>) {
         if let Err(error) = (self.run)(scene) {
             scene.checked.check(false, || error.to_string());
         }
     }
 
-    /// Returns true if the faults are those of the case: none, or that of the deliberate error.
+    /// Returns true if the case has reported the expected faults: none, or only its deliberate error.
     #[must_use]
     pub fn accepts(&self, faults: &[String]) -> bool {
         match self.wrong {

@@ -1,4 +1,4 @@
-//! ibfabric's subnet manager on real simulators, with real clients, compared with OpenSM.
+//! ibfabric's subnet manager on real simulators, checked with real clients and compared with OpenSM.
 //!
 //! | module | holds |
 //! |---|---|
@@ -6,19 +6,19 @@
 //! | [`scene`] | a simulator with clients, and the checks |
 //! | [`ours`] | `ibfabric sm` as a process |
 //! | [`up`] | bring-up of a fabric: links, tables, traces |
-//! | [`answers`] | SA responses equal OpenSM's |
+//! | [`answers`] | SA responses of `ibfabric sm` must equal OpenSM's |
 //! | [`pair`] | OpenSM and `ibfabric sm` at the same time, each on its own simulator |
 //! | [`questions`] | the queries of `saquery` |
 //! | [`allowed`] | permitted differences of SA responses, with reasons |
-//! | [`flows`] | flows of osmtest that pass with OpenSM pass with `ibfabric sm` |
-//! | [`files`] | under OpenSM's name the same command line writes the same files |
-//! | [`keys`] | both programs read the same value from a line of opensm.conf, or the line is refused |
-//! | [`partitions`] | a partition file gives both the same partitions |
+//! | [`flows`] | osmtest flows that pass with OpenSM must pass with `ibfabric sm` |
+//! | [`files`] | if `ibfabric` is called `opensm`, the same command line must write the same files |
+//! | [`keys`] | both programs must read the same value from a line of opensm.conf, or `ibfabric sm` must reject it |
+//! | [`partitions`] | a partition file must have the same effect in both programs |
 //! | [`handover`] | handover between OpenSM and `ibfabric sm`, in both directions |
-//! | [`guarded`] | a port with an M_Key that the SM does not have |
-//! | [`records`] | long SA responses arrive completely |
+//! | [`guarded`] | a port with an M_Key that the SM does not know |
+//! | [`records`] | a client must receive long SA responses completely |
 //!
-//! Third-party tools read the results of an SM: `iblinkinfo`, `ibnetdiscover`, `dump_lfts`, `ibtracert`, `smpquery`,
+//! Third-party tools check the results of an SM: `iblinkinfo`, `ibnetdiscover`, `dump_lfts`, `ibtracert`, `smpquery`,
 //! `sminfo` and `saquery`.
 
 pub mod allowed;
@@ -42,7 +42,7 @@ use ib_types::LinkSpeed;
 
 use crate::clients::fabrics::Plan;
 
-/// Returns a complete fabric of a kind.
+/// Returns the plan of a fabric of the given kind, without omitted links.
 const fn plan(kind: &'static str) -> Plan {
     Plan { kind, speed: LinkSpeed::Hdr, drop_links: 0.0, lmc: 0, flood: false, long: false }
 }

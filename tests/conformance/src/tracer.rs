@@ -1,8 +1,9 @@
 //! The tracer and its agents on real simulators, compared with `ibtracert` and `ibping`.
 //!
-//! On each simulator `ibfabric sm` brings a fabric up. Then `ibtracert` and `ibfabric tracer` trace the same paths
-//! and must print the same lines. With agents, all paths must be validated at their ends, and no node accused. Without
-//! agents, the tracer must report that. Real clients must get responses from the agents.
+//! `ibfabric sm` brings a fabric up on each simulator. Then `ibtracert` and `ibfabric tracer` trace the same paths and
+//! must print the same lines. With agents, all paths must be validated at their ends, and the tracer must report no
+//! node. Without agents, the tracer must not report validated paths. Real clients must receive responses from the
+//! agents.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,10 +22,11 @@ use crate::sm::scene::{Gear, Outcome, Scene, patient};
 
 pub mod damaged;
 
-/// Number of paths traced by both programs.
+/// Number of paths that both programs trace.
 const PAIRS: usize = 120;
 
-/// Timeout and number of attempts of ibfabric's tracer where some responses never arrive.
+/// Timeout and number of attempts of ibfabric's tracer. They are small, because on some simulators some responses never
+/// arrive.
 const HASTE: [&str; 4] = ["-t", "200", "-r", "1"];
 
 /// A fabric on a simulator.
@@ -33,7 +35,7 @@ pub struct Case {
     kind: &'static str,
     engine: &'static str,
     server: Server,
-    /// True if a path in ibfabric's output is modified, which the case must detect.
+    /// True if the case modifies a path in ibfabric's output, and must detect this.
     pub wrong: bool,
 }
 
@@ -44,7 +46,7 @@ enum Server {
     WithAgents,
 }
 
-/// Returns all cases, or those with a deliberate error.
+/// Returns all cases. If `wrong` is true, returns a case with a deliberate error instead.
 #[must_use]
 pub fn cases(wrong: bool) -> Vec<Case> {
     let fabrics = [
@@ -78,7 +80,7 @@ impl Case {
         format!("{} | {} | {server}{wrong}", self.kind, self.engine)
     }
 
-    /// Runs the case with its files in a directory.
+    /// Runs the case. Its files are written to the given directory.
     ///
     /// # Errors
     /// Fails if a program cannot be started.
@@ -94,7 +96,7 @@ impl Case {
         let mut scene = Scene::open(gear, &kind, &fabric, &gear.debian, directory)?;
         let options = Options { engine: self.engine, ..Options::default() };
         let mut ours = scene.manage(&options)?;
-        // Up/down routing has no paths between switches without hosts.
+        // LIDs of switches are skipped, because up/down routing has no paths between some switches.
         let is_host = |guid: &Guid| {
             fabric
                 .find_port_guid(*guid)
@@ -122,7 +124,8 @@ impl Case {
         Ok(scene.close())
     }
 
-    /// Compares paths with those of `ibtracert`, over the simulator's link and over the umad device.
+    /// Compares ibfabric's paths with those of `ibtracert`. ibfabric traces them twice: over ibsim's protocol and over
+    /// the umad device.
     fn compare_paths(
         &self,
         scene: &mut Scene<'_>,
@@ -152,7 +155,7 @@ impl Case {
         Ok(())
     }
 
-    /// Checks that no node is accused, and that the output reports validated paths.
+    /// Checks that the tracer reports no node, and that it reports validated paths only with agents.
     fn check_validation(
         &self,
         scene: &mut Scene<'_>,
@@ -163,10 +166,13 @@ impl Case {
         let more = [&["--pairs", &file, "--format", "json"][..], &HASTE].concat();
         let found = json(&tracer(scene, &more)?)?;
         let number = |pointer: &str| found.pointer(pointer).and_then(Value::as_u64).unwrap_or(9999);
-        // ibsim does not relay combined-route probes, so only paths that probes from the local port prove are good.
+        // ibsim does not relay combined-route probes. So the tracer can prove only paths that probes from the local
+        // port can follow.
         let unproven = if self.server == Server::Ibsim { number("/not_proven") } else { 0 };
         let judged = (number("/good") + unproven, number("/bad"), number("/hops/bad"));
-        scene.check(judged == (count as u64, 0, 0), || format!("of {count} paths: {found}"));
+        scene.check(judged == (count as u64, 0, 0), || {
+            format!("expected verdicts on {count} paths, all good, found {found}")
+        });
         let has_agents = self.server == Server::WithAgents;
         let validated = number("/hops/validated") > 0;
         scene.check(validated == has_agents, || format!("agents {has_agents}: {found}"));
@@ -180,8 +186,8 @@ impl Case {
         Ok(())
     }
 
-    /// Checks that the real `ibping` receives responses from ibfabric's agents, and that the tracer receives one from an agent that
-    /// is a separate process.
+    /// Checks that the real `ibping` receives responses from ibfabric's agents. Also checks that the tracer receives a
+    /// response from an agent that is a separate process.
     fn check_agents(&self, scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
         let last = scene.fabric.nodes().filter(|(_, node)| !node.kind.is_switch()).last();
         let Some((_, node)) = last else { return Err(StageError::NoActors) };
@@ -206,18 +212,22 @@ impl Case {
         }
         let (answer, kept) = scene.run_client(&patient(&format!("ibping -c 3 {lid}")))?;
         let pongs = answer.output.matches(&format!("Pong from {host}")).count();
-        scene.check(pongs == 3, || format!("{pongs} of 3 pongs ({})", kept.display()));
+        scene.check(pongs == 3, || {
+            format!("ibping received {pongs} of 3 responses ({})", kept.display())
+        });
         let more = [&["-l", &*lid, "--format", "json"][..], &HASTE].concat();
         let found = json(&tracer(scene, &more)?)?;
         let verdict = found.pointer("/traces/0/hops").and_then(Value::as_array);
         let verdict = verdict.and_then(|hops| hops.last()).map(|hop| hop["verdict"].clone());
-        scene.check(verdict == Some("validated".into()), || format!("the last hop of {found}"));
+        scene.check(verdict == Some("validated".into()), || {
+            format!("expected the last hop to be validated, found {found}")
+        });
         drop(agent);
         Ok(())
     }
 }
 
-/// Misroutes a switch of a path, and checks that the tracer names it.
+/// Makes a switch of a path misroute packets, and checks that the tracer names this switch.
 fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
     let to = lids.iter().max().map(u16::to_string).unwrap_or_default();
     let trace = |scene: &Scene<'_>| {
@@ -227,7 +237,7 @@ fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError>
     let before = trace(scene)?;
     let hops = before.pointer("/traces/0/hops").and_then(Value::as_array).cloned();
     let hops = hops.unwrap_or_default();
-    // The second hop leaves the switch that the first one enters.
+    // The second hop starts at the switch at which the first hop ends.
     let [first, second, ..] = &hops[..] else { return Ok(()) };
     let (guid, out) = (first["guid"].as_str().unwrap_or_default(), second["out"].as_u64());
     let name = format!("S-{}", guid.trim_start_matches("0x"));
@@ -249,7 +259,7 @@ fn check_misroute(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError>
     Ok(())
 }
 
-/// Runs ibfabric's tracer at the seat, and returns its output.
+/// Runs ibfabric's tracer on the node of the other clients, and returns its output.
 fn tracer(scene: &Scene<'_>, more: &[&str]) -> Result<String, StageError> {
     let socket = format!("--ibsim={}", scene.seat.socket);
     let words = ["tracer", &*socket, "--node", &*scene.seat.node];
@@ -257,14 +267,15 @@ fn tracer(scene: &Scene<'_>, more: &[&str]) -> Result<String, StageError> {
 }
 
 fn json(text: &str) -> Result<Value, StageError> {
-    serde_json::from_str(text)
-        .map_err(|error| StageError::Failed(format!("no JSON: {error}: {text}")))
+    serde_json::from_str(text).map_err(|error| {
+        StageError::Failed(format!("the tracer printed invalid JSON: {error}: {text}"))
+    })
 }
 
-/// Compares the paths of both outputs, line by line.
+/// Compares the paths in two outputs line by line.
 fn compare_lines(scene: &mut Scene<'_>, over: &str, ours: &str, theirs: &str) {
     let lines = |text: &str| -> Vec<String> {
-        // The last line has the number of pairs.
+        // Lines that do not belong to a path, such as the number of pairs, are skipped.
         let is_way = |line: &&str| ["From ", "[", "To "].iter().any(|head| line.starts_with(head));
         let paths = text.lines().filter(is_way);
         paths.map(str::to_owned).collect()
@@ -274,12 +285,12 @@ fn compare_lines(scene: &mut Scene<'_>, over: &str, ours: &str, theirs: &str) {
     scene.check(ours == theirs, || {
         let (own, other) = (ours.len(), theirs.len());
         format!(
-            "over {over} {own} lines, ibtracert prints {other}; the first difference: {first:?}"
+            "the tracer prints {own} lines over {over}, ibtracert prints {other}; first difference: {first:?}"
         )
     });
 }
 
-/// Returns pairs of different LIDs, spread over all LIDs.
+/// Returns pairs of different LIDs, taken evenly from the list of all pairs.
 fn pairs(lids: &[u16]) -> Vec<(u16, u16)> {
     let all = lids.iter().flat_map(|&from| lids.iter().map(move |&to| (from, to)));
     let all: Vec<(u16, u16)> = all.filter(|(from, to)| from != to).collect();

@@ -1,9 +1,9 @@
-//! `ibfabric up` with many real programs at once, while links are cut and restored.
+//! `ibfabric up` with many real programs at the same time, while links are cut and restored.
 //!
-//! Debian's libumad2sim can deadlock while a program exits: `exit` holds the lock of its devices and waits for the receiving
-//! thread. That thread waits for the lock if an unexpected message arrives, such as a late response or a further part of a long
-//! one. In such a program, all threads wait for each other and none for `up`, as the kernel reports. It is killed and counted. A program
-//! that does not exit for another reason, or with another library, is an error.
+//! Debian's libumad2sim can deadlock while a program exits. `exit` holds the lock of the library's devices and waits
+//! for the receiving thread. That thread waits for the lock if an unexpected message arrives, such as a late response.
+//! In `/proc`, all threads of such a program wait for each other and none for `up`. The program is killed and counted.
+//! If a program does not exit for another reason, or with another library, it counts as an error.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
@@ -20,39 +20,39 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::clients::process::Group;
 
-/// Time limit of a program: discoveries wait for each lost node in turn.
+/// Time limit of a program. It is long, because a discovery waits for each lost node in turn.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Time limit for `up` to become ready, to restore the paths after all links are up again, and to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Number of runs with Debian's library of which one may deadlock.
+/// One of this many runs with Debian's library may deadlock.
 const LOCKED: u64 = 500;
 
-/// Permitted growth of its memory in bytes: caches of names and routes fill.
+/// Permitted growth of `up`'s memory in bytes. The memory grows because caches of names and routes fill.
 const GROWTH: u64 = 48 << 20;
 
-/// The programs of infiniband-diags.
+/// The programs that run, all from infiniband-diags.
 pub const PROGRAMS: [&str; 3] = ["ibnetdiscover", "perfquery", "saquery"];
-/// The package of [`PROGRAMS`].
+/// The Debian package that contains [`PROGRAMS`].
 pub const PACKAGE: &str = "infiniband-diags";
 
-/// Parameters of a run.
+/// Parameters of a run with many clients.
 #[derive(Debug)]
 pub struct ManyClients<'a> {
     /// The program `ibfabric`.
     pub binary: &'a Path,
-    /// Debian's library, through which programs attach.
+    /// Debian's umad library, which is preloaded into the programs.
     pub preload: &'a Path,
-    /// Another library, which every second client uses.
+    /// A different umad library, which is preloaded into every second client.
     pub other: Option<&'a Path>,
-    /// The fabric and its file.
+    /// The fabric, and the file that describes it.
     pub fabric: (&'a Fabric, &'a Path),
-    /// Number of concurrent programs.
+    /// Number of programs that run at the same time.
     pub clients: usize,
     /// Duration of the run.
     pub time: Duration,
-    /// Seed of the choice of links.
+    /// Seed that decides which links are cut.
     pub seed: u64,
 }
 
@@ -61,15 +61,15 @@ pub struct ManyClients<'a> {
 pub struct Outcome {
     /// Number of program runs.
     pub runs: u64,
-    /// Number of runs that reported a failure: a node behind a lost link.
+    /// Number of runs that reported a failure, usually because a node was behind a lost link.
     pub refused: u64,
-    /// Number of runs that Debian's library deadlocked at their end.
+    /// Number of runs that ended in a deadlock of Debian's library.
     pub locked: u64,
-    /// Number of link losses.
+    /// Number of links that were cut.
     pub cuts: u64,
-    /// Memory of `up` in bytes: after a quarter of the duration, and at the end.
+    /// Memory of `up` in bytes, after a quarter of the duration and at the end.
     pub memory: [u64; 2],
-    /// Number of its open files at the same times, without attached programs.
+    /// Number of files that `up` has open while no programs are attached, at the start and at the end.
     pub files: [usize; 2],
     /// The failed checks.
     pub faults: Vec<String>,
@@ -94,7 +94,7 @@ impl Shared {
     }
 }
 
-/// Starts `up`, runs programs, removes and restores links, and checks the resources of `up`.
+/// Starts `up`, runs programs while links are cut and restored, and checks the resources of `up`.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
@@ -136,14 +136,14 @@ pub fn run(setup: &ManyClients<'_>) -> io::Result<Outcome> {
     outcome.locked = shared.locked.into_inner();
     outcome.faults = shared.faults.into_inner().unwrap_or_else(PoisonError::into_inner);
     running.check_restored(fabric, &mut outcome)?;
-    // Each loss delays some programs, and few fail because of it.
+    // A lost link delays some programs. Only a few programs fail because of it.
     if outcome.runs < setup.clients as u64 || outcome.refused > outcome.runs / 10 {
         let (runs, refused) = (outcome.runs, outcome.refused);
-        outcome.faults.push(format!("{refused} of {runs} runs have failed"));
+        outcome.faults.push(format!("{refused} of {runs} program runs failed"));
     }
     if outcome.locked > 1 + outcome.runs / LOCKED {
         let (runs, locked) = (outcome.runs, outcome.locked);
-        outcome.faults.push(format!("{locked} of {runs} runs are deadlocked"));
+        outcome.faults.push(format!("{locked} of {runs} program runs deadlocked"));
     }
     outcome.memory[1] = resident(pid)?;
     if outcome.memory[1] > outcome.memory[0] + GROWTH {
@@ -166,22 +166,22 @@ pub fn run(setup: &ManyClients<'_>) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Waits until programs may attach, and then reads and drops further lines.
+/// Waits until `up` accepts programs. Then a thread reads and drops further lines.
 fn wait_ready(up: &mut Group) -> io::Result<()> {
     let output = up.child().stdout.take().expect("it is piped");
     let (told, ready) = std::sync::mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             if line == "READY" {
-                // The receiver has ended.
+                // Sending fails if the receiver has stopped waiting.
                 told.send(()).ok();
             }
         }
     });
-    ready.recv_timeout(PATIENCE).map_err(|_| io::Error::other("it is not ready"))
+    ready.recv_timeout(PATIENCE).map_err(|_| io::Error::other("up is not ready in time"))
 }
 
-/// Removes a link each second, and restores the previous one; finally restores all.
+/// Each second, cuts a link and restores the previously cut link. At the end, restores the last link.
 fn cut_links(
     running: &RunningFabric<'_>,
     fabric: &Fabric,
@@ -204,7 +204,7 @@ fn cut_links(
         if let Some(link) = cut.take() {
             running.control(&format!("ReLink {link}"))?;
         }
-        // Knuth's multiplier; any sequence that reaches all links would do.
+        // Multiplier of Knuth's random number generator. Any sequence that reaches all links is suitable.
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let link = &links[(random >> 33) as usize % links.len()];
@@ -227,7 +227,7 @@ struct RunningFabric<'a> {
 }
 
 impl RunningFabric<'_> {
-    /// Runs programs of a client in turn.
+    /// Runs the programs of a client one after another.
     fn run_clients(&self, number: usize, shared: &Shared) -> io::Result<()> {
         let mut round = number;
         while !shared.ends() {
@@ -243,7 +243,7 @@ impl RunningFabric<'_> {
                     shared.locked.fetch_add(1, Ordering::Relaxed);
                 } else {
                     let seconds = LIMIT.as_secs();
-                    shared.fault(format!("{command:?} has not ended in {seconds} s: {waits:?}"));
+                    shared.fault(format!("{command:?} has not ended within {seconds} s; its threads wait in {waits:?}"));
                 }
                 continue;
             };
@@ -255,12 +255,12 @@ impl RunningFabric<'_> {
         Ok(())
     }
 
-    /// Returns the library of a client.
+    /// Returns the umad library that is preloaded into a client.
     fn preload(&self, number: usize) -> &Path {
         self.setup.other.filter(|_| number % 2 == 1).unwrap_or(self.setup.preload)
     }
 
-    /// Returns the command of a client in a round, and the file of its output.
+    /// Returns the command that a client runs in the given round, and the file for its output.
     fn command(&self, number: usize, round: usize) -> io::Result<(Command, PathBuf)> {
         let (fabric, _) = self.setup.fabric;
         let hosts = fabric.nodes().filter(|(_, node)| node.kind != NodeKind::Switch);
@@ -270,7 +270,7 @@ impl RunningFabric<'_> {
         let mut command = match round % PROGRAMS.len() {
             0 => Command::new("ibnetdiscover"),
             1 => {
-                // The SM numbers all nodes from 1 on.
+                // The SM assigns LIDs from 1 on, one to each node.
                 let lid = 1 + (number + round * 7) % fabric.node_count();
                 let mut command = Command::new("perfquery");
                 command.args([lid.to_string(), "1".to_owned()]);
@@ -278,13 +278,13 @@ impl RunningFabric<'_> {
             }
             _ => {
                 let mut command = Command::new("saquery");
-                // Node records, link records, multicast groups.
+                // Queries node records, link records or multicast groups.
                 command.arg(["-N", "-x", "-g"][round / PROGRAMS.len() % 3]);
                 command
             }
         };
         let output = File::create(&said)?;
-        // The library writes files into the working directory, which remain if the program is killed.
+        // libumad2sim writes files into the working directory. They remain if the program is killed.
         command
             .current_dir(self.directory)
             .env("LD_PRELOAD", self.preload(number))
@@ -296,7 +296,7 @@ impl RunningFabric<'_> {
         Ok((command, said))
     }
 
-    /// Executes a command on the console.
+    /// Executes a command on the simulator's console.
     fn control(&self, command: &str) -> io::Result<()> {
         let mut control = Command::new(self.setup.binary);
         control.args(["sim", "ctl", "--socket", self.socket, command]);
@@ -308,7 +308,7 @@ impl RunningFabric<'_> {
         Err(io::Error::other(format!("{command}: {}: {said}", output.status)))
     }
 
-    /// Checks that programs find all nodes again after all links are restored.
+    /// Checks that programs find all nodes after all links are restored.
     fn check_restored(&self, fabric: &Fabric, outcome: &mut Outcome) -> io::Result<()> {
         let end = Instant::now() + PATIENCE;
         let wanted = fabric.node_count();
@@ -323,7 +323,7 @@ impl RunningFabric<'_> {
             }
             if Instant::now() > end {
                 let fault = format!(
-                    "ibnetdiscover finds {found} nodes of {wanted} after all links are restored"
+                    "ibnetdiscover finds {found} of {wanted} nodes after all links are restored"
                 );
                 outcome.faults.push(fault);
                 break;
@@ -344,7 +344,7 @@ impl RunningFabric<'_> {
     }
 }
 
-/// The system call of a thread: its number and arguments in the format of the kernel, or `running`.
+/// The system call in which a thread waits: its number and arguments as in `/proc`, or `running`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wait(String);
 
@@ -355,7 +355,7 @@ impl Wait {
     }
 }
 
-/// Returns the system calls of all threads of a process.
+/// Returns the system calls in which the threads of a process wait.
 fn waits(pid: u32) -> io::Result<Vec<Wait>> {
     fs::read_dir(format!("/proc/{pid}/task"))?
         .map(|task| {
@@ -370,7 +370,8 @@ fn resident(pid: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    kib.map(|kib| kib << 10).ok_or_else(|| io::Error::other("the system does not say its memory"))
+    kib.map(|kib| kib << 10)
+        .ok_or_else(|| io::Error::other("/proc does not contain the memory of the process"))
 }
 
 /// Returns the number of open files of a process.

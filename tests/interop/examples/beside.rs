@@ -1,7 +1,9 @@
-//! Boots a guest, runs a preparation in it, and then a program on the host: `beside LIMIT PREPARATION -- PROGRAM ARGUMENT…`.
+//! Boots a guest, runs a preparation command in it, and then a program on the host:
+//! `beside LIMIT PREPARATION -- PROGRAM ARGUMENT…`.
 //!
-//! The preparation is one line for the guest's shell. Another line after `then`, as in `beside LIMIT PREPARATION then LINE
-//! -- PROGRAM …`, runs while the program runs. The output of all commands and the kernel log of the guest are printed.
+//! The preparation is a single line for the guest's shell. A second line after the word `then` runs while the program
+//! runs: `beside LIMIT PREPARATION then LINE -- PROGRAM …`. The output of all commands and the guest's kernel log are
+//! printed.
 
 use std::process::Command;
 use std::thread;
@@ -9,7 +11,7 @@ use std::time::Duration;
 
 use interop::{Guest, GuestOptions};
 
-#[expect(clippy::disallowed_macros, reason = "the output is not meant for a pipe")]
+#[expect(clippy::disallowed_macros, reason = "a closed pipe may end this example")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let split = arguments.iter().position(|word| word == "--").ok_or("expected --")?;
@@ -18,14 +20,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let guest = Guest::boot(&GuestOptions::default())?;
     if let Some(preparation) = before.get(1) {
         let done = guest.run(preparation, limit)?;
-        println!("prepared with status {}:\n{}", done.status, done.output);
+        println!("the preparation exited with status {}:\n{}", done.status, done.output);
     }
     let program_name = program.first().ok_or("expected a program")?;
     let ours = guest.start_beside(Command::new(program_name).args(&program[1..]))?;
     if let Some(then) = before.get(3) {
         thread::sleep(Duration::from_secs(1));
         let done = guest.run(then, limit)?;
-        println!("then with status {}:\n{}", done.status, done.output);
+        println!("the command after `then` exited with status {}:\n{}", done.status, done.output);
         match ours.wait(Duration::from_secs(2)) {
             Ok(done) => println!("the program ended with status {}:\n{}", done.status, done.output),
             Err(error) => println!("the program: {error}"),

@@ -1,6 +1,6 @@
-//! The virtual serial port that carries commands to the guest, and their output and status back.
+//! The virtual serial port that carries commands to the guest, and their output and exit statuses back.
 //!
-//! Messages are lines of text. `guest/init` handles them in the guest and documents them.
+//! Messages are lines of text. `guest/init` implements and documents the guest's end.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -10,7 +10,7 @@ use std::thread;
 
 use crate::running::{Exit, Job};
 
-/// The host's side of the serial port.
+/// The host's end of the serial port.
 #[derive(Debug)]
 pub(crate) struct Port {
     stream: Mutex<UnixStream>,
@@ -26,7 +26,7 @@ struct Jobs {
     is_closed: bool,
 }
 
-/// A message of the guest.
+/// A message from the guest.
 #[derive(Debug, PartialEq, Eq)]
 enum Message<'a> {
     /// The guest accepts commands.
@@ -51,7 +51,7 @@ impl<'a> Message<'a> {
 }
 
 impl Port {
-    /// Starts a thread that receives the guest's messages. It calls `ready` when the guest accepts commands.
+    /// Starts a thread that receives the guest's messages. The thread calls `ready` when the guest accepts commands.
     pub(crate) fn open(
         stream: UnixStream,
         ready: impl FnOnce() + Send + 'static,
@@ -71,7 +71,7 @@ impl Port {
         }
         jobs.last_id += 1;
         let id = jobs.last_id;
-        // Inserted before the command is sent, because its output may arrive at once.
+        // The command is added to the table before it is sent, because its output may arrive immediately.
         jobs.running.insert(id, Arc::clone(job));
         drop(jobs);
         self.send(&format!("start {id} {command}\n"))?;

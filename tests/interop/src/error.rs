@@ -25,7 +25,7 @@ pub enum BootError {
     Command {
         /// The program with its arguments.
         command: String,
-        /// Its output on standard error.
+        /// The command's output on standard error.
         message: String,
     },
     /// The image could not be built.
@@ -61,11 +61,11 @@ impl BootError {
     }
 }
 
-/// A command of the guest or of the host did not complete as expected.
+/// A command in the guest or on the host did not complete as expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The command contains a line break. Commands of the guest are single lines.
+    /// The command contains a line break, but commands in the guest are single lines.
     #[error("expected a command of one line, found {0:?}")]
     Lines(String),
     /// The guest exited before or during the command.
@@ -84,24 +84,25 @@ pub enum RunError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The time limit expired before the expected event. If the event was the end of the command, it was killed.
+    /// The expected event did not happen within the time limit. If the event was the end of the command, the command
+    /// was killed.
     #[error("`{command}` did not {what} within {:.1} s; its output:\n{output}", limit.as_secs_f64())]
     Timeout {
         /// The command.
         command: String,
-        /// The expected event, as a verb: `exit`, `print "…"`.
+        /// The expected event as a verb phrase: `exit`, `print "…"`.
         what: String,
         /// The time limit.
         limit: Duration,
         /// Its output.
         output: String,
     },
-    /// The command exited before the expected event.
+    /// The command exited before the expected event happened.
     #[error("`{command}` exited with status {status} and did not {what}; its output:\n{output}")]
     Early {
         /// The command.
         command: String,
-        /// The expected event, as a verb: `print "…"`.
+        /// The expected event as a verb phrase: `print "…"`.
         what: String,
         /// Its exit status.
         status: u8,

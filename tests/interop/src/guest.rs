@@ -23,9 +23,9 @@ use crate::running::{Finished, Running};
 pub const GUEST_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 1);
 /// The guest's IPv6 address.
 pub const GUEST_V6: Ipv6Addr = Ipv6Addr::new(0xFD00, 0x77, 0, 0, 0, 0, 0, 1);
-/// The IPv4 address of host programs in the guest's network namespace.
+/// Programs on the host have this IPv4 address in the guest's network namespace.
 pub const BESIDE_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
-/// The IPv6 address of host programs in the guest's network namespace.
+/// Programs on the host have this IPv6 address in the guest's network namespace.
 pub const BESIDE_V6: Ipv6Addr = Ipv6Addr::new(0xFD00, 0x77, 0, 0, 0, 0, 0, 2);
 
 /// Command that copies the `ibfabric` binary into the guest. [`GuestOptions::disk`] must be that binary.
@@ -35,15 +35,15 @@ pub const FROM_DISK: &str =
 /// Options of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestOptions {
-    /// The MTU of the link in bytes; 1500 gives the path MTU 1024, and 9000 gives 4096.
+    /// The MTU of the link in bytes. 1500 results in a path MTU of 1024, and 9000 in 4096.
     pub mtu: u32,
     /// Memory in MiB.
     pub memory: u32,
     /// Number of processors.
     pub processors: u32,
-    /// Image file of the guest's disk `/dev/vda`, which the guest can write.
+    /// Image file of the guest's disk `/dev/vda`. The guest can write to the disk.
     pub disk: Option<PathBuf>,
-    /// Path of a pcap file for all packets between the guest and host programs in its namespace.
+    /// Path of a pcap file, to which all packets between the guest and programs on the host are written.
     pub capture: Option<PathBuf>,
     /// Time limit for the guest to boot.
     pub limit: Duration,
@@ -56,10 +56,10 @@ impl Default for GuestOptions {
     }
 }
 
-/// A running guest. The emulator is killed and the namespace is removed on drop.
+/// A running guest. When it is dropped, the emulator is killed and the network namespace is removed.
 #[derive(Debug)]
 pub struct Guest {
-    // The order of drops: the emulator uses the TAP device and files in the folder.
+    // The fields are dropped in this order: the emulator uses the TAP device and files in the folder.
     port: Arc<Port>,
     _emulator: Emulator,
     network: Network,
@@ -71,14 +71,15 @@ pub struct Guest {
 const COMMAND_LIMIT: Duration = Duration::from_secs(20);
 
 impl Guest {
-    /// Boots a guest under plain emulation, in a network namespace of its own.
+    /// Boots a guest in a network namespace of its own, with an emulated processor.
     ///
     /// The first call on a machine installs packages and builds the image, which takes a minute or two.
     ///
     /// # Errors
-    /// Fails with [`BootError::Unavailable`] if this machine cannot run guests, with other errors if a step failed.
+    /// Fails with [`BootError::Unavailable`] if this machine cannot run guests. Other errors report which step has
+    /// failed.
     pub fn boot(options: &GuestOptions) -> Result<Self, BootError> {
-        // The fast checks are first.
+        // The fast checks run first.
         let network = Network::create(options.mtu)?;
         image::ensure_qemu()?;
         let image = Image::obtain()?;
@@ -95,7 +96,7 @@ impl Guest {
             emulator.until(options.limit, folder.path(), || listener.accept().ok())?.0
         };
         let opened = accepted.set_nonblocking(false).and_then(|()| {
-            // Sending fails if the guest is ready after the time limit, because the receiver is gone.
+            // If the guest becomes ready after the time limit, the receiver no longer exists and sending fails.
             Port::open(accepted, move || sender.send(()).unwrap_or_default())
         });
         let port = opened.map_err(BootError::file(&address))?;
@@ -109,7 +110,7 @@ impl Guest {
         self.boot
     }
 
-    /// Starts a command, a single line for the guest's shell.
+    /// Starts a command, which is a single line for the guest's shell.
     ///
     /// # Errors
     /// Fails if the command has a line break or if the guest has exited.
@@ -120,13 +121,13 @@ impl Guest {
     /// Runs a command and waits for its exit. A status other than 0 is not an error.
     ///
     /// # Errors
-    /// Fails as [`Guest::start`] and [`Running::wait`] do.
+    /// Fails like [`Guest::start`] and [`Running::wait`].
     pub fn run(&self, command: &str, limit: Duration) -> Result<Finished, RunError> {
         self.start(command)?.wait(limit)
     }
 
-    /// Returns a command that runs a host program in the guest's namespace, with [`BESIDE_V4`] and [`BESIDE_V6`].
-    /// Environment and working directory are kept, standard streams are not.
+    /// Returns a command that runs a host program in the guest's namespace, where it has the addresses [`BESIDE_V4`]
+    /// and [`BESIDE_V6`]. Environment and working directory of `command` are kept, but not its standard streams.
     #[must_use]
     pub fn beside(&self, command: &Command) -> Command {
         let mut beside = self.network.command(command.get_program());
@@ -153,7 +154,7 @@ impl Guest {
         Running::on_host(self.beside(command), words.join(" "))
     }
 
-    /// Waits until a program or module of the guest listens on a port of the RDMA CM.
+    /// Waits until a program or kernel module of the guest listens on a port of the RDMA CM.
     ///
     /// # Errors
     /// Fails if the time limit expires.
@@ -164,7 +165,8 @@ impl Guest {
         })
     }
 
-    /// Waits until a program of the guest listens on a TCP port. `ibv_rc_pingpong`, for example, exchanges QPNs over TCP.
+    /// Waits until a program in the guest listens on a TCP port. For example, `ibv_rc_pingpong` exchanges QPNs over
+    /// TCP.
     ///
     /// # Errors
     /// Fails if the time limit expires.
@@ -199,7 +201,7 @@ impl Guest {
     /// Returns the counters of the guest's rxe device by name, such as `retry_exceeded_err`.
     ///
     /// # Errors
-    /// Fails if they cannot be read.
+    /// Fails if the counters cannot be read.
     pub fn counters(&self) -> Result<BTreeMap<String, u64>, RunError> {
         let folder = "/sys/class/infiniband/rxe0/ports/1/hw_counters";
         let shown = self.run_checked(&format!("cd {folder} && grep . $(ls | grep -v lifespan)"))?;
@@ -213,7 +215,7 @@ impl Guest {
     /// Returns the kernel log of the guest.
     ///
     /// # Errors
-    /// Fails if the guest does not run the command.
+    /// Fails if `dmesg` cannot be run in the guest.
     pub fn kernel_log(&self) -> Result<String, RunError> {
         self.run_checked("dmesg")
     }
@@ -224,7 +226,7 @@ impl Guest {
         self.network.name()
     }
 
-    /// Returns the output of the guest's console. It is available after the guest has exited, too.
+    /// Returns the output of the guest's console, also after the guest has exited.
     #[must_use]
     pub fn console(&self) -> String {
         console(self.folder.path())
@@ -256,12 +258,12 @@ impl Emulator {
         command.arg("-kernel").arg(&image.kernel).arg("-initrd").arg(&image.ram_disk);
         let line = format!("console=ttyS0 quiet panic=-1 mtu={}", options.mtu);
         command.args(["-append", &line, "-serial", "file:console"]);
-        // Without virtio headers, the capture is one of plain Ethernet frames.
+        // If virtio headers are off, the capture file contains plain Ethernet frames.
         let headers = if options.capture.is_some() { ",vnet_hdr=off" } else { "" };
         let tap = format!("tap,id=net,ifname={TAP},script=no,downscript=no{headers}");
         command.args(["-netdev", &tap, "-device", "virtio-net-pci,netdev=net,romfile="]);
         command.args(["-chardev", "socket,id=port,path=port"]);
-        // With an ioeventfd, a writer in the guest may never be woken after it has found the queue full.
+        // With an ioeventfd, a writer in the guest that finds the queue full may never be woken.
         command.args(["-device", "virtio-serial-pci,ioeventfd=off"]);
         command.args(["-device", "virtserialport,chardev=port,nr=1"]);
         if let Some(disk) = &options.disk {
@@ -275,7 +277,7 @@ impl Emulator {
         let path = folder.join("emulator");
         let log = File::create(&path).map_err(BootError::file(&path))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        // Own process group: Ctrl-C does not reach the emulator; this process kills it on drop.
+        // The emulator gets its own process group, so Ctrl-C does not reach it. This process kills it on drop.
         let child = command.current_dir(folder).process_group(0).spawn();
         Ok(Self(child.map_err(BootError::file("ip"))?))
     }
@@ -311,13 +313,13 @@ impl Emulator {
 
 impl Drop for Emulator {
     fn drop(&mut self) {
-        // Fails if the emulator has exited already.
+        // An error is ignored, because the emulator may have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Returns an absolute path for an option of the emulator, with commas doubled.
+/// Returns the absolute path in the syntax of the emulator's options, in which commas are doubled.
 fn absolute(path: &Path) -> Result<String, BootError> {
     let absolute = std::path::absolute(path).map_err(BootError::file(path))?;
     Ok(absolute.to_string_lossy().replace(',', ",,"))

@@ -1,4 +1,4 @@
-//! The kernel and the RAM disk: built once from Debian's packages, then cached.
+//! The guest's kernel and RAM disk, which are built once from Debian's packages and then cached.
 
 use std::env;
 use std::fs::{self, File};
@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use crate::error::BootError;
 
-/// Sources of the image: the build script, the guest's first process and a program for `rdma-getaddrinfo`.
+/// Sources of the image: the build script, the guest's first process, and the program `rdma-getaddrinfo`.
 const RECIPE: &str = include_str!("../guest/build");
 const INIT: &str = include_str!("../guest/init");
 const GETADDRINFO: &str = include_str!("../guest/getaddrinfo.c");
 
-/// Kernel and RAM disk of a guest.
+/// Paths of a guest's kernel and RAM disk.
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) kernel: PathBuf,
@@ -25,16 +25,16 @@ pub(crate) struct Image {
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 
 impl Image {
-    /// Returns the image. Builds it first if it does not exist or if its sources have changed.
+    /// Returns the image. If no image exists or its sources have changed, builds it first.
     pub(crate) fn obtain() -> Result<Self, BootError> {
         if !cfg!(target_arch = "x86_64") {
             return Err(BootError::Unavailable(
-                "expected an x86_64 machine, the only architecture of guests".into(),
+                "expected an x86_64 machine, because guests run only on this architecture".into(),
             ));
         }
         let cache = folder()?;
         fs::create_dir_all(&cache).map_err(BootError::file(&cache))?;
-        // A process that arrives during the build waits for its end.
+        // If another process is building the image, waits until it has finished.
         let path = cache.join("lock");
         let lock = File::create(&path).map_err(BootError::file(&path))?;
         lock.lock().map_err(BootError::file(&path))?;
@@ -55,7 +55,7 @@ impl Image {
         require_apt("the guest's image has to be built from Debian's packages")?;
         let start = Instant::now();
         eprintln!(
-            "interop: building the guest's image in {}, once; it takes a minute or two",
+            "interop: building the guest's image in {}; this happens only once and takes a minute or two",
             cache.display()
         );
         let stage = cache.join("building");
@@ -95,7 +95,7 @@ impl Image {
     }
 }
 
-/// Installs the emulator unless it is installed.
+/// Installs the emulator if it is not installed.
 pub(crate) fn ensure_qemu() -> Result<(), BootError> {
     if in_path(QEMU) {
         return Ok(());
@@ -114,7 +114,7 @@ pub(crate) fn ensure_qemu() -> Result<(), BootError> {
     Ok(())
 }
 
-/// Fails if this process cannot install Debian packages. `why` is the reason for which they are necessary.
+/// Fails if this process cannot install Debian packages. `why` states why packages are needed.
 fn require_apt(why: &str) -> Result<(), BootError> {
     let obstacle = match (in_path("apt-get"), rustix::process::geteuid().is_root()) {
         (true, true) => return Ok(()),

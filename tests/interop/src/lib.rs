@@ -1,15 +1,15 @@
-//! A Linux guest as a peer of ibfabric: soft RoCE, RTRS and RNBD of the kernel.
+//! A Linux guest as a peer of ibfabric. Its kernel contains soft RoCE, RTRS and RNBD.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`guest`] | boots a guest, and runs commands in it |
-//! | [`running`] | a running command of the guest or of the host |
+//! | [`running`] | a running command in the guest or on the host |
 //! | [`error`] | errors of guests and commands |
-//! | `image` | the kernel and the RAM disk: built once from Debian's packages, then cached |
+//! | `image` | the guest's kernel and RAM disk, which are built once and then cached |
 //! | `network` | the network namespace that a guest shares with programs on the host |
-//! | `channel` | the virtual serial port for commands to the guest |
+//! | `channel` | the virtual serial port that carries commands to the guest |
 //!
-//! The folder `guest` has the sources of the image: the recipe and the guest's first process.
+//! The folder `guest` contains the sources of the image: the build script and the guest's first process.
 //!
 //! ```no_run
 //! use std::process::Command;

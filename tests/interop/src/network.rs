@@ -9,20 +9,21 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::BootError;
 
-/// Name of the TAP device, which connects the namespace to the guest.
+/// Name of the TAP device that connects the namespace to the guest.
 pub const TAP: &str = "tap0";
 
-/// A network namespace with a TAP device. Both are removed on drop, after all processes in the namespace are killed.
+/// A network namespace with a TAP device. When it is dropped, all processes in the namespace are killed and both are
+/// removed.
 #[derive(Debug)]
 pub(crate) struct Network {
     name: String,
 }
 
-/// Prefix of the names of all namespaces. The process ID of the owner follows.
+/// Prefix of the names of all namespaces. The process ID of the namespace's owner follows.
 const PREFIX: &str = "ibfabric-peer-";
 
 impl Network {
-    /// Creates a namespace with a unique name, after removing those of exited processes.
+    /// Removes the namespaces of exited processes, and creates a namespace with a unique name.
     pub(crate) fn create(mtu: u32) -> Result<Self, BootError> {
         static LAST: AtomicU32 = AtomicU32::new(0);
         if !Path::new("/dev/net/tun").exists() {
@@ -34,12 +35,12 @@ impl Network {
             let name = format!("{PREFIX}{}-{number}", std::process::id());
             match ip(&["netns", "add", &name], "") {
                 Ok(_) => break Self { name },
-                // Left behind by an exited process with the same ID.
+                // An exited process with the same ID has left this namespace behind.
                 Err(BootError::Command { message, .. }) if message.contains("File exists") => {}
                 Err(error) => return Err(error),
             }
         };
-        // `nodad`: no other host exists, so that duplicate address detection would only delay the start.
+        // `nodad` avoids the delay of duplicate address detection. No other host exists in this network.
         let setup = format!(
             "link set lo up\n\
              tuntap add {TAP} mode tap\n\
@@ -49,7 +50,7 @@ impl Network {
              link set {TAP} up\n"
         );
         ip(&["-netns", &network.name, "-batch", "-"], &setup)?;
-        // IPv6 addresses are kept while a test sets the link down.
+        // This setting keeps IPv6 addresses while a test sets the link down.
         let keep = format!("echo 1 > /proc/sys/net/ipv6/conf/{TAP}/keep_addr_on_down");
         ip(&["netns", "exec", &network.name, "sh", "-c", &keep], "")?;
         Ok(network)
@@ -60,7 +61,7 @@ impl Network {
         &self.name
     }
 
-    /// Returns a command that runs a program in the namespace; it has no arguments yet.
+    /// Returns a command that runs a program in the namespace. The command has no arguments yet.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name]).arg(program);
@@ -70,7 +71,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // Errors are ignored: `remove_stale` of a later run removes the rest.
+        // Errors are ignored, because `remove_stale` of a later run removes what is left.
         let Ok(pids) = ip(&["netns", "pids", &self.name], "") else { return };
         for pid in pids.lines().filter_map(|pid| Pid::from_raw(pid.trim().parse().ok()?)) {
             let _ = kill_process(pid, Signal::KILL);
@@ -79,7 +80,7 @@ impl Drop for Network {
     }
 }
 
-/// Removes the namespaces of processes that were killed or have crashed.
+/// Removes the namespaces of processes that no longer exist.
 fn remove_stale() -> Result<(), BootError> {
     for line in ip(&["netns", "list"], "")?.lines() {
         let name = line.split(' ').next().unwrap_or_default();
@@ -98,7 +99,7 @@ fn ip(arguments: &[&str], input: &str) -> Result<String, BootError> {
         let forbidden = ["not permitted", "ermission denied"];
         match forbidden.iter().any(|text| message.contains(text)) {
             true => BootError::Unavailable(format!(
-                "network namespaces and TAP devices need CAP_SYS_ADMIN and CAP_NET_ADMIN, as root has them; \
+                "network namespaces and TAP devices need CAP_SYS_ADMIN and CAP_NET_ADMIN, which root has; \
                  `{}` failed: {message}",
                 command()
             )),

@@ -13,7 +13,7 @@ use rustix::process::{Pid, kill_process_group};
 use crate::channel::Port;
 use crate::error::RunError;
 
-/// A started command. It is killed on drop.
+/// A started command, which is killed when dropped.
 #[derive(Debug)]
 pub struct Running {
     command: String,
@@ -26,7 +26,7 @@ pub struct Running {
 pub struct Finished {
     /// The command.
     pub command: String,
-    /// Exit status, or 128 + N if signal N ended the command, as in a shell.
+    /// Exit status. If signal N ended the command, 128 + N as in a shell.
     pub status: u8,
     /// Standard output and standard error, interleaved.
     pub output: String,
@@ -42,12 +42,12 @@ impl Finished {
     }
 }
 
-/// The process of a command, as the target of signals.
+/// The process of a command, to which signals are sent.
 #[derive(Debug)]
 enum Process {
-    /// Command `id` of the guest behind a port.
+    /// The command `id` in the guest at the other end of a port.
     Guest { port: Arc<Port>, id: u32 },
-    /// A process group of the host; `None` if its ID is not valid.
+    /// A process group on the host; `None` if the process ID is not valid.
     Host { group: Option<Pid> },
 }
 
@@ -71,20 +71,20 @@ impl Running {
     /// Starts a program on the host, outside of a guest's network namespace.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if the program cannot be started.
     pub fn start(command: Command) -> Result<Self, RunError> {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let name = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         Self::on_host(command, name)
     }
 
-    /// Starts a program on the host. Messages call it `name`.
+    /// Starts a program on the host. Error messages call it `name`.
     pub(crate) fn on_host(mut command: Command, name: String) -> Result<Self, RunError> {
         let failed = |source| RunError::Start { command: name.clone(), source };
         let (reader, writer) = std::io::pipe().map_err(failed)?;
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer);
         let child = command.process_group(0).spawn().map_err(failed)?;
-        // `command` holds the writing end of the pipe, which must be closed for `follow` to see the end.
+        // `command` holds the writing end of the pipe. It must be closed so that `follow` sees the end of the output.
         drop(command);
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let job = Arc::new(Job::default());
@@ -93,13 +93,13 @@ impl Running {
         Ok(Self { command: name, job, process: Process::Host { group } })
     }
 
-    /// Returns the output so far: standard output and standard error.
+    /// Returns the output that the command has printed: standard output and standard error.
     #[must_use]
     pub fn output(&self) -> String {
         self.job.lock().output.clone()
     }
 
-    /// Waits until the output contains a text.
+    /// Waits until the output contains the given text.
     ///
     /// # Errors
     /// Fails if the command exits first, if the time limit expires, or if the guest exits.
@@ -117,10 +117,10 @@ impl Running {
         })
     }
 
-    /// Waits until the command has exited and all processes that it started have closed its output.
+    /// Waits until the command has exited, and all processes started by it have closed their output.
     ///
     /// # Errors
-    /// Fails if the time limit expires, and kills the command then. Fails if the guest exits.
+    /// Fails if the command does not exit within the time limit, and kills it. Fails if the guest exits.
     pub fn wait(self, limit: Duration) -> Result<Finished, RunError> {
         let mut state = self.job.wait(limit, |_| false);
         let (command, output) = (self.command.clone(), std::mem::take(&mut state.output));
@@ -136,7 +136,7 @@ impl Running {
         }
     }
 
-    /// Kills the command, if it is still running, and returns its result.
+    /// Kills the command if it is still running, and returns its result.
     ///
     /// # Errors
     /// Fails if the guest exits, or if the command does not exit within 10 s.
@@ -145,13 +145,13 @@ impl Running {
         self.wait(KILL_LIMIT)
     }
 
-    /// Sends a signal to all processes of the command, unless it has exited.
+    /// Sends a signal to all processes of the command. Does nothing if the command has exited.
     pub fn signal(&self, signal: Signal) {
         let state = self.job.lock();
         if state.exit.is_some() {
             return;
         }
-        // An error means that the command has just exited.
+        // An error is ignored, because the command may have just exited.
         match &self.process {
             Process::Guest { port, id } => drop(port.kill(*id, signal.as_raw())),
             Process::Host { group: Some(group) } => drop(kill_process_group(*group, signal)),
@@ -175,7 +175,7 @@ fn follow(mut child: Child, reader: PipeReader, job: &Job) {
         line.clear();
     }
     loop {
-        // The lock prevents `signal` from using the process ID after `try_wait` has released it.
+        // Under this lock, `signal` cannot use the process ID after `try_wait` has released it.
         let mut state = job.lock();
         match child.try_wait() {
             Ok(None) => {}
@@ -189,7 +189,7 @@ fn follow(mut child: Child, reader: PipeReader, job: &Job) {
     }
 }
 
-/// Returns the exit status as a shell does: 128 + N for signal N.
+/// Returns the exit status as a shell reports it: 128 + N for signal N.
 fn shell_status(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     u8::try_from(code).unwrap_or(u8::MAX)
@@ -208,7 +208,7 @@ pub(crate) struct State {
     output: String,
     exit: Option<Exit>,
     start: Instant,
-    /// Time from start to exit; zero until the exit.
+    /// Time from start to exit; zero while the command runs.
     elapsed: Duration,
 }
 
@@ -224,7 +224,7 @@ impl Default for State {
 pub(crate) enum Exit {
     /// Exit status, as a shell reports it.
     Status(u8),
-    /// The status is not known: the guest exited, or the system returned no status.
+    /// The status is unknown, because the guest exited or the system returned no status.
     GuestLost,
 }
 
@@ -254,7 +254,7 @@ impl Job {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Each change leaves the state valid, so that a panic of another thread does no harm.
+        // A panic of another thread does no harm, because each change leaves the state valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,9 @@
-//! Comments and messages of Rust files, and prose of documents.
+//! Extracts comments and messages from Rust files, and prose from documents.
 
-/// A comment, a message or a paragraph.
+/// A comment, a message or a paragraph of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passage {
-    /// Number of its first line.
+    /// Number of the first line.
     pub(super) line: usize,
     pub(super) text: String,
 }
@@ -13,7 +13,7 @@ pub(super) fn passages(text: &str, is_rust: bool) -> Vec<Passage> {
     if is_rust { rust(text) } else { document(text) }
 }
 
-/// Returns the paragraphs of a document, without code.
+/// Returns the paragraphs of a document, except code blocks.
 fn document(text: &str) -> Vec<Passage> {
     let mut all: Vec<Passage> = Vec::new();
     let (mut is_code, mut continues) = (false, false);
@@ -40,7 +40,7 @@ fn document(text: &str) -> Vec<Passage> {
     all
 }
 
-/// Returns the comments and the string literals with spaces of a Rust file.
+/// Returns the comments of a Rust file, and its string literals that contain a space.
 fn rust(text: &str) -> Vec<Passage> {
     let mut all: Vec<Passage> = Vec::new();
     let mut rest = text;
@@ -126,7 +126,7 @@ fn character_length(rest: &str) -> usize {
     }
 }
 
-/// Removes the words in backquotes.
+/// Replaces each text in backquotes by an ellipsis.
 fn without_code(text: &str) -> String {
     text.split('`').step_by(2).collect::<Vec<_>>().join("`…`")
 }

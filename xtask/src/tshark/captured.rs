@@ -1,4 +1,4 @@
-//! The packets of OpenSM and infiniband-diags on `ibfabric sim`, read by tshark.
+//! tshark reads the packets of OpenSM and infiniband-diags on `ibfabric sim`.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,7 +14,7 @@ use ib_wire::packet::Packet;
 
 use super::{Expected, Outcome, compare, fields, read, seen};
 
-/// Class and attribute of packets that have to be captured: those that OpenSM and the clients send.
+/// Class and attribute of packets that must be in the capture. OpenSM or the clients send them.
 const KINDS: [(u8, u16, &str); 14] = [
     (0x81, 0x10, "NodeDescription by directed route"),
     (0x81, 0x11, "NodeInfo by directed route"),
@@ -32,7 +32,7 @@ const KINDS: [(u8, u16, &str); 14] = [
     (0x04, 0x1d, "PortCountersExtended"),
 ];
 
-/// Captures with the program at a path, and compares tshark's fields. Returns the file, too.
+/// Captures a run of the given program, and compares tshark's fields. Also returns the capture file.
 pub(super) fn run(
     binary: &Path,
     directory: &Path,
@@ -55,7 +55,7 @@ pub(super) fn run(
     }
     let names = fields(&expected);
     let rows = read(&file, &names)?;
-    // tshark does not show checksums after SA records and after counters.
+    // tshark does not show checksums after SA records and counters.
     let shows_all =
         |packet: &Expected| ["1", "129"].contains(&packet["infiniband.mad.mgmtclass"].as_str());
     let mut outcome = compare(&expected, &rows, &names, shows_all)?;
@@ -68,13 +68,13 @@ pub(super) fn run(
         .collect();
     for (class, attribute, name) in KINDS {
         if !kinds.contains(&(class.to_string().as_str(), attribute.to_string().as_str())) {
-            outcome.faults.push(format!("no packet of the run is a {name}"));
+            outcome.faults.push(format!("the run has no packet {name}"));
         }
     }
     Ok((outcome, file))
 }
 
-/// Returns the expected fields of a packet with a MAD.
+/// Returns the expected fields of a packet that contains a MAD.
 pub(super) fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::error::Error>> {
     let bytes: &[u8; MAD_LENGTH] = packet
         .payload()
@@ -110,7 +110,7 @@ pub(super) fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::er
     Ok(expected)
 }
 
-/// Adds the expected fields of a trap.
+/// Adds the fields of a notice to the expected fields.
 fn describe_notice(notice: &Notice, expected: &mut Expected) {
     let mut number = |name, value: u64| {
         expected.insert(name, value.to_string());
@@ -153,8 +153,7 @@ fn describe_notice(notice: &Notice, expected: &mut Expected) {
             expected.insert("infiniband.trap.gidaddr2", details.gid2.to_string());
         }
         NoticeDetails::SwitchKey(_) => {
-            // tshark 4.0 takes the first of the details for an IPv6 address, finds two bytes there, and
-            // reads no further.
+            // tshark 4.0 reads the first detail as an IPv6 address, finds only two bytes, and reads no further.
             expected.remove("_ws.malformed");
         }
         _ => {}

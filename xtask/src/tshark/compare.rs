@@ -1,4 +1,4 @@
-//! Compares tshark's fields of a capture file with the expected ones.
+//! Compares the fields that tshark reads from a capture file with the expected fields.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -21,11 +21,13 @@ impl Outcome {
         let Self { packets, compared, checksums, hidden, faults } = self;
         let differ = faults.len();
         eprintln!("{what}: {packets} packets, {compared} fields compared, {differ} differ");
-        eprintln!("{checksums} of the fields are checksums; tshark does not show {hidden} others");
+        eprintln!(
+            "{checksums} of the fields are checksums; tshark does not show {hidden} more checksums"
+        );
     }
 }
 
-/// Compares the packets. tshark has to show the checksums of packets for which `shows_all` returns true.
+/// Compares the packets. If `shows_all` returns true for a packet, tshark must show its checksums.
 pub(super) fn compare(
     expected: &[Expected],
     rows: &[Vec<String>],
@@ -70,14 +72,14 @@ pub(super) fn fields(expected: &[Expected]) -> Vec<&'static str> {
     names
 }
 
-/// Returns tshark's fields of each packet.
+/// Returns the fields of each packet as tshark reads them.
 pub(super) fn read(
     file: &Path,
     names: &[&str],
 ) -> Result<Vec<Vec<String>>, Box<dyn std::error::Error>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-o", "ip.check_checksum:TRUE", "-n"]);
-    // The heuristics of these dissectors match arbitrary payloads.
+    // These dissectors are disabled, because their heuristics match arbitrary payloads.
     command.args(["--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib"]);
     command.args(["-T", "fields", "-E", "separator=|", "-E", "occurrence=f"]);
     for name in names {
@@ -91,18 +93,18 @@ pub(super) fn read(
     Ok(lines.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
 }
 
-/// Returns the reason why tshark cannot be run.
-#[allow(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+/// Returns a message that explains why tshark cannot be run.
+#[allow(clippy::needless_pass_by_value, reason = "`map_err` needs this signature")]
 pub(super) fn missing(error: std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => {
-            "cannot run tshark: it is not installed; Debian has it in the package tshark".to_owned()
+            "cannot run tshark: it is not installed; install Debian's package tshark".to_owned()
         }
         _ => format!("cannot run tshark: {error}"),
     }
 }
 
-/// Compares numbers independently of their format, and other values as text.
+/// Compares numbers independently of their format, and all other values as text.
 fn same(wanted: &str, found: &str) -> bool {
     let number = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),

@@ -1,4 +1,4 @@
-//! The packets and CM messages of two software HCAs as RoCEv2, read by tshark.
+//! tshark reads the packets and CM messages of two software HCAs over RoCEv2.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -24,7 +24,7 @@ use super::{Expected, Outcome, compare, fields, read, seen};
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The messages that have to be among the packets.
+/// The CM messages that must be among the packets.
 const MESSAGES: [AttributeId; 6] = [
     AttributeId::CM_REQ,
     AttributeId::CM_REP,
@@ -34,7 +34,7 @@ const MESSAGES: [AttributeId; 6] = [
     AttributeId::CM_DREP,
 ];
 
-/// Performs all operations between two HCAs over IPv4 and IPv6, and compares tshark's fields.
+/// Performs all operations between two HCAs over IPv4 and IPv6, and compares the fields that tshark reads.
 pub(super) fn run(file: &Path) -> Fallible<Outcome> {
     let mut writer = Writer::new(BufWriter::new(File::create(file)?), &Section::default())?;
     let interface = writer.interface(&Interface::new(LinkType::ETHERNET).named("eth0"))?;
@@ -104,7 +104,7 @@ fn framed(from: Gid, to: Gid, bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Returns the expected fields of a packet, including those of a CM message.
+/// Returns the expected fields of a packet, including those of the CM message in it.
 fn described(packet: &Packet<'_>, messages: &mut BTreeSet<AttributeId>) -> Expected {
     let mut expected = seen(packet);
     expected.insert("_ws.malformed", String::new());

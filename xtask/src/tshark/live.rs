@@ -1,4 +1,4 @@
-//! Captures of software HCAs at loopback by their own processes.
+//! Captures of software HCAs on loopback, made by the processes that contain the HCAs.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
@@ -19,8 +19,8 @@ const CLIENTS: [(&str, &[&str]); 5] = [
     ("ping", &["ping", "127.0.0.1", "-C", "5"]),
 ];
 
-/// Runs a server at one address and clients at another. Returns the captures of all processes, and the UDP
-/// port.
+/// Runs a server at one address, and clients at another address. Returns the capture files of all processes, and the
+/// UDP port.
 pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>, u16)> {
     std::fs::create_dir_all(directory)?;
     let (udp, service, rping) = (free_port()?, free_port()?, free_port()?);
@@ -42,7 +42,7 @@ pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>
     server.args(["--rping", "--rping-port", &rping, "--clients", &clients, "--capture"]);
     let mut server = Server(server.arg(&files[0]).stdout(Stdio::piped()).spawn()?);
     let mut line = String::new();
-    BufReader::new(server.0.stdout.as_mut().ok_or("it is a pipe")?).read_line(&mut line)?;
+    BufReader::new(server.0.stdout.as_mut().ok_or("the output is piped")?).read_line(&mut line)?;
     for (name, words) in CLIENTS {
         let file = path(name);
         let port = if name == "ping" { &rping } else { &service };
@@ -60,12 +60,12 @@ pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>
     Ok((files, udp))
 }
 
-/// A server that is killed when this value is dropped.
+/// A server that is killed when dropped.
 struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Fails if the process has already exited.
+        // An error is ignored, because the process may have exited.
         self.0.kill().ok();
         self.0.wait().ok();
     }

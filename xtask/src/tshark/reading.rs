@@ -1,4 +1,4 @@
-//! Compares the fields of `ibfabric capture read` with those of tshark, packet by packet.
+//! Compares the fields that `ibfabric capture read` and tshark read, packet by packet.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,23 +14,23 @@ type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 enum Kind {
     /// A number in any base.
     Number,
-    /// A flag: 1 or 0, or a word.
+    /// A flag: `capture read` prints true or false, tshark prints 1 or 0.
     Flag,
-    /// Hexadecimal bytes; a number of four bytes in `capture read`.
+    /// Bytes that tshark prints in hexadecimal and `capture read` prints as a number.
     Bytes,
     /// Text.
     Text,
-    /// A list, separated by [`BETWEEN`].
+    /// A list, whose items tshark separates by [`BETWEEN`].
     List,
 }
 
 use Kind::{Bytes, Flag, List, Number, Text};
 
-/// tshark's separator of several values of a field.
+/// The character that separates several values of a field in tshark's output.
 const BETWEEN: char = '\u{1}';
 
-/// JSON paths of `capture read`, and tshark's names: the frame, the headers up to the BTH, checksums, and
-/// then the headers after the BTH.
+/// Pairs of a JSON path of `capture read` and tshark's name of the field. The order is: the frame, the headers up to
+/// the BTH, checksums, the headers after the BTH.
 const FIELDS: &[(&str, &str, Kind)] = &[
     ("number", "frame.number", Number),
     ("time", "frame.time_epoch", Text),
@@ -64,7 +64,7 @@ const FIELDS: &[(&str, &str, Kind)] = &[
     ("vcrc", "infiniband.variant.crc", Number),
     ("deth/q_key", "infiniband.deth.q_key", Number),
     ("deth/source_qpn", "infiniband.deth.srcqp", Number),
-    // tshark uses the same names for an AtomicETH.
+    // tshark uses the same names for the fields of an AtomicETH.
     ("reth/va|atomic/va", "infiniband.reth.va", Number),
     ("reth/rkey|atomic/rkey", "infiniband.reth.r_key", Number),
     ("reth/length", "infiniband.reth.dmalen", Number),
@@ -84,10 +84,11 @@ const FIELDS: &[(&str, &str, Kind)] = &[
     ("mad/attribute_modifier", "infiniband.mad.attributemodifier", Number),
 ];
 
-/// The first of [`FIELDS`] after the BTH, without the checksums.
+/// The first field in [`FIELDS`] that belongs to a header after the BTH.
 const EXTENDED: &str = "deth/q_key";
 
-/// The messages of connection management, for which tshark has separate field names.
+/// Fields of CM messages: message, JSON path of `capture read`, and tshark's name. tshark has separate names for each
+/// message.
 const MESSAGES: &[(&str, &str, &str)] = &[
     ("REQ", "local_comm_id", "infiniband.cm.req"),
     ("REQ", "service_id", "infiniband.cm.req.serviceid"),
@@ -116,16 +117,17 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("DREP", "remote_comm_id", "infiniband.cm.drsp.remotecommid"),
 ];
 
-/// Fields of ICMP errors. tshark also decodes the packet that an error quotes, which is not a received packet.
+/// Fields of ICMP errors. tshark also decodes the packet that an ICMP error quotes, although this packet was not
+/// received.
 const QUOTES: [&str; 2] = ["icmp.type", "icmpv6.type"];
 
 /// The result of a comparison.
 #[derive(Default)]
 pub(crate) struct Compared {
-    /// Returns the number of compared files.
+    /// Number of compared files.
     files: usize,
     frames: usize,
-    /// Returns the number of RDMA packets in them.
+    /// Number of RDMA packets in the files.
     packets: usize,
     fields: usize,
     /// Number of checksums that tshark does not show.
@@ -135,7 +137,7 @@ pub(crate) struct Compared {
     pub(crate) faults: Vec<String>,
 }
 
-/// Returns whether tshark is installed.
+/// Returns true if tshark is installed.
 pub(crate) fn is_installed() -> bool {
     Command::new("tshark").arg("--version").output().is_ok()
 }
@@ -146,7 +148,7 @@ impl Compared {
         self.files
     }
 
-    /// Returns how many RDMA packets were in them.
+    /// Returns how many RDMA packets the compared files contain.
     pub(crate) const fn packets(&self) -> usize {
         self.packets
     }
@@ -162,14 +164,14 @@ impl Compared {
         );
     }
 
-    /// Compares a file; `ports` are the UDP ports of RoCEv2 in addition to 4791.
+    /// Compares a file. `ports` are UDP ports that are used for RoCEv2 in addition to 4791.
     pub(crate) fn file(&mut self, binary: &Path, file: &Path, ports: &[u16]) -> Fallible<()> {
         let ours = ours(binary, file, ports)?;
         let theirs = theirs(file, ports)?;
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if ours.len() != theirs.len() {
             let (ours, theirs) = (ours.len(), theirs.len());
-            return Err(format!("{name}: {ours} frames, and tshark reads {theirs}").into());
+            return Err(format!("{name}: capture read finds {ours} frames, tshark {theirs}").into());
         }
         self.files += 1;
         for (object, row) in ours.iter().zip(&theirs) {
@@ -183,15 +185,15 @@ impl Compared {
         let is_foreign = !object["foreign"].is_null();
         self.packets += usize::from(!is_foreign);
         let service = object["opcode"].as_u64().map(|code| code >> 5);
-        // tshark 4.0 reads the headers of reliable datagrams (2) eight bytes late, so that it sees those after
-        // the RDETH where the payload is, and it does not know the XRCETH (5).
+        // tshark 4.0 reads the headers of reliable datagrams (2) eight bytes too late, so it reads headers after the
+        // RDETH from the payload. It does not know the XRCETH (5).
         let is_misread = matches!(service, Some(2 | 5));
         self.misread += usize::from(is_misread);
         let mut is_extended = false;
         let is_quoted = row[row.len() - QUOTES.len()..].iter().any(|found| !found.is_empty());
         for ((path, name, kind), found) in FIELDS.iter().zip(row) {
             is_extended |= *path == EXTENDED;
-            // For non-RDMA frames only the frame itself is compared.
+            // If a frame is not an RDMA packet, only the fields of the frame itself are compared.
             if is_foreign && name.starts_with("udp.") || is_misread && is_extended {
                 continue;
             }
@@ -230,13 +232,13 @@ impl Compared {
         if !same(wanted, found, kind) {
             let number = &object["number"];
             self.faults.push(format!(
-                "{file}, packet {number}: {path} is {wanted}, and {name} of tshark {found:?}"
+                "{file}, packet {number}: {path} is {wanted}, but tshark's {name} is {found:?}"
             ));
         }
     }
 }
 
-/// Returns the value at the first of several paths that exists in an object.
+/// Returns the value at the first of the given paths that exists in the object.
 fn at(object: &Value, paths: &str) -> Value {
     let find = |path: &str| path.split('/').fold(object, |value, part| &value[part]).clone();
     paths.split('|').map(find).find(|value| !value.is_null()).unwrap_or_default()
@@ -263,7 +265,7 @@ fn same(ours: &Value, theirs: &str, kind: Kind) -> bool {
     }
 }
 
-/// Returns the objects of `capture read`.
+/// Returns the JSON objects that `capture read` prints.
 fn ours(binary: &Path, file: &Path, ports: &[u16]) -> Fallible<Vec<Value>> {
     let mut command = Command::new(binary);
     command.args(["capture", "read", "--format", "json"]).arg(file);
@@ -273,17 +275,17 @@ fn ours(binary: &Path, file: &Path, ports: &[u16]) -> Fallible<Vec<Value>> {
     let output = command.output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() || !said.is_empty() {
-        return Err(format!("capture read of {}: {said}", file.display()).into());
+        return Err(format!("capture read failed for {}: {said}", file.display()).into());
     }
     let lines = String::from_utf8(output.stdout)?;
     Ok(lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
 }
 
-/// Returns tshark's fields, those of CM messages last; fails if tshark prints a warning.
+/// Returns the fields that tshark reads. The fields of CM messages come last. Fails if tshark prints a warning.
 fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).arg("-n");
-    // The heuristics of these dissectors match arbitrary payloads.
+    // These dissectors are disabled, because their heuristics match arbitrary payloads.
     command.args(["--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib"]);
     for port in ports {
         command.args(["-d", &format!("udp.port=={port},infiniband")]);
@@ -296,10 +298,10 @@ fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
     }
     let output = command.output().map_err(missing)?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // The warning about running as root is not about the file.
+    // A warning about running as root does not concern the file.
     let warned = said.lines().any(|line| !line.is_empty() && !line.starts_with("Running as user"));
     if !output.status.success() || warned {
-        return Err(format!("tshark of {}: {said}", file.display()).into());
+        return Err(format!("tshark failed for {}: {said}", file.display()).into());
     }
     let lines = String::from_utf8(output.stdout)?;
     let row = |line: &str| -> Vec<String> {
@@ -307,7 +309,7 @@ fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
         values
             .map(|(index, value)| match FIELDS.get(index) {
                 Some((_, _, List)) => value.to_owned(),
-                // The outermost header comes first.
+                // If there are several values, the first one belongs to the outermost header.
                 _ => value.split(BETWEEN).next().unwrap_or_default().to_owned(),
             })
             .collect()

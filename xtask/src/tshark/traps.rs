@@ -1,4 +1,4 @@
-//! Traps of a simulated fabric, read by tshark.
+//! tshark reads the traps of a simulated fabric.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -23,7 +23,7 @@ use super::{Outcome, compare, fields, read};
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The traps that have to be among the packets.
+/// The traps that must be among the packets.
 const TRAPS: [TrapNumber; 6] = [
     TrapNumber::LINK_STATE_CHANGE,
     TrapNumber::LOCAL_CHANGES,
@@ -33,7 +33,7 @@ const TRAPS: [TrapNumber; 6] = [
     TrapNumber::SWITCH_BAD_P_KEY,
 ];
 
-/// Provokes each of the traps, and compares tshark's fields.
+/// Provokes each trap, and compares the fields that tshark reads.
 pub(super) fn run(file: &Path) -> Fallible<Outcome> {
     let mut sim = fabric_with_traps()?;
     let section = Section::default();
@@ -58,21 +58,21 @@ pub(super) fn run(file: &Path) -> Fallible<Outcome> {
     })?;
     for trap in TRAPS {
         if !seen.contains(&trap) {
-            outcome.faults.push(format!("the fabric has sent no trap {}", trap.0));
+            outcome.faults.push(format!("the fabric has not sent trap {}", trap.0));
         }
     }
     Ok(outcome)
 }
 
-/// Returns the MAD and the notice of a trap.
+/// Returns the MAD and the notice of a packet if it contains a trap.
 fn trap(packet: &Packet<'_>) -> Option<(Mad, Notice)> {
     let mad = packet.payload().first_chunk().map(|bytes| Mad(*bytes))?;
     let notice = mad.attribute().filter(|_| mad.method() == Method::TRAP)?;
     Some((mad, notice))
 }
 
-/// Converts a packet of trap 257 into one of trap 258. The simulator does not send the latter, because queue
-/// pairs of HCAs check the `Q_Key`; both use the same types.
+/// Converts a packet with trap 257 to a packet with trap 258, which has the same layout. The simulator does not send
+/// trap 258, because the queue pairs of HCAs check the Q_Key.
 fn with_q_key(bytes: &[u8]) -> Option<Vec<u8>> {
     const CHECKSUMS: usize = 6;
     let (mut mad, mut notice) = trap(&Packet::parse(bytes).ok()?)?;
@@ -87,7 +87,7 @@ fn with_q_key(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns a fabric of three hosts at a switch that has sent the traps to the SM at the first host.
+/// Returns a fabric with three hosts at a switch. All traps have been sent to the SM on the first host.
 fn fabric_with_traps() -> Fallible<Sim> {
     let mut sim = Sim::new(&fabric()?, Options { tap: true, ..Options::default() });
     let port = sim.first_end_port().ok_or("a fabric has a host")?;
@@ -118,7 +118,7 @@ fn fabric_with_traps() -> Fallible<Sim> {
     let mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(2));
     sim.submit(manager, &Datagram::new(stranger, mad));
     sim.settle(sim.now());
-    // The switch enforces partitions at its ingress. With a GRH the trap has GIDs.
+    // The switch enforces partitions at its ingress. Because the packet has a GRH, the trap contains GIDs.
     let target = (&[1][..], 1);
     let info = PortInfo {
         partition_enforcement_inbound: true,
@@ -151,10 +151,10 @@ fn fabric() -> Fallible<Fabric> {
     Ok(fabric)
 }
 
-/// The destination of a request, and its attribute modifier.
+/// The directed route to the destination of a request, and the attribute modifier.
 type RequestTarget<'a> = (&'a [u8], u32);
 
-/// Assigns a LID to a port, if given, and activates the port, if it has a link.
+/// Sets a port's LID, and activates the port if it has a link.
 fn bring_up(sim: &mut Sim, manager: ClientId, target: RequestTarget<'_>, lid: u16) -> Fallible<()> {
     let info: PortInfo = get(sim, manager, target)?;
     let info = PortInfo {
@@ -178,7 +178,7 @@ fn get<A: Attribute>(sim: &mut Sim, manager: ClientId, target: RequestTarget<'_>
     let mad = smp::directed_request(Method::GET, TransactionId(3), (A::ID, modifier), path);
     query(sim, manager, mad)?
         .attribute()
-        .ok_or_else(|| "the response has another attribute than the request".into())
+        .ok_or_else(|| "the response's attribute differs from the request's".into())
 }
 
 fn set<A: Attribute>(
@@ -201,9 +201,9 @@ fn query(sim: &mut Sim, manager: ClientId, mad: Mad) -> Fallible<Mad> {
             && datagram.mad.method() == Method::GET_RESP
         {
             let status = datagram.mad.status();
-            let failed = || format!("{mad} is answered with {status}").into();
+            let failed = || format!("the response to {mad} has status {status}").into();
             return if status.0 == 0 { Ok(datagram.mad) } else { Err(failed()) };
         }
     }
-    Err(format!("{mad} is not answered").into())
+    Err(format!("no response to {mad}").into())
 }

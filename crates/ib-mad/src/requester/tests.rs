@@ -74,7 +74,7 @@ fn urgent_requests_are_sent_before_older_ones() {
     while let [datagram] = sent(&mut requester, now)[..] {
         order.push(datagram.remote.lid);
         if order.len() == 1 {
-            // A later urgent request overtakes waiting ones, but not the outstanding one.
+            // A request of priority `First` is sent before the waiting requests, although it was started later.
             let late = request(MgmtClass::PING, 9).with_urgency(Urgency::First);
             requester.start(late).unwrap();
         }
@@ -146,12 +146,12 @@ fn only_the_matching_response_completes_a_request() {
         change(&mut datagram);
         datagram
     };
-    // MADs that do not belong to this requester.
+    // The requester ignores MADs that do not belong to it.
     assert!(!receive(&mut requester, now, request));
     assert!(!receive(&mut requester, now, wrong(|it| it.mad.0[0] = 2)));
     assert!(!receive(&mut requester, now, wrong(|it| it.mad.0[11] = 1)));
     assert!(!receive(&mut requester, now, wrong(|it| it.mad.0[8] = 1)));
-    // Responses with the transaction ID that do not match the request.
+    // The requester counts responses that have the transaction ID of the request but do not match it.
     let foreign = [
         wrong(|it| it.mad.0[1] = 3),
         wrong(|it| it.mad.set_method(Method::GET_TABLE_RESP)),

@@ -56,7 +56,7 @@ enum State {
 pub(super) struct Step {
     /// A MAD to send to the peer.
     pub(super) reply: Option<Mad>,
-    /// A timer to start, instead of the running one.
+    /// The timer to start. It replaces the running timer.
     pub(super) timer: Option<Timer>,
     /// True if [`Transaction::transmit`] has something to send.
     pub(super) wake: bool,
@@ -64,7 +64,7 @@ pub(super) struct Step {
     pub(super) end: Option<Result<Message, Failure>>,
     /// The ACK of duplicates of the response.
     pub(super) linger: Option<Acknowledgement>,
-    /// True if the event does not apply to the state.
+    /// True if the current state ignores the event.
     pub(super) ignored: bool,
 }
 
@@ -148,7 +148,8 @@ impl Transaction {
         }
     }
 
-    /// Returns true if a datagram with the transaction ID of this request matches it.
+    /// Returns true if a datagram that has the transaction ID of this request is a valid response or RMPP control MAD
+    /// of it.
     pub(super) fn matches(&self, datagram: &Datagram, kind: Kind) -> bool {
         let (request, mad) = (&self.request.mad, &datagram.mad);
         let (response, turned) = (request.method().response(), turned_method(request.method()));
@@ -245,7 +246,7 @@ impl Transaction {
             return step;
         }
         if !matches!(self.state, State::Receiving(_)) {
-            // Without the first segment there was no ACK that permits later ones.
+            // The peer may send later segments only after the ACK of the first segment.
             let Some(receiver) = Receiver::new(mad, limits).filter(|_| mad.rmpp().segment == 1)
             else {
                 return Step::ignored();
@@ -274,8 +275,8 @@ impl Transaction {
         }
     }
 
-    /// Handles a response of one segment with status busy, as OpenSM sends through the kernel. It
-    /// is acknowledged, and the request keeps waiting for another response.
+    /// Handles a response of one segment with status busy, which OpenSM sends if the kernel implements RMPP. The
+    /// response is acknowledged, and the request keeps waiting for another response.
     fn handle_busy_segment(&mut self, datagram: &Datagram, limits: ReceiveLimits) -> Option<Step> {
         let mad = &datagram.mad;
         if !mad.status().is_busy() || matches!(self.state, State::Receiving(_)) {
@@ -370,8 +371,8 @@ impl Step {
     }
 }
 
-/// Returns true if the response may have another attribute than the request: PathRecord or
-/// `TraceRecord` for MultiPathRecord; IBTA volume 1, chapter 15.4.
+/// Returns true if the response's attribute may differ from the request's. A MultiPathRecord request is answered with
+/// PathRecords or `TraceRecord`s; see IBTA volume 1, chapter 15.4.
 fn response_attribute_differs(request: &Mad) -> bool {
     matches!(request.method(), Method::GET_MULTI | Method::GET_TRACE_TABLE)
 }

@@ -77,7 +77,7 @@ impl Inbound {
             Some(&mut Transfer::Complete { state, .. }) => {
                 SegmentResult::Reply(control::acknowledge(mad, state))
             }
-            // Without the first segment there was no ACK that permits later ones.
+            // The requester may send later segments only after the ACK of the first segment.
             None if mad.rmpp().segment != 1 => SegmentResult::Silent,
             None => self.begin(now, key, datagram, room),
         }
@@ -145,7 +145,7 @@ impl Inbound {
         self.advance(now, key, &datagram.mad, progress)
     }
 
-    /// Handles the progress of an incomplete request.
+    /// Converts the progress of an incomplete request to a result.
     fn advance(
         &mut self,
         now: Instant,

@@ -5,8 +5,8 @@ use ib_wire::mad::{Mad, Method, TransactionId};
 
 /// Identifies a transfer at a port.
 ///
-/// The method is stored without its response bit, so that segments and their ACKs have the same key. So have a request and
-/// its response, except those of Set, whose response is GetResp.
+/// The method is stored without its response bit, so that segments and their ACKs have the same key. A request and its
+/// response have the same key, too. The exception is Set, whose response is GetResp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TransferKey {
     pub(super) transaction_id: TransactionId,

@@ -40,7 +40,7 @@ struct Transfer {
 /// The result of a received ACK.
 #[derive(Debug)]
 pub(super) enum AckResult {
-    /// The response is not complete.
+    /// Not all segments are acknowledged.
     Pending,
     /// All segments are acknowledged.
     Delivered(Remote),
@@ -55,7 +55,7 @@ pub(super) enum Expired {
     Retransmit,
     /// No retry is left.
     Failed {
-        /// The response, which the caller must remove.
+        /// The key of the response, which the caller must remove.
         key: TransferKey,
         /// The reason.
         failure: Failure,
@@ -114,7 +114,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Returns the next segment, of each response in turn.
+    /// Returns the next segment. Responses take turns.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Datagram> {
         while let Some(key) = self.ready.pop_front() {
             let Some(transfer) = self.transfers.get_mut(&key) else { continue };

@@ -127,7 +127,7 @@ fn rmpp_requests_beyond_the_limit_are_stopped() {
     let stop = sent(&mut responder, Instant::ZERO)[0];
     let exhausted = RmppStatus::RESOURCES_EXHAUSTED;
     assert_eq!((stop.rmpp_type, stop.status), (RmppType::STOP, exhausted));
-    // A complete request is removed in favour of a new one.
+    // The responder removes a complete request to make space for a new request.
     for segment in &segments(1, 500)[1..] {
         receive(&mut responder, *segment);
     }
@@ -201,7 +201,7 @@ fn lose(responder: &mut Responder, request: &Datagram, segments: &[u32]) {
     }
 }
 
-/// Returns a segment of a response.
+/// Returns the given segment of a response.
 fn data(request: &Datagram, segment: u32) -> Datagram {
     let mut mad = request.mad;
     mad.answer(MadStatus::OK);
@@ -236,8 +236,8 @@ fn lost_segments_are_retransmitted_immediately() {
     assert_eq!((counters.lost, counters.retries), (3, 1), "three losses take one retry");
     assert_eq!(responder.poll_timeout(), Some(Instant::ZERO + Duration::from_secs(1)));
 
-    // The loss of other MADs is ignored: acknowledged, not yet sent, another transaction, no
-    // segment.
+    // The responder ignores the loss of other MADs: acknowledged segments, segments not sent yet, MADs of other
+    // transactions, MADs that are not segments.
     let others = [
         data(&request, 1),
         data(&request, 8),
@@ -273,7 +273,7 @@ fn repeatedly_lost_response_fails_immediately() {
     assert_eq!(abort.rmpp_type, RmppType::ABORT);
 }
 
-/// Rows: the state of the responder. Columns: a MAD of the requester. Values: the reply and the
+/// Checks each control MAD (column) in each state of the responder (row). The values are the responder's reply and the
 /// result of the response.
 #[test]
 fn every_control_mad_in_every_state_has_its_result() {
@@ -308,7 +308,7 @@ fn every_control_mad_in_every_state_has_its_result() {
             "response",
             [
                 "DATA",
-                // The second segment was not sent yet.
+                // The responder has not sent the second segment yet.
                 "ABORT 123, gave up",
                 "DATA",
                 "ABORT 123, gave up",
@@ -441,13 +441,13 @@ fn memory_of_all_messages_is_limited() {
         }
         replies(responder).last().copied().unwrap()
     };
-    // One request waits. The next one exceeds the limit.
+    // One complete request waits. The next request exceeds the memory limit.
     assert_eq!(last(&mut responder, 1, 500).rmpp_type, RmppType::ACK);
     assert_eq!(responder.held(), 500);
     let stop = last(&mut responder, 2, 600);
     assert_eq!((stop.rmpp_type, stop.status), (RmppType::STOP, RmppStatus::RESOURCES_EXHAUSTED));
     assert_eq!((responder.held(), responder.counters().aborted), (500, 1));
-    // Returning the first request frees its memory.
+    // The memory is free after `poll_event` has returned the first request.
     assert!(matches!(responder.poll_event(), Some(ResponderEvent::Request(_))));
     assert_eq!(responder.held(), 0);
     assert_eq!(last(&mut responder, 3, 600).rmpp_type, RmppType::ACK);
@@ -465,7 +465,7 @@ fn memory_of_all_messages_is_limited() {
     replies(&mut responder);
     acknowledge(&mut responder, &request, 2, 9);
     assert_eq!(responder.held(), 600);
-    // A segment received before a missing one counts with 256 bytes until the request times out.
+    // If a segment arrives before a missing segment, it occupies 256 bytes until the request times out.
     let parts = segments(6, 900);
     for (index, held) in [(0, 800), (2, 600), (1, 600)] {
         receive(&mut responder, parts[index]);

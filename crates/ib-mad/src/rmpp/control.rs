@@ -3,10 +3,10 @@
 use ib_wire::mad::rmpp::{RmppFlags, RmppHeader, RmppStatus, RmppType, VERSION};
 use ib_wire::mad::{Mad, Method};
 
-/// `RRespTime`: no response time is provided.
+/// The value of `RRespTime` that means "no response time".
 pub(super) const NO_RESPONSE_TIME: u8 = 31;
 
-/// State of a receiver, as an ACK contains it.
+/// State of a receiver, as reported in an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
     /// Last segment received in order.
@@ -18,13 +18,13 @@ pub struct Acknowledgement {
 /// Role of a received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Not part of a transfer.
+    /// Not an RMPP datagram: a single MAD.
     Plain,
     /// A segment.
     Data,
     /// An acknowledgement.
     Acknowledgement,
-    /// STOP or ABORT of the peer.
+    /// STOP or ABORT, sent by the peer.
     End(RmppStatus),
     /// A protocol violation.
     Bad(RmppStatus),
@@ -32,8 +32,9 @@ pub enum Kind {
 
 /// Returns the role of a received datagram.
 ///
-/// OpenSM sets only the Active flag and leaves the rest to the kernel, which is missing under ibsim. So a datagram with
-/// the Active flag but without a segment number and a First or Last flag is plain, too.
+/// OpenSM sets only the Active flag and expects the kernel to fill in the other RMPP fields. Under ibsim, no kernel
+/// does so. Therefore a datagram with the Active flag but without segment number, First flag and Last flag is also
+/// plain.
 #[must_use]
 pub fn classify(mad: &Mad) -> Kind {
     if !mad.is_rmpp() {
@@ -56,7 +57,7 @@ pub fn classify(mad: &Mad) -> Kind {
     }
 }
 
-/// Returns the ACK of a segment, or of another datagram of the peer.
+/// Returns the ACK with the given state in response to a datagram of the peer.
 #[must_use]
 pub fn acknowledge(segment: &Mad, acknowledgement: Acknowledgement) -> Mad {
     let Acknowledgement { segment: number, window_last } = acknowledgement;
@@ -70,20 +71,20 @@ pub fn refuse(received: &Mad, status: RmppStatus) -> Mad {
     end(&turned(received), status)
 }
 
-/// Returns the datagram by which a sender ends the transfer of its own message.
+/// Returns the datagram with which a sender ends the transfer of its own message.
 #[must_use]
 pub fn end(header: &Mad, status: RmppStatus) -> Mad {
     let stop = status == RmppStatus::RESOURCES_EXHAUSTED;
     with_header(header, if stop { RmppType::STOP } else { RmppType::ABORT }, status, 0, 0)
 }
 
-/// Returns the ACK by which the requester of a double-sided transfer permits the response.
+/// Returns the ACK with which the requester of a double-sided transfer permits the response.
 #[must_use]
 pub fn open(request: &Mad) -> Mad {
     with_header(request, RmppType::ACK, RmppStatus::NORMAL, 0, 1)
 }
 
-/// Returns the method of datagrams in the other direction: with the response bit flipped.
+/// Returns the method that datagrams in the opposite direction have: the response bit is flipped.
 #[must_use]
 pub const fn turned_method(method: Method) -> Method {
     Method(method.0 ^ Method::RESPONSE_BIT)
@@ -99,7 +100,7 @@ fn turned(mad: &Mad) -> Mad {
     turned
 }
 
-/// Returns the headers of a datagram with another RMPP header and no data.
+/// Returns a datagram with the given MAD headers, the given RMPP header and no data.
 fn with_header(
     mad: &Mad,
     rmpp_type: RmppType,

@@ -13,10 +13,10 @@ use super::control::Acknowledgement;
 /// Limits of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveLimits {
-    /// Number of segments by which the window grows, at least 1. As many may be received before a missing one. Linux
-    /// uses an eighth of its receive queue, 64.
+    /// Number of segments by which an ACK extends the window, at least 1. If a segment is missing, the receiver keeps
+    /// at most this many later segments. Linux uses 64, an eighth of its receive queue.
     pub window: u32,
-    /// Maximum length of a message in bytes of data. The transfer of a longer one is stopped.
+    /// Maximum length of a message in bytes of data. The receiver stops the transfer of a longer message.
     pub max_message: usize,
     /// Maximum time from the first segment to the last one; 40 s in Linux.
     pub message_time: Duration,
@@ -43,7 +43,7 @@ pub struct Receiver {
     limits: ReceiveLimits,
     state: Acknowledgement,
     data: Vec<u8>,
-    /// Segments of the window that were received before a missing one.
+    /// Segments in the window that arrived before a missing segment.
     ahead: BTreeMap<u32, Mad>,
     is_complete: bool,
     accepts_any_last_length: bool,
@@ -52,18 +52,18 @@ pub struct Receiver {
 /// Result of a received segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// No response is due.
+    /// The receiver sends nothing.
     Nothing,
-    /// The sender is to be sent this ACK.
+    /// The receiver sends this ACK.
     Acknowledge(Acknowledgement),
-    /// The message is complete, and the sender is to be sent this ACK.
+    /// The message is complete, and the receiver sends this ACK.
     Complete(Acknowledgement),
-    /// The transfer has failed, and the sender is to be sent STOP or ABORT with this status.
+    /// The transfer has failed, and the receiver sends STOP or ABORT with this status.
     Failed(RmppStatus),
 }
 
 impl Receiver {
-    /// Returns a receiver of a message in the class of a datagram; `None` if the class has no RMPP.
+    /// Creates a receiver for a message whose first segment is the given MAD; `None` if the class does not use RMPP.
     #[must_use]
     pub fn new(mad: &Mad, limits: ReceiveLimits) -> Option<Self> {
         let per_segment = data_per_segment(mad.class())?;
@@ -79,15 +79,15 @@ impl Receiver {
         })
     }
 
-    /// Takes an impossible payload length of the last segment for a full segment, as the kernel does. Otherwise such a
-    /// length ends the transfer.
+    /// Treats the last segment as full if its payload length is impossible, as the kernel does. Without this option, an
+    /// impossible length ends the transfer.
     #[must_use]
     pub const fn accept_any_last_length(mut self) -> Self {
         self.accepts_any_last_length = true;
         self
     }
 
-    /// Returns true once all segments were received.
+    /// Returns true if all segments were received.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.is_complete
@@ -131,7 +131,7 @@ impl Receiver {
         std::mem::take(&mut self.data)
     }
 
-    /// Appends the next segment and those received ahead of it.
+    /// Appends the next segment and the later segments that arrived before it.
     fn advance(&mut self, mad: &Mad) -> Progress {
         let mut next = Some(*mad);
         while let Some(mad) = next {
@@ -174,7 +174,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Returns the maximum payload length in the first segment of a message.
+    /// Returns the maximum payload length that the first segment may announce.
     fn longest_announced(&self) -> u32 {
         let max_message = u32::try_from(self.limits.max_message).unwrap_or(u32::MAX);
         segments(max_message, self.per_segment).saturating_mul(SEGMENT_LENGTH)

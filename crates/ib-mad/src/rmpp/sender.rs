@@ -17,26 +17,28 @@ pub struct Sender {
     acknowledged: u32,
     sent: u32,
     window_last: u32,
-    /// Segment that is sent after a timeout regardless of the window: it triggers the ACK if that was lost.
+    /// The segment that is sent after a timeout regardless of the window. If the ACK was lost, this segment causes a
+    /// new ACK.
     probe: u32,
 }
 
 /// Result of a received ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledged {
-    /// No further segment is acknowledged. The window may have grown.
+    /// The ACK acknowledges no further segment. It may extend the window.
     Nothing,
-    /// Further segments are acknowledged.
+    /// The ACK acknowledges further segments.
     Progress,
-    /// All segments are acknowledged.
+    /// The ACK acknowledges all segments.
     Complete,
-    /// A protocol violation: the receiver is to be sent ABORT with this status.
+    /// The ACK violates the protocol. The sender sends ABORT with this status.
     Failed(RmppStatus),
 }
 
 impl Sender {
-    /// Returns a sender of data with the headers of a datagram, whose first `window_last` segments may be sent without an
-    /// ACK. Returns `None` if the class has no RMPP, or the message is too long for its length field.
+    /// Creates a sender of data. All segments have the headers of the given datagram. The sender may send the first
+    /// `window_last` segments before it receives an ACK. Returns `None` if the class does not use RMPP, or if the
+    /// message is too long for its length field.
     #[must_use]
     pub fn new(header: &Mad, data: Vec<u8>, window_last: u32) -> Option<Self> {
         let per_segment = data_per_segment(header.class())?;
@@ -47,7 +49,7 @@ impl Sender {
         Some(Self { header, data, per_segment, count, acknowledged, sent, window_last, probe })
     }
 
-    /// Returns the headers of all segments.
+    /// Returns the headers that all segments have.
     #[must_use]
     pub const fn header(&self) -> &Mad {
         &self.header
@@ -71,7 +73,7 @@ impl Sender {
         self.sent < self.count.min(self.last_permitted())
     }
 
-    /// Returns the last segment that the window, or a timeout, has permitted.
+    /// Returns the number of the last segment that the window, or a timeout, permits.
     fn last_permitted(&self) -> u32 {
         self.window_last.max(self.probe)
     }
@@ -112,7 +114,7 @@ impl Sender {
         if window_last < segment {
             return Acknowledged::Failed(RmppStatus::WINDOW_TOO_SMALL);
         }
-        // A segment that was never permitted cannot have been received.
+        // The receiver cannot have received a segment that was not permitted.
         if segment > self.count.min(self.last_permitted()) {
             return Acknowledged::Failed(RmppStatus::SEGMENT_TOO_BIG);
         }
@@ -130,13 +132,14 @@ impl Sender {
         }
     }
 
-    /// Returns true if a segment was sent and is not acknowledged.
+    /// Returns true if the segment was sent but not acknowledged.
     #[must_use]
     pub const fn waits_for(&self, segment: u32) -> bool {
         segment > self.acknowledged && segment <= self.sent
     }
 
-    /// Starts again behind the last acknowledged segment after a timeout. The next segment is sent regardless of the window.
+    /// After a timeout, continues after the last acknowledged segment. The next segment is sent regardless of the
+    /// window.
     pub fn rewind(&mut self) {
         self.sent = self.acknowledged;
         self.probe = self.acknowledged + 1;

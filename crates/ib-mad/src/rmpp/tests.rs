@@ -62,7 +62,7 @@ fn segment_beyond_the_window_is_ignored() {
     assert_eq!(receiver.handle(&segments[4]), Progress::Acknowledge(state(5, 9)));
 }
 
-/// Rows: the segments received before. Columns: the received segment.
+/// Checks each received segment (column) after each set of previously received segments (row).
 #[test]
 fn every_segment_in_every_state_has_its_result() {
     let parts = segments(5 * 200 + 1);
@@ -99,7 +99,7 @@ fn every_segment_in_every_state_has_its_result() {
     let nothing = Progress::Nothing;
     let silent = [nothing; 3];
     let expected = [
-        // Nothing was received: only the first segment is in the window.
+        // If nothing was received, only the first segment is in the window.
         [
             ack(1, 5),
             silent[0],
@@ -160,8 +160,8 @@ fn too_long_message_is_stopped() {
     assert_eq!((stopped, number), (RmppStatus::RESOURCES_EXHAUSTED, 501));
 }
 
-/// Rows: the acknowledged segments (of six) and the window. Columns: the received ACK. An ACK of
-/// segments behind the window is an error.
+/// Checks each received ACK (column) for each window and number of acknowledged segments, out of six (row). An ACK of
+/// segments after the window is an error.
 #[test]
 fn every_ack_in_every_state_has_its_result() {
     use Acknowledged::{Complete, Failed, Nothing, Progress};
@@ -206,17 +206,17 @@ fn sender_rewinds_to_the_last_acknowledged_segment() {
     sender.handle(&acknowledgement(2, 4));
     sender.rewind();
     assert_eq!(numbers(&mut sender), [3, 4]);
-    // An old ACK neither reduces the acknowledged segments nor extends the window.
+    // An old ACK reduces neither the number of acknowledged segments nor the window.
     sender.handle(&acknowledgement(1, 9));
     sender.handle(&acknowledgement(3, 3));
     sender.rewind();
     assert_eq!(numbers(&mut sender), [3, 4]);
-    // The window is full: after a timeout one segment is sent, which triggers the missing ACK.
+    // The window is full. After a timeout, the sender sends one segment, which causes the missing ACK.
     sender.handle(&acknowledgement(4, 4));
     assert_eq!(numbers(&mut sender), [0_u32; 0]);
     sender.rewind();
     assert_eq!(numbers(&mut sender), [5]);
-    // This segment may be acknowledged, but not the one behind it.
+    // This segment may be acknowledged. The segment after it may not.
     let beyond = sender.handle(&acknowledgement(6, 9));
     assert_eq!(beyond, Acknowledged::Failed(RmppStatus::SEGMENT_TOO_BIG));
     assert_eq!(sender.handle(&acknowledgement(5, 9)), Acknowledged::Progress);
@@ -255,7 +255,7 @@ fn received_mads_are_classified() {
     }
 }
 
-/// The expected bytes follow from the rules of the Linux kernel.
+/// The expected bytes are derived from the rules of the Linux kernel.
 #[test]
 fn control_mads_have_the_expected_bytes() {
     let segment = segments(1)[0];

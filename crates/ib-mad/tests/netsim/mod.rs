@@ -15,7 +15,7 @@ use ib_wire::mad::{MadStatus, Method};
 pub(crate) struct Wire {
     /// Lost datagrams.
     pub(crate) lost: usize,
-    /// Lost requests that are reported to the requester.
+    /// Lost requests whose loss is reported to the requester.
     pub(crate) reported: usize,
     /// Duplicated datagrams.
     pub(crate) duplicated: usize,
@@ -157,8 +157,8 @@ impl Pair {
         }
     }
 
-    /// Responds to requests. The attribute modifier is the length of the response in bytes.
-    /// Responses to Get are one MAD, others are sent by RMPP.
+    /// Responds to requests. A request's attribute modifier is the length of the response in bytes. Responses to Get
+    /// are single MADs; other responses are sent by RMPP.
     fn serve(&mut self) {
         while let Some(event) = self.responder.poll_event() {
             let request = match event {
@@ -181,7 +181,7 @@ impl Pair {
             } else if header.method() == Method::GET_RESP {
                 self.responder.respond(request.datagram(), header, 256);
             } else {
-                // Fails for a duplicate request whose response is already being sent.
+                // Fails for a duplicate request if the response is already being sent.
                 let _ = self.responder.respond_message(request.datagram(), header, pattern(length));
             }
         }

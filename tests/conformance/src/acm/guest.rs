@@ -1,9 +1,10 @@
 //! Requests of librdmacm to ibfabric's ACM service, in a Linux guest.
 //!
-//! The fabric and the services run in the guest, at the sockets that librdmacm uses. The two hosts have the addresses of the guest
-//! and of the programs on its host. Their GIDs are those that soft RoCE has for the IPv6 addresses, so programs can connect over
-//! the resolved paths. Programs that use librdmacm for a route only, such as rping, connect. Programs that also take addresses from
-//! librdmacm get addresses of `AF_IB`, for which Linux has no HCA on Ethernet.
+//! The fabric and the services run in the guest, at the sockets that librdmacm uses. One host of the fabric has the
+//! guest's addresses. The second host has the addresses of the machine on which the guest runs. The GIDs of both hosts
+//! are those that soft RoCE has for their IPv6 addresses, so programs can connect over the resolved paths. Programs
+//! that use librdmacm only for the route, such as rping, connect. Programs that also take addresses from librdmacm get
+//! `AF_IB` addresses, for which Linux has no HCA on Ethernet.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,10 +16,10 @@ use interop::{Finished, Guest, RunError, Running};
 
 use crate::sm::scene::Checked;
 
-/// Time limit for a program to become ready or to respond. An unknown address takes 7 s.
+/// Time limit for a program to become ready or to respond. Queries of an unknown address take 7 s.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// The fabric, in the form of ibnetdiscover, in which ports have their own GUIDs.
+/// The fabric in ibnetdiscover's format, in which each port has a port GUID.
 const FABRIC: &str = r#"switchguid=0x100(100)
 Switch 4 "S-0000000000000100" # "switch" enhanced port 0 lid 0 lmc 0
 [1] "H-0000000000000011"[1](1) # "guest" lid 0 4xEDR
@@ -35,7 +36,7 @@ Ca 1 "H-0000000000000013" # "manager"
 [1](3) "S-0000000000000100"[3] # lid 0 lmc 0 "switch" lid 0 4xEDR
 "#;
 
-/// Addresses of its hosts.
+/// Addresses of the fabric's hosts, by port GUID.
 const ADDRESSES: &str = "0x1 192.168.77.1 fd00:77::1\n0x2 192.168.77.2 fd00:77::2\n";
 
 const SIMULATOR: &str =
@@ -45,10 +46,10 @@ const MANAGER: &str =
 const SERVICE: &str = "ibfabric acm --attach lab --node H-0000000000000011";
 const OTHER: &str = "ibfabric acm --attach lab --node H-0000000000000012 --socket /run/2.sock";
 
-/// Address of the guest that no service has.
+/// An address of the guest that no service knows.
 const UNKNOWN: &str = "192.168.77.3";
 
-/// Counters of the service.
+/// Counters of an ACM service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ServiceCounters {
     resolved: u64,
@@ -56,7 +57,7 @@ struct ServiceCounters {
     no_data: u64,
 }
 
-/// A guest with a fabric and services.
+/// A guest in which a fabric and its ACM services run.
 pub struct Scene<'a> {
     /// Results of the checks.
     pub checked: Checked,
@@ -69,10 +70,10 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Starts fabric and services in a guest that has `ibfabric` as its disk.
+    /// Starts the fabric and the services in a guest whose disk contains `ibfabric`.
     ///
     /// # Errors
-    /// Fails if one of them does not start.
+    /// Fails if a program does not start.
     pub fn open(guest: &'a Guest, ibfabric: &'a Path) -> Result<Self, RunError> {
         let write =
             |path: &str, text: &str| format!("printf '{}' >{path}", text.replace('\n', "\\n"));
@@ -111,7 +112,8 @@ impl<'a> Scene<'a> {
         self.check_restarts(&path)
     }
 
-    /// Returns the path between the hosts as `ibfabric acme` prints it, and compares it with that of the SA.
+    /// Returns the path between the two hosts as `ibfabric acme` prints it. The service compares this path with the
+    /// SA's path.
     fn path(&mut self) -> Result<String, RunError> {
         let command = "ibfabric acme -f i -s fd00:77::1 -d fd00:77::2 -v";
         let told = self.guest_runs(command, 0, &["SA verification: success"])?.output;
@@ -137,7 +139,8 @@ impl<'a> Scene<'a> {
         };
         let ib = ["1 pkey 0xffff service 0x1060000", "2 pkey 0xffff service 0x1061c06"]
             .map(|end| format!("ib fd00:77::{end}"));
-        // The output has the path as librdmacm has converted it, then the requested addresses, with the source from the service.
+        // librdmacm prints the path in its own format, then the requested addresses. The source address comes from the
+        // service.
         let from_ip = |family: &str, network: &str| {
             let own = |end: &str| format!("{family} {network}{end}");
             result("ib", 36, Some(&ib[0]), &ib[1])
@@ -174,7 +177,8 @@ impl<'a> Scene<'a> {
 
     /// Connects programs.
     fn check_connections(&mut self) -> Result<(), RunError> {
-        // Programs that only use the route connect: to the guest itself, and to ibfabric on its host.
+        // Programs that use only the route connect, both to the guest itself and to ibfabric on the machine that runs
+        // the guest.
         let server = self.guest.start("rping -s -a :: -C 3 -v")?;
         self.guest.await_listener(7174, PATIENCE)?;
         self.check_counters([1, 0, 0], |scene| {
@@ -191,7 +195,7 @@ impl<'a> Scene<'a> {
             Ok(())
         })?;
         drop(ours);
-        // Programs that also use the addresses reach Linux, which has no HCA for AF_IB here.
+        // Programs that also use the addresses fail, because Linux has no HCA for `AF_IB` addresses here.
         for (command, status) in [
             ("rdma_client -s fd00:77::2 -p 7000", 255),
             ("rdma_xclient -s 192.168.77.2 -p 7000", 255),
@@ -204,11 +208,11 @@ impl<'a> Scene<'a> {
                 Ok(())
             })?;
         }
-        // For an unknown address librdmacm behaves as without a service. It queries addresses and a route.
+        // For an unknown address, librdmacm behaves as if there were no service. It queries the addresses and a route.
         self.check_counters([2, 2, 0], Self::connect_programs)
     }
 
-    /// Stops the service during a query, and restarts it on TCP and on its socket.
+    /// Kills the service during a query. Then restarts the service twice: with a TCP socket and with a Unix socket.
     fn check_restarts(&mut self, path: &str) -> Result<(), RunError> {
         let (nobody, known) = ("192.168.77.9", "192.168.77.2");
         let asked = self.guest.start(&format!("rdma-getaddrinfo {nobody} 7174"))?;
@@ -218,11 +222,11 @@ impl<'a> Scene<'a> {
         let lost = without_route("ipv4", "", nobody);
         self.check_finished(&finished, 0, &[]);
         self.checked.check(finished.output == lost, || {
-            format!("while the service ends: expected\n{lost}found\n{}", finished.output)
+            format!("result when the service is killed: expected\n{lost}found\n{}", finished.output)
         });
         self.check_output(known, &without_route("ipv4", "", known))?;
         self.connect_programs()?;
-        // A killed service has left its socket.
+        // The killed service has left its socket behind.
         let mode = "echo server_mode loop >/etc/rdma/ibacm_opts.cfg";
         self.guest_runs(mode, 0, &[])?;
         self.service = serve(self.guest, SERVICE)?;
@@ -243,11 +247,11 @@ impl<'a> Scene<'a> {
     fn stop(&mut self, command: &str) -> Result<(), RunError> {
         let placeholder = self.guest.start("true")?;
         let finished = std::mem::replace(&mut self.service, placeholder).kill()?;
-        let _ = writeln!(self.transcript, "{command} was killed; it said:\n{}", finished.output);
+        let _ = writeln!(self.transcript, "{command} was killed; its output:\n{}", finished.output);
         Ok(())
     }
 
-    /// Connects `rdma_client` to `rdma_server` at an address that no ACM service resolves.
+    /// Connects `rdma_client` to `rdma_server` at an address that no ACM service knows.
     fn connect_programs(&mut self) -> Result<(), RunError> {
         let server = self.guest.start("rdma_server -p 7000")?;
         self.guest.await_listener(7000, PATIENCE)?;
@@ -258,7 +262,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Runs a query of librdmacm, and checks its result and the counters of the service.
+    /// Runs a query of librdmacm. Checks its result, and by how much the service's counters increase.
     fn check_query(
         &mut self,
         words: &str,
@@ -277,7 +281,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Checks the increase of the service's counters: requests, failed requests, requests without data.
+    /// Checks by how much the service's counters increase: requests, failed requests, requests without data.
     fn check_counters(
         &mut self,
         [resolved, failed, no_data]: [u64; 3],
@@ -314,7 +318,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Runs a command of the guest, and checks its exit status and its output.
+    /// Runs a command in the guest, and checks its exit status and its output.
     fn guest_runs(
         &mut self,
         command: &str,
@@ -338,7 +342,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Starts the service at the guest's host, and waits until it has joined its group.
+/// Starts the service of the guest's host, and waits until the service has joined its multicast group.
 fn serve(guest: &Guest, command: &str) -> Result<Running, RunError> {
     let service = guest.start(command)?;
     service.until("READY", PATIENCE)?;
@@ -347,7 +351,7 @@ fn serve(guest: &Guest, command: &str) -> Result<Running, RunError> {
     Ok(service)
 }
 
-/// Returns the output for an address without a route.
+/// Returns librdmacm's output for an address that has no route.
 fn without_route(family: &str, source: &str, destination: &str) -> String {
     format!(
         "result: family {family}, route of 0 bytes, connect of 0 bytes\n\

@@ -1,5 +1,5 @@
-//! An ACM service at an umad device, which a preloaded library provides for a simulator's port. `ib_acme` is its client; OpenSM and
-//! ibfabric's subnet manager bring the fabrics up.
+//! An ACM service on a umad device, which a preloaded library emulates for a port of the simulator. `ib_acme` is the
+//! service's client. OpenSM or ibfabric's subnet manager brings the fabric up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// The SM of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManagedBy {
-    /// A real OpenSM, through the same library.
+    /// A real OpenSM, which uses the same preloaded library.
     OpenSm,
     /// `ibfabric sm`.
     Ours,
@@ -37,31 +37,31 @@ pub struct Setup<'a> {
     pub ibfabric: &'a Path,
     /// The simulator.
     pub simulator: &'a Kind,
-    /// The library under which OpenSM and the service run.
+    /// The library that is preloaded into OpenSM and the service.
     pub preload: &'a Path,
     /// The SM.
     pub manager: ManagedBy,
-    /// A new directory for files.
+    /// An empty directory for the files of the run.
     pub directory: &'a Path,
 }
 
-/// A fabric with a service at one host.
+/// A fabric with an ACM service on one host.
 pub struct Scene<'a> {
     setup: &'a Setup<'a>,
     socket: PathBuf,
     /// Results of the checks.
     pub checked: Checked,
-    // The fields are dropped in this order.
+    // The fields are dropped in this order, so the simulator ends last.
     service: Running,
     _managers: (Option<Manager>, Option<Ours>),
     server: Box<dyn Server>,
 }
 
 impl<'a> Scene<'a> {
-    /// Starts simulator, SM and service.
+    /// Starts the simulator, the SM and the service.
     ///
     /// # Errors
-    /// Fails if one of them does not start.
+    /// Fails if a program does not start.
     pub fn open(setup: &'a Setup<'a>) -> Result<Self> {
         let kind = FabricKind::parse("fat-tree", &["4", "2"])?;
         let fabric = generate(&kind, &FabricOptions::default())?;
@@ -70,7 +70,8 @@ impl<'a> Scene<'a> {
         write_net(&fabric, &net)?;
         let socket = socket_name();
         let server = simulator.start(&net, directory, &socket)?;
-        // The last host has the SM; some libraries write files of the port into their working directory.
+        // The SM runs on the last host. Some preloaded libraries write sysfs files of the port into their working
+        // directory, so each program has its own.
         let node = name(&fabric, hosts(&fabric).last().ok_or("the fabric has no hosts")?);
         let at = |part: &str| -> Result<PathBuf> {
             let path = directory.join(part);
@@ -113,7 +114,7 @@ impl<'a> Scene<'a> {
         Ok(Self { setup, socket: path, checked, service, _managers: managers, server })
     }
 
-    /// Runs `ib_acme` on the service; returns its output.
+    /// Runs `ib_acme` as a client of the service. Returns its output.
     fn ask(&self, words: &[&str]) -> Result<String> {
         let mut command = Command::new("ib_acme");
         command.args(words).arg("-S").arg(&self.socket);
@@ -136,7 +137,7 @@ impl<'a> Scene<'a> {
         Ok(Running::start(command)?.wait(PATIENCE)?.output)
     }
 
-    /// Waits until the status contains a text.
+    /// Waits until the service's status contains the given text.
     fn wait_for_status(&mut self, text: &str) -> Result<()> {
         let end = Instant::now() + PATIENCE;
         let mut status = self.status()?;
@@ -156,7 +157,8 @@ impl<'a> Scene<'a> {
         let other = HOSTS[1];
         let path = ["dgid: fe80::2:c900:10:3", "sgid: fe80::2:c900:10:1", "return status 0x0"];
         let verified: Vec<&str> = path.into_iter().chain(["SA verification: success"]).collect();
-        // From files: names and addresses of other hosts, and own names. From the SA: GIDs and LIDs.
+        // The service takes names and addresses of other hosts, and its own names, from files. It takes GIDs and LIDs
+        // from the SA.
         self.expect(&["-f", "n", "-d", other, "-v"], &verified)?;
         self.expect(&["-f", "n", "-s", "own-name", "-d", other, "-v"], &verified)?;
         self.expect(&["-f", "i", "-d", "10.1.2.3", "-v"], &verified)?;
@@ -165,7 +167,7 @@ impl<'a> Scene<'a> {
         let own = self.ask(&["-f", "n", "-d", "own-name"])?;
         self.checked
             .check(own.contains("hop limit: 0") && own.contains("return status 0x0"), || {
-                format!("the local name: {own}")
+                format!("unexpected response for `own-name`: {own}")
             });
         let lid = |text: &str, key: &str| {
             let line = text.lines().find_map(|line| line.trim().strip_prefix(key));
@@ -174,17 +176,20 @@ impl<'a> Scene<'a> {
         let found = self.ask(&["-f", "n", "-d", other])?;
         let (slid, dlid) = (lid(&found, "slid:"), lid(&found, "dlid:"));
         self.expect(&["-f", "l", "-s", &slid, "-d", &dlid], &path)?;
-        // Names and addresses that only other services can resolve.
+        // This service cannot resolve names that only other services know.
         self.expect(&["-f", "n", "-d", "nobody"], &["No data available"])?;
         self.expect(&["-e"], &["0x0002c90000100000,1,0xffff,1,ibacmp,own-name"])?;
         let status = self.status()?;
         let log = fs::read_to_string(self.setup.directory.join("acm.log"))?;
         let why = "the port has no UD QPs, which addr_prot acm requires";
-        for (what, text) in
-            [("the status", &status), ("the log", &log), ("it", &self.service.output())]
-        {
-            self.checked
-                .check(text.contains(why), || format!("{what} does not give the reason: {text}"));
+        for (what, text) in [
+            ("the status", &status),
+            ("the log", &log),
+            ("the output of the service", &self.service.output()),
+        ] {
+            self.checked.check(text.contains(why), || {
+                format!("{what} does not contain the reason: {text}")
+            });
         }
         self.checked.check(log.contains("route_prot sa is used instead of acm"), || log.clone());
         self.changes(&verified)
@@ -202,7 +207,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Returns the HCAs, in order.
+/// Returns the HCAs of the fabric, in the order of their node IDs.
 fn hosts(fabric: &Fabric) -> Vec<NodeId> {
     let hosts = fabric.nodes().filter(|(_, node)| !node.kind.is_switch());
     hosts.map(|(id, _)| id).collect()

@@ -14,7 +14,7 @@ use crate::routing::RecipeError;
 
 /// Runs OpenSM and a few clients on the smallest fabric, and returns the capture file of the run.
 ///
-/// The directory must be new or empty.
+/// The directory must not exist yet, or be empty.
 ///
 /// # Errors
 /// See [`StageError`].

@@ -1,11 +1,11 @@
-//! The output of a client that follows from the fabric.
+//! The client output that is expected for a given fabric.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_topology::{Fabric, LinkRate, NodeId, PortId};
 use ib_types::{Guid, LinkSpeed, NodeKind};
 
-/// A link by its ends, the lower one first.
+/// The two ends of a link, the lower one first.
 type Link = ((Guid, u8), (Guid, u8));
 
 /// Returns the differences between the fabric and the output of `ibnetdiscover`.
@@ -32,7 +32,7 @@ pub fn discovered(fabric: &Fabric, output: &str) -> Vec<String> {
             None => faults.push(format!("ibnetdiscover does not find the link {}", shown(link))),
             Some(other) if other != rate => {
                 faults.push(format!(
-                    "ibnetdiscover gives the link {} {} {}, not {} {}",
+                    "ibnetdiscover prints the link {} as {} {}, not {} {}",
                     shown(link),
                     other.width,
                     other.speed,
@@ -56,7 +56,7 @@ fn shown(((a, port_a), (b, port_b)): &Link) -> String {
 }
 
 fn guids(fabric: &Fabric, kind: NodeKind) -> BTreeSet<Guid> {
-    // An adapter without a link cannot be discovered.
+    // A CA without a link cannot be discovered.
     let linked = |id| fabric.ports_of(id).any(|(_, port)| port.peer.is_some());
     let nodes = fabric.nodes().filter(|&(id, node)| node.kind == kind && linked(id));
     nodes.map(|(_, node)| node.guid).collect()
@@ -72,14 +72,14 @@ fn links(fabric: &Fabric) -> BTreeMap<Link, LinkRate> {
         (if a < b { (a, b) } else { (b, a) }, a, b)
     });
     let rate = |(guid, number): (Guid, u8)| {
-        let node = fabric.find_guid(guid).expect("the link is this fabric's");
-        let port = fabric.port_id(node, number).expect("the link is this fabric's");
+        let node = fabric.find_guid(guid).expect("the link is part of this fabric");
+        let port = fabric.port_id(node, number).expect("the link is part of this fabric");
         fabric.port(port).rate
     };
     links.map(|(link, a, _)| (link, rate(a))).collect()
 }
 
-/// Returns the number of active link ends of a speed that `iblinkinfo` prints.
+/// Returns how many ends of active links with the given speed `iblinkinfo` prints.
 #[must_use]
 pub fn link_ends(iblinkinfo: &str, speed: LinkSpeed) -> usize {
     let speed = match speed {
@@ -97,7 +97,7 @@ pub fn link_ends(iblinkinfo: &str, speed: LinkSpeed) -> usize {
     iblinkinfo.lines().filter(|line| line.contains(&words)).count()
 }
 
-/// Returns the rate of a link of four lanes, in Gbit/s.
+/// Returns the rate of a 4x link, in Gbit/s.
 #[must_use]
 pub const fn rate(speed: LinkSpeed) -> u16 {
     match speed {
@@ -112,27 +112,27 @@ pub const fn rate(speed: LinkSpeed) -> u16 {
     }
 }
 
-/// Returns the word after a text.
+/// Returns the word that follows the given text.
 #[must_use]
 pub fn word<'a>(output: &'a str, text: &str) -> Option<&'a str> {
     output.split_once(text)?.1.split_ascii_whitespace().next()
 }
 
-/// Returns the port through which a client on a node is attached.
+/// Returns the port that a client on the given node uses: the node's first port with a link.
 #[must_use]
 pub fn seat_port(fabric: &Fabric, node: &str) -> Option<PortId> {
     let node = fabric.find_name(node)?;
     fabric.ports_of(node).find(|(_, port)| port.peer.is_some()).map(|(id, _)| id)
 }
 
-/// Returns the directed routes from a port to all nodes, in the form of infiniband-diags.
+/// Returns the directed routes from a port to all nodes, in the notation of infiniband-diags.
 #[must_use]
 pub fn directed_routes(fabric: &Fabric, from: PortId) -> BTreeMap<NodeId, String> {
     let start = fabric.port(from).node;
     let mut routes = BTreeMap::from([(start, "0".to_owned())]);
     let mut queue = VecDeque::from([start]);
     while let Some(node) = queue.pop_front() {
-        // Switches forward packets; the first node sends through its own port.
+        // Only switches forward packets. The first node sends out of its given port.
         let passes = fabric.node(node).kind.is_switch();
         for (id, port) in fabric.ports_of(node) {
             let Some(peer) = fabric.peer(id) else { continue };
@@ -146,13 +146,14 @@ pub fn directed_routes(fabric: &Fabric, from: PortId) -> BTreeMap<NodeId, String
     routes
 }
 
-/// Returns the links between switches whose loss leaves the fabric connected, each as its end with the lower ID.
+/// Returns the links between switches whose loss leaves the fabric connected. Each link is represented by its end with
+/// the lower port ID.
 #[must_use]
 pub fn spare_links(fabric: &Fabric) -> Vec<PortId> {
     let is_switch = |id: PortId| fabric.node(fabric.port(id).node).kind.is_switch();
     let first = |fabric: &Fabric| fabric.links().next().map(|(port, _)| port);
     let reached = |fabric: &Fabric| -> usize {
-        // The search starts at a switch, so that all of its ports are followed.
+        // The search starts at a switch, so that it follows all ports of this node.
         let start = fabric.links().flat_map(|(a, b)| [a, b]).find(|&id| is_switch(id));
         let start = start.or_else(|| first(fabric));
         start.map_or(0, |port| directed_routes(fabric, port).len())

@@ -13,20 +13,20 @@ use crate::routing::RecipeError;
 /// The engines with which a real OpenSM brings up every fabric.
 pub const ENGINES: [&str; 5] = ["minhop", "updn", "ftree", "dor", "lash"];
 
-/// A fabric and the extent of its tests.
+/// A fabric, and which tests run on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// Kind and parameters, as for `ibfabric gen`.
+    /// Kind and parameters of the fabric, as for `ibfabric gen`.
     pub kind: &'static str,
     /// Speed of all links.
     pub speed: LinkSpeed,
-    /// Fraction of omitted links.
+    /// Fraction of the links that are omitted.
     pub drop_links: f64,
     /// OpenSM's LMC.
     pub lmc: u8,
-    /// True if the long flow of osmtest runs, with 100,000 queries.
+    /// True if osmtest's long flow, which sends 100,000 queries, runs on this fabric.
     pub flood: bool,
-    /// True if the fabric is only part of a complete run.
+    /// True if only complete runs include this fabric.
     pub long: bool,
 }
 
@@ -52,7 +52,7 @@ pub const FABRICS: [Plan; 13] = [
 ];
 
 impl Plan {
-    /// Returns the plan of a complete fabric of a kind with HDR links.
+    /// Returns the plan of a fabric of the given kind, with all links at HDR speed.
     #[must_use]
     pub const fn of(kind: &'static str) -> Self {
         plan(kind)
@@ -80,7 +80,7 @@ impl Plan {
     /// Generates the fabric.
     ///
     /// # Errors
-    /// Fails if the generator refuses the parameters.
+    /// Fails if the generator rejects the parameters.
     pub fn fabric(&self) -> Result<Fabric, GenerateError> {
         let mut words = self.kind.split(' ');
         let name = words.next().unwrap_or_default();
@@ -101,7 +101,7 @@ pub fn write_net(fabric: &Fabric, net: &Path) -> Result<(), RecipeError> {
     Ok(())
 }
 
-/// Removes the last link between two switches, so that a run must fail.
+/// Removes a link between two switches, so that the run must report differences.
 pub fn hurt(fabric: &mut Fabric) {
     let inner = |&(a, b): &(ib_topology::PortId, ib_topology::PortId)| {
         [a, b].iter().all(|&port| fabric.node(fabric.port(port).node).kind.is_switch())

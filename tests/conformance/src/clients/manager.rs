@@ -16,22 +16,22 @@ use crate::opensm::{PeerError, ROUTED, between};
 /// Options of OpenSM.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// The engines, as for `-R`.
+    /// The routing engines, as for OpenSM's option `-R`.
     pub engine: &'a str,
     /// The LMC.
     pub lmc: u8,
-    /// The log flags: 0x43 with dumps of the tables, 0x03 without them.
+    /// OpenSM's log flags: 0x43 writes dumps of the tables, 0x03 does not.
     pub log_flags: u8,
     /// Maximum number of outstanding SMPs; the default of OpenSM is 4.
     pub window: u8,
     /// Time limit for the first bring-up.
     pub limit: Duration,
-    /// Further arguments, which override the fields above.
+    /// Further command-line arguments, which override the fields above.
     pub more: &'a [&'a str],
 }
 
 impl Default for Options<'_> {
-    /// minhop without dumps, a time limit of a minute, and the number of outstanding SMPs of all runs.
+    /// Returns options for minhop without dumps, a time limit of a minute, and 32 outstanding SMPs, as in all runs.
     fn default() -> Self {
         Self {
             engine: "minhop",
@@ -44,22 +44,22 @@ impl Default for Options<'_> {
     }
 }
 
-/// A running OpenSM; it is killed when dropped.
+/// A running OpenSM, which is killed when dropped.
 #[derive(Debug)]
 pub struct Manager {
     group: Group,
     directory: PathBuf,
-    /// Time from its start to SUBNET UP; zero if SUBNET UP was not awaited.
+    /// Time from OpenSM's start to SUBNET UP; zero if SUBNET UP was not awaited.
     pub elapsed: Duration,
 }
 
 impl Manager {
     /// Starts OpenSM, and returns after SUBNET UP.
     ///
-    /// Its log `osm.log` and its dumps are in the directory, which must exist.
+    /// OpenSM writes its log `osm.log` and its dumps to the directory, which must exist.
     ///
     /// # Errors
-    /// Fails if it cannot be started, ends, or exceeds the time limit.
+    /// Fails if OpenSM cannot be started, exits, or exceeds the time limit.
     pub fn start(seat: &Seat, directory: &Path, options: &Options<'_>) -> Result<Self, PeerError> {
         let start = Instant::now();
         let mut manager = Self::launch(seat, directory, options)?;
@@ -82,11 +82,11 @@ impl Manager {
     /// Starts OpenSM, and returns immediately, for example for a standby SM.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if OpenSM cannot be started.
     pub fn launch(seat: &Seat, directory: &Path, options: &Options<'_>) -> Result<Self, PeerError> {
         let log = directory.join("osm.log");
         let mut command = Group::bound("opensm");
-        // -d2 flushes the log after each line; -s 0 restricts sweeps to traps.
+        // -d2 flushes the log after each line. With -s 0, OpenSM sweeps only after traps.
         command
             .args(["-R", options.engine, "-s", "0", "-d2"])
             .args(["--maxsmps", &options.window.to_string()])
@@ -114,14 +114,15 @@ impl Manager {
         Ok(Self { group, directory: directory.to_owned(), elapsed: Duration::ZERO })
     }
 
-    /// Returns the log so far.
+    /// Returns the content of OpenSM's log.
     #[must_use]
     pub fn log(&self) -> String {
         let log = fs::read(self.directory.join("osm.log")).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// Returns the times of the first bring-up: discovery, computation of the tables, and their programming.
+    /// Returns how long each phase of the first bring-up took: discovery, computation of the tables, and their
+    /// programming.
     #[must_use]
     pub fn phases(&self) -> Option<[Duration; 3]> {
         let log = self.log();
@@ -130,18 +131,18 @@ impl Manager {
         Some([phase(0)?, phase(1)?, phase(2)?])
     }
 
-    /// Ends it with a signal; returns true if it ends.
+    /// Terminates OpenSM with a signal. Returns true if OpenSM exits in time.
     pub fn stop(&mut self) -> bool {
         self.group.terminate();
         matches!(self.group.wait(Duration::from_secs(10)), Ok(Some(_)))
     }
 
-    /// Returns true if it still runs.
+    /// Returns true if OpenSM is still running.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.group.ended(), Ok(None))
     }
 
-    /// Returns the number of bring-ups.
+    /// Returns how often OpenSM has brought the subnet up.
     #[must_use]
     pub fn ups(&self) -> usize {
         self.log().matches("SUBNET UP").count()
@@ -158,7 +159,7 @@ impl Manager {
         configured.next().unwrap_or("none").to_owned()
     }
 
-    /// Waits for a number of bring-ups, and until no line was added to the log for some time.
+    /// Waits until OpenSM has brought the subnet up this many times, and has added nothing to its log for 0.4 s.
     #[must_use]
     pub fn settles(&self, ups: usize, limit: Duration) -> bool {
         let end = Instant::now() + limit;
@@ -194,10 +195,10 @@ impl Manager {
         Ok(lines.collect())
     }
 
-    /// Returns a dump file.
+    /// Returns the content of a dump file.
     ///
     /// # Errors
-    /// Fails if OpenSM has not written it.
+    /// Fails if OpenSM has not written the file.
     pub fn dump(&self, name: &str) -> io::Result<String> {
         fs::read_to_string(self.directory.join(name))
     }

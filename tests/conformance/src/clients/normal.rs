@@ -5,22 +5,24 @@ use super::program::{Answer, Question};
 /// A permitted difference.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed {
-    /// First words of the command lines with this difference, `*` for any word; empty for all command lines.
+    /// The first words of the command lines to which this difference applies. `*` stands for any word. Empty means all
+    /// command lines.
     pub programs: &'static [&'static str],
-    /// The part that is not compared.
+    /// The part of the output that is not compared.
     pub mask: Mask,
-    /// The reason.
+    /// Why this part may differ.
     pub reason: &'static str,
 }
 
-/// A part of an output that is not compared.
+/// A part of a client's output that is not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mask {
     /// The lines that contain this text.
     Line(&'static str),
-    /// The first number after this text, unless it is zero, and its repetition in parentheses.
+    /// The first number after this text, unless it is zero. If the number is repeated in parentheses, the repetition is
+    /// not compared either.
     Number(&'static str),
-    /// As [`Mask::Number`], with zero included.
+    /// Like [`Mask::Number`], but zero is not compared either.
     AnyNumber(&'static str),
     /// The rest of the line after this text.
     Rest(&'static str),
@@ -35,7 +37,7 @@ const fn counter(name: &'static str) -> Allowed {
         programs: COUNTERS,
         mask: Mask::Number(name),
         reason: "traffic depends on the retries of OpenSM and the clients; \
-                 only zero or non-zero is compared, and the counters of both ends of a link",
+                 the comparison only distinguishes zero from non-zero, and a check compares both ends of a link",
     }
 }
 
@@ -53,18 +55,18 @@ const fn port_info(field: &'static str, reason: &'static str) -> Allowed {
     }
 }
 
-/// Name and PID before a warning.
+/// libibumad prints the client's name and PID before a warning.
 pub const PROCESS: Allowed =
     Allowed { programs: &[], mask: Mask::Number("ibwarn: ["), reason: "the PID of the client" };
 
-/// The port through which an SM last queried PortInfo.
+/// The port at which the SM's latest PortInfo query has arrived.
 pub const CAME_BY: Allowed = Allowed {
     programs: &["saquery PIR"],
     mask: Mask::Number("LocalPort"),
-    reason: "the arrival port of the last query of the SM, whose queries may be reordered",
+    reason: "the port at which the SM's latest query has arrived; queries may be reordered",
 };
 
-/// The permitted differences; everything else must be equal.
+/// The permitted differences. All other output must be equal.
 pub const ALLOWED: &[Allowed] = &[
     PROCESS,
     Allowed {
@@ -112,7 +114,7 @@ pub const ALLOWED: &[Allowed] = &[
     Allowed {
         programs: &["smpdump -D * 0x31"],
         mask: Mask::Line("SMP status: 0x800c"),
-        reason: "neither supports LedInfo; ibfabric sim returns a status for that",
+        reason: "neither simulator supports LedInfo; ibfabric sim responds with an error status",
     },
     Allowed {
         programs: &["saquery SWIR"],
@@ -155,7 +157,7 @@ pub const ALLOWED: &[Allowed] = &[
     counter("PortRcvPkts"),
 ];
 
-/// The permitted differences between a client with libumad2sim.so and one with ibfabric's library.
+/// The differences that are permitted if one client uses libumad2sim.so and the other uses ibfabric's library.
 pub const ALLOWED_OF_LIBRARIES: &[Allowed] = &[
     Allowed {
         programs: &["ibstat"],
@@ -166,18 +168,20 @@ pub const ALLOWED_OF_LIBRARIES: &[Allowed] = &[
     Allowed {
         programs: &["ibstat"],
         mask: Mask::Rest("Link layer: "),
-        reason: "libumad2sim.so has no file for it, so libibumad prints IB; ibfabric's library has the kernel's",
+        reason: "libumad2sim.so has no file `link_layer`, so libibumad prints IB; \
+                 ibfabric's library has it, as the kernel does",
     },
 ];
 
-/// Returns the output of a client without permitted differences. `mixed` is true if the other client has another library.
+/// Returns the output of a client without the permitted differences. `mixed` is true if the compared client uses
+/// another library.
 #[must_use]
 pub fn normal(question: &Question, answer: &Answer, mixed: bool) -> String {
     let of_libraries = if mixed { ALLOWED_OF_LIBRARIES } else { &[] };
     normal_but(question, answer, ALLOWED.iter().chain(of_libraries))
 }
 
-/// Returns the output of a client with the permitted differences of a list removed.
+/// Returns the output of a client without the given permitted differences.
 #[must_use]
 pub fn normal_but<'a>(
     question: &Question,
@@ -197,7 +201,7 @@ pub fn normal_but<'a>(
     }
     let status = match answer.code {
         Some(code) => format!("exit status {code}\n"),
-        None => format!("no end within {} s\n", question.limit.as_secs()),
+        None => format!("still running after {} s\n", question.limit.as_secs()),
     };
     let mut text = status;
     for (mark, part) in [("", &answer.output), ("stderr: ", &answer.errors)] {
@@ -212,7 +216,7 @@ pub fn normal_but<'a>(
     text
 }
 
-/// Returns true if a command line starts with words, of which `*` matches any.
+/// Returns true if a command line starts with the given words. The word `*` matches any word.
 fn starts(line: &str, words: &str) -> bool {
     let mut found = line.split_whitespace();
     words.split_whitespace().all(|word| found.next().is_some_and(|f| word == "*" || word == f))
@@ -237,7 +241,8 @@ fn masked(line: &str, masks: &[Mask]) -> Option<String> {
     Some(line)
 }
 
-/// Replaces the first number after a text by N, and the same number in parentheses behind it. Zero is kept unless `zero` is set.
+/// Replaces the first number after a text by N. If the same number follows in parentheses, replaces it too. Zero is
+/// replaced only if `zero` is set.
 fn without_number(line: &str, text: &str, zero: bool) -> String {
     let Some(at) = line.find(text) else { return line.to_owned() };
     let (before, rest) = line.split_at(at + text.len());
@@ -256,8 +261,8 @@ fn without_number(line: &str, text: &str, zero: bool) -> String {
     format!("{before}{between}N{shown}{rest}")
 }
 
-/// Returns the first differing lines, those of the first text with `-` and those of the second with `+`; `None` if the texts are
-/// equal.
+/// Returns the first lines that differ: those of the first text start with `-`, those of the second with `+`. Returns
+/// `None` if the texts are equal.
 #[must_use]
 pub fn difference(first: &str, second: &str) -> Option<String> {
     const SHOWN: usize = 6;

@@ -1,7 +1,8 @@
-//! Processes that end with the run.
+//! Processes that are killed at the end of the run.
 //!
 //! Every process leads a process group, which is killed when its [`Group`] is dropped. If the run itself is killed,
-//! the kernel kills processes of [`Group::bound`], and `timeout` those of [`Group::limited`].
+//! other mechanisms end the processes: the kernel kills those of [`Group::bound`], and `timeout` kills those of
+//! [`Group::limited`].
 
 use std::ffi::OsStr;
 use std::fs;
@@ -28,7 +29,7 @@ pub struct Usage {
 }
 
 impl Group {
-    /// Returns a command whose process is killed if the thread that starts it ends.
+    /// Returns a command whose process the kernel kills when the thread that has started it ends.
     #[must_use]
     pub fn bound(program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("setpriv");
@@ -36,7 +37,7 @@ impl Group {
         command
     }
 
-    /// Returns a command whose process is killed with its descendants after a time limit.
+    /// Returns a command that `timeout` kills two seconds after the given time limit, including its descendants.
     #[must_use]
     pub fn limited(program: impl AsRef<OsStr>, limit: Duration) -> Command {
         let mut command = Command::new("timeout");
@@ -52,12 +53,12 @@ impl Group {
         Ok(Self { child: command.process_group(0).spawn()? })
     }
 
-    /// Returns the process, for its pipes.
+    /// Returns the child process, for example to use its pipes.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Waits until the process ends; `None` if it exceeds the limit.
+    /// Waits until the process ends. Returns `None` if it is still running at the time limit.
     ///
     /// # Errors
     /// Fails if the status cannot be read.
@@ -85,12 +86,12 @@ impl Group {
         self.signal(Signal::TERM);
     }
 
-    /// Returns the used resources; `None` after its end.
+    /// Returns the resources that the process has used; `None` if it has ended.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         let id = self.child.id();
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name in parentheses may contain any character; the state follows it.
+        // The name in parentheses may contain any character. The state follows the closing parenthesis.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let ticks: u64 =
             fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
@@ -107,7 +108,7 @@ impl Group {
     fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(id) = id {
-            // An error is ignored: the process may have ended.
+            // An error is ignored, because the process may have ended.
             let _ = kill_process_group(id, signal);
         }
     }

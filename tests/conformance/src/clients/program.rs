@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::process::Group;
 
-/// Exit status of a client that a signal has ended.
+/// The exit status that is recorded for a client that a signal has terminated.
 const SIGNALLED: i32 = -1;
 
 /// Environment of clients: the simulator's name, the preloaded library, the node, the directory.
@@ -19,14 +19,14 @@ pub struct Seat {
     pub socket: String,
     /// The library that converts umad calls to messages of ibsim.
     pub preload: PathBuf,
-    /// Name of the node of clients without another one.
+    /// Name of the node on which clients run if they specify no other node.
     pub node: String,
-    /// Working directory of clients, in which the library writes its sysfs files.
+    /// Working directory of the clients. The preloaded library writes its sysfs files there.
     pub directory: PathBuf,
 }
 
 impl Seat {
-    /// Sets the environment of a client.
+    /// Sets the environment variables of a client. Without a node, the client runs on the default node.
     pub fn dress(&self, command: &mut Command, node: Option<&str>) {
         command
             .env("LD_PRELOAD", &self.preload)
@@ -34,11 +34,11 @@ impl Seat {
             .env("SIM_HOST", node.unwrap_or(&self.node));
     }
 
-    /// Runs a client to its end, and keeps its outputs in files whose names start with `name`.
+    /// Runs a client until it ends. Its outputs are written to files whose names start with `name`.
     ///
-    /// `ibqueryerrors` is run up to two more times if a signal ends it. It reads the service levels of as many path records as the
-    /// response of OpenSM had, but libumad2sim.so returns only the first 256 bytes. The memory behind them sometimes makes it write
-    /// beyond its table of LIDs.
+    /// If a signal terminates `ibqueryerrors`, it is run up to two more times. `ibqueryerrors` reads the service levels
+    /// of all path records in OpenSM's response, but libumad2sim.so returns only the first 256 bytes of it. With the
+    /// arbitrary values behind these bytes, `ibqueryerrors` sometimes writes beyond its table of LIDs.
     ///
     /// # Errors
     /// Fails if the files cannot be written or the program cannot be started.
@@ -64,7 +64,7 @@ impl Seat {
         Ok(Answer { code, output: read("out"), errors: read("err") })
     }
 
-    /// Starts a client that runs until it is dropped, or until its time limit.
+    /// Starts a client, which runs until it is dropped or its time limit is exceeded.
     ///
     /// # Errors
     /// Fails if the files cannot be written or the program cannot be started.
@@ -93,18 +93,18 @@ impl Seat {
 pub struct Question {
     /// The program and its arguments.
     pub words: Vec<String>,
-    /// Its node, if not that of the seat.
+    /// The node on which the client runs; `None` for the default node of the [`Seat`].
     pub node: Option<String>,
-    /// True if its port is registered for the messages of an SM.
+    /// True if the client's port is registered for messages to an SM.
     pub manages: bool,
-    /// True if the response has several MADs, of which Debian's library returns the first.
+    /// True if the response has several MADs. Debian's library returns only the first MAD.
     pub many: bool,
     /// Time limit.
     pub limit: Duration,
 }
 
 impl Question {
-    /// Parses a command line of words without quotes.
+    /// Parses a command line that contains no quotes.
     #[must_use]
     pub fn new(line: &str) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl fmt::Display for Question {
 /// Result of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Exit status; -1 after a signal, `None` if it was killed at the time limit.
+    /// Exit status; -1 if a signal has terminated the client, `None` if the client was killed at the time limit.
     pub code: Option<i32>,
     /// Standard output.
     pub output: String,

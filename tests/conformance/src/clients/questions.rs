@@ -8,18 +8,18 @@ use ib_types::{Guid, NodeKind};
 use super::expect::directed_routes;
 use super::program::Question;
 
-/// The nodes of a fabric in the command lines.
+/// The nodes of a fabric that appear in the command lines.
 #[derive(Clone, Debug)]
 pub struct Actors {
-    /// The node of OpenSM and of most clients: the first channel adapter.
+    /// The node on which OpenSM and most clients run: the first CA.
     pub manager: Host,
-    /// The second channel adapter.
+    /// The second CA.
     pub second: Host,
-    /// The last channel adapter.
+    /// The last CA.
     pub last: Host,
-    /// The switch of the first channel adapter.
+    /// The switch to which the first CA is connected.
     pub leaf: Switch,
-    /// The switch of the last channel adapter, and its port of this link.
+    /// The switch to which the last CA is connected, and its port of this link.
     pub far: Switch,
     /// Another switch.
     pub other: Switch,
@@ -28,33 +28,33 @@ pub struct Actors {
 /// A channel adapter.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Name in the net file.
+    /// The host's name in the net file.
     pub name: String,
-    /// GUID of its port.
+    /// The GUID of the host's port.
     pub guid: Guid,
-    /// Base LID of its port.
+    /// The base LID of the host's port.
     pub lid: u16,
-    /// Directed route to it.
+    /// A directed route to the host.
     pub route: String,
 }
 
 /// A switch.
 #[derive(Clone, Debug)]
 pub struct Switch {
-    /// Name in the net file.
+    /// The switch's name in the net file.
     pub name: String,
     /// Node GUID.
     pub guid: Guid,
     /// LID.
     pub lid: u16,
-    /// Directed route to it.
+    /// A directed route to the switch.
     pub route: String,
-    /// A port with a link.
+    /// A port of the switch that has a link.
     pub port: u8,
 }
 
 impl Actors {
-    /// Chooses the nodes; `None` if too few nodes have LIDs.
+    /// Chooses the nodes. Returns `None` if too few nodes have LIDs.
     #[must_use]
     pub fn choose(fabric: &Fabric, lids: &BTreeMap<Guid, u16>) -> Option<Self> {
         let linked = |id| fabric.ports_of(id).find(|(_, port)| port.peer.is_some());
@@ -99,7 +99,7 @@ impl Actors {
     }
 }
 
-/// Returns the command lines for the whole fabric and for the chosen nodes.
+/// Returns the command lines that concern the whole fabric or the chosen nodes.
 #[must_use]
 pub fn all(actors: &Actors) -> Vec<Question> {
     let mut list: Vec<Question> = WHOLE.iter().map(|line| Question::new(line)).collect();
@@ -163,7 +163,7 @@ pub fn all(actors: &Actors) -> Vec<Question> {
     list
 }
 
-/// The command lines without a node.
+/// The command lines that do not contain a node.
 const WHOLE: [&str; 24] = [
     "ibnetdiscover",
     "ibnetdiscover -p",
@@ -191,7 +191,7 @@ const WHOLE: [&str; 24] = [
     "perfquery",
 ];
 
-/// The queries of congestion control, which ibsim does not implement, but responds to.
+/// Returns congestion control queries. ibsim does not implement congestion control, but responds to the queries.
 fn about_congestion(lid: u16, port: u8) -> Vec<Question> {
     let of_node = [
         "CongestionInfo",
@@ -228,7 +228,7 @@ fn about_paths(actors: &Actors) -> Vec<Question> {
     .iter()
     .map(|line| Question::new(line))
     .chain([
-        // The client searches the records of all nodes.
+        // saquery receives the records of all nodes and searches them.
         Question { many: true, ..Question::new(&format!("saquery -O {}", last.lid)) },
         Question::new("sminfo").on(on),
         Question::new("ibaddr").on(on),
@@ -245,10 +245,11 @@ fn about_paths(actors: &Actors) -> Vec<Question> {
     .collect()
 }
 
-/// Returns queries of a port's node by LID and by directed route.
+/// Returns queries of a node's port, each by LID and by directed route.
 ///
-/// The first host is not queried for attributes that ibsim's agents do not support, such as SwitchInfo or `PortXmitDataSL`:
-/// ibsim delivers those to the client on the port, and OpenSM terminates on them.
+/// The first host is not queried for attributes that ibsim's agents do not support, such as SwitchInfo or
+/// `PortXmitDataSL`. ibsim would deliver these queries to OpenSM, which is the client on this port, and OpenSM would
+/// terminate.
 fn about_port(lid: u16, route: &str, port: u8) -> Vec<Question> {
     let mut lines = Vec::new();
     for (option, address) in [("", lid.to_string()), ("-D ", route.to_owned())] {

@@ -33,12 +33,12 @@ impl Kind {
         }
     }
 
-    /// Starts the simulator, and returns after it accepts clients.
+    /// Starts the simulator, and returns when it accepts clients.
     ///
-    /// Its log is `server.log` in the directory, which must exist.
+    /// The simulator's log is `server.log` in the directory, which must exist.
     ///
     /// # Errors
-    /// Fails if it cannot be started, refuses the net file, or is not ready within a minute.
+    /// Fails if the simulator cannot be started, rejects the net file, or is not ready within a minute.
     pub fn start(
         &self,
         net: &Path,
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// Starts the program at a path as `ibfabric sim` with a capture file.
+/// Starts the program at the given path as `ibfabric sim`, which writes a capture file.
 ///
 /// # Errors
 /// See [`Kind::start`].
@@ -78,15 +78,15 @@ pub enum Order<'a> {
     Unlink(&'a str, u8),
     /// Plugs the cable at a port of a node again.
     Relink(&'a str, u8),
-    /// Sets an M_Key with a protection level at a port of a node. ibsim does not support this.
+    /// Sets an M_Key and its protection level at a port of a node. ibsim does not support this.
     MKey(&'a str, u8, u64, u8),
-    /// Drops a percentage of the responses of a node's port.
+    /// Drops a percentage of the responses that a node's port sends.
     Error(&'a str, u8, u8),
-    /// Misroutes a switch: packets for the first port leave by the second. ibsim does not support this.
+    /// Makes a switch send packets for the first port out of the second port. ibsim does not support this.
     Misroute(&'a str, u8, u8),
 }
 
-/// A running simulator; it is killed when dropped.
+/// A running simulator, which is killed when dropped.
 pub trait Server {
     /// Executes a command.
     ///
@@ -94,10 +94,10 @@ pub trait Server {
     /// Fails if the simulator does not accept the command.
     fn order(&mut self, order: Order<'_>) -> io::Result<()>;
 
-    /// Returns the resources that its process has used.
+    /// Returns the resources that the simulator's process has used.
     fn usage(&self) -> Option<Usage>;
 
-    /// Ends it as a user does; returns a description of any error.
+    /// Ends the simulator as a user would do. Returns a description of the error, if any.
     fn stop(self: Box<Self>) -> Option<String>;
 }
 
@@ -116,7 +116,7 @@ impl RealIbsim {
                 .arg(net)
                 .current_dir(directory)
                 .env("IBSIM_SOCKNAME", socket)
-                // The console. ibsim uses all CPU time after it is closed.
+                // Standard input is the console. ibsim uses all CPU time after its console is closed.
                 .stdin(Stdio::piped())
                 .stdout(output)
                 .stderr(errors),
@@ -145,7 +145,7 @@ impl Server for RealIbsim {
             Order::MKey(..) | Order::Misroute(..) => {
                 return Err(io::Error::new(
                     io::ErrorKind::Unsupported,
-                    "ibsim has no command for M_Keys, which it does not check, and none to misroute",
+                    "ibsim has no commands to set M_Keys or to misroute packets",
                 ));
             }
         };
@@ -190,9 +190,9 @@ impl OurSim {
                 .stderr(errors),
         );
         let mut group = group.map_err(missing("ibfabric", "none"))?;
-        let output = group.child().stdout.take().expect("its output is a pipe");
+        let output = group.child().stdout.take().expect("the output is a pipe");
         let (ready, is_ready) = mpsc::channel();
-        // Reads the whole output, so that the simulator does not block on its pipe.
+        // Reads all output, because the simulator would block if its pipe were full.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if line == "READY" {
@@ -254,7 +254,7 @@ impl Server for OurSim {
         match self.group.wait(Duration::from_secs(10)) {
             Ok(Some(status)) if status.success() => None,
             Ok(Some(status)) => Some(format!("the simulator ends with {status} on SIGTERM")),
-            Ok(None) => Some("it does not end on SIGTERM".to_owned()),
+            Ok(None) => Some("the simulator does not end on SIGTERM".to_owned()),
             Err(error) => Some(error.to_string()),
         }
     }
@@ -278,5 +278,5 @@ fn missing(program: &'static str, package: &'static str) -> impl Fn(io::Error) -
 
 fn last_line(path: &Path) -> String {
     let log = fs::read_to_string(path).unwrap_or_default();
-    log.lines().last().unwrap_or("it ended without a word").to_owned()
+    log.lines().last().unwrap_or("the simulator ended without output").to_owned()
 }

@@ -1,4 +1,4 @@
-//! A simulator, its SM and its clients, and the record of their output.
+//! A simulator, its SM and its clients, and a record of the clients' output.
 
 use std::fs;
 use std::io;
@@ -27,23 +27,23 @@ pub enum StageError {
     /// The net file cannot be generated.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
-    /// A file cannot be used, or a client cannot be started.
+    /// A file cannot be read or written, or a client cannot be started.
     #[error("cannot run clients: {0}")]
     Io(#[from] io::Error),
     /// The simulator or OpenSM has ended.
-    #[error("{program} has ended, so `{question}` waited in vain")]
+    #[error("{program} has ended while `{question}` was running")]
     Gone {
         /// The program that has ended.
         program: &'static str,
         /// The client that was running.
         question: String,
     },
-    /// A client or the simulator has failed.
+    /// A client or the simulator has failed for the given reason.
     #[error("{0}")]
     Failed(String),
-    /// The fabric is too small.
+    /// The fabric has too few nodes with LIDs.
     #[error(
-        "OpenSM has assigned no LID to one of the first two hosts, the last one or their switches"
+        "OpenSM has assigned no LID to the first, second or last host, or to one of their switches"
     )]
     NoActors,
 }
@@ -59,24 +59,25 @@ pub struct Setup<'a> {
     pub server: &'a Kind,
     /// Path of the library that is preloaded into the clients and into OpenSM.
     pub preload: &'a Path,
-    /// True if the library returns responses of several MADs completely.
+    /// True if the preloaded library returns all MADs of a response.
     pub complete: bool,
-    /// True if the compared stage has another library.
+    /// True if the two compared stages use different preloaded libraries.
     pub mixed: bool,
-    /// The engine of OpenSM.
+    /// The routing engine of OpenSM.
     pub engine: &'a str,
-    /// The directory of the stage, which must not exist.
+    /// The directory for the files of the stage. It must not exist yet.
     pub directory: PathBuf,
 }
 
-/// The result of a client without permitted differences.
+/// The result of a client, without the permitted differences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Command line.
     pub command: String,
-    /// Exit status, output and errors in normal form.
+    /// Exit status, standard output and standard error, without the permitted differences.
     pub text: String,
-    /// File of the whole output; the file of the errors is beside it.
+    /// Path of the file that contains the whole output. Standard error is in a file with the same name and the
+    /// extension `err`.
     pub kept: PathBuf,
     /// True if Debian's library truncates the response.
     pub many: bool,
@@ -91,7 +92,7 @@ pub struct Record {
     pub faults: Vec<String>,
     /// The engine that configured the switches.
     pub engine: String,
-    /// Number of checks beside the entries.
+    /// Number of checks in addition to the entries.
     pub checks: usize,
 }
 
@@ -103,9 +104,9 @@ pub struct Stage<'a> {
     pub manager: Manager,
     /// Environment of the clients.
     pub seat: Seat,
-    /// The nodes of the command lines.
+    /// The nodes that appear in the command lines.
     pub actors: Actors,
-    /// True after OpenSM was stopped by the stage.
+    /// True if the stage has stopped OpenSM.
     pub ended: bool,
     /// Results so far.
     pub record: Record,
@@ -158,7 +159,7 @@ impl<'a> Stage<'a> {
         Ok(answer)
     }
 
-    /// Runs a client without recording its result; returns the path of its output, too.
+    /// Runs a client without recording its result. Also returns the path of the file with its output.
     ///
     /// # Errors
     /// Fails if the client cannot be started.
@@ -177,7 +178,7 @@ impl<'a> Stage<'a> {
         Ok((answer, name.with_extension("out")))
     }
 
-    /// Starts a client that continues to run.
+    /// Starts a client that keeps running.
     ///
     /// # Errors
     /// Fails if the client cannot be started.
@@ -186,13 +187,13 @@ impl<'a> Stage<'a> {
         Ok(self.seat.start(question, &name)?)
     }
 
-    /// Records a text of another source.
+    /// Records a text that is not the output of a client.
     pub fn note(&mut self, title: &str, text: String) {
         let (command, kept) = (title.to_owned(), self.setup.directory.clone());
         self.record.entries.push(Entry { command, text, kept, many: false });
     }
 
-    /// Counts a check, and records a fault if it fails.
+    /// Counts a check. If the check has failed, records a fault.
     pub fn check(&mut self, good: bool, fault: impl FnOnce() -> String) {
         self.record.checks += 1;
         if !good {
@@ -212,7 +213,7 @@ impl<'a> Stage<'a> {
         record
     }
 
-    /// Returns a new path for the outputs of a client, without extension.
+    /// Returns a new path for the outputs of a client, without an extension.
     fn place(&self, question: &Question) -> PathBuf {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -222,7 +223,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Returns a socket name of a simulator that no other run uses.
+/// Returns a socket name that the simulator of no other run uses.
 #[must_use]
 pub fn socket_name() -> String {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);

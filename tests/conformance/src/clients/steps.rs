@@ -25,7 +25,7 @@ pub fn thorough(setup: &Setup<'_>) -> Result<Record, StageError> {
     bring_up(&mut stage)?;
     ask_all(&mut stage)?;
     if !stage.manager.is_alive() {
-        // The following steps would only run into their time limits.
+        // The following steps would only exceed their time limits.
         stage.check(false, || "OpenSM has ended unexpectedly".to_owned());
         return Ok(stage.finish());
     }
@@ -36,7 +36,7 @@ pub fn thorough(setup: &Setup<'_>) -> Result<Record, StageError> {
     Ok(stage.finish())
 }
 
-/// Brings the fabric up, and compares the tables; with the second engine, clients also ping.
+/// Brings the fabric up, and compares the tables. If the engine is the second one of [`ENGINES`], clients also ping.
 ///
 /// # Errors
 /// See [`StageError`].
@@ -60,7 +60,7 @@ pub fn brief(setup: &Setup<'_>) -> Result<Record, StageError> {
     Ok(stage.finish())
 }
 
-/// Returns true if the simulator reports errors of the fabric, as ibsim 0.10 does for speeds beyond HDR.
+/// Returns true if the simulator reports that it does not support the fabric. ibsim 0.10 does so for speeds beyond HDR.
 ///
 /// # Errors
 /// See [`StageError`].
@@ -69,12 +69,12 @@ pub fn complains(setup: &Setup<'_>) -> Result<bool, StageError> {
     fs::create_dir_all(directory)?;
     let net = directory.join("net");
     write_net(setup.fabric, &net)?;
-    // ibsim continues with links without a speed.
+    // ibsim reports links with an unsupported speed, and keeps running.
     drop(setup.server.start(&net, directory, &socket_name())?);
     Ok(fs::read_to_string(directory.join("server.log"))?.contains("invalid speed"))
 }
 
-/// Checks that the tables of the simulator are those of OpenSM.
+/// Checks that the simulator's forwarding tables equal OpenSM's.
 fn bring_up(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let engine = stage.record.engine.clone();
     stage.note("the engine that configured the switches", engine);
@@ -86,7 +86,7 @@ fn bring_up(stage: &mut Stage<'_>) -> Result<(), StageError> {
     Ok(())
 }
 
-/// Compares the output of `dump_lfts` with OpenSM's dump.
+/// Compares the output of `dump_lfts` with OpenSM's dump of its tables.
 fn check_tables(stage: &mut Stage<'_>, dump_lfts: &str) -> Result<(), StageError> {
     let dump = stage.manager.dump("opensm-lfts.dump")?;
     let (expected, mut found) = (tables::parse(&dump), tables::parse(dump_lfts));
@@ -101,7 +101,7 @@ fn check_tables(stage: &mut Stage<'_>, dump_lfts: &str) -> Result<(), StageError
     }
     let switches = stage.setup.fabric.nodes().filter(|(_, node)| node.kind.is_switch()).count();
     stage.check(!expected.is_empty() && expected.len() <= switches, || {
-        format!("OpenSM's dump has {} switches, the fabric {switches}", expected.len())
+        format!("OpenSM's dump has {} switches, the fabric has {switches}", expected.len())
     });
     let differences = tables::differences(&expected, &found);
     stage.check(differences.is_empty(), || {
@@ -154,14 +154,14 @@ fn ask_all(stage: &mut Stage<'_>) -> Result<(), StageError> {
             let (answer, kept) = stage.run_client(&Question::new(line))?;
             let found = answer.output.matches(record).count();
             stage.check(found == expected, || {
-                format!("{line} lists {found} records of {expected} ({})", kept.display())
+                format!("{line} lists {found} of {expected} records ({})", kept.display())
             });
         }
     }
     Ok(())
 }
 
-/// Checks that the counters of both ends of a link are equal, and that they count known traffic.
+/// Checks that the counters of both ends of a link agree. Records by how much known traffic increases them.
 fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let (host, far) = (stage.actors.last.clone(), stage.actors.far.clone());
     let near = Question::new(&format!("perfquery {} {}", far.lid, far.port));
@@ -177,7 +177,7 @@ fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
         stage.run_client(&Question::new(&format!("smpquery nodeinfo {}", host.lid)))?;
     }
     let after = (read(stage, &end)?, read(stage, &near)?);
-    // Both ends are read in the same order before and after, so their increases are equal.
+    // The counters of both ends are read in the same order before and after the traffic, so they increase equally.
     let [xmit, rcv, xmit_data, rcv_data] =
         [0, 1, 2, 3].map(|at| after.0[at].wrapping_sub(before.0[at]));
     let [near_xmit, near_rcv, near_xmit_data, near_rcv_data] =
@@ -186,7 +186,7 @@ fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let received = (rcv, rcv_data) == (near_xmit, near_xmit_data);
     stage.check(xmit > 0 && rcv > 0 && sent && received, || {
         format!(
-            "perfquery: the last host gains {xmit} packets sent ({xmit_data} words) and {rcv} \
+            "perfquery: the last host has sent {xmit} packets ({xmit_data} words) and received {rcv} \
              received ({rcv_data}), its switch's port {near_rcv} received ({near_rcv_data}) and \
              {near_xmit} sent ({near_xmit_data})"
         )
@@ -211,8 +211,8 @@ fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
 
 /// Runs an ibping server on the last host, and clients that ping it.
 ///
-/// OpenSM is ended first. The server's port is registered for messages of an SM, so its capability mask has `IsSM`. OpenSM then
-/// queries its `SMInfo`, and ibping terminates on that.
+/// OpenSM is stopped first, because it would query the port's `SMInfo`, and ibping would terminate. The reason is that
+/// the server's port is registered for messages to an SM and therefore has `IsSM` in its capability mask.
 fn ping(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let (second, last) = (stage.actors.second.clone(), stage.actors.last.clone());
     let ended = stage.manager.stop();

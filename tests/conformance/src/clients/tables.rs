@@ -1,4 +1,4 @@
-//! Forwarding tables of any program, in one form.
+//! Forwarding tables that any program has printed, in a common form.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,15 +9,15 @@ use ib_types::Guid;
 use super::expect;
 use super::program::Question;
 
-/// The output port of each LID with a route, by switch.
+/// For each switch, the output port of each LID that has a route.
 pub type Tables = BTreeMap<Guid, BTreeMap<u16, u8>>;
 
-/// Number of LIDs in a block of a table.
+/// Number of LIDs in a block of an LFT.
 pub const BLOCK: u16 = 64;
 
-/// Parses the output of `dump_lfts` and `ibroute`, and OpenSM's `opensm-lfts.dump`.
+/// Parses the output of `dump_lfts` or `ibroute`, or OpenSM's `opensm-lfts.dump`.
 ///
-/// LIDs without a route and other text are skipped.
+/// LIDs without a route, and text that is not a table entry, are skipped.
 #[must_use]
 pub fn parse(text: &str) -> Tables {
     let mut tables = Tables::new();
@@ -45,8 +45,9 @@ fn entry(line: &str) -> Option<(u16, u8)> {
     Some((lid, words.next()?.parse().ok()?))
 }
 
-/// Returns a query for each switch whose highest LID `dump_lfts` omits. `dump_lfts` takes the highest LID as the end of the last
-/// block, so the LID is missing if it is the first one of its block. [`first_entry`] parses the responses.
+/// Returns a query for each switch whose highest LID `dump_lfts` omits. `dump_lfts` takes the highest LID as the end of
+/// the last block. Therefore it omits this LID if the LID is the first one of its block. [`first_entry`] parses the
+/// responses.
 #[must_use]
 pub fn last_block(fabric: &Fabric, node: &str, expected: &Tables) -> Vec<(Guid, u16, Question)> {
     let top = expected.values().filter_map(|table| table.keys().last()).max();
@@ -58,19 +59,19 @@ pub fn last_block(fabric: &Fabric, node: &str, expected: &Tables) -> Vec<(Guid, 
     switches.map(|(id, route)| (fabric.node(id).guid, lid, question(&route))).collect()
 }
 
-/// Parses the port of the first LID in the block that `smpdump` prints.
+/// Parses the output port of the first LID in the block that `smpdump` prints.
 #[must_use]
 pub fn first_entry(smpdump: &str) -> Option<u8> {
     smpdump.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok())
 }
 
-/// Returns the first differences between OpenSM's tables and the simulator's; empty if the tables are equal.
+/// Returns the first differences between OpenSM's and the simulator's tables; an empty text if the tables are equal.
 #[must_use]
 pub fn differences(expected: &Tables, found: &Tables) -> String {
     differences_between(["OpenSM", "the simulator"], expected, found)
 }
 
-/// Returns the first differences between two tables with names; empty if the tables are equal.
+/// Returns the first differences between two sets of tables with the given names; an empty text if they are equal.
 #[must_use]
 pub fn differences_between(names: [&str; 2], expected: &Tables, found: &Tables) -> String {
     let [first, second] = names;

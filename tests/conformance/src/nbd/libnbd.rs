@@ -1,9 +1,10 @@
-//! libnbd's own tests, compiled from Debian's source. Most of them start nbdkit; a replacement connects them to devices of
-//! `ibfabric nbd`.
+//! libnbd's own tests, compiled from Debian's source. Most of them start nbdkit. A program that replaces nbdkit
+//! connects them to devices of `ibfabric nbd`.
 //!
 //! Tests of nbdkit's own features are excluded: plugins and filters, the old handshake, TLS, the metadata context
-//! `base:allocation`, `EINVAL` for a discard of a read-only device (here `EPERM`, as in the protocol), and exports without a
-//! minimum block size. The last ones are load tests with offsets that are not multiples of a sector.
+//! `base:allocation`, and exports without a minimum block size. Also excluded is the test that expects `EINVAL` for a
+//! discard on a read-only device, because ibfabric returns `EPERM` as the protocol requires. The load tests for exports
+//! without a minimum block size use offsets that are not multiples of a sector.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::process::Command;
 
 use super::{Checked, Running, output_of};
 
-/// Tests that start nbdkit.
+/// The tests that start nbdkit.
 const STARTING: [&str; 17] = [
     "closure-lifetimes",
     "errors-bad-cookie",
@@ -32,13 +33,13 @@ const STARTING: [&str; 17] = [
     "shutdown-flags",
 ];
 
-/// Sizes of the devices in the tests, in bytes. The device of a single sector is read-only.
+/// Sizes of the devices that the tests use, in bytes. The device of a single sector is read-only.
 const SIZES: [u64; 5] = [512, 1024, 1 << 20, 2 << 20, 68_157_440];
 
-/// Downloads libnbd's source, and installs the packages that its tests need; returns its directory.
+/// Downloads libnbd's source, and installs the packages that its tests need. Returns the directory of the source.
 ///
 /// # Errors
-/// Fails if they cannot be downloaded.
+/// Fails if the source or a package cannot be downloaded.
 pub fn fetch(directory: &Path) -> io::Result<PathBuf> {
     let script = include_str!("../../libnbd/fetch");
     let output = Command::new("bash").args(["-c", script, "fetch"]).arg(directory).output()?;
@@ -50,7 +51,7 @@ pub fn fetch(directory: &Path) -> io::Result<PathBuf> {
     Ok(PathBuf::from(said))
 }
 
-/// Runs the tests in a directory, on a UDP port that is free on loopback.
+/// Runs the tests in the given directory. `port` is a UDP port that is free on loopback.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
@@ -94,12 +95,12 @@ struct Lab<'a> {
     source: &'a Path,
     directory: &'a Path,
     checked: Checked,
-    /// The servers of the devices.
+    /// The processes that export the devices.
     sockets: Vec<Running>,
 }
 
 impl Lab<'_> {
-    /// Compiles a test; returns the path of the program.
+    /// Compiles a test. Returns the path of the program.
     fn compile(&mut self, test: &str, options: &[&str]) -> io::Result<PathBuf> {
         let tests = self.source.join("tests");
         let file = tests.join(test).with_extension("c");
@@ -113,7 +114,7 @@ impl Lab<'_> {
         Ok(program)
     }
 
-    /// Runs a program that must succeed, with an input.
+    /// Runs a program with the given input. The program must succeed.
     fn output_of(&mut self, command: &mut Command, input: &str) -> io::Result<()> {
         let others = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{others}", self.directory.join("bin").display()));

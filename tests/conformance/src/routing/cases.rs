@@ -1,4 +1,4 @@
-//! The list of cases.
+//! The list of test cases.
 
 use super::Choice::{
     ComputeNodes, ConnectRoots, EnhancedPort0, FileMatrix, FileTables, Ids, IgnorePorts, IoNodes,
@@ -33,7 +33,7 @@ const HURT_CUBE: Recipe = degraded("hypercube 6 hosts=2", 0.12, 0.0, 11);
 const LARGE: Recipe = whole("xgft 9,9,18 1,9,9");
 const HURT_LARGE: Recipe = degraded("xgft 9,9,18 1,9,9", 0.03, 0.01, 2);
 
-/// Returns all cases, in a fixed order.
+/// Returns all test cases, always in the same order.
 #[must_use]
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -122,7 +122,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// Returns the fabrics on which lash must not use more layers than OpenSM.
+/// Returns the fabrics on which ibfabric's lash engine must not use more layers than OpenSM's.
 #[must_use]
 pub fn layered() -> Vec<Recipe> {
     let torus = "torus 6x6x6 hosts=1";

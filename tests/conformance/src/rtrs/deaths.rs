@@ -1,4 +1,4 @@
-//! An end is killed and restarted.
+//! Cases in which client or server is killed and restarted.
 
 use std::process::Command;
 
@@ -14,8 +14,8 @@ use crate::rxe::Scene;
 /// The guest's address.
 const GUEST: &str = "192.168.77.1";
 
-/// ibfabric's client is killed with outstanding requests. The server detects that by missing heartbeats. Until then no other
-/// client may write to the device, and afterwards any, even with the same session name.
+/// ibfabric's client is killed with outstanding requests. The server detects this when heartbeats are missing. Until
+/// then, no other client may write to the device. Afterwards any client may, even with the same session name.
 pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     let options =
@@ -23,12 +23,12 @@ pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let ours = our_client(scene, GUEST, &[&options[..], &["dies"]].concat())?;
     run_in_guest(scene, "sleep 2")?;
     let ours = ours.kill()?;
-    scene
-        .checked
-        .check(!ours.success(), || format!("the client has ended too early: {}", ours.output));
+    scene.checked.check(!ours.success(), || {
+        format!("the client ended before it was killed: {}", ours.output)
+    });
     let ours = our_client(scene, GUEST, &["--rw", "randwrite", "--session", "another"])?;
     let ours = scene.fails(ours)?;
-    // The client retries until --wait has passed.
+    // The client retries until the time of `--wait` has passed.
     scene.expect_lines(&ours, "EPERM, another client has it open to write to it; retrying", 1);
     scene.expect_lines(&ours, "not open after 30 s: the server refuses device dev/vda: EPERM", 1);
     let gone = "for n in $(seq 90); do [ -e /sys/devices/virtual/rtrs-server/dies ] || break; sleep 1; done; \
@@ -43,7 +43,7 @@ pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     check_kernel_log(scene)
 }
 
-/// The server's modules are unloaded and loaded again under ibfabric's client: written data remains, and no read is lost.
+/// The server's modules are unloaded and loaded again while ibfabric's client reads. No read fails.
 pub(super) fn their_server_leaves(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     let options = ["--rw", "randread", "--bsrange", "512-64K", "--runtime", "12"];
@@ -53,7 +53,7 @@ pub(super) fn their_server_leaves(scene: &mut Scene<'_>) -> Result<(), RunError>
         "sleep 3; rmmod rnbd_server; rmmod rtrs_server; sleep 2; modprobe rtrs_server && modprobe rnbd_server",
     )?;
     let ours = scene.ends(ours, LIMIT)?;
-    scene.checked.check(ours.success(), || format!("the client has failed: {}", ours.output));
+    scene.checked.check(ours.success(), || format!("the client failed: {}", ours.output));
     scene.expect_lines(&ours, " 1 reconnect", 1);
     scene.expect_lines(&ours, "0 errors, ", 1);
     scene.expect_lines(&ours, "the device is open again", 1);
@@ -65,7 +65,7 @@ pub(super) fn their_server_leaves(scene: &mut Scene<'_>) -> Result<(), RunError>
     check_kernel_log(scene)
 }
 
-/// Waits until the kernel's client is connected again, writes, verifies, and unmaps the device.
+/// Waits until the kernel's client is connected again. Then writes data, verifies it, and unmaps the device.
 fn works_again(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let state = "for n in $(seq 60); do \
          grep -q '^connected' /sys/devices/virtual/rtrs-client/guest/paths/*/state && \
@@ -77,8 +77,8 @@ fn works_again(scene: &mut Scene<'_>) -> Result<(), RunError> {
     Ok(())
 }
 
-/// ibfabric's server is killed under writes of the kernel's client: its requests fail. After a restart of the server the device
-/// works without being mapped again.
+/// ibfabric's server is killed while the kernel's client writes. The client's requests fail. After a restart of the
+/// server, the device works without being mapped again.
 pub(super) fn our_server_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let server = our_server(scene, MEMORY, &[])?;
     map(scene, PATH)?;
@@ -96,15 +96,15 @@ pub(super) fn our_server_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     check_kernel_log(scene)
 }
 
-/// The link to the kernel's client is down for longer than the heartbeat timeout: ibfabric's server closes its session, so that
-/// another client may use the device. The kernel reconnects after the link is up again.
+/// The link to the kernel's client is down for longer than the heartbeat timeout. ibfabric's server closes the session,
+/// so that another client may use the device. When the link is up again, the kernel reconnects.
 pub(super) fn their_client_is_cut_off(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let server = our_server(scene, MEMORY, &[])?;
     map(scene, PATH)?;
     fio(scene, "--bsrange=512-256K --size=8M")?;
     wire(scene, "down")?;
     server.until("session guest: ended", LIMIT)?;
-    // ibfabric detects the lost link immediately; the kernel detects it by the heartbeats.
+    // ibfabric detects the lost link immediately. The kernel detects it when heartbeats are missing.
     let found_out = "for n in $(seq 90); do grep -qx connected \
          /sys/devices/virtual/rtrs-client/guest/paths/*/state || { echo found out; break; }; sleep 1; done";
     let found_out = run_in_guest(scene, found_out)?;
@@ -115,7 +115,7 @@ pub(super) fn their_client_is_cut_off(scene: &mut Scene<'_>) -> Result<(), RunEr
     check_kernel_log(scene)
 }
 
-/// Disconnects or connects the guest's network device.
+/// Sets the guest's network link up or down.
 fn wire(scene: &mut Scene<'_>, state: &str) -> Result<(), RunError> {
     let mut command = Command::new("ip");
     command.args(["link", "set", interop::TAP, state]);

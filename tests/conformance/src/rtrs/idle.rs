@@ -1,4 +1,4 @@
-//! A session with heartbeats only.
+//! A session that sends only heartbeats.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::{
 };
 use crate::rxe::Scene;
 
-/// Duration without requests: longer than the timeout of the heartbeats.
+/// Duration without requests, in seconds. It is longer than the heartbeat timeout.
 const PART: u64 = 45;
 const WHOLE: u64 = 600;
 
-/// Sessions in both directions, over IPv4 and IPv6, remain idle, and work afterwards.
+/// Sessions in both directions, over IPv4 and IPv6, work after they were idle.
 pub(super) fn both_ways(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let seconds = if scene.whole { WHOLE } else { PART };
     serve(scene, "")?;
@@ -27,7 +27,7 @@ pub(super) fn both_ways(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let ours = scene.succeeds(ours)?;
     scene.expect_lines(&ours, "0 errors, 0 failovers, 0 reconnects", 1);
     fio(scene, "--bsrange=512-256K --size=8M")?;
-    // The kernel's counter of reconnects.
+    // The kernel's counter of reconnects must be zero.
     let stats =
         run_in_guest(scene, "cat /sys/devices/virtual/rtrs-client/guest/paths/*/stats/reconnects")?;
     scene.expect_lines(&stats, "0 0", 1);

@@ -1,4 +1,4 @@
-//! ibfabric's client on the kernel's server.
+//! ibfabric's client with the kernel's server.
 
 use interop::RunError;
 
@@ -8,7 +8,7 @@ use crate::rxe::Scene;
 /// The guest's address.
 const GUEST: &str = "192.168.77.1";
 
-/// Verifies requests of all lengths at all offsets.
+/// Verifies requests of various lengths at random offsets.
 pub(super) fn verify(
     scene: &mut Scene<'_>,
     parameters: &str,
@@ -30,7 +30,7 @@ pub(super) fn version_6(scene: &mut Scene<'_>) -> Result<(), RunError> {
     check_no_retries(scene)
 }
 
-/// Writes and reads at random offsets with flushes and discards in between, all verified.
+/// Writes and reads at random offsets, with flushes and discards in between, and verifies all data.
 fn bench(
     scene: &mut Scene<'_>,
     path: &str,
@@ -44,13 +44,12 @@ fn bench(
         &[&common[..], &["1200", "--iodepth", "16"], much, options].concat(),
     )?;
     let ours = scene.ends(ours, LONG)?;
-    scene.checked.check(ours.success(), || format!("the client has failed: {}", ours.output));
+    scene.checked.check(ours.success(), || format!("the client failed: {}", ours.output));
     scene.expect_lines(&ours, " flushes, 0 errors, 0 failovers, 0 reconnects", 1);
     Ok(())
 }
 
-/// The server closes the only path with outstanding requests. Reads continue after a reconnect. The result of writes is unknown,
-/// because a kernel does not fence paths, so they fail with an error that reports this.
+/// The server closes the only path while requests are outstanding. After a reconnect, reads continue. Writes fail with an error that reports an unknown result, because the kernel's server does not fence paths.
 pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     for (rw, times) in [("randread", 3), ("randwrite", 1)] {
@@ -77,7 +76,7 @@ pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
     super::check_kernel_log(scene)
 }
 
-/// The server closes one of two paths after the other with outstanding requests, which continue on the other path.
+/// The server closes two paths alternately while requests are outstanding. The requests continue on the other path.
 pub(super) fn fails_over(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     run_in_guest(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
@@ -99,7 +98,7 @@ pub(super) fn fails_over(scene: &mut Scene<'_>) -> Result<(), RunError> {
     super::check_kernel_log(scene)
 }
 
-/// There is no listener; then there is no such device, or only a read-only one.
+/// ibfabric's client fails if the server does not listen, and if the device does not exist.
 pub(super) fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let ours = our_client(scene, GUEST, &["--wait", "3"])?;
     let ours = scene.fails(ours)?;

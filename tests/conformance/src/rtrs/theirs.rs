@@ -1,4 +1,4 @@
-//! The kernel's client on ibfabric's server.
+//! The kernel's client with ibfabric's server.
 
 use interop::RunError;
 
@@ -8,19 +8,19 @@ use super::{
 };
 use crate::rxe::Scene;
 
-/// The server's address in the only path.
+/// The path option of the kernel's client for a single path to the server's address.
 pub(super) const PATH: &str = "path=ip:192.168.77.2";
 
-/// fio verifies requests of all lengths and offsets, with more outstanding requests than the queue depth.
+/// fio verifies requests of various lengths at random offsets. It keeps more requests outstanding than the queue depth.
 pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Result<(), RunError> {
     let server = our_server(scene, store, options)?;
     map(scene, PATH)?;
-    // Each run writes and reads the whole device.
+    // Each loop of fio writes and reads the whole device.
     let times = if scene.whole { 8 } else { 1 };
     fio(scene, &format!("--bsrange=512-1M --loops={times}"))?;
     let part = if scene.whole { "32M" } else { "4M" };
     fio(scene, &format!("--bsrange=512-16K --size={part} --offset=8M --fsync=16"))?;
-    // Discarded ranges in memory read as zeros; ranges around them keep their data.
+    // Discarded ranges of a memory store read as zeros. The ranges around them keep their data.
     let discard = "dd if=/dev/urandom of=/tmp/a bs=64K count=4 2>/dev/null && \
          dd if=/tmp/a of=/dev/rnbd0 bs=64K oflag=direct conv=fsync 2>/dev/null && \
          blkdiscard -o 65536 -l 131072 /dev/rnbd0 && \
@@ -31,7 +31,7 @@ pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Re
     scene.expect_lines(&discarded, "same", 1);
     run_in_guest(scene, UNMAP)?;
     let ended = end(scene, server)?;
-    // A kernel flushes devices with a write cache.
+    // The kernel flushes a device only if the device has a write cache.
     let flushed = !ended.output.contains("flushes 0,");
     scene.checked.check(flushed == (store != MEMORY), || {
         format!("of {store}: {}", ended.output.lines().last().unwrap_or_default())
@@ -39,15 +39,16 @@ pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Re
     check_no_retries(scene)
 }
 
-/// As `verify` with a file, which is flushed.
+/// Runs `verify` with a file as the store. The kernel must flush this device.
 pub(super) fn file(scene: &mut Scene<'_>) -> Result<(), RunError> {
-    let failed = |source| RunError::Start { command: "a server of a file".to_owned(), source };
+    let failed =
+        |source| RunError::Start { command: "create the file for the server".to_owned(), source };
     let store = tempfile::NamedTempFile::new().map_err(failed)?;
     store.as_file().set_len(64 << 20).map_err(failed)?;
     verify(scene, &store.path().display().to_string(), &[])
 }
 
-/// fio writes at random offsets of the kernel's device, and verifies its reads.
+/// fio writes at random offsets of the kernel's device, and verifies the data by reading it.
 pub(super) fn fio(scene: &mut Scene<'_>, options: &str) -> Result<(), RunError> {
     let command = format!(
         "fio --name=verify --filename=/dev/rnbd0 --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite \
@@ -58,12 +59,13 @@ pub(super) fn fio(scene: &mut Scene<'_>, options: &str) -> Result<(), RunError> 
     Ok(())
 }
 
-/// Paths are closed and reconnected in turn during writes.
+/// The kernel's client closes and reconnects its paths in turn while the device is written.
 pub(super) fn paths(scene: &mut Scene<'_>) -> Result<(), RunError> {
     run_in_guest(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
     let server = our_server(scene, MEMORY, &[])?;
     map(scene, "path=ip:192.168.77.1@ip:192.168.77.2 path=ip:192.168.77.11@ip:192.168.77.2")?;
-    // Each run writes other data, while paths are closed and reconnected, and once afterwards.
+    // Each iteration writes new data and reads it back. Iterations run while paths are closed and reconnected, and once
+    // afterwards.
     let flap = "(for n in 1 2 3; do for path in /sys/devices/virtual/rtrs-client/guest/paths/*; do \
          echo 1 >$path/disconnect; grep -qx disconnected $path/state && echo it is down; \
          echo 1 >$path/reconnect; grep -qx connected $path/state && echo it is up; done; done) & flaps=$!; \
@@ -82,7 +84,7 @@ pub(super) fn paths(scene: &mut Scene<'_>) -> Result<(), RunError> {
     check_no_retries(scene)
 }
 
-/// A device that does not exist, and a read-only one.
+/// The kernel's client cannot map a device that does not exist, and cannot write to a read-only device.
 pub(super) fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let server = our_server(scene, MEMORY, &["--allow", "192.168.77.0/24"])?;
     let ask = |device: &str, mode: &str| {

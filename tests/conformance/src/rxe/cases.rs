@@ -1,4 +1,4 @@
-//! The list of cases.
+//! The list of test cases.
 
 use std::process::Command;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use interop::RunError;
 use super::theirs::{PERFTEST, UCMATOSE};
 use super::{Case, Scene};
 
-/// Returns the cases, or those with a deliberate error.
+/// Returns the cases that must pass. If `self_test` is true, returns the cases with a deliberate error instead.
 #[must_use]
 pub fn cases(self_test: bool) -> Vec<Case> {
     if self_test {
@@ -18,7 +18,7 @@ pub fn cases(self_test: bool) -> Vec<Case> {
     }
 }
 
-/// Programs of the guest with each other. They test the guest and the harness.
+/// Cases in which programs in the guest run with each other. They test the guest and the harness.
 const GOOD: [Case; 13] = [
     Case::of_guest("the device has the path MTU of its link", path_mtu),
     Case::of_guest("concurrent commands, some of them killed", at_once),
@@ -40,9 +40,9 @@ const GOOD: [Case; 13] = [
 ];
 
 const WRONG: [Case; 4] = [
-    Case::of_guest("rping to a port where nobody listens", unheard_rping)
+    Case::of_guest("rping to a port without a listener", unheard_rping)
         .expecting_fault("RDMA_CM_EVENT_REJECTED"),
-    Case::of_guest("a program that the guest has not", unknown_program)
+    Case::of_guest("a program that the guest does not have", unknown_program)
         .expecting_fault("ended with status 127"),
     Case::of_guest("a program that does not end", endless_program)
         .expecting_fault("did not exit within"),
@@ -50,7 +50,7 @@ const WRONG: [Case; 4] = [
         .expecting_fault("rdma_sends has grown by"),
 ];
 
-/// Time limit until a server listens.
+/// Time limit for a server to start listening.
 pub(super) const LISTENS: Duration = Duration::from_secs(10);
 
 fn path_mtu(scene: &mut Scene<'_>) -> Result<(), RunError> {
@@ -79,9 +79,9 @@ fn at_once(scene: &mut Scene<'_>) -> Result<(), RunError> {
     endless.until("begun", LISTENS)?;
     drop(forgotten);
     let killed = endless.kill()?;
-    scene
-        .checked
-        .check(killed.status == 137, || format!("killed, its status is {}", killed.status));
+    scene.checked.check(killed.status == 137, || {
+        format!("exit status of a killed command: {}, expected 137", killed.status)
+    });
     let left = scene.guest.start("sleep 0.5; ! pgrep sleep -a -x sleep")?;
     scene.succeeds(left)?;
     Ok(())
@@ -120,7 +120,7 @@ fn pingpong(scene: &mut Scene<'_>, program: &str, size: u32) -> Result<(), RunEr
         let end = scene.succeeds(end)?;
         scene.expect_lines(&end, "200 iters in", 1);
     }
-    // It requests a timeout of 67 ms, which may expire in a busy emulator without a loss.
+    // The program requests a timeout of 67 ms, which may expire in a busy emulator although no packet is lost.
     scene.gained("retry_exceeded_err", 0..=0)
 }
 
@@ -160,7 +160,7 @@ fn rtrs(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let loaded = scene.guest.start(load)?;
     scene.succeeds(loaded)?;
     scene.guest.await_listener(1234, LISTENS)?;
-    // Unused modules are unloaded with the module that has used them.
+    // `modprobe -r` also unloads the modules that only these two modules use.
     let unloaded = scene
         .guest
         .start("modprobe -r rnbd_server rnbd_client; rmmod brd; ! lsmod | grep -E 'rtrs|rnbd'")?;

@@ -1,4 +1,4 @@
-//! Cases with ibfabric's HCA at one end.
+//! Cases in which ibfabric's HCA is one end of the connection.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use interop::RunError;
 use super::cases::LISTENS;
 use super::{Case, Scene};
 
-/// The addresses of both ends.
+/// The IPv4 addresses of the guest and of ibfabric.
 pub(super) const IPV4: [&str; 2] = ["192.168.77.1", "192.168.77.2"];
 pub(super) const IPV6: [&str; 2] = ["fd00:77::1", "fd00:77::2"];
 
-/// ibfabric's HCA with the kernel's at the other end.
+/// Cases of ibfabric's HCA with the kernel's HCA.
 pub(super) const OURS: [Case; 7] = [
     Case::with_ibfabric("ibfabric ping, rping, IPv4", |scene| ping(scene, "0.0.0.0", IPV4)),
     Case::with_ibfabric("ibfabric ping, rping, IPv6", |scene| ping(scene, "::", IPV6)),
@@ -22,10 +22,10 @@ pub(super) const OURS: [Case; 7] = [
     Case::with_ibfabric("a port without a listener", refused),
 ];
 
-/// Time limit of a client.
+/// Time limit for a client to end.
 const ENDS: Duration = Duration::from_secs(60);
 
-/// First line of the output of ibfabric.
+/// The first line of ibfabric's output.
 pub(super) const READY: &str = "READY";
 
 fn ping(scene: &mut Scene<'_>, any: &str, [guest, own]: [&str; 2]) -> Result<(), RunError> {
@@ -46,10 +46,10 @@ fn serve(scene: &mut Scene<'_>, [_, own]: [&str; 2]) -> Result<(), RunError> {
     let serve = ["rdma", "serve", "--listen", own, "--rping", "--clients", "1", "-v"];
     let ours = scene.ours(serve)?;
     ours.until(READY, LISTENS)?;
-    // With -V it compares received data with sent data.
+    // With -V, rping compares the received data with the sent data.
     let client = scene.guest.start(&format!("rping -c -a {own} -C 30 -S 1000 -v -V"))?;
     let client = scene.ends(client, ENDS)?;
-    // At its end one of its threads may wait for events of a channel that another thread has closed.
+    // When rping ends, one of its threads may still wait for events of a channel that another thread has closed.
     let is_race = client.output.contains("rdma_get_cm_event: Bad file descriptor");
     scene.checked.check(client.success() || is_race, || {
         format!("rping ended with status {}", client.status)
@@ -97,7 +97,8 @@ fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
     check_no_retries(scene)
 }
 
-/// Checks that nothing was lost or retransmitted by the kernel. ibfabric may request an acknowledgement before it is due.
+/// Checks that the kernel has lost and retransmitted no packet. A few duplicates from ibfabric are permitted, because
+/// ibfabric may request an acknowledgement early.
 pub(super) fn check_no_retries(scene: &mut Scene<'_>) -> Result<(), RunError> {
     for counter in ["retry_exceeded_err", "completer_retry_err", "rcvd_seq_err"] {
         scene.gained(counter, 0..=0)?;

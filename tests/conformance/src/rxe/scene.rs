@@ -1,4 +1,4 @@
-//! A guest, ibfabric on its host, and the checks.
+//! A guest, ibfabric on the machine that runs the guest, and the checks.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,16 +13,16 @@ use interop::{Finished, Guest, RunError, Running};
 use super::Link;
 use crate::sm::scene::Checked;
 
-/// Guest, link and program of the cases of a link.
+/// The guest, the link and the program that all cases of a link use.
 #[derive(Clone, Copy, Debug)]
 pub struct Gear<'a> {
     /// The guest.
     pub guest: &'a Guest,
-    /// The link to it.
+    /// The link to the guest.
     pub link: Link,
-    /// The program ibfabric, if a case runs it.
+    /// Path of the program ibfabric; `None` if no case runs it.
     pub ibfabric: Option<&'a Path>,
-    /// True if cases may take long.
+    /// True if cases run at full length.
     pub whole: bool,
 }
 
@@ -31,13 +31,13 @@ pub struct Gear<'a> {
 pub struct Scene<'a> {
     /// The guest.
     pub guest: &'a Guest,
-    /// The link to it.
+    /// The link to the guest.
     pub link: Link,
     /// Results of the checks.
     pub checked: Checked,
     /// The executed commands, with their outputs.
     pub transcript: String,
-    /// True if the case may take long.
+    /// True if the case runs at full length.
     pub whole: bool,
     ibfabric: Option<&'a Path>,
     before: BTreeMap<String, u64>,
@@ -58,13 +58,13 @@ impl<'a> Scene<'a> {
         Ok(Self { guest, link, checked, transcript, whole, ibfabric, before })
     }
 
-    /// Starts ibfabric on the host of the guest.
+    /// Starts ibfabric on the machine that runs the guest.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if ibfabric cannot be started.
     ///
     /// # Panics
-    /// Panics unless the case was made by [`super::Case::with_ibfabric`].
+    /// Panics if the case was not created by [`super::Case::with_ibfabric`].
     pub fn ours(
         &self,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -78,7 +78,7 @@ impl<'a> Scene<'a> {
     /// Waits for a command, and checks that its exit status is 0.
     ///
     /// # Errors
-    /// Fails if it does not end within the time limit.
+    /// Fails if the command does not end within the time limit.
     pub fn succeeds(&mut self, running: Running) -> Result<Finished, RunError> {
         let finished = self.ends(running, LIMIT)?;
         self.checked.check(finished.success(), || describe(&finished));
@@ -88,7 +88,7 @@ impl<'a> Scene<'a> {
     /// Waits for a command, and checks that its exit status is not 0.
     ///
     /// # Errors
-    /// Fails if it does not end within the time limit.
+    /// Fails if the command does not end within the time limit.
     pub fn fails(&mut self, running: Running) -> Result<Finished, RunError> {
         let finished = self.ends(running, LIMIT)?;
         self.checked
@@ -96,10 +96,10 @@ impl<'a> Scene<'a> {
         Ok(finished)
     }
 
-    /// Waits for a command with any exit status.
+    /// Waits for a command to end, with any exit status.
     ///
     /// # Errors
-    /// Fails if it does not end within the time limit.
+    /// Fails if the command does not end within the time limit.
     pub fn ends(&mut self, running: Running, limit: Duration) -> Result<Finished, RunError> {
         let ended = running.wait(limit);
         let entry = match &ended {
@@ -110,7 +110,7 @@ impl<'a> Scene<'a> {
         ended
     }
 
-    /// Checks the number of lines of an output that contain a text.
+    /// Checks how many lines of the output contain the given text.
     pub fn expect_lines(&mut self, finished: &Finished, text: &str, times: usize) {
         let found = finished.output.lines().filter(|line| line.contains(text)).count();
         self.checked.check(found == times, || {
@@ -118,7 +118,7 @@ impl<'a> Scene<'a> {
         });
     }
 
-    /// Checks the increase of a counter of the guest's rxe device since the start of the case.
+    /// Checks by how much a counter of the guest's rxe device has increased since the start of the case.
     ///
     /// # Errors
     /// Fails if the counters cannot be read.
@@ -137,7 +137,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Checks that neither end of the guest's connections has retransmitted.
+    /// Checks that neither the guest nor its peer has retransmitted packets.
     ///
     /// # Errors
     /// Fails if the counters cannot be read.

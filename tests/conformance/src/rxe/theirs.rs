@@ -1,4 +1,4 @@
-//! Cases with `ucmatose` or a perftest program at the other end of ibfabric's HCA.
+//! Cases in which `ucmatose` or a perftest program is the peer of ibfabric's HCA.
 
 use interop::{Finished, RunError, Running};
 
@@ -6,7 +6,7 @@ use super::cases::LISTENS;
 use super::ours::{IPV4, IPV6, READY, check_no_retries};
 use super::{Case, Scene};
 
-/// ibfabric's HCA with `ucmatose` at the other end.
+/// Cases of ibfabric's HCA with `ucmatose`.
 pub(super) const UCMATOSE: [Case; 6] = [
     Case::with_ibfabric("ibfabric cmatose, ucmatose, IPv4", |scene| call(scene, IPV4, 1)),
     Case::with_ibfabric("ibfabric cmatose, ucmatose, IPv6", |scene| call(scene, IPV6, 1)),
@@ -16,7 +16,7 @@ pub(super) const UCMATOSE: [Case; 6] = [
     Case::with_ibfabric("ucmatose with messages of another size", other_messages),
 ];
 
-/// ibfabric's HCA with a perftest program at the other end, over IPv4 only.
+/// Cases of ibfabric's HCA with a perftest program, over IPv4 only.
 pub(super) const PERFTEST: [Case; 16] = [
     Case::with_ibfabric("ib_write_bw, ibfabric server", |scene| {
         measured(scene, "ib_write_bw", 65536)
@@ -83,7 +83,7 @@ fn measure(scene: &mut Scene<'_>, program: &str, size: u32) -> Result<(), RunErr
     let ours = scene.succeeds(ours)?;
     scene.expect_lines(&ours, &format!("{op}, {size} bytes, 1 queue pairs"), 1);
     let server = scene.succeeds(server)?;
-    // The target of RDMA READ measures nothing.
+    // `ib_read_lat` as the target of RDMA READ measures nothing.
     if program != "ib_read_lat" {
         reported(scene, &server, &size);
     }
@@ -132,7 +132,7 @@ fn no_client_of_perftest(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let serve = ["rdma", "serve", "--listen", own, "--clients", "1", "--perftest", "ib_write_bw"];
     let ours = scene.ours(serve)?;
     ours.until(READY, LISTENS)?;
-    // Its private data has the length of a perftest version.
+    // rping's private data has the length of perftest's version.
     let client = scene.guest.start(&format!("rping -c -a {own} -p 18515 -C 1"))?;
     scene.ends(client, LISTENS)?;
     let ours = scene.fails(ours)?;
@@ -140,7 +140,7 @@ fn no_client_of_perftest(scene: &mut Scene<'_>) -> Result<(), RunError> {
     unharmed(scene)
 }
 
-/// Checks that the output has a row with size and number of iterations.
+/// Checks that the output has a row with the given size and the number of iterations.
 fn reported(scene: &mut Scene<'_>, theirs: &Finished, size: &str) {
     let iterations = ITERATIONS.to_string();
     let is_row = |line: &str| {
@@ -150,11 +150,13 @@ fn reported(scene: &mut Scene<'_>, theirs: &Finished, size: &str) {
     let is_there = theirs.output.lines().any(is_row);
     scene.checked.check(is_there, || {
         let (command, output) = (&theirs.command, &theirs.output);
-        format!("expected a row with {size} and {iterations} of `{command}`:\n{output}")
+        format!(
+            "expected a row with {size} and {iterations} in the output of `{command}`:\n{output}"
+        )
     });
 }
 
-/// Checks that the guest has retransmitted nothing.
+/// Checks that the guest has not retransmitted packets.
 fn unharmed(scene: &mut Scene<'_>) -> Result<(), RunError> {
     ["retry_exceeded_err", "completer_retry_err"]
         .into_iter()
@@ -198,8 +200,8 @@ fn other_messages(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let serve = ["rdma", "serve", "--listen", own, "--ucmatose", "--clients", "1"];
     let ours = scene.ours(serve)?;
     ours.until(READY, LISTENS)?;
-    // The messages would fit into the receive buffers, but have another size than expected. ucmatose does not detect this, and its
-    // exit status is 0.
+    // The messages would fit into the receive buffers, but do not have the expected size. ucmatose does not detect
+    // this, so its exit status is 0.
     let client = scene.guest.start(&format!("ucmatose -s {own} -S 110"))?;
     scene.ends(client, LISTENS)?;
     let ours = scene.fails(ours)?;

@@ -3,20 +3,20 @@
 use crate::clients::normal::{Allowed, CAME_BY, Mask, PROCESS};
 
 const BLOCK: &str = "OpenSM sends the block number in the byte order of its machine, and saquery prints it \
-                     without conversion; ibfabric sm sends it in the byte order of IBTA";
+                     without conversion; ibfabric sm sends it in big-endian order, as IBTA says";
 
 const PROMISE: &str = "the SMs have different capabilities and response times";
 
-const DOWN: &str = "OpenSM returns zeros except for the states of a port that is down; ibfabric sm \
+const DOWN: &str = "of a port that is down, OpenSM returns only the states, and zeros otherwise; ibfabric sm \
                     returns the values of the port";
 
-/// Differences that [`without_order`] removes, with reasons.
+/// The differences that [`without_order`] removes, and the reasons why they are permitted.
 pub const ALSO: &[(&str, &str)] = &[
     ("the order of the records of a table", "records have no order"),
     ("PortInfo of a port that is down, except for its states", DOWN),
 ];
 
-/// The permitted differences; except for these and [`ALSO`], responses must be equal.
+/// The permitted differences. Apart from these and [`ALSO`], responses must be equal.
 pub const ALLOWED: &[Allowed] = &[
     PROCESS,
     CAME_BY,
@@ -47,7 +47,8 @@ pub const ALLOWED: &[Allowed] = &[
     },
 ];
 
-/// Sorts the records of a response, and removes from PortInfo of a port that is down all fields except the states.
+/// Sorts the records of a response. If a record contains the PortInfo of a port that is down, removes all fields of the
+/// PortInfo except the states.
 #[must_use]
 pub fn without_order(text: &str) -> String {
     let (errors, lines): (Vec<&str>, Vec<&str>) =
@@ -61,14 +62,14 @@ pub fn without_order(text: &str) -> String {
     [head, &records.concat(), &errors].concat().join("\n")
 }
 
-/// Returns the compared lines of a record.
+/// Returns the lines of a record that are compared.
 fn of_record<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let is = |line: &str, name: &str| line.trim_start().starts_with(name);
     let down = lines.iter().any(|line| is(line, "LinkState:") && line.ends_with(".Down"));
     if !down {
         return lines.to_vec();
     }
-    // The states, and the fields that identify the port.
+    // Keeps the states, and the fields that identify the port.
     let info = lines.iter().position(|line| is(line, "PortInfo dump:")).unwrap_or(lines.len());
     let (id, info) = lines.split_at(info);
     let states = info.iter().filter(|line| is(line, "LinkState:") || is(line, "PhysLinkState:"));

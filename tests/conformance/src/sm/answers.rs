@@ -1,4 +1,4 @@
-//! SA responses equal OpenSM's.
+//! Compares SA responses of `ibfabric sm` with OpenSM's.
 
 use super::allowed::{ALLOWED, without_order};
 use super::pair::Pair;
@@ -8,10 +8,10 @@ use crate::clients::normal::{difference, normal_but};
 use crate::clients::questions::Actors;
 use crate::clients::stage::StageError;
 
-/// Results of the queries: the queries, the responses without permitted differences, and their files.
+/// For each query: the query, the response without permitted differences, and the file that contains the response.
 type Answers = Vec<(String, String, std::path::PathBuf)>;
 
-/// Runs the same queries with OpenSM and `ibfabric sm`.
+/// Sends the same queries to OpenSM and to `ibfabric sm`, and compares the responses.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
@@ -45,7 +45,7 @@ fn compare(theirs: &Answers, ours: &Answers, checked: &mut Checked) {
         checked.check(difference.is_none(), || {
             let difference = difference.unwrap_or_default();
             let (a, b) = (kept_a.display(), kept_b.display());
-            format!("{question}\n{difference}\nthe whole: {a} and {b}")
+            format!("{question}\n{difference}\nwhole responses: {a} and {b}")
         });
     }
     checked.check(!theirs.is_empty() && theirs.len() == ours.len(), || {

@@ -1,4 +1,4 @@
-//! The list of cases.
+//! The list of test cases.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::clients::fabrics::{ENGINES, FABRICS, Plan, hurt};
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
 
-/// Further fabrics for the bring-up, beside those of [`FABRICS`].
+/// More fabrics for the bring-up, in addition to [`FABRICS`].
 const MORE: [Plan; 4] = [
     plan("k-ary-n-tree 3 3"),
     plan("xgft 6 1"),
@@ -22,57 +22,57 @@ const MORE: [Plan; 4] = [
     Plan { long: true, ..plan("xgft 12,12,24 1,12,12") },
 ];
 
-/// The fabrics of the queries: one with omitted links, one with an LMC, and more in a complete run.
+/// The fabrics on which the SA is queried: one with omitted links, one with an LMC, and two more in a complete run.
 const ASKED: [Plan; 4] =
     [FABRICS[1], FABRICS[8], Plan { long: true, ..FABRICS[3] }, Plan { long: true, ..FABRICS[4] }];
 
-/// The fabric of the handover.
+/// The fabric on which handovers are tested.
 const MEETING: Plan = FABRICS[0];
 
-/// A fabric with more nodes than an expected response has records.
+/// A fabric with more nodes than [`records::RECORDS`].
 const MANY_HOSTS: Plan = plan("xgft 28,36 1,8");
 
-/// Kind of a case.
+/// The subject of a case.
 #[derive(Clone, Copy, Debug)]
 pub enum CaseKind {
-    /// A fabric is brought up with an engine.
+    /// The SM brings up a fabric with the given engine.
     Up(Plan, &'static str),
-    /// The SA responds as OpenSM's.
+    /// The SA of `ibfabric sm` responds like OpenSM's.
     Answers(Plan),
-    /// Flows of osmtest pass; further flows if responses are complete.
+    /// osmtest flows pass. If the second field is true, the library returns complete responses and more flows run.
     Flows(Plan, bool),
-    /// Handover between two SMs.
+    /// One SM hands over to the other.
     Handover(Play),
-    /// A port with an M_Key of this protection level is not configured.
+    /// The SM does not configure a port whose M_Key has this protection level.
     Guarded(Plan, u8),
-    /// A long response arrives completely.
+    /// A client receives a long response completely.
     Records(Plan),
-    /// A command line of OpenSM writes the files of OpenSM.
+    /// An OpenSM command line writes the same files with ibfabric as with OpenSM.
     Files(Line),
     /// A partition file has the same effect in both programs.
     Partitions(Plan),
-    /// Both programs read the same value from a line of the configuration file, or the line is refused.
+    /// Both programs read the same value from a line of the configuration file, or `ibfabric sm` rejects the line.
     Keys,
 }
 
-/// A deliberate error, which the case must detect.
+/// A deliberate error that the case must detect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedError {
-    /// The tables are compared with those of another engine.
+    /// The tables are compared with those of a different engine.
     Engine,
-    /// The simulator's fabric has one link less.
+    /// The simulator's fabric lacks one link.
     Link,
-    /// One of the traced LIDs is not assigned.
+    /// One of the LIDs to trace is not assigned.
     Lid,
-    /// The simulator's fabric has one host less.
+    /// The simulator's fabric lacks one host.
     Host,
-    /// There is no SM.
+    /// `ibfabric sm` does not run.
     NoSm,
-    /// The other SM is expected to become master.
+    /// The case expects the wrong SM to become master.
     Master,
     /// No port has an M_Key.
     NoMKey,
-    /// The command lines differ.
+    /// ibfabric gets a different command line or configuration line.
     Options,
 }
 
@@ -81,9 +81,9 @@ pub enum InjectedError {
 pub struct Case {
     /// Its kind.
     pub what: CaseKind,
-    /// Whether the simulator is Debian's ibsim; `ibfabric sim` otherwise.
+    /// True if the simulator is Debian's ibsim, false if it is `ibfabric sim`.
     pub on_ibsim: bool,
-    /// The deliberate error, if any.
+    /// The deliberate error; `None` if the case must pass.
     pub wrong: Option<InjectedError>,
 }
 
@@ -103,7 +103,7 @@ impl CaseKind {
 }
 
 impl InjectedError {
-    /// Returns a description of the error, and the text that a fault must contain.
+    /// Returns a description of the error, and the text that a reported fault must contain.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Engine => ("tables of another engine", "the tables of ibfabric route"),
@@ -111,7 +111,7 @@ impl InjectedError {
             Self::Lid => ("an unassigned LID", "ibtracert misses"),
             Self::Host => ("a host is missing", "are missing"),
             Self::NoSm => ("no SM", "fails with ibfabric sm"),
-            // The first fault depends on the time at which `ibfabric sm` is queried, which is standby for a moment.
+            // `ibfabric sm` is standby for a short time, so the first fault depends on when its state is queried.
             Self::Master => ("the wrong master", ": sminfo says "),
             Self::Options => ("other options", "differs"),
             Self::NoMKey => ("no M_Key", "expected the guarded port"),
@@ -146,13 +146,13 @@ impl Case {
         name
     }
 
-    /// Returns true if the case mostly waits, so that others can run at the same time.
+    /// Returns true if the case mostly waits. Other cases can run at the same time.
     #[must_use]
     pub const fn waits(&self) -> bool {
         matches!(self.what, CaseKind::Handover(_))
     }
 
-    /// Returns the text that a fault of a deliberate error must contain.
+    /// Returns the text that a reported fault must contain, if the case has a deliberate error.
     #[must_use]
     pub fn must_say(&self) -> Option<&'static str> {
         let what = |wrong: InjectedError| match (wrong, self.what) {
@@ -232,14 +232,14 @@ impl Case {
             | CaseKind::Files(_)
             | CaseKind::Partitions(_)
             | CaseKind::Keys => {
-                unreachable!("they have no scene, or two")
+                unreachable!("these cases open no scene or two scenes")
             }
         }
         Ok(scene.close())
     }
 }
 
-/// Unplugs the last HCA.
+/// Disconnects the last HCA.
 fn lose_host(fabric: &mut Fabric) {
     let is_adapter = |port: PortId| !fabric.node(fabric.port(port).node).kind.is_switch();
     let port = fabric.links().map(|(a, b)| if is_adapter(a) { a } else { b });
@@ -248,15 +248,15 @@ fn lose_host(fabric: &mut Fabric) {
     }
 }
 
-/// Returns all cases, or those of a short run.
+/// Returns all cases, or only those of a short run.
 #[must_use]
 pub fn cases(all: bool) -> Vec<Case> {
     let mut list = Vec::new();
     let mut add = |what: CaseKind| {
         for on_ibsim in [true, false] {
-            // ibsim 0.10 does not support all speeds, and has no M_Keys.
+            // ibsim 0.10 does not support all speeds, and does not support M_Keys.
             let fits = what.plan().fits_ibsim() && !matches!(what, CaseKind::Guarded(..));
-            // Files and partitions are tested on the real ibsim only.
+            // Files and partitions are tested only on the real ibsim.
             let only_ibsim =
                 matches!(what, CaseKind::Files(_) | CaseKind::Partitions(_) | CaseKind::Keys);
             if if on_ibsim { fits } else { !only_ibsim } {
@@ -267,7 +267,7 @@ pub fn cases(all: bool) -> Vec<Case> {
     for play in PLAYS {
         add(CaseKind::Handover(play));
     }
-    // Long cases are first, so that the run ends early.
+    // Long cases start first, so that the run takes less time.
     add(CaseKind::Flows(FABRICS[0], true));
     add(CaseKind::Flows(Plan { flood: false, ..FABRICS[0] }, false));
     add(CaseKind::Flows(FABRICS[8], true));

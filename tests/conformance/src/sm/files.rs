@@ -1,4 +1,4 @@
-//! `ibfabric` under OpenSM's name: the same command line writes the same files, on the real ibsim.
+//! If `ibfabric` is called `opensm`, the same command line writes the same files as OpenSM, on the real ibsim.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,12 +15,12 @@ use crate::clients::fabrics::Plan;
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
 
-/// A command line and its fabric.
+/// A command line, and the fabric on which it runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     /// The fabric.
     pub plan: Plan,
-    /// Options in addition to those of all cases.
+    /// The options that differ between command lines.
     pub options: &'static [&'static str],
 }
 
@@ -35,7 +35,7 @@ pub const LINES: [Line; 7] = [
     Line { plan: plan("xgft 4,4,4 1,2,2"), options: &["-R", "updn,minhop", "-z"] },
 ];
 
-/// Files that must be equal byte for byte; the first [`ALWAYS`] of them must exist.
+/// Files that must be identical byte for byte. The first [`ALWAYS`] of them must exist.
 const DUMPS: [&str; 7] = [
     "opensm-lfts.dump",
     "opensm-lid-matrix.dump",
@@ -46,13 +46,15 @@ const DUMPS: [&str; 7] = [
     "opensm-ftree-ca-order.dump",
 ];
 
-/// Number of [`DUMPS`] that all engines write.
+/// The number of files in [`DUMPS`] that every engine writes.
 const ALWAYS: usize = 4;
 
-/// Files that must have the same lines; OpenSM writes them in the order of a hash table.
+/// Files that must contain the same lines. Their order may differ, because OpenSM writes them in the order of a hash
+/// table.
 const CACHE: [&str; 3] = ["guid2lid", "guid2mkey", "neighbors"];
 
-/// Runs both programs with a command line; with a deliberate error, ibfabric with another one.
+/// Runs OpenSM and ibfabric with the same command line, and compares their files. If `wrong` is true, ibfabric gets a
+/// different command line.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
@@ -84,7 +86,7 @@ pub fn run(gear: &Gear, line: Line, wrong: bool, directory: &Path) -> Outcome {
     Ok(checked)
 }
 
-/// Runs an SM to its end on a new ibsim; returns the directory of its files.
+/// Starts ibsim and runs an SM on it until the SM ends. Returns the directory with the SM's files.
 fn leave(
     gear: &Gear,
     fabric: &Fabric,
@@ -123,5 +125,5 @@ fn read(place: &Path, name: &str) -> io::Result<Option<String>> {
 
 fn differ(name: &str, real: &Path, ours: &Path) -> String {
     let at = |place: &Path| place.join(name).display().to_string();
-    format!("{name} differs: {} and {}", at(real), at(ours))
+    format!("{name} differs: compare {} with {}", at(real), at(ours))
 }

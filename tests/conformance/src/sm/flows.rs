@@ -1,4 +1,4 @@
-//! Flows of osmtest that pass with OpenSM pass with `ibfabric sm`.
+//! Checks that osmtest flows that pass with OpenSM also pass with `ibfabric sm`.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use crate::clients::program::Question;
 use crate::clients::stage::StageError;
 use crate::clients::steps::{FLOWS, FULL_FLOWS, INVENTORY_FLOWS};
 
-/// Result of a flow: whether it passed, and its last line.
+/// The result of a flow: whether it passed, and the last line of its output.
 struct Flow {
     name: &'static str,
     passed: bool,
     said: String,
 }
 
-/// Runs the flows with OpenSM and with `ibfabric sm`.
+/// Runs the flows with OpenSM and with `ibfabric sm`, and compares the results.
 ///
-/// Flows with complete responses run only with a library that returns them.
+/// Flows that need complete responses run only if the umad library returns complete responses.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
@@ -69,7 +69,7 @@ fn compare(theirs: &[Flow], ours: &[Flow], checked: &mut Checked) {
             format!("osmtest -f {name} passes with OpenSM, but fails with ibfabric sm: {said}")
         });
     }
-    // Flows that fail with OpenSM are not compared.
+    // Flows that fail with OpenSM are not compared. The flows in [`FLOWS`] must pass with OpenSM.
     checked.check(FLOWS.iter().all(|flow| passed.contains(flow)), || {
         let failed: Vec<String> = theirs
             .iter()

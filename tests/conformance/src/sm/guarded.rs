@@ -1,4 +1,4 @@
-//! A port with an M_Key that the SM does not have.
+//! A port with an M_Key that the SM does not know.
 
 use super::ours::Options;
 use super::scene::{Scene, patient};
@@ -9,10 +9,11 @@ use crate::clients::stage::StageError;
 
 const KEY: u64 = 0x1234_5678_9abc_def0;
 
-/// Protection level at which the port cannot be read without the M_Key; at level 1 it can only not be written.
+/// The protection level from which on the port cannot be read without the M_Key. At level 1, it can be read but not
+/// written.
 pub const READ: u8 = 2;
 
-/// Sets an M_Key at the port of the last HCA, unless the level is zero, and brings up the fabric.
+/// Brings up the fabric after setting an M_Key at the port of the last HCA. If the level is zero, sets no M_Key.
 ///
 /// # Errors
 /// Fails if a program cannot be started, or if the SM does not come up.
@@ -34,19 +35,22 @@ pub fn run(scene: &mut Scene<'_>, plan: Plan, level: u8) -> Result<(), StageErro
 
     let said = ours.output();
     let guid = node.guid.to_string();
-    // A node that cannot be read is named by the route to it.
+    // If the SM cannot read a node, its output names the node by the directed route to it.
     let named = said.lines().any(|line| line.contains(&guid) || line.contains(&route));
     scene.check(named, || {
         format!("expected the guarded port {guid} in the output of the SM: {said}")
     });
 
-    // The port only responds to requests with the M_Key.
+    // The port responds only to requests that contain the M_Key.
     let key = format!("{KEY:#x}");
     let number = port.number;
     let (answer, kept) =
         scene.run_client(&patient(&format!("smpquery -D portinfo {route} {number}")))?;
     scene.check((answer.code == Some(0)) == (level < READ), || {
-        format!("without the key the port should answer only at level 1 ({})", kept.display())
+        format!(
+            "without the M_Key, the port must respond at level 1 and not at level 2 ({})",
+            kept.display()
+        )
     });
     let line = format!("smpquery -y {key} -D portinfo {route} {number}");
     let (answer, kept) = scene.run_client(&patient(&line))?;
@@ -58,9 +62,9 @@ pub fn run(scene: &mut Scene<'_>, plan: Plan, level: u8) -> Result<(), StageErro
     let (answer, kept) = scene.run_client(&patient("iblinkinfo"))?;
     let active = expect::link_ends(&answer.output, plan.speed);
     let ends = 2 * fabric.link_count();
-    // The guarded end, and possibly the other end of its link.
+    // The protected end of the link is not active. The other end may be inactive, too.
     scene.check((ends - 2..ends).contains(&active), || {
-        format!("iblinkinfo shows {active} active ends of {ends} ({})", kept.display())
+        format!("iblinkinfo shows {active} of {ends} link ends as active ({})", kept.display())
     });
     let lids = scene.lids()?;
     let without: Vec<_> = lids.iter().filter(|&(_, &lid)| lid == 0).map(|(guid, _)| guid).collect();

@@ -12,7 +12,7 @@ use crate::clients::fabrics::Plan;
 use crate::clients::manager::{self, Manager};
 use crate::clients::stage::StageError;
 
-/// One of the two SMs.
+/// One of the two SMs of a handover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Debian's OpenSM.
@@ -24,13 +24,13 @@ pub enum Who {
 /// Parameters of a handover.
 #[derive(Clone, Copy, Debug)]
 pub struct Play {
-    /// The SM that is master when the other one starts.
+    /// The SM that is master when the other SM starts.
     pub first: Who,
     /// The priorities of OpenSM and of `ibfabric sm`.
     pub priorities: [u8; 2],
-    /// The SM on the first HCA, which has the lowest GUID; the other SM is on the last HCA.
+    /// The SM that runs on the first HCA, which has the lowest GUID. The other SM runs on the last HCA.
     pub lower: Who,
-    /// The SM that is master after both are started.
+    /// The SM that must be master after both SMs have started.
     pub master: Who,
 }
 
@@ -61,12 +61,12 @@ impl Play {
         let [theirs, ours] = self.priorities;
         let (first, second) = (self.first.name(), self.first.other().name());
         let order = if theirs == ours { "by GUID" } else { "by priority" };
-        let what = if self.master == self.first { "stays" } else { "hands over" };
+        let what = if self.master == self.first { "remains master" } else { "hands over" };
         format!("{first} {what} when {second} starts, {order}; then the master is killed")
     }
 }
 
-/// The handovers, each on both simulators.
+/// The handovers, each tested on both simulators.
 pub const PLAYS: [Play; 6] = [
     play(Who::OpenSm, [5, 10], Who::OpenSm, Who::Ours),
     play(Who::Ours, [10, 5], Who::Ours, Who::OpenSm),
@@ -80,8 +80,8 @@ const fn play(first: Who, priorities: [u8; 2], lower: Who, master: Who) -> Play 
     Play { first, priorities, lower, master }
 }
 
-/// Time limit for the election of the master, and for the detection of its loss. Both SMs poll the master every ten seconds, and
-/// detect its loss after four polls.
+/// Time limit for the election of the master, and for the detection that the master is gone. Both SMs poll the master
+/// every ten seconds. They consider it gone after four failed polls.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A running SM of either kind.
@@ -98,7 +98,7 @@ impl Running {
         }
     }
 
-    /// Returns the number of bring-ups.
+    /// Returns how often the SM has brought the subnet up.
     fn ups(&self) -> usize {
         match self {
             Self::OpenSm(manager) => manager.ups(),
@@ -107,12 +107,12 @@ impl Running {
     }
 }
 
-/// Location of an SM.
+/// The port at which an SM runs.
 #[derive(Clone, Debug)]
 struct ManagerPort {
     node: String,
     lid: u16,
-    /// The GUID of its port, in the format of `sminfo`.
+    /// The GUID of the SM's port, in the format of `sminfo`.
     guid: String,
 }
 
@@ -143,7 +143,7 @@ pub fn run(
         ManagerPort { node: node.clone(), lid, guid: format!("{guid:#x}") }
     };
     let [mine, others] = [port_of(one), port_of(one.other())];
-    // A client on a node without SM, so that no SM receives queries from its own node.
+    // The client runs on a node without an SM, so that no SM receives queries from its own node.
     let (second, _) = middle(fabric);
     scene.seat.node = second;
     governs(scene, one, &mine, PATIENCE)?;
@@ -170,14 +170,14 @@ pub fn run(
     if let Running::OpenSm(manager) = if standby == one { &earlier } else { &later } {
         let log = manager.log();
         scene.check(log.contains("Entering STANDBY state"), || {
-            "OpenSM's log does not say that it stands by".to_owned()
+            "OpenSM's log does not say that it enters the standby state".to_owned()
         });
     }
 
     if waits_in_vain {
         excused(scene, &mut later);
     }
-    // The master is killed, and the standby SM takes over.
+    // The master is killed. The standby SM takes over.
     let rest = if stays {
         drop(earlier);
         later
@@ -196,7 +196,7 @@ fn start(scene: &mut Scene<'_>, who: Who, node: &str, play: &Play) -> Result<Run
     let [theirs, ours] = play.priorities;
     Ok(match who {
         Who::OpenSm => {
-            // It polls for changes with the default interval, unlike other runs.
+            // OpenSM polls for changes with its default interval, unlike in other cases.
             let priority = theirs.to_string();
             let more = ["-p", &priority, "-s", "10"];
             let options = manager::Options { more: &more, ..manager::Options::default() };
@@ -209,27 +209,29 @@ fn start(scene: &mut Scene<'_>, who: Who, node: &str, play: &Play) -> Result<Run
     })
 }
 
-/// Returns true for an OpenSM that was standby.
+/// Returns true if the SM is an OpenSM that has been standby.
 fn stood_by(manager: &Running) -> bool {
     matches!(manager, Running::OpenSm(opensm) if opensm.log().contains("Entering STANDBY state"))
 }
 
-/// Notes that an OpenSM on ibsim becomes master without a sweep, and checks the reason.
+/// On ibsim, an OpenSM may become master without a sweep. Adds a note about this, and checks the reason.
 ///
-/// A standby OpenSM notifies the master of its priority by trap 144, and then waits for a TrapRepress, which ibsim drops.
-/// When OpenSM exits, it reports the trap as outstanding. Whether it was standby before the handover depends on timing.
+/// A standby OpenSM reports its priority to the master with trap 144. It then waits for a TrapRepress, which ibsim
+/// drops. When OpenSM exits, it logs that the trap is outstanding. Whether OpenSM was standby before the handover
+/// depends on timing.
 fn excused(scene: &mut Scene<'_>, manager: &mut Running) {
     let Running::OpenSm(opensm) = manager else { return };
     let ended = opensm.stop();
     let log = opensm.log();
     let waited = |line: &str| line.contains("evicting entry") && line.ends_with("mgmt class 0x1)");
     scene.check(ended && log.lines().any(waited), || {
-        "OpenSM is the master and does not sweep, though it waits for no TrapRepress".to_owned()
+        "OpenSM is the master and does not sweep, although it does not wait for a TrapRepress"
+            .to_owned()
     });
-    scene.checked.note = "ibsim swallowed the TrapRepress that OpenSM waits for".to_owned();
+    scene.checked.note = "ibsim dropped the TrapRepress that OpenSM waits for".to_owned();
 }
 
-/// Waits until an SM reports that it is master, and until a distant port has its `SMLid`.
+/// Waits until an SM reports that it is master, and until a distant port has this SM's LID as its `SMLid`.
 fn governs(
     scene: &mut Scene<'_>,
     who: Who,
@@ -245,7 +247,7 @@ fn governs(
         Ok(shown == at.lid.to_string())
     })?;
     scene.check(told, || {
-        format!("expected SMLid {} of {} at a distant port, found {shown}", at.lid, who.name())
+        format!("expected SMLid {} ({}) at a distant port, found {shown}", at.lid, who.name())
     });
     Ok(is && told)
 }
@@ -285,7 +287,7 @@ fn is(
     Ok(good)
 }
 
-/// Returns names and port GUIDs of the first and the last HCA, the lower one first.
+/// Returns the names and port GUIDs of the first and the last HCA, sorted by GUID.
 fn ends(fabric: &Fabric) -> [(String, u64); 2] {
     let adapters = adapters(fabric);
     let mut ends = [adapters[0].clone(), adapters[adapters.len() - 1].clone()];
@@ -293,7 +295,7 @@ fn ends(fabric: &Fabric) -> [(String, u64); 2] {
     ends
 }
 
-/// Returns an HCA between them.
+/// Returns an HCA in the middle of the list of HCAs.
 fn middle(fabric: &Fabric) -> (String, u64) {
     let adapters = adapters(fabric);
     adapters[adapters.len() / 2].clone()

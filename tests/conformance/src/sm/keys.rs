@@ -1,4 +1,4 @@
-//! Lines of opensm.conf: both programs read the same value, or `ibfabric sm` refuses the line.
+//! Lines of opensm.conf. Both programs read the same value, or `ibfabric sm` rejects the line.
 
 use std::fs;
 use std::io;
@@ -8,17 +8,17 @@ use std::process::{Command, Output, Stdio};
 
 use super::scene::{Checked, Gear, Outcome};
 
-/// Expected result of a line.
+/// The expected treatment of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Both programs write the same value with `-c`.
+    /// Both programs use the same value, which they write with `-c`.
     Same,
-    /// OpenSM uses another value or its default; `ibfabric sm` reports the line and exits with status 2.
+    /// OpenSM uses a different value or its default. `ibfabric sm` reports the line and exits with status 2.
     Refused,
 }
 use Reading::{Refused, Same};
 
-/// The lines, in the bytes of the file.
+/// The lines as bytes, and how the programs must treat them.
 pub const LINES: &[(&[u8], Reading)] = &[
     (b"sweep_interval 5", Same),
     (b"  sweep_interval\t5 \r", Same),
@@ -72,7 +72,7 @@ pub const LINES: &[(&[u8], Reading)] = &[
     (b"qos_sl2vl 0,1", Refused),
 ];
 
-/// Both programs read each line, and write the resulting configuration.
+/// Runs both programs with each line, and compares the configurations that they write.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
@@ -97,7 +97,7 @@ pub fn run(gear: &Gear, wrong: bool, directory: &Path) -> Outcome {
             Same => {
                 let (real, own) = (of(&real), of(&own));
                 checked.check(real.is_some() && real == own, || {
-                    format!("`{shown}` differs: opensm has {real:?}, ibfabric sm has {own:?}")
+                    format!("`{shown}` differs: opensm reads {real:?}, ibfabric sm reads {own:?}")
                 });
             }
             Refused => {
@@ -112,7 +112,8 @@ pub fn run(gear: &Gear, wrong: bool, directory: &Path) -> Outcome {
     Ok(checked)
 }
 
-/// Runs a program with a file of one line; returns its result and the written file.
+/// Runs a program with a configuration file of one line. Returns the result, and the configuration that the program has
+/// written.
 fn write(program: &Path, line: &[u8], directory: &Path) -> io::Result<(Output, String)> {
     let (input, written) = (directory.join("in.conf"), directory.join("out.conf"));
     fs::write(&input, [line, b"\n"].concat())?;

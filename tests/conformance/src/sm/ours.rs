@@ -12,7 +12,7 @@ use crate::opensm::PeerError;
 /// Options of `ibfabric sm`.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// The engines, as for `--engine`.
+    /// The routing engines, as for `--engine`.
     pub engine: &'a str,
     /// The LMC.
     pub lmc: u8,
@@ -28,7 +28,7 @@ impl Default for Options<'_> {
     }
 }
 
-/// A running `ibfabric sm`; it is killed when dropped.
+/// A running `ibfabric sm`, which is killed when dropped.
 #[derive(Debug)]
 pub struct Ours {
     group: Group,
@@ -40,10 +40,10 @@ const LINE: &str = "SUBNET UP";
 impl Ours {
     /// Starts `ibfabric sm`, and returns immediately.
     ///
-    /// Its outputs are `sm.out` and `sm.err` in the directory, which must exist.
+    /// The SM writes its output to `sm.out` and `sm.err` in the directory, which must exist.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if `ibfabric sm` cannot be started.
     pub fn launch(
         binary: &Path,
         seat: &Seat,
@@ -77,7 +77,7 @@ impl Ours {
     /// Waits for SUBNET UP.
     ///
     /// # Errors
-    /// Fails if it ends or exceeds the time limit.
+    /// Fails if `ibfabric sm` ends or exceeds the time limit.
     pub fn comes_up(&mut self, limit: Duration) -> Result<(), PeerError> {
         let end = Instant::now() + limit;
         while self.ups() == 0 {
@@ -97,7 +97,7 @@ impl Ours {
         Ok(())
     }
 
-    /// Returns the number of bring-ups.
+    /// Returns how often `ibfabric sm` has brought the subnet up.
     #[must_use]
     pub fn ups(&self) -> usize {
         self.read("sm.out").lines().filter(|line| line.starts_with(LINE)).count()
@@ -112,13 +112,13 @@ impl Ours {
         engine.unwrap_or("none").to_owned()
     }
 
-    /// Returns its output so far.
+    /// Returns what `ibfabric sm` has printed.
     #[must_use]
     pub fn output(&self) -> String {
         self.read("sm.err") + &self.read("sm.out")
     }
 
-    /// Returns true if it still runs.
+    /// Returns true if `ibfabric sm` is still running.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.group.ended(), Ok(None))
     }

@@ -1,4 +1,4 @@
-//! OpenSM and `ibfabric sm` at the same time, each on its own simulator.
+//! OpenSM and `ibfabric sm` running at the same time, each on its own simulator.
 
 use std::path::Path;
 
@@ -16,22 +16,22 @@ use crate::clients::stage::StageError;
 pub struct Pair<'a> {
     /// The programs.
     pub gear: &'a Gear,
-    /// Kind of both simulators.
+    /// Which simulator both SMs run on.
     pub kind: &'a Kind,
-    /// umad library of the clients.
+    /// The umad library that is preloaded into the clients.
     pub umad: &'a Path,
-    /// The fabrics of OpenSM and of `ibfabric sm`; they only differ in a case with a deliberate error.
+    /// The fabrics of OpenSM and of `ibfabric sm`. They differ only in cases with a deliberate error.
     pub fabrics: [&'a Fabric; 2],
     /// The plan of the fabric.
     pub plan: Plan,
-    /// True if `ibfabric sm` runs; false in a case with a deliberate error.
+    /// True if `ibfabric sm` runs. It does not run in a case with a deliberate error.
     pub managed: bool,
-    /// Directory of all files.
+    /// The directory for the files of both runs.
     pub directory: &'a Path,
 }
 
 impl Pair<'_> {
-    /// Runs a function on the subnets of both SMs, which must still run afterwards.
+    /// Calls a function for the subnet of each SM. Both SMs must still be running afterwards.
     ///
     /// # Errors
     /// Fails if a program cannot be started, or if `look` fails.

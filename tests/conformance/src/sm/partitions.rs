@@ -1,4 +1,4 @@
-//! A partition file gives OpenSM and `ibfabric sm` the same P_Keys of all ports and the same groups.
+//! Checks that OpenSM and `ibfabric sm` set the same P_Keys and create the same multicast groups for a partition file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::clients::manager;
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
 
-/// The files; `@1`, `@2` and `@3` stand for the port GUIDs of HCAs.
+/// The partition files. `@1`, `@2` and `@3` stand for the port GUIDs of HCAs.
 const FILES: [&str; 18] = [
     "# nothing\n",
     "Default=0x7fff : ALL ;\nYetAnotherOne=0x300:SELF=full; YetAnotherOne=0x300:ALL=limited;\n",
@@ -45,7 +45,7 @@ pub fn run(gear: &Gear, kind: &Kind, fabric: &Fabric, directory: &Path) -> Outco
         let (theirs, ours) = std::thread::scope(|scope| {
             let theirs = scope.spawn(|| look(gear, kind, fabric, text, &place("opensm"), false));
             let ours = look(gear, kind, fabric, text, &place("ours"), true);
-            (theirs.join().expect("a scene does not panic"), ours)
+            (theirs.join().expect("the thread does not panic"), ours)
         });
         let ((theirs, checked), (ours, own)) = (theirs?, ours?);
         for checked in [checked, own] {
@@ -60,7 +60,7 @@ pub fn run(gear: &Gear, kind: &Kind, fabric: &Fabric, directory: &Path) -> Outco
     Ok(all)
 }
 
-/// Returns the P_Keys of all ports and the multicast groups of a subnet.
+/// Brings a fabric up with a partition file. Returns the P_Keys of all ports, and the multicast groups.
 fn look(
     gear: &Gear,
     kind: &Kind,

@@ -1,11 +1,11 @@
-//! The queries of `saquery`: each record, completely and by its keys, and paths by all supported fields.
+//! The queries of `saquery`: each record type as a table and by its keys, and paths by all supported fields.
 
 use crate::clients::program::Question;
 use crate::clients::questions::{Actors, Host, Switch};
 
 use super::scene::patient;
 
-/// Queries without a key.
+/// Queries that contain no key.
 const WHOLE: [&str; 32] = [
     "saquery",
     "saquery NR",
@@ -41,7 +41,7 @@ const WHOLE: [&str; 32] = [
     "saquery -D",
 ];
 
-/// Returns the queries of a fabric.
+/// Returns all queries for a fabric.
 #[must_use]
 pub fn all(actors: &Actors) -> Vec<Question> {
     let Actors { manager, second, last, leaf, far, other } = actors;
@@ -202,7 +202,7 @@ fn about_paths(actors: &Actors) -> Vec<String> {
     lines
 }
 
-/// The group of the default partition, and groups that do not exist.
+/// Returns queries for the multicast group of the default partition, and for groups that do not exist.
 fn about_groups() -> Vec<String> {
     [
         "--mlid 0xC000",

@@ -1,7 +1,7 @@
-//! Subnets on a real ibsim that lose and gain links, managed by `ibfabric sm` or by OpenSM.
+//! Subnets on a real ibsim that lose and gain links while `ibfabric sm` or OpenSM manages them.
 //!
-//! Ground truth: `ibnetdiscover` and `dump_fts` read links and tables by directed routes, and every pair of hosts
-//! is walked through them.
+//! The result is checked independently of the SM: `ibnetdiscover` and `dump_fts` read links and tables by directed
+//! routes. The route of every pair of hosts is then followed through these tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::clients::manager;
 use crate::clients::server::{Kind, Order};
 use crate::clients::stage::StageError;
 
-/// The fabrics. ibsim needs a second for the largest one.
+/// The fabrics. ibsim needs a second to start the largest one.
 const FABRICS: [&str; 10] = [
     "fat-tree 4 2",
     "fat-tree 4 3",
@@ -31,7 +31,7 @@ const FABRICS: [&str; 10] = [
     "random switches=12 ports=6 hosts=2",
 ];
 
-/// The engine lists that both SMs support; the empty one selects the default.
+/// The engine lists that both SMs support. An empty list selects the default.
 const ENGINES: [&str; 7] = ["", "", "minhop", "updn", "ftree,updn", "lash", "dor"];
 
 /// Time limit for the SM to complete its sweep.
@@ -46,25 +46,25 @@ pub enum Managed {
     OpenSm,
 }
 
-/// Counters of all runs.
+/// Results of all runs.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Events after which the walk was done.
+    /// Number of events after which all pairs of hosts were checked.
     pub events: usize,
-    /// Walked pairs of hosts.
+    /// Number of checked pairs of hosts.
     pub pairs: usize,
-    /// Events after which pairs remained unreachable although cables connect them.
+    /// The events after which some pairs remained unreachable although cables connect them.
     pub dead: Vec<String>,
-    /// Events after which the tables have a credit loop on a single VL.
+    /// Number of events after which the tables have a credit loop on a single VL.
     pub loops: usize,
-    /// Of these, events after which `ibfabric sm` raised no alarm.
+    /// The events with such a credit loop after which `ibfabric sm` did not log an alarm.
     pub silent_loops: Vec<String>,
-    /// The time from each event until all pairs were reachable.
+    /// For each event, the time until all pairs were reachable.
     pub settled_after: Vec<Duration>,
 }
 
 impl Tally {
-    /// Adds the counters of other runs.
+    /// Adds the results of other runs.
     pub fn merge(&mut self, other: Self) {
         self.events += other.events;
         self.pairs += other.pairs;
@@ -75,28 +75,28 @@ impl Tally {
     }
 }
 
-/// The ports of the fabric as `ibnetdiscover` and `dump_fts` read it.
+/// Links, LIDs and tables of the fabric as `ibnetdiscover` and `dump_fts` read them.
 #[derive(Default)]
 struct Truth {
-    /// The other end of each link, by node and port.
+    /// The peer port of each port with a link. Ports are identified by node and port number.
     peers: BTreeMap<(String, u8), (String, u8)>,
     /// The LID of each host.
     lids: BTreeMap<String, u16>,
-    /// The output port of each LID, by switch.
+    /// For each switch, the output port of each LID.
     tables: BTreeMap<String, BTreeMap<u16, u8>>,
 }
 
-/// A cable, by the name of a node and a port.
+/// A cable, identified by a node's name and a port number at one end.
 type Cable = (String, u8);
 
-/// Cables that are cut (true) or restored (false) at the same time.
+/// Cables that change at the same time. True if they are cut, false if they are restored.
 type Batch = (Vec<Cable>, bool);
 
-/// A directed link between switches: the switch that sends, and its port.
+/// A directed link between switches: the switch that sends, and its output port.
 type Channel = (String, u8);
 
 impl Truth {
-    /// Parses the output of both programs. Nodes are named by their node GUIDs.
+    /// Parses the output of `ibnetdiscover` and `dump_fts`. Nodes are identified by their node GUIDs.
     fn read(discovered: &str, tables: &str) -> Self {
         let mut this = Self::default();
         let quoted = |line: &str| {
@@ -139,8 +139,8 @@ impl Truth {
         this
     }
 
-    /// Walks every pair of hosts. Returns the number of pairs, the unreachable ones, and whether there is a credit
-    /// loop.
+    /// Follows the route of every pair of hosts. Returns the number of pairs, the unreachable pairs, and whether there
+    /// is a credit loop.
     fn walk(&self) -> (usize, Vec<String>, bool) {
         let (mut pairs, mut dead) = (0, Vec::new());
         let mut waits: BTreeMap<Channel, BTreeSet<Channel>> = BTreeMap::new();
@@ -167,7 +167,7 @@ impl Truth {
         }
     }
 
-    /// Returns the links between switches that a packet takes; the error gives the location of the loss.
+    /// Returns the links between switches that a packet takes. The error names the place where the packet is dropped.
     fn path(&self, from: &str, to: &str, lid: u16) -> Result<Vec<Channel>, String> {
         let start = self.peers.range((from.to_owned(), 0)..).next();
         let mut at = start.map(|(_, (node, _))| node.clone()).unwrap_or_default();
@@ -180,7 +180,7 @@ impl Truth {
                 return Err(format!("{at} has no entry for LID {lid}"));
             };
             let Some((next, _)) = self.peers.get(&(at.clone(), port)) else {
-                return Err(format!("{at} sends LID {lid} to port {port}, which has no link"));
+                return Err(format!("{at} sends LID {lid} out of port {port}, which has no link"));
             };
             if next == to {
                 return Ok(channels);
@@ -188,15 +188,14 @@ impl Truth {
             channels.push((at, port));
             at = next.clone();
         }
-        Err(format!("LID {lid} goes round a forwarding loop"))
+        Err(format!("LID {lid} is in a forwarding loop"))
     }
 }
 
-/// Runs a fabric. In two of three seeds, links between switches are cut one by one until 40 % are cut, and
-/// then restored. In the others, switches are powered on one by one and in groups.
+/// Runs a fabric that the seed selects. For two of three seeds, links between switches are cut one by one until 40 %
+/// are cut, and then restored. For other seeds, switches are powered on in groups of one to three.
 ///
 /// Fails if a program cannot be started.
-/// Fails if a program cannot be run.
 pub fn run(
     gear: &Gear,
     seed: u64,
@@ -228,7 +227,7 @@ pub fn run(
             let burst = (1 + rng.below(3)).min(off.len());
             bursts.push(off.drain(..burst).collect());
         }
-        // A cable works once the nodes at both ends are powered.
+        // A cable works when the nodes at both ends are powered.
         let works_from = |port: PortId| {
             let node = fabric.port(port).node;
             bursts.iter().position(|burst| burst.contains(&node)).map_or(0, |number| number + 1)
@@ -270,7 +269,7 @@ pub fn run(
     };
     for (cables, cut) in batches {
         order(&mut scene, &cables, cut)?;
-        let what = format!("{describe}: {} of {cables:?}", if cut { "cut" } else { "mending" });
+        let what = format!("{describe}: {} {cables:?}", if cut { "cut" } else { "restored" });
         settle(&mut scene, managed, &what, &mut tally)?;
     }
     let _ = scene.close();
@@ -291,7 +290,7 @@ fn order(scene: &mut Scene<'_>, cables: &[Cable], cut: bool) -> Result<(), Stage
     Ok(())
 }
 
-/// Waits until all pairs are reachable, and counts the properties of the tables.
+/// Waits until all pairs are reachable, and adds the state of the tables to the results.
 fn settle(
     scene: &mut Scene<'_>,
     managed: Managed,
@@ -304,7 +303,7 @@ fn settle(
         let discovered = scene.run_client(&patient("ibnetdiscover"))?.0.output;
         let tables = scene.run_client(&patient("dump_fts"))?.0.output;
         let (pairs, dead, has_loop) = Truth::read(&discovered, &tables).walk();
-        // Requires two equal readings: the SM may be writing tables.
+        // All pairs must be reachable in two consecutive readings, because the SM may be writing tables.
         sound = if dead.is_empty() { sound + 1 } else { 0 };
         if sound == 1 {
             tally.settled_after.push(start.elapsed());
@@ -312,7 +311,7 @@ fn settle(
         if sound == 2 || start.elapsed() > SETTLES_WITHIN {
             tally.events += 1;
             tally.pairs += pairs;
-            // lash puts the routes on several VLs, which this walk does not model.
+            // lash distributes the routes over several VLs, which this check does not model.
             let is_lash = match managed {
                 Managed::Ours => scene_engine(scene) == "lash",
                 Managed::OpenSm => what.contains("'lash'"),
@@ -320,7 +319,10 @@ fn settle(
             let has_loop = has_loop && !is_lash;
             tally.loops += usize::from(has_loop);
             if let Some(first) = dead.first() {
-                tally.dead.push(format!("{what}: {} of {pairs} dead, first {first}", dead.len()));
+                tally.dead.push(format!(
+                    "{what}: {} of {pairs} pairs unreachable, first {first}",
+                    dead.len()
+                ));
             }
             if has_loop && managed == Managed::Ours {
                 let log = std::fs::read_to_string(scene.directory.join("ours/sm.err"));
@@ -335,7 +337,7 @@ fn settle(
     }
 }
 
-/// Returns the engine of the tables that `ibfabric sm` programmed last.
+/// Returns the engine whose tables `ibfabric sm` has programmed last.
 fn scene_engine(scene: &Scene<'_>) -> String {
     let text = std::fs::read_to_string(scene.directory.join("ours/sm.out")).unwrap_or_default();
     let line = text.lines().rev().find(|line| line.starts_with("SUBNET UP"));
@@ -346,7 +348,8 @@ fn scene_engine(scene: &Scene<'_>) -> String {
 fn generated(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
     let kind = FabricKind::parse(words[0], &words[1..]).expect("a kind of fabric");
-    generate::generate(&kind, &generate::Options::default()).expect("the words were checked")
+    generate::generate(&kind, &generate::Options::default())
+        .expect("the parameters of the listed fabrics are valid")
 }
 
 #[cfg(test)]

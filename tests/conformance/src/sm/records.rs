@@ -1,4 +1,5 @@
-//! Long SA responses arrive completely: ibfabric's client queries its SM through the simulator.
+//! Checks that a client receives a long SA response completely. ibfabric's client queries `ibfabric sm` through the
+//! simulator.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use super::ours::Options;
 use super::scene::Scene;
 use crate::clients::stage::StageError;
 
-/// Minimum number of records of the response.
+/// Minimum number of records that the response must have.
 pub const RECORDS: usize = 1000;
 
 /// Queries all `NodeRecords`, and compares them with the nodes of a fabric.
@@ -37,7 +38,7 @@ pub fn run(scene: &mut Scene<'_>, expected: &Fabric) -> Result<(), StageError> {
     scene.check(count == guids.len() && guids == expected, || {
         let missing = expected.difference(&guids).count();
         let more = guids.difference(&expected).count();
-        format!("{count} NodeRecords: {missing} are missing, {more} are of other nodes")
+        format!("{count} NodeRecords: {missing} are missing, {more} do not belong to the fabric")
     });
     scene.checked.note = format!("{count} records");
     scene.check(ours.is_alive(), || {

@@ -1,4 +1,4 @@
-//! A simulator with clients, and the checks.
+//! A simulator with clients, and the results of checks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::clients::server::{Kind, Order, Server};
 use crate::clients::stage::{StageError, socket_name};
 use crate::opensm::first_adapter;
 
-/// Programs and libraries of the cases.
+/// The programs and libraries that the cases use.
 #[derive(Clone, Debug)]
 pub struct Gear {
     /// The program ibfabric.
@@ -30,7 +30,7 @@ pub struct Gear {
     pub own: PathBuf,
 }
 
-/// Result of a case.
+/// The result of a case.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// Number of checks.
@@ -42,7 +42,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Counts a check, and records a fault if it fails.
+    /// Counts a check. If the check has failed, records a fault.
     pub fn check(&mut self, good: bool, fault: impl FnOnce() -> String) {
         self.checks += 1;
         if !good {
@@ -51,7 +51,7 @@ impl Checked {
     }
 }
 
-/// Result of a case, or the error that ended it.
+/// The result of a case, or the error that has ended the case.
 pub type Outcome = Result<Checked, StageError>;
 
 /// A running simulator with clients.
@@ -60,9 +60,9 @@ pub struct Scene<'a> {
     pub gear: &'a Gear,
     /// The simulator's fabric.
     pub fabric: &'a Fabric,
-    /// Environment of clients without another node: the first channel adapter.
+    /// Environment of the clients. Clients run on the first CA if they specify no other node.
     pub seat: Seat,
-    /// Directory of all files.
+    /// The directory for all files of the case.
     pub directory: PathBuf,
     /// Results of the checks.
     pub checked: Checked,
@@ -77,7 +77,7 @@ impl<'a> Scene<'a> {
     /// Starts a simulator.
     ///
     /// # Errors
-    /// Fails if the simulator cannot be started or refuses the fabric.
+    /// Fails if the simulator cannot be started or rejects the fabric.
     pub fn open(
         gear: &'a Gear,
         kind: &Kind,
@@ -99,20 +99,20 @@ impl<'a> Scene<'a> {
         Ok(Self { gear, fabric, seat, directory, checked: Checked::default(), answers: 0, server })
     }
 
-    /// Starts `ibfabric sm` on a node, and returns after SUBNET UP.
+    /// Starts `ibfabric sm` on the first CA, and returns after SUBNET UP.
     ///
     /// # Errors
-    /// Fails if it does not come up.
+    /// Fails if `ibfabric sm` does not bring the subnet up.
     pub fn manage(&mut self, options: &ours::Options<'_>) -> Result<Ours, StageError> {
         let mut ours = self.launch_ours("ours", None, options)?;
         ours.comes_up(BRING_UP)?;
         Ok(ours)
     }
 
-    /// Starts `ibfabric sm` on a node, and returns immediately.
+    /// Starts `ibfabric sm` on the given node, and returns immediately.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if `ibfabric sm` cannot be started.
     pub fn launch_ours(
         &mut self,
         name: &str,
@@ -123,10 +123,10 @@ impl<'a> Scene<'a> {
         Ok(Ours::launch(&self.gear.ibfabric, &seat, &place, options)?)
     }
 
-    /// Starts OpenSM on a node, and returns immediately.
+    /// Starts OpenSM on the given node, and returns immediately.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if OpenSM cannot be started.
     pub fn launch_opensm(
         &mut self,
         name: &str,
@@ -137,10 +137,10 @@ impl<'a> Scene<'a> {
         Ok(Manager::launch(&seat, &place, options)?)
     }
 
-    /// Starts OpenSM, and returns after SUBNET UP.
+    /// Starts OpenSM on the first CA, and returns after SUBNET UP.
     ///
     /// # Errors
-    /// Fails if it does not come up.
+    /// Fails if OpenSM does not bring the subnet up.
     pub fn manage_by_opensm(
         &mut self,
         options: &manager::Options<'_>,
@@ -149,7 +149,7 @@ impl<'a> Scene<'a> {
         Ok(Manager::start(&seat, &place, options)?)
     }
 
-    /// Creates the directory of an SM on a node.
+    /// Creates the directory for an SM. Returns the SM's environment and this directory.
     fn room(&self, name: &str, node: Option<&str>) -> io::Result<(Seat, PathBuf)> {
         let place = self.directory.join(name);
         fs::create_dir_all(&place)?;
@@ -163,7 +163,7 @@ impl<'a> Scene<'a> {
     /// Runs a client.
     ///
     /// # Errors
-    /// Fails if it cannot be started, or if the simulator has ended.
+    /// Fails if the client cannot be started, or if the simulator has ended.
     pub fn run_client(&mut self, question: &Question) -> Result<(Answer, PathBuf), StageError> {
         let name = self.name(question);
         let answer = self.seat.ask(question, &name)?;
@@ -174,28 +174,28 @@ impl<'a> Scene<'a> {
         Ok((answer, name.with_extension("out")))
     }
 
-    /// Runs a client on a node, and returns its output.
+    /// Runs a client on the given node, and returns its output.
     ///
     /// # Errors
-    /// As [`Self::run_client`].
+    /// Fails like [`Self::run_client`].
     pub fn client_output(&mut self, line: &str, node: &str) -> Result<String, StageError> {
         let question = Question { node: Some(node.to_owned()), ..patient(line) };
         Ok(self.run_client(&question)?.0.output)
     }
 
-    /// Starts a client that continues to run.
+    /// Starts a client that keeps running.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if the client cannot be started.
     pub fn start_client(&mut self, question: &Question) -> Result<Group, StageError> {
         let name = self.name(question);
         Ok(self.seat.start(question, &name)?)
     }
 
-    /// Runs ibfabric to its end, and returns its output.
+    /// Runs ibfabric until it ends, and returns its output.
     ///
     /// # Errors
-    /// Fails if it cannot be started or reports an error.
+    /// Fails if ibfabric cannot be started or reports an error.
     pub fn run_own(&self, arguments: &[&str]) -> Result<String, StageError> {
         let output = Command::new("timeout")
             .args(["-s", "KILL", "120"])
@@ -203,7 +203,7 @@ impl<'a> Scene<'a> {
             .args(arguments)
             .current_dir(&self.directory)
             .output()?;
-        // Status 1 is a detected problem, such as a credit loop; 3 is an inconclusive result.
+        // Status 1 reports a problem of the fabric, such as a credit loop. Status 3 reports an inconclusive result.
         if output.status.code().is_none_or(|code| !matches!(code, 0 | 1 | 3)) {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             let what = arguments.join(" ");
@@ -215,20 +215,21 @@ impl<'a> Scene<'a> {
     /// Executes a command of the simulator.
     ///
     /// # Errors
-    /// Fails if the simulator refuses the command.
+    /// Fails if the simulator rejects the command.
     pub fn order(&mut self, order: Order<'_>) -> Result<(), StageError> {
         Ok(self.server.order(order)?)
     }
 
-    /// Counts a check, and records a fault if it fails.
+    /// Counts a check. If the check has failed, records a fault.
     pub fn check(&mut self, good: bool, fault: impl FnOnce() -> String) {
         self.checked.check(good, fault);
     }
 
-    /// Calls a function every second until it returns true, or until the time limit; returns true in the first case.
+    /// Calls a function every second until it returns true. Returns false if it has not returned true within the time
+    /// limit.
     ///
     /// # Errors
-    /// Fails if `look` does.
+    /// Fails if the function fails.
     pub fn wait_until(
         &mut self,
         limit: Duration,
@@ -246,7 +247,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Returns the base LID of every end port by the GUID of its node, or of the port for an HCA, from `ibnetdiscover`.
+    /// Returns the base LIDs of all end ports that `ibnetdiscover` finds, by the node GUID of a switch or the port GUID
+    /// of an HCA.
     ///
     /// # Errors
     /// Fails if `ibnetdiscover` cannot be started.
@@ -255,7 +257,7 @@ impl<'a> Scene<'a> {
         Ok(read_lids(&answer.output))
     }
 
-    /// Ends the simulator, and returns the results.
+    /// Ends the simulator, and returns the results of the checks.
     #[must_use]
     pub fn close(self) -> Checked {
         let Self { mut checked, server, .. } = self;
@@ -264,7 +266,7 @@ impl<'a> Scene<'a> {
         checked
     }
 
-    /// Returns a new path for the outputs of a client, without extension.
+    /// Returns a new path for the outputs of a client, without an extension.
     fn name(&mut self, question: &Question) -> PathBuf {
         self.answers += 1;
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
@@ -273,14 +275,14 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Parses a command line; the time limit is long enough for a client that reads a whole fabric.
+/// Parses a command line. The time limit is long enough for a client that reads a whole fabric.
 #[must_use]
 pub fn patient(line: &str) -> Question {
     Question { limit: Duration::from_secs(120), ..Question::new(line) }
 }
 
-/// Parses the LIDs in the output of `ibnetdiscover`: `# "description" … port 0 lid 5 lmc 0` after the GUID of a switch,
-/// `[1](guid) … # lid 7 lmc 0` at an HCA's port.
+/// Parses the LIDs in the output of `ibnetdiscover`. The line of a switch contains
+/// `# "description" … port 0 lid 5 lmc 0` after its GUID. The line of an HCA's port is `[1](guid) … # lid 7 lmc 0`.
 fn read_lids(text: &str) -> BTreeMap<Guid, u16> {
     let mut lids = BTreeMap::new();
     let mut add = |guid: Option<&str>, line: &str| -> Option<()> {

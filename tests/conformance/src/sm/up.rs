@@ -1,4 +1,4 @@
-//! Bring-up of a fabric: links, tables, traces.
+//! Brings a fabric up, and checks links, tables and traces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,19 +14,19 @@ use crate::clients::fabrics::Plan;
 use crate::clients::stage::StageError;
 use crate::clients::tables::{self, Tables};
 
-/// Maximum number of traced pairs.
+/// Maximum number of LID pairs that are traced.
 pub const PAIRS: usize = 200;
 
-/// Expected properties of the fabric after the bring-up.
+/// The state of the fabric that is expected after the bring-up.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
-    /// The fabric; it differs from the simulator's in a case with a deliberate error.
+    /// The expected fabric. It differs from the simulator's fabric in cases with a deliberate error.
     pub fabric: &'a Fabric,
-    /// The speed of its links, and the LMC.
+    /// Contains the speed of all links, and the LMC.
     pub plan: Plan,
-    /// The engine with which `ibfabric route` computes tables.
+    /// The routing engine with which `ibfabric route` computes tables.
     pub engine: &'a str,
-    /// A further LID that is traced.
+    /// An additional LID that is traced.
     pub also: Option<u16>,
 }
 
@@ -57,7 +57,7 @@ pub fn comes_up(
     Ok(())
 }
 
-/// Checks that every link is active at both ends, and that all nodes and links are discovered.
+/// Checks that both ends of every link are active, and that `ibnetdiscover` finds all nodes and links.
 pub(super) fn all_active(scene: &mut Scene<'_>, expected: &Expected<'_>) -> Result<(), StageError> {
     let (answer, kept) = scene.run_client(&patient("iblinkinfo"))?;
     let found = expect::link_ends(&answer.output, expected.plan.speed);
@@ -73,7 +73,7 @@ pub(super) fn all_active(scene: &mut Scene<'_>, expected: &Expected<'_>) -> Resu
     Ok(())
 }
 
-/// Computes the tables with `ibfabric route`; the engine must be that of the SM.
+/// Computes the tables with `ibfabric route`. Checks that the SM has used the same engine.
 fn routes(
     scene: &mut Scene<'_>,
     ours: &Ours,
@@ -86,11 +86,11 @@ fn routes(
         ["route", &net, "--engine", expected.engine, "-l", &lmc, "--dump-dir", "computed"];
     let json = scene.run_own(&[&arguments[..], &["--format", "json"]].concat())?;
     let value: serde_json::Value = serde_json::from_str(&json).map_err(|error| {
-        StageError::Failed(format!("ibfabric route prints no JSON: {error}: {json}"))
+        StageError::Failed(format!("ibfabric route prints invalid JSON: {error}: {json}"))
     })?;
     let (engine, found) = (value["engine"].as_str().unwrap_or("none"), ours.engine());
     scene.check(engine == found, || {
-        format!("the manager routed with {found}, ibfabric route with {engine}")
+        format!("the SM routed with {found}, ibfabric route with {engine}")
     });
     let dump = fs::read_to_string(scene.directory.join("computed/opensm-lfts.dump"))?;
     Ok(tables::parse(&dump))
@@ -111,7 +111,7 @@ fn check_lids(scene: &mut Scene<'_>, lids: &BTreeMap<Guid, u16>, expected: &Expe
     scene.check(twice.is_none(), || format!("two end ports have LID {}", own[0]));
 }
 
-/// Checks that the switches have the computed tables.
+/// Checks that the tables of the switches equal the computed tables.
 fn same_tables(scene: &mut Scene<'_>, computed: &Tables) -> Result<(), StageError> {
     let (answer, kept) = scene.run_client(&patient("dump_lfts"))?;
     let mut found = tables::parse(&answer.output);
@@ -125,7 +125,7 @@ fn same_tables(scene: &mut Scene<'_>, computed: &Tables) -> Result<(), StageErro
         }
     }
     scene.check(computed.values().any(|table| !table.is_empty()), || {
-        "ibfabric route computes no tables".to_owned()
+        "ibfabric route has computed no tables".to_owned()
     });
     let names = ["ibfabric route", "the switches"];
     let differences = tables::differences_between(names, computed, &found);
@@ -138,9 +138,9 @@ fn same_tables(scene: &mut Scene<'_>, computed: &Tables) -> Result<(), StageErro
     Ok(())
 }
 
-/// Traces between random LIDs of adapters, or between all of them if they are few.
+/// Traces random pairs of the HCAs' LIDs. If there are few LIDs, traces all pairs.
 ///
-/// Pairs of switches are not traced, because up/down routing and fat trees omit some of their paths, in OpenSM as well.
+/// Pairs of switches are not traced, because up/down and fat-tree routing omit some of their paths, in OpenSM too.
 fn traces(
     scene: &mut Scene<'_>,
     lids: &BTreeMap<Guid, u16>,
@@ -168,7 +168,7 @@ fn traces(
     let mut found = traced(&answer.output);
     let mut missing = Vec::new();
     for &((from_base, from), (to_base, to)) in &pairs {
-        // Each pair is traced once, and `ibtracert` prints base LIDs.
+        // Each pair is traced once. `ibtracert` prints base LIDs.
         match found.get_mut(&(from_base, to_base)) {
             Some(count) if *count > 0 => *count -= 1,
             _ => missing.push(format!("{from} to {to}")),
@@ -186,10 +186,10 @@ fn traces(
     Ok(())
 }
 
-/// Two LIDs: the base LID of a port and one of its LIDs, or the two ends of a path.
+/// Two LIDs: the base LID of a port and one of the port's LIDs, or the LIDs at the ends of a path.
 type Address = (u16, u16);
 
-/// Returns all pairs of different ports, or a number of random pairs.
+/// Returns all pairs of LIDs of different ports. If there are too many, returns `most` random pairs.
 fn pairs(lids: &[Address], most: usize) -> Vec<(Address, Address)> {
     let all = || {
         let pairs = lids.iter().flat_map(|&from| lids.iter().map(move |&to| (from, to)));
@@ -198,7 +198,7 @@ fn pairs(lids: &[Address], most: usize) -> Vec<(Address, Address)> {
     if lids.len() * lids.len() <= 2 * most {
         return all().take(most).collect();
     }
-    // The last LID is always included; the others are chosen by xorshift.
+    // A pair with the last LID is always included. The other pairs are chosen with xorshift.
     let mut chosen = BTreeSet::from([(lids[0], lids[lids.len() - 1])]);
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = || {
@@ -216,7 +216,7 @@ fn pairs(lids: &[Address], most: usize) -> Vec<(Address, Address)> {
     chosen.into_iter().collect()
 }
 
-/// Counts the paths that `ibtracert` prints to their end, by the base LIDs of their ends.
+/// Counts the complete paths that `ibtracert` prints, by the base LIDs of their ends.
 fn traced(text: &str) -> BTreeMap<Address, usize> {
     let lid = |line: &str| line.split_once(" lid ")?.1.split('-').next()?.parse().ok();
     let mut ways = BTreeMap::new();

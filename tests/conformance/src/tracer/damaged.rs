@@ -1,7 +1,9 @@
-//! Damaged fabrics: `ibfabric tracer` and a real `ibtracert` on the same paths, with a real OpenSM.
+//! Damaged fabrics: `ibfabric tracer` and a real `ibtracert` trace the same paths of a fabric that a real OpenSM has
+//! configured.
 //!
-//! OpenSM brings a fabric up and is stopped. `ibtracert` prints the paths by the tables. Then faults are injected,
-//! and both programs trace the paths. Ground truth are the paths that `ibtracert` has printed before the faults.
+//! OpenSM brings a fabric up and is stopped. `ibtracert` prints the paths according to the tables. Then faults are
+//! injected, and both programs trace the paths. The verdicts are checked against the paths that `ibtracert` printed
+//! before the faults.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -22,7 +24,7 @@ use crate::sm::scene::{Gear, Scene, patient};
 const KINDS: [&str; 6] =
     ["xgft 3,3 1,3", "fat-tree 4", "torus 3x3", "mesh 3x2 hosts=2", "hypercube 3", "xgft 4,4 1,2"];
 
-/// Number of paths in a trial.
+/// Number of paths that are traced in a trial.
 const PAIRS: usize = 25;
 
 /// Results of trials.
@@ -32,25 +34,25 @@ pub struct Tally {
     pub paths: usize,
     /// Paths that cross a fault.
     pub damaged: usize,
-    /// Of these, paths that the tracer reports as good.
+    /// Paths that cross a fault although the tracer reports them as good.
     pub good_over_damage: usize,
-    /// Paths over a fault that are proven bad.
+    /// Paths that cross a fault and that the tracer proves bad.
     pub bad_over_damage: usize,
-    /// Paths over a fault that are not proven.
+    /// Paths that cross a fault and that the tracer does not prove good or bad.
     pub unproven_over_damage: usize,
-    /// Reports of ports or nodes without a fault.
+    /// Paths without a fault that the tracer reports as bad.
     pub innocents: usize,
-    /// Paths without a fault that are proven good.
+    /// Paths without a fault that the tracer proves good.
     pub sound_good: usize,
-    /// Paths without a fault that are not proven.
+    /// Paths without a fault that the tracer does not prove good or bad.
     pub sound_unproven: usize,
-    /// Paths over a fault that `ibtracert` prints to their end.
+    /// Paths that cross a fault although `ibtracert` prints them completely.
     pub shown_over_damage: usize,
-    /// Paths without a fault that `ibtracert` does not print to their end.
+    /// Paths without a fault that `ibtracert` does not print completely.
     pub sound_not_shown: usize,
-    /// Paths over a fault that `ibtracert` prints to their end, and that the tracer proves bad.
+    /// Paths that cross a fault, that `ibtracert` prints completely, and that the tracer proves bad.
     pub tracer_right: usize,
-    /// Paths over a fault that the tracer reports as good, and that `ibtracert` does not print to their end.
+    /// Paths that cross a fault, that the tracer reports as good, and that `ibtracert` does not print completely.
     pub ibtracert_right: usize,
     /// Descriptions of wrong verdicts.
     pub errors: Vec<String>,
@@ -79,17 +81,17 @@ impl AddAssign for Tally {
     }
 }
 
-/// The part of the fabric that a fault affects.
+/// The parts of the fabric that the injected faults affect.
 #[derive(Debug, Default)]
 struct Damage {
-    /// Egress ports, by node name and port: a path that leaves by one of them crosses the fault.
+    /// Faulty egress ports, as node name and port number. A path that leaves a node by such a port crosses the fault.
     ports: BTreeSet<(String, u64)>,
-    /// Switches whose own responses are lost. They forward, so paths over them are healthy, but the tracer must not
-    /// report an observed arrival there.
+    /// Switches whose own responses are lost. They forward packets, so paths over them are healthy. But the tracer must
+    /// not report that it has observed a packet at such a switch.
     silent: BTreeSet<String>,
 }
 
-/// Runs a trial: on a real ibsim, or on `ibfabric sim`, where switches can be misrouted as well.
+/// Runs a trial on a real ibsim or on `ibfabric sim`. Only on `ibfabric sim`, switches can misroute packets.
 ///
 /// # Errors
 /// Fails if a program cannot be started.
@@ -145,13 +147,17 @@ pub fn trial(
         judge(&mut tally, path, &damage, (trace, is_shown), &what);
     }
     if traces.len() != pairs.len() {
-        tally.errors.push(format!("seed {seed}: {} of {} traces", traces.len(), pairs.len()));
+        tally.errors.push(format!(
+            "seed {seed}: the tracer printed {} of {} traces",
+            traces.len(),
+            pairs.len()
+        ));
     }
     drop(scene.close());
     Ok(tally)
 }
 
-/// Compares the verdicts on a path with the faults that it crosses.
+/// Compares the tracer's verdict on a path with the faults that the path crosses.
 fn judge(
     tally: &mut Tally,
     path: &[(String, u64)],
@@ -167,7 +173,7 @@ fn judge(
             && matches!(hop["verdict"].as_str(), Some("validated" | "seen" | "seen_by_launch"))
     };
     if let Some(hop) = hops.iter().find(claims) {
-        tally.errors.push(format!("{what} is reported at a switch without responses: {hop}"));
+        tally.errors.push(format!("{what} is observed at a switch that does not respond: {hop}"));
     }
     let judgement = trace["judgement"].as_str().unwrap_or_default();
     tally.paths += 1;
@@ -175,7 +181,7 @@ fn judge(
         (true, "good") => {
             tally.good_over_damage += 1;
             tally.ibtracert_right += usize::from(!is_shown);
-            tally.errors.push(format!("{what} is good: {trace}"));
+            tally.errors.push(format!("{what} crosses a fault, but is reported as good: {trace}"));
         }
         (true, "bad") => {
             tally.bad_over_damage += 1;
@@ -185,7 +191,7 @@ fn judge(
         (false, "good") => tally.sound_good += 1,
         (false, "bad") => {
             tally.innocents += 1;
-            tally.errors.push(format!("{what} is bad: {trace}"));
+            tally.errors.push(format!("{what} crosses no fault, but is reported as bad: {trace}"));
         }
         (false, _) => tally.sound_unproven += 1,
     }
@@ -194,7 +200,8 @@ fn judge(
     tally.sound_not_shown += usize::from(!is_over && !is_shown);
 }
 
-/// Returns the egress ports of a path from the output of `ibtracert`; `None` if the path does not reach its end.
+/// Returns the egress ports of a path, which `ibtracert` prints. Returns `None` if `ibtracert` does not print the path
+/// completely.
 fn shown(
     scene: &mut Scene<'_>,
     (from, to): (u16, u16),

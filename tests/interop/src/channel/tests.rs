@@ -1,4 +1,4 @@
-//! The tests act as the guest.
+//! The tests simulate the guest.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! Programs on the host, outside of a network namespace.
+//! Programs on the host, outside of network namespaces.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Two HCAs with their connection managers, joined by a lossless wire.
+//! Two HCAs with their connection managers, connected by a lossless wire.
 
 use super::*;
 
@@ -18,7 +18,7 @@ pub(super) struct World {
     now: Instant,
     gids: [Gid; 2],
     sides: [Side; 2],
-    /// All packets, with the index of the sender.
+    /// All packets, each with the index of the HCA that has sent it.
     pub(super) packets: Vec<(usize, Vec<u8>)>,
 }
 
@@ -37,7 +37,7 @@ impl World {
             let memory = Memory::zeroed(8192)?;
             memory.fill(0, 4096, 0xa5 ^ number)?;
             let mr = hca.reg_mr(pd, (&memory, 0, 8192), ADDRESS, AccessFlags::ALL)?;
-            let key = hca.key(mr).ok_or("the region is there")?;
+            let key = hca.key(mr).ok_or("the memory region exists")?;
             Ok(Side { hca, cm, pd, cq, memory, key, failed: Vec::new() })
         };
         let sides = [side(0)?, side(1)?];
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// Moves packets until there are none.
+    /// Delivers packets until no HCA sends another packet.
     fn carry(&mut self) {
         let mut buffer = vec![0; MAX_PACKET];
         loop {
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    /// Moves packets until there are none, and no timer is pending.
+    /// Delivers packets until no HCA sends another packet and no timer is running.
     fn run(&mut self) {
         self.carry();
         while let Some(at) = self.sides.iter().filter_map(|side| side.hca.poll_timeout()).min() {
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// Connects and disconnects queue pairs by CM messages, and rejects a connection.
+    /// Connects and disconnects queue pairs with CM messages. Then rejects a connection.
     pub(super) fn manage(&mut self) -> Fallible<()> {
         let (port, psn) = (7471, Psn::truncated(0x12_3456));
         self.sides[1].cm.listen_cm(PortSpace::TCP, port)?;
@@ -120,7 +120,9 @@ impl World {
             self.carry();
             let requested = match self.sides[1].cm.poll_event() {
                 Some(CmEvent::Requested(requested)) => requested.id,
-                other => return Err(format!("a request came as {other:?}").into()),
+                other => {
+                    return Err(format!("expected a connection request, found {other:?}").into());
+                }
             };
             if !accepts {
                 let reason = RejectReason::CONSUMER;
@@ -146,7 +148,7 @@ impl World {
         Ok(())
     }
 
-    /// Creates a queue pair on each side, and connects them.
+    /// Creates a queue pair on each HCA, and connects the two.
     fn connect(&mut self, qp_type: QpType) -> Fallible<[QpId; 2]> {
         let mut create = |side: usize| {
             let Side { hca, pd, cq, .. } = &mut self.sides[side];
@@ -206,7 +208,7 @@ impl World {
         Ok(self.sides[1].hca.post_recv(self.now, qp, RecvWr { wr_id: 2, data })?)
     }
 
-    /// Performs all operations of reliable connections, the last one with an error.
+    /// Performs all operations of reliable connections. The last operation fails.
     pub(super) fn reliable(&mut self) -> Fallible<()> {
         let qps = self.connect(QpType::Rc)?;
         let there = RemoteAddress { addr: ADDRESS + 0x10, rkey: self.sides[1].key };
@@ -214,7 +216,7 @@ impl World {
             let data = self.data(0, length);
             for imm in [None, Some(0xdead_beef)] {
                 self.send(0, qps[0], SendOp::Write { to: there, imm }, data.clone())?;
-                // The first SEND finds no receive: an RNR NAK.
+                // No receive request is posted for the first SEND, which causes an RNR NAK.
                 self.send(0, qps[0], SendOp::Send { imm }, data.clone())?;
                 self.carry();
                 self.receive(qps[1])?;
@@ -246,7 +248,7 @@ impl World {
         self.send(0, qps[0], SendOp::CompareSwap { at, compare, swap }, data.clone())?;
         self.run();
         if let Some(status) = self.sides.iter().flat_map(|side| &side.failed).next() {
-            return Err(format!("a request has ended with {status:?}").into());
+            return Err(format!("a request has completed with {status:?}").into());
         }
         let to = RemoteAddress { rkey: !there.rkey, ..there };
         self.send(0, qps[0], SendOp::Write { to, imm: None }, data)?;
@@ -255,7 +257,7 @@ impl World {
         if failed[..] == [WcStatus::RemAccessErr] {
             return Ok(());
         }
-        Err(format!("a request with a wrong key has ended with {failed:?}").into())
+        Err(format!("a request with a wrong R_Key has completed with {failed:?}").into())
     }
 
     /// Performs all operations of unreliable connections and datagrams.

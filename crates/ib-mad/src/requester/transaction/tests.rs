@@ -7,8 +7,9 @@ use crate::rmpp::classify;
 
 const STATES: [&str; 6] = ["Backlog", "Waiting", "Queued", "Sending", "Sent", "Receiving"];
 
-/// The result of each event in each of [`STATES`]: the next state or the result of the request, `+`
-/// and the reply, `@` and the started timer, `!` if there is something to send; `-` if ignored.
+/// The result of each event (row) in each of [`STATES`] (column). `answered` and similar words end the request; a state
+/// is the next state. `+` precedes the MAD that is sent, `@` the timer that is started. `!` means that there is a MAD
+/// to send, `-` that the event is ignored.
 const TABLE: &[(&str, [&str; 6])] = &[
     ("answer", ["-", "answered", "answered", "answered", "answered", "-"]),
     ("other method", ["-", "-", "-", "-", "-", "-"]),
@@ -78,7 +79,7 @@ fn timing(retries: u32) -> crate::Timing {
     crate::Timing { retries, ..crate::Timing::default() }
 }
 
-/// Creates a request and brings it into a state.
+/// Creates a request and brings it into the given state.
 fn transaction(state: &str, retries: u32) -> Transaction {
     let mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_MULTI, TransactionId(7));
     let request = Request::new(Remote::gsi(3), mad).with_timing(timing(retries));

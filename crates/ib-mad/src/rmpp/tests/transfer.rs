@@ -6,7 +6,8 @@ fn data(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index * 7 % 251) as u8).collect()
 }
 
-/// Transfers data; the n-th datagram that is sent in either direction is lost if the predicate says so.
+/// Transfers data and returns it as received. `is_lost` decides which datagrams of both directions are lost, by their
+/// number.
 fn transfer(class: MgmtClass, sent: &[u8], is_lost: impl Fn(usize) -> bool) -> Vec<u8> {
     let header = header(class);
     let mut sender = Sender::new(&header, sent.to_vec(), 1).expect("the class uses RMPP");
@@ -78,7 +79,7 @@ fn impossible_last_length_is_a_full_segment_if_accepted() {
     let mut tolerant = tolerant.accept_any_last_length();
     assert_eq!(tolerant.handle(&last), Progress::Complete(state(1, 1)));
     assert_eq!(tolerant.take_data().len(), 200);
-    // Segments behind the last one are ignored.
+    // The receiver ignores segments after the last segment.
     let behind = changed(&segments(401)[1], |_| {});
     assert_eq!(tolerant.handle(&behind), Progress::Nothing);
 }

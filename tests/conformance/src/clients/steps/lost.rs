@@ -1,4 +1,4 @@
-//! Links that go down and up, by a command of the simulator and by a client.
+//! Links that go down and up, caused by a command of the simulator or by a client.
 
 use std::path::Path;
 
@@ -35,8 +35,8 @@ pub(super) fn unlink(stage: &mut Stage<'_>) -> Result<(), StageError> {
 /// Disables, enables and resets a port with ibportstate, on `ibfabric sim`. The link must go down and up at both ends, and OpenSM
 /// must receive a trap.
 ///
-/// There is no comparison with ibsim: a disabled port of ibsim remains active and forwards nothing, even after it is enabled
-/// again, and its neighbor's state does not change.
+/// The result is not compared with ibsim, whose disabled port remains active but forwards nothing, even after it is
+/// enabled again. The state of its neighbor port does not change.
 pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
     if *stage.setup.server == Kind::Ibsim {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let (Some(&id), Some(start)) = (expect::spare_links(fabric).last(), start) else {
         return Ok(());
     };
-    // Routes that do not use the link itself.
+    // Routes that do not use the link that is disabled.
     let mut less = fabric.clone();
     less.disconnect(id);
     let routes = directed_routes(&less, start);
@@ -58,14 +58,14 @@ pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
 
     change(stage, &near, "disable", ("Down", "Disabled"))?;
     expect_port(stage, &near, ("Down", "Disabled"))?;
-    // The port receives nothing, and the client retries.
+    // The client retries, because the other end of the link receives nothing.
     expect_port(stage, &far, ("Down", "Polling"))?;
     let (answer, kept) = stage.run_client(&Question::new("iblinkinfo"))?;
     let active = expect::link_ends(&answer.output, stage.setup.plan.speed);
     let disabled = answer.output.matches("Down/Disabled)==>").count();
     stage.check((active, disabled) == (2 * (links - 1), 1), || {
         format!(
-            "iblinkinfo shows {active} ends of active links and {disabled} that are disabled after \
+            "iblinkinfo shows {active} ends of active links and {disabled} disabled ends after \
              one of {links} links was disabled ({})",
             kept.display()
         )
@@ -89,7 +89,7 @@ pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
     // The link went down twice: by the disable and by the reset.
     let now = self::downed(stage, id)?;
     stage.check(now == downed.map(|count| count + 2), || {
-        format!("LinkDownedCounter of the ends: {downed:?} before two losses, {now:?} after")
+        format!("LinkDownedCounter of both ends: {downed:?} before the link went down twice, {now:?} after")
     });
     let (answer, _) = stage.run_client(&Question::new("dump_lfts"))?;
     check_tables(stage, &answer.output)
@@ -98,7 +98,8 @@ pub(super) fn disable(stage: &mut Stage<'_>) -> Result<(), StageError> {
 /// The directed route to a switch, and one of its ports.
 type End = (String, u8);
 
-/// Changes a port with ibportstate. The client must print the states afterwards, and OpenSM must sweep on a trap.
+/// Changes a port with ibportstate. The client must print the port's new states, and OpenSM must receive a trap and
+/// sweep.
 fn change(
     stage: &mut Stage<'_>,
     (route, number): &End,
@@ -108,7 +109,7 @@ fn change(
     let (traps, ups) = (traps(stage), stage.manager.ups());
     let line = format!("ibportstate -D {route} {number} {verb}");
     let (answer, kept) = stage.run_client(&Question::new(&line))?;
-    // The last states in the output are those after the change.
+    // The output contains the states before and after the change. The last ones are those after it.
     let after = answer.output.rsplit("After PortInfo set:").next().unwrap_or_default();
     check_states(stage, &line, after, states, &kept);
     stage.check(answer.code == Some(0), || format!("{line}: exit status {:?}", answer.code));
@@ -167,7 +168,7 @@ fn look(stage: &mut Stage<'_>, links: usize) -> Result<(), StageError> {
     });
     stage.ask(&Question::new("ibnetdiscover -p"))?;
     stage.ask(&Question::new("dump_lfts"))?;
-    // Not ibqueryerrors, because Debian's sometimes crashes if a counter is not zero.
+    // ibqueryerrors is not run, because Debian's version sometimes crashes if a counter is not zero.
     Ok(())
 }
 
@@ -175,7 +176,7 @@ fn order(stage: &mut Stage<'_>, order: Order<'_>) {
     let done = stage.server.order(order);
     stage.check(done.is_ok(), || match done {
         Ok(()) => String::new(),
-        Err(error) => format!("{order:?} is refused: {error}"),
+        Err(error) => format!("the simulator rejects {order:?}: {error}"),
     });
 }
 

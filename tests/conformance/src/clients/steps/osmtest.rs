@@ -6,14 +6,14 @@ use super::{Duration, Question, Stage, StageError, fs};
 /// traps 64 and 65.
 pub const FLOWS: [&str; 4] = ["c", "e", "q", "t"];
 
-/// The flows with responses of several MADs: services, multicast.
+/// The flows whose responses have several MADs: services, multicast.
 pub const FULL_FLOWS: [&str; 2] = ["s", "m"];
 
-/// The flows that compare with the inventory: all, validation. The inventory has paths between base LIDs only, so with an LMC
-/// these flows fail on ibsim, too.
+/// The flows that compare the fabric with the inventory: all, validation. The inventory contains only paths between
+/// base LIDs. Therefore these flows fail if the LMC is not 0, on ibsim too.
 pub const INVENTORY_FLOWS: [&str; 2] = ["a", "v"];
 
-/// Runs the flows that must pass; all flows if the library returns complete responses.
+/// Runs the flows that must pass. If the library returns complete responses, all flows must pass.
 pub(super) fn run(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let mut flows = FLOWS.to_vec();
     if stage.setup.plan.flood {
@@ -36,7 +36,7 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<(), StageError> {
         let passed = answer.code == Some(0) && answer.output.contains("\" PASS");
         stage.check(passed, || {
             let said = answer.output.lines().chain(answer.errors.lines()).last().unwrap_or("");
-            format!("{question} has failed: {said} ({})", kept.display())
+            format!("{question} failed: {said} ({})", kept.display())
         });
     }
     if stage.setup.complete {
@@ -44,7 +44,7 @@ pub(super) fn run(stage: &mut Stage<'_>) -> Result<(), StageError> {
         let found = text.matches("DEFINE_NODE").count();
         let expected = stage.setup.fabric.node_count();
         stage.check(found == expected, || {
-            format!("osmtest's inventory has {found} nodes of {expected}")
+            format!("osmtest's inventory has {found} of {expected} nodes")
         });
     }
     Ok(())

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Two switches with a host each, as ibnetdiscover prints them.
+/// Two switches with one host each, in the output format of `ibnetdiscover`.
 const DISCOVERED: &str = "\
 switchguid=0x2a(2a)
 Switch\t2 \"S-000000000000002a\"\t\t# \"left\" base port 0 lid 3 lmc 0
@@ -16,7 +16,8 @@ Ca\t1 \"H-000000000000001c\"\t\t# \"host-1\"
 [1](1d) \t\"S-000000000000002b\"[2]\t\t# lid 2 lmc 0 \"right\" lid 4 4xHDR
 ";
 
-/// Their tables, as `dump_fts` prints them; `back` is the port from right to left.
+/// The switches' tables in the output format of `dump_fts`. `back` is the port on which the right switch sends to the
+/// left host.
 fn tables(back: u8) -> String {
     format!(
         "Unicast lids [0x0-0x4] of switch DR path slid 0; dlid 0; 0,1 guid 0x000000000000002a \

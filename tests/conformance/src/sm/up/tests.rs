@@ -7,7 +7,7 @@ fn pairs_are_limited() {
     let many: Vec<Address> = (0..100).map(|port| (1 + port / 2 * 2, 1 + port)).collect();
     let chosen = pairs(&many, 200);
     assert_eq!(chosen.len(), 200);
-    assert!(chosen.iter().all(|(from, to)| from.0 != to.0), "no port asks itself");
+    assert!(chosen.iter().all(|(from, to)| from.0 != to.0), "no pair contains the same port twice");
     assert!(chosen.contains(&((1, 1), (99, 100))), "the last LID is among them");
     assert_eq!(chosen, pairs(&many, 200));
 }
