@@ -108,7 +108,9 @@ fn check_lids(scene: &mut Scene<'_>, lids: &BTreeMap<Guid, u16>, expected: &Expe
     let mut own: Vec<u16> = lids.values().copied().collect();
     own.sort_unstable();
     let twice = own.windows(2).find(|pair| pair[0] == pair[1]);
-    scene.check(twice.is_none(), || format!("two end ports have LID {}", own[0]));
+    scene.check(twice.is_none(), || {
+        format!("two end ports have LID {}", twice.map_or(0, |pair| pair[0]))
+    });
 }
 
 /// Checks that the tables of the switches equal the computed tables.
