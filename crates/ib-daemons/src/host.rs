@@ -10,7 +10,7 @@ pub fn host_name() -> String {
     short.unwrap_or("localhost").to_owned()
 }
 
-/// Parses the value of an option that names an HCA and optionally its port: `DEV` or `DEV:PORT`.
+/// Parses the value of an option that names an HCA and, optionally, its port: `DEV` or `DEV:PORT`.
 ///
 /// # Errors
 /// Fails if the port is not a number of 1 to 254.

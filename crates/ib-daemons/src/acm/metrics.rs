@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::server::Server;
 
-/// A gauge of an endpoint: name, help text, function that returns the value.
+/// The name, the help text and the value of a gauge of an endpoint.
 type EndpointGauge = (&'static str, &'static str, fn(&EndpointView) -> usize);
 
-/// Returns the counters of the service: name, help text, value.
+/// Returns the name, the help text and the value of each counter of the service.
 pub(super) fn counters(
     service: &Service,
     server: &Server,
