@@ -162,7 +162,7 @@ impl<'a> Slice<'a> {
             Self::Memory(memory, start, length) => {
                 let at = bytes.len();
                 bytes.resize(at + length, 0);
-                memory.read(start, &mut bytes[at..]).expect("the slice is within its memory");
+                memory.read(start, &mut bytes[at..]).expect("a slice is within its memory");
             }
         }
     }
