@@ -149,7 +149,7 @@ impl<T: HcaOwner> Captures<T> {
     /// Does the same as [`Captures::start`], but is called in the thread that drives the HCAs.
     ///
     /// # Errors
-    /// As [`Captures::start`].
+    /// Fails as [`Captures::start`] does.
     pub fn start_with(&self, all: &mut T, options: CaptureOptions) -> Result<u64, CaptureError> {
         self.check(&options.target)?;
         let prepared = self.prepare(options, all.link())?;
@@ -362,7 +362,7 @@ impl<T: HcaOwner> Captures<T> {
     /// Does the same as [`Captures::stop`], but is called in the thread that drives the HCAs.
     ///
     /// # Errors
-    /// As [`Captures::stop`].
+    /// Fails as [`Captures::stop`] does.
     pub fn stop_with(&self, all: &mut T, number: u64) -> Result<Recorded, CaptureError> {
         let Running { selected, recorder, .. } = self.take(number)?;
         self.deselect_all(all, &selected);

@@ -134,7 +134,7 @@ impl CaptureClient {
     /// Returns the HCAs of the program, with all their queue pairs.
     ///
     /// # Errors
-    /// As [`CaptureClient::ask`].
+    /// Fails as [`CaptureClient::ask`] does.
     pub fn describe(&self) -> Result<ProgramInfo, ClientError> {
         let mut all: Option<ProgramInfo> = None;
         let (mut from, mut captures_from) = ((0, 0), 0);

@@ -42,7 +42,7 @@ impl LineServer {
     /// neither other clients nor the loop.
     ///
     /// # Errors
-    /// As [`LineServer::bind_at`], and if no thread can be created.
+    /// Fails if [`LineServer::bind_at`] fails, or if no thread can be created.
     pub fn serve_at(path: PathBuf, requests: RequestSender) -> io::Result<ServedSocket> {
         let mut server = Self::bind_at(&path)?;
         let serving = ServedSocket(path);
