@@ -15,7 +15,7 @@ pub enum ReadData {
     Lent(Lent),
 }
 
-/// Buffers of registered memory that a pool has lent. When a `Lent` is dropped, it returns them to their pool.
+/// Buffers of registered memory that a pool has lent. Dropping a `Lent` returns the buffers to the pool.
 #[derive(Debug)]
 pub struct Lent {
     memory: Arc<Memory>,

@@ -88,7 +88,7 @@ impl Geometry {
     }
 }
 
-/// What a command does.
+/// The operation of a command, such as a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Read.

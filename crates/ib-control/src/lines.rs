@@ -55,7 +55,7 @@ struct Connection {
 pub enum Received {
     /// A request.
     Line(String),
-    /// No line is available: it is incomplete, or the client has not read the last reply yet.
+    /// No line is available: the next line is incomplete, or the client has not read the last reply yet.
     Pending,
     /// The client has disconnected or has sent too long a line; the caller must close the connection.
     Closed,
@@ -195,7 +195,7 @@ impl LineServer {
             files.push(file);
         }
         if poll::wait_any(&mut files, -1).is_err() {
-            // The system is out of memory at present.
+            // Polling fails while the system is out of memory, so the thread waits and tries again.
             std::thread::sleep(Duration::from_millis(100));
             return;
         }

@@ -43,7 +43,7 @@ pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonErr
     let failed = |error| DaemonError::Failed(format!("cannot wait for signals: {error}"));
     let alarm = Alarm::new().map_err(failed)?;
     let mut signals = Orders::catch(&alarm.bell()).map_err(failed)?;
-    // If the port number is 0, the ports of a switch share one link, which does not report where a request has arrived.
+    // The ports of a switch share the link of port 0, which does not report at which port a request has arrived.
     let arrival_port = (port.number > 0).then_some(port.number);
     if arrival_port.is_none() {
         say!(

@@ -18,7 +18,7 @@ pub struct MadPortConfig {
     pub attach: Option<String>,
     /// Name of the simulator of `--ibsim`; if empty, the environment names it.
     pub ibsim: Option<String>,
-    /// The node of the simulated fabric whose port is used.
+    /// The node of the simulated fabric at whose port MADs are sent and received.
     pub node: Option<String>,
     /// The HCA of this machine, as `DEV` or `DEV:PORT`.
     pub device: Option<String>,

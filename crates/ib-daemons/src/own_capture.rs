@@ -83,7 +83,7 @@ fn start<T: HcaOwner>(
 ) -> Result<u64, DaemonError> {
     let path = &*own.path;
     if path == Path::new("-") {
-        let why = "standard output has the results: expected a file";
+        let why = "standard output is used for the results: expected a file";
         return Err(DaemonError::Failed(format!("cannot write {}: {why}", path.display())));
     }
     let trace =

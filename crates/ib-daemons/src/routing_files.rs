@@ -19,7 +19,7 @@ pub struct EngineFiles {
     pub cn_guids: Option<PathBuf>,
     /// File with port GUIDs of I/O nodes (ftree).
     pub io_guids: Option<PathBuf>,
-    /// Maximum number of reverse hops on paths to I/O nodes (ftree); `None` allows none.
+    /// Maximum number of reverse hops on paths to I/O nodes (ftree); `None` allows no reverse hops.
     pub max_reverse_hops: Option<u64>,
     /// True if the indexing starts at the first root switch (ftree).
     pub quasi_ftree_indexing: bool,
@@ -75,7 +75,8 @@ pub fn read(
         Some(_) => Ok(()),
         None => Err("the GUID of a port of the subnet"),
     };
-    let small = |value: u64| u8::try_from(value).expect("the command line admits small numbers");
+    let small =
+        |value: u64| u8::try_from(value).expect("the command line accepts only small numbers");
     Ok(RoutingOptions {
         root_guids: guids(args.root_guids.as_deref(), &|guid| {
             let known =
@@ -102,7 +103,7 @@ pub fn read(
                 !ports.is_empty()
                     && ports.iter().all(|&port| (1..=highest).contains(&port) && new(port))
             });
-            let expectation = || format!("different ports of 1 to {highest} behind the GUID");
+            let expectation = || format!("different ports of 1 to {highest} after the GUID");
             Ok((entry.guid, ports.ok_or_else(|| expected(entry, &expectation()))?))
         })?,
         hop_weights: lines(args.hop_weights.as_deref(), warn, |entry| {
@@ -112,9 +113,8 @@ pub fn read(
                     Ok((entry.guid, port, weight))
                 }
                 _ => {
-                    let expectation = format!(
-                        "a port of 1 to {highest} and a weight of 1 to 255 behind the GUID"
-                    );
+                    let expectation =
+                        format!("a port of 1 to {highest} and a weight of 1 to 255 after the GUID");
                     Err(expected(entry, &expectation))
                 }
             }
@@ -122,13 +122,13 @@ pub fn read(
         updn_ids: lines(args.ids_guids.as_deref(), warn, |entry| {
             highest_port(subnet, entry)?;
             let id = entry.rest.split_whitespace().next().and_then(number);
-            Ok((entry.guid, id.ok_or_else(|| expected(entry, "a number behind the GUID"))?))
+            Ok((entry.guid, id.ok_or_else(|| expected(entry, "a number after the GUID"))?))
         })?,
         connect_roots: args.connect_roots,
         count_switch_targets: args.port_profile_switch_nodes,
         port_shifting: args.port_shifting,
         scatter_ports: u32::try_from(args.scatter_ports.unwrap_or(0))
-            .expect("the command line admits 32 bits"),
+            .expect("the command line accepts only 32 bits"),
         listed_unscattered: args.guid_routing_order_no_scatter,
         lash_start_vl: args.lash_start_vl.map_or(0, small),
         virtual_lanes: args.virtual_lanes.map_or(0, small),
@@ -229,7 +229,7 @@ fn ignored_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<(Guid, u8), St
     match words(&entry.rest)[..] {
         [Some(port)] => {
             let highest = highest_port(subnet, entry)?;
-            let expectation = || format!("a port of 0 to {highest} behind the GUID");
+            let expectation = || format!("a port of 0 to {highest} after the GUID");
             let port = Some(port).filter(|&port| port <= highest);
             Ok((entry.guid, port.ok_or_else(|| expected(entry, &expectation()))?))
         }

@@ -53,7 +53,7 @@ impl AsFd for Termination {
     }
 }
 
-/// What a daemon does when it receives a signal.
+/// The action that a signal causes in a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Terminate the process: SIGTERM, SIGINT, or SIGHUP if the process is not a daemon.

@@ -110,7 +110,8 @@ struct PacketSink {
     recorder: RecorderHandle,
     /// Prefix of the names of pcapng interfaces, if the program has several HCAs.
     name: Option<String>,
-    /// `Some` if the trace has a trigger: the number of packets to write from before the trigger, `None` for all.
+    /// `Some` only if the trace has a trigger. The inner value is the number of packets to write from before the
+    /// trigger, `None` for all.
     held: Option<Option<u64>>,
 }
 
@@ -173,7 +174,8 @@ impl<T: HcaOwner> Captures<T> {
         }
     }
 
-    /// Opens the target and starts the recorder. When the recorder ends by a condition, it deselects the queue pairs.
+    /// Opens the target and starts the recorder. If a condition ends the capture, the recorder deselects the queue
+    /// pairs.
     fn prepare(&self, options: CaptureOptions, link: Link) -> Result<Prepared, CaptureError> {
         let CaptureOptions { target, adapters, mut selection, autostop, keep } = options;
         let number = {

@@ -20,12 +20,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 const MIN_PAUSE: Duration = Duration::from_micros(250);
 const MAX_PAUSE: Duration = Duration::from_millis(20);
 
-/// If a ring is fuller than the first value, pauses become shorter; if all are less full than the second, longer.
+/// Fill levels of rings. If a ring is fuller than the first, pauses become shorter. If all rings are less full than the
+/// second, pauses become longer.
 const HIGH_FILL: f64 = 0.5;
 const LOW_FILL: f64 = 0.125;
 
-/// Rings are allocated at the start until their total size reaches this many bytes. Of thousands of queue pairs, most
-/// are idle and need no memory.
+/// When a queue pair is added, its ring is allocated at once if all rings then have at most this many bytes. Of
+/// thousands of queue pairs, most are idle and need no memory.
 const PREPARED: u64 = 256 << 20;
 
 /// Number of bytes per write call.
@@ -198,7 +199,7 @@ fn lock(progress: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
 struct Work {
     collector: Collector,
     clock: Clock,
-    /// Packets with later timestamps are not captured.
+    /// Packets with timestamps after this time are not captured.
     limit: Option<Instant>,
     /// Time at which the thread detected that the duration was over.
     expired: Option<WallClock>,
@@ -349,7 +350,7 @@ impl Work {
                 return;
             }
             if is_hasty && self.begun_finishing.elapsed() > READER_TIMEOUT * 5 {
-                // Packets arrive faster than the target accepts them.
+                // Packets arrive faster than the target accepts them, so the rest is left unwritten.
                 return;
             }
             if !is_hasty {

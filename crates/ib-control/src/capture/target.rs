@@ -85,7 +85,7 @@ pub(super) struct Output {
     offset: u64,
     packets: u64,
     since: SystemTime,
-    /// The files that were not removed.
+    /// Paths of the files that were not removed yet.
     files: VecDeque<PathBuf>,
     /// Number of files that were begun, including removed ones.
     count: u64,
@@ -182,7 +182,8 @@ impl Output {
             })
     }
 
-    /// Writes as many of the pending bytes as the target accepts now. If a file fails, it still ends with a whole block.
+    /// Writes as many of the pending bytes as the target accepts now. If writing to a file fails, the file still ends
+    /// with a whole block.
     pub(super) fn write(&mut self, bytes: &mut Pending) -> Result<(), TargetError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         // If the disk is too full for all blocks, it may still accept a single one.
@@ -293,7 +294,7 @@ pub fn create_alone(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
                 let what = "another capture or program is writing it, expected an unused file";
                 return Err(io::Error::new(ErrorKind::ResourceBusy, what));
             }
-            // The file system does not support locks.
+            // The file system does not support locks, so the file is used without one.
             Err(TryLockError::Error(_)) => {}
         }
         file.set_len(0)?;
@@ -379,7 +380,7 @@ fn open_stream(stream: &OwnedFd) -> io::Result<(File, WriteMode)> {
 /// is in UTC.
 fn numbered(path: &Path, number: u64, time: SystemTime) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    // If the time is beyond the year 9999, the clock was never set.
+    // A time after the year 9999 cannot be represented. The clock was never set, so the year 1970 is used.
     let time = Timestamp::try_from(time).unwrap_or_default();
     let mut name = format!("{stem}_{number:05}_{}", time.strftime("%Y%m%d%H%M%S"));
     if let Some(extension) = path.extension() {

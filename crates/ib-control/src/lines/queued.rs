@@ -76,7 +76,7 @@ impl LineServer {
             files.push(file);
         }
         if poll::wait_any(&mut files, -1).is_err() {
-            // The system is out of memory at present.
+            // Polling fails while the system is out of memory, so the thread waits and tries again.
             std::thread::sleep(Duration::from_millis(100));
             return;
         }

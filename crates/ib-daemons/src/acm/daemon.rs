@@ -45,7 +45,7 @@ struct Daemon {
     args: AcmConfig,
     ports: Vec<OpenPort>,
     log: Log,
-    /// Wakes the event loop; the second value is its index in [`Server::take_readable`].
+    /// The alarm that wakes the event loop, and its index in [`Server::take_readable`].
     alarm: (Alarm, usize),
     orders: Orders,
     requests: RequestQueue,
@@ -118,13 +118,13 @@ impl Daemon {
         }
         let lock = settings.lock_file(&args).map(|path| Lock::acquire(&path)).transpose()?;
         let seed = ib_os::random()
-            .map_err(|error| DaemonError::Failed(format!("no random numbers: {error}")))?;
+            .map_err(|error| DaemonError::Failed(format!("cannot read random numbers: {error}")))?;
         let mut service = Service::new(settings.config.clone(), seed);
         service.set_source_of(Box::new(source_of));
         let mut server =
             Server::bind(&listen_options(&args, &settings)).map_err(DaemonError::failed)?;
-        // The files are published only after `bind` has succeeded, so that a second service does not replace those of a
-        // running one.
+        // Files for clients are published only after `bind` has succeeded, so that a second service does not replace
+        // those of a running one.
         let published = Published::new(&args, &settings.options)?;
         if !server.is_listening() {
             let message = "--systemd: expected sockets of a service manager, LISTEN_FDS names none";

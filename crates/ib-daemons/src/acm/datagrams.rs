@@ -133,7 +133,7 @@ impl Datagrams {
         let addr = u64::from(slot) * SLOT as u64;
         let data = Data::One(Sge { addr, length: SLOT as u32, lkey });
         let wr = RecvWr { wr_id: RECEIVE | u64::from(slot), data };
-        // Posting fails only if the QP is in the error state. Then it receives nothing more.
+        // Posting fails only if the QP is in the error state. Such a QP receives nothing more.
         let _ = hca.post_recv(now, partition_qp.qp, wr);
     }
 

@@ -140,7 +140,8 @@ impl Settings {
         ];
         let given = given.into_iter().filter(|&(_, is_given)| is_given).map(|(key, _)| key);
         let given: Vec<&str> = given.collect();
-        let why = "no library of libumad or of providers is loaded here, the protocol is built in";
+        let why =
+            "neither libumad nor provider libraries are loaded, since the protocol is built in";
         (!given.is_empty()).then(|| format!("without effect: {}: {why}", given.join(", ")))
     }
 

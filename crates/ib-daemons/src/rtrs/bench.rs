@@ -146,11 +146,11 @@ fn measure(
 struct Outstanding {
     begun: WallClock,
     command: Command,
-    /// Round of a verifiable write; 0 if the command is not one.
+    /// Round of a verifiable write; 0 for other commands.
     round: u32,
 }
 
-/// What a phase of the benchmark does next.
+/// The next action in a phase of the benchmark.
 enum Next {
     Submit(Command),
     /// Wait until a command completes.

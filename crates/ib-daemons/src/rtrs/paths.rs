@@ -128,7 +128,9 @@ impl PathSources {
         found.ok_or_else(|| {
             let names: Vec<&str> = self.ports.iter().map(|port| &port.name[..]).collect();
             let names = names.join(", ");
-            DaemonError::Failed(format!("{named}: expected a port of --node before an @: {names}"))
+            DaemonError::Failed(format!(
+                "{named}: expected one of the ports of --node before the @: {names}"
+            ))
         })
     }
 }

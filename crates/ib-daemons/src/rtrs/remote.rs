@@ -77,7 +77,7 @@ pub fn open(
     }
 }
 
-/// While another client has the device open, how often opening it is tried again.
+/// How often opening is tried again while another client has the device open.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// Waits until the device is open. If a client has died without closing the device, the server must first close that

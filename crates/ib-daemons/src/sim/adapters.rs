@@ -319,7 +319,8 @@ impl Adapters {
         if moved {
             sim.keep_up(now);
         }
-        // The returned ports are for embedded hosts: input of other processes' HCAs is moved in each round.
+        // The caller needs these ports for embedded hosts. The input of other processes' HCAs is moved in each round
+        // anyway.
         opened.extend(std::iter::from_fn(|| sim.next_open()));
         for &client in &clients {
             let Some(adapter) = self.adapters.get_mut(&client) else { continue };

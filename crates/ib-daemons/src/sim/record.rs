@@ -122,7 +122,7 @@ impl Recorder {
         Ok(Self { lines, state: (Instant::ZERO, 0), written: None })
     }
 
-    /// Notes the time and the number of simulation steps for the next input.
+    /// Records the time and the number of simulation steps for the next input.
     pub(super) const fn mark(&mut self, sim: &Sim) {
         self.state = (sim.now(), sim.steps());
     }
@@ -243,7 +243,7 @@ pub(super) fn replay(
                 Some((Instant::from_nanos(time.parse().ok()?), steps.parse().ok()?))
             });
             let (time, steps) =
-                state.ok_or_else(|| wrong(number, line, "nanoseconds and steps behind @"))?;
+                state.ok_or_else(|| wrong(number, line, "nanoseconds and steps after @"))?;
             sim.repeat(steps, time);
             drain(sim);
             if sim.steps() != steps {
@@ -308,7 +308,7 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
                 return Err("a port of this fabric");
             }
             if sim.attach(port, options) != Ok(client) {
-                return Err("the next free number of a client");
+                return Err("the next free client number");
             }
         }
         "detach" => sim.detach(client),
@@ -354,7 +354,7 @@ fn replay_port<'a>(
         "up" => sim.release_hold(port),
         "take" => {
             for _ in 0..number()? {
-                sim.receive_packet(port).ok_or("packets that have come to the port")?;
+                sim.receive_packet(port).ok_or("packets that have arrived at the port")?;
             }
         }
         _ => {

@@ -28,7 +28,7 @@ enum Out {
 }
 
 impl Sink {
-    /// Creates or truncates a file. If the path is `stream`, the output goes to `-`.
+    /// Creates or truncates a file. If the path is `-`, the output goes to `stream`.
     pub(super) fn create(path: &Path, stream: impl Write + 'static) -> Result<Self, DaemonError> {
         let out = if path == Path::new("-") {
             Out::Stream(Box::new(stream))

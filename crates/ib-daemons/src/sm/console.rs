@@ -303,7 +303,8 @@ fn table(state: &State, wanted: &str) -> Result<Answer, String> {
     let mut text = format!("Unicast lids [0-{max}] of switch Lid {lid} guid {guid} ('{name}'):\n");
     let mut entries = Vec::new();
     for (lid, &port) in (0u16..).zip(table).filter(|&(_, &port)| port != NO_PATH) {
-        // The LIDs of a port are consecutive, so the last first LID up to `lid` belongs to its port.
+        // The LIDs of a port are consecutive. So `lid` belongs to the port with the highest first LID that is not above
+        // `lid`.
         let owner = owners.range(..=lid).next_back().filter(|(first, (guid, _))| {
             plan.end_ports.get(guid).is_some_and(|&(_, count)| lid - **first < count)
         });

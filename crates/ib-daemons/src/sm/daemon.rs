@@ -83,7 +83,7 @@ impl Daemon {
         let names = names(options.node_name_map.as_deref())?;
         let mut lids = config.routing.lids.clone();
         let warn = &mut |text: String| {
-            // With `once` nobody reads the log, so the warning is also printed.
+            // With `once`, the log is normally not read, so the warning is also printed.
             if options.once { log.note(ERROR, &text) } else { log.line(ERROR, &text) }
         };
         let cache = Cache::open(options.cache_dir.as_deref(), warn);

@@ -235,7 +235,7 @@ impl<'r, 's> Driver<'r, 's> {
             }
             News::Standby(other) if (port.is_real() || options.once) && !options.standby => {
                 Err(DaemonError::Failed(format!(
-                    "this subnet has an SM: {other}; --standby makes this one wait until the other one fails"
+                    "this subnet has an SM: {other}; with --standby this SM waits until the other one fails"
                 )))
             }
             News::Standby(_) => {

@@ -76,7 +76,7 @@ impl Dump {
         dump::subnet_list::write(&mut bytes, &subnet).expect("writing to memory succeeds");
         put("opensm-subnet.lst", &bytes)?;
         if self.all {
-            return Err("the routes are those of a larger subnet: only the links are dumped".into());
+            return Err("the routes belong to a larger subnet: only the links are dumped".into());
         }
         Ok(())
     }

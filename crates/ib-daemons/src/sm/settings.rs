@@ -28,7 +28,8 @@ pub(crate) const LOG_DEFAULT: u8 = 0x03;
 /// All settings of an SM except the location of its port.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The SM's configuration; `partitions`, `qos` and the times are set from the fields below.
+    /// The SM's configuration. `config()` replaces the `partitions`, the `qos` and the times in it by values of the
+    /// fields below.
     pub config: SmConfig,
     /// Options of the routing engines, and the files that they name.
     pub engines: EngineFiles,
@@ -211,7 +212,7 @@ impl Settings {
         config.sminfo_polling_timeout = Duration::from_millis(self.sminfo_polling_timeout.into());
         config.timing.timeout = Duration::from_millis(self.transaction_timeout.into());
         config.timing.retries = self.transaction_retries;
-        config.routing.lids.lmc = Lmc::new(self.lmc).expect("the field admits an LMC");
+        config.routing.lids.lmc = Lmc::new(self.lmc).expect("the field accepts only valid LMCs");
         config.qos = self.qos.then(|| self.qos_config());
         let engines = self.engines.clone();
         let (log, logged) = (log.clone(), Mutex::new(BTreeSet::new()));

@@ -425,7 +425,7 @@ impl EmbeddedHosts {
         own.into_iter().flatten().chain([self.deadline, self.look]).min()
     }
 
-    /// Reports that the HCA of a port may have input.
+    /// Must be called when the HCA of a port may have received packets.
     pub(super) fn notify_received(&mut self, port: PortId) {
         self.hosts.notify_received(port);
     }

@@ -1,6 +1,6 @@
 //! The load generator of the block device. It writes the end of the device, reads it back and compares the data.
 //!
-//! The load generator first saves the content of this part of the device; finally it restores and verifies the content.
+//! The load generator first saves the content of the end of the device. Finally it restores and verifies this content.
 //! NBD clients have priority: if one connects, the load generator restores the content and stops early.
 
 use std::ops::Range;
@@ -42,7 +42,7 @@ struct Run {
     until: Instant,
     pass: Pass,
     stage: Stage,
-    /// Saved content of the part of the device.
+    /// Content of the part of the device before the run.
     old: Content,
     /// Content that the run writes to the part of the device.
     new: Content,

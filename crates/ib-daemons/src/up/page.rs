@@ -281,7 +281,7 @@ impl Page {
         }
     }
 
-    /// Answers the outstanding resolve requests of a host that was removed with an error.
+    /// Answers the outstanding resolve requests of a host with an error. The host was removed.
     pub(super) fn cancel_requests(&mut self, port: PortId) {
         let (node, model) = (|id: u32| self.model.node(id).ok(), &self.model);
         let is_there = |(_, (request, _)): (&u64, &mut (Request, Instant))| match &request.call {

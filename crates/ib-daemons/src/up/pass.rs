@@ -11,7 +11,7 @@ const LENGTH: u64 = 64 << 10;
 /// Maximum number of outstanding requests of a pass.
 const MOST: usize = 48;
 
-/// What a pass does with each block.
+/// The operation of a pass on each block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     Write,

@@ -51,7 +51,8 @@ impl Target {
     pub(super) fn named(path: PathBuf) -> Result<Self, DaemonError> {
         let failed = |error| DaemonError::Failed(format!("{}: {error}", path.display()));
         if path == Path::new("-") {
-            let message = "standard output has the lines of `up`, and the packets are read back: expected a file";
+            let message =
+                "standard output is used by `up`, and the packets are read back: expected a file";
             return Err(failed(io::Error::other(message)));
         }
         let waits = |kind: fs::FileType| kind.is_fifo() || kind.is_socket();

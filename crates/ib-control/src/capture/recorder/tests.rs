@@ -152,7 +152,7 @@ fn late_thread_writes_all_packets_of_the_duration() {
     let before = ib_os::clock::now();
     let (recorder, by_itself) = started(Target::File(path.clone()), autostop);
     let after = ib_os::clock::now();
-    // The queue pair sends a packet each microsecond. Nobody reads the packets while the capture runs.
+    // The queue pair sends a packet each microsecond. The packets are not read while the capture runs.
     let source = Flood {
         since: before.as_nanos(),
         every: 1000,

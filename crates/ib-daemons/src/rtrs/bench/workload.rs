@@ -54,7 +54,7 @@ pub(super) enum WorkloadError {
     },
 }
 
-/// A sequence of commands. For sequential access, each job uses its part of the device.
+/// The command sequence of one job. For sequential access, the job uses its own part of the device.
 #[derive(Clone, Debug)]
 struct Job {
     part: Range<u64>,

@@ -149,7 +149,7 @@ impl Model {
         self.ranks[node.index()]
     }
 
-    /// Returns the end port of a node: port 0 of a switch, or the first port with a link of other nodes.
+    /// Returns the end port of a node: port 0 of a switch; for other nodes, the first port that has a link.
     pub(super) fn end_port(&self, node: NodeId) -> Option<PortId> {
         if self.fabric.node(node).kind.is_switch() {
             return self.fabric.port_id(node, 0);

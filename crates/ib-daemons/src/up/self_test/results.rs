@@ -115,7 +115,7 @@ pub(super) enum CutResult {
     },
 }
 
-/// A block device made no progress.
+/// Describes that a block device made no progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Stall {
     /// True if the paths were not connected again after the first cut, false if requests did not complete.
