@@ -35,7 +35,7 @@ fn name(base: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("{base}:console"))
 }
 
-/// The server.
+/// The server of a control socket.
 pub struct LineServer {
     listener: UnixListener,
     connections: BTreeMap<usize, Connection>,
@@ -248,7 +248,7 @@ impl AsFd for LineServer {
     }
 }
 
-/// The client.
+/// A client of a control socket.
 pub struct LineClient {
     stream: BufReader<UnixStream>,
 }

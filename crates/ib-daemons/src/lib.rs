@@ -13,7 +13,7 @@
 //! | [`own_capture`] | the capture that a program makes of its own HCAs |
 //! | [`host`] | names of this machine and of its HCAs |
 //! | [`log`] | log files in OpenSM's format |
-//! | [`input`], [`routing_files`], [`result_file`] | input files, files of routing engines, atomic replacement of files |
+//! | [`input`], [`routing_files`], [`result_file`] | input files, files of routing engines, atomically replaced files |
 //! | [`progress`] | progress of long work on a terminal |
 //! | [`message`], [`text`] | messages on standard error, and plural forms of nouns |
 //! | [`error`] | errors and results of the daemons |

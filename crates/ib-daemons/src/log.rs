@@ -121,7 +121,7 @@ impl Log {
         lock(&self.inner).listener = Some(listener);
     }
 
-    /// Changes the levels.
+    /// Changes which log levels are enabled.
     pub const fn set_flags(&mut self, flags: u8) {
         self.flags = flags;
     }

@@ -308,7 +308,7 @@ impl Session {
         self.wanted() > HEADER
     }
 
-    /// Returns the number of requests in flight.
+    /// Returns the number of outstanding requests.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.requests.len()

@@ -23,7 +23,7 @@ pub mod handshake {
     pub const NO_ZEROES: u16 = 2;
 }
 
-/// Options.
+/// Options that a client sends in the handshake.
 pub mod option {
     /// Chooses a device and ends the negotiation. In case of an error, there is no reply.
     pub const EXPORT_NAME: u32 = 1;
@@ -65,11 +65,11 @@ pub mod reply {
 
 /// Types of information that a server can send about a device.
 pub mod info {
-    /// Size and flags.
+    /// Size and flags of the device.
     pub const EXPORT: u16 = 0;
-    /// Name.
+    /// Name of the device.
     pub const NAME: u16 = 1;
-    /// Description.
+    /// Description of the device.
     pub const DESCRIPTION: u16 = 2;
     /// Minimum, preferred and maximum length of requests.
     pub const BLOCK_SIZE: u16 = 3;

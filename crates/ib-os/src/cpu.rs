@@ -6,7 +6,7 @@
 pub fn current() -> u32 {
     // SAFETY: the call has no arguments and returns a number.
     let number = unsafe { libc::sched_getcpu() };
-    // If the system does not support the call, it fails.
+    // The call fails on systems that do not support it; then 0 is returned.
     u32::try_from(number).unwrap_or(0)
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Exit status that is returned if a signal has killed the process or its status is unknown.
 const KILLED: u8 = 2;
 
-/// Which of the two processes continues after [`detach`].
+/// Identifies the process in which [`detach`] has returned.
 #[derive(Debug)]
 pub enum Detached {
     /// The calling process. The value is its exit status: 0 if the background process has started, or else the exit

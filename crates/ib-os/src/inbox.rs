@@ -25,13 +25,13 @@ struct Shared<T> {
     has_ended: AtomicBool,
 }
 
-/// The end of the work queue at the driver thread.
+/// The driver thread's end of the work queue.
 pub struct Inbox<T> {
     shared: Arc<Shared<T>>,
     alarm: Alarm,
 }
 
-/// The end of the work queue at other threads. They use it to run closures in the driver thread.
+/// The other threads' end of the work queue, with which they run closures in the driver thread.
 pub struct Handle<T>(Arc<Shared<T>>);
 
 impl<T> Clone for Handle<T> {
@@ -79,7 +79,7 @@ impl<T> Inbox<T> {
         self.shared.pending.load(Ordering::Relaxed)
     }
 
-    /// Resets the wake-up.
+    /// Resets the file descriptor until work is queued again.
     pub fn silence(&self) {
         self.alarm.silence();
     }

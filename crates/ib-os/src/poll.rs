@@ -10,7 +10,8 @@ pub fn wait(file: BorrowedFd<'_>, writable: bool, milliseconds: i32) -> io::Resu
     wait_any(&mut [watched(file, writable)], milliseconds)
 }
 
-/// Waits until one of several files is ready, in other respects like [`watched`].
+/// Waits until one of several files is ready or the given number of milliseconds has passed. [`watched`] returns the
+/// entry for a file.
 pub fn wait_any(files: &mut [libc::pollfd], milliseconds: i32) -> io::Result<()> {
     let count = files.len() as libc::nfds_t;
     // SAFETY: the call reads and writes the live structures that it is given.

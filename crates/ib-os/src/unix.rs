@@ -61,7 +61,7 @@ pub fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
         }
         match UnixStream::connect(path) {
             Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
-            // The socket belongs to another user, and the directory is shared.
+            // A socket of another user in a shared directory counts as in use.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(io::ErrorKind::AddrInUse.into());
             }

@@ -53,7 +53,7 @@ pub fn is_unsafe(character: char) -> bool {
         )
 }
 
-/// Text that is escaped when it is [displayed](fmt::Display); see [`Display`].
+/// Text that is escaped when it is [displayed](fmt::Display); see [`escaped`].
 #[derive(Clone, Copy, Debug)]
 pub struct Escaped<'a> {
     text: &'a str,

@@ -221,7 +221,7 @@ impl Mtu {
         128 << self as u8
     }
 
-    /// Returns the largest MTU that is not larger than `bytes`; `None` if that is below 256.
+    /// Returns the largest MTU that is not larger than `bytes`; `None` if `bytes` is below 256.
     #[must_use]
     pub fn within(bytes: usize) -> Option<Self> {
         Self::ALL.into_iter().rev().find(|mtu| mtu.bytes() <= bytes)

@@ -127,7 +127,7 @@ pub enum WireTrigger {
 pub enum WirePeer {
     /// The peer with this GID, as a number.
     Gid(u128),
-    /// By its LID.
+    /// The peer with this LID.
     Lid(u16),
 }
 
@@ -185,7 +185,7 @@ pub enum CaptureResponse {
     Capture(Box<CaptureInfo>),
     /// The request failed.
     Refused {
-        /// The reason.
+        /// The reason for the refusal.
         why: String,
         /// True if the request was refused because the client belongs to another user.
         is_foreign: bool,
@@ -195,9 +195,9 @@ pub enum CaptureResponse {
 /// A program, with as many of its HCAs, queue pairs and captures as fit into a response. Field names are JSON keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramInfo {
-    /// The process.
+    /// ID of the process.
     pub pid: u32,
-    /// Its command line.
+    /// Command line of the process.
     pub command: String,
     /// HCAs, in the order of their numbers.
     pub adapters: Vec<AdapterInfo>,
@@ -214,7 +214,7 @@ pub struct ProgramInfo {
 pub struct AdapterInfo {
     /// Number of the HCA in the program.
     pub adapter: u32,
-    /// Its address.
+    /// Address of the HCA.
     pub address: String,
     /// UDP port of the HCA; 0 in a simulated fabric.
     pub udp_port: u16,
@@ -227,12 +227,12 @@ pub struct AdapterInfo {
 /// A queue pair.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QpInfo {
-    /// Its number.
+    /// Queue pair number.
     pub qpn: u32,
-    /// Its transport.
+    /// Transport of the queue pair.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its state.
+    /// State of the queue pair.
     pub state: String,
     /// Address of the peer, if the queue pair is connected.
     pub peer: Option<String>,
@@ -324,7 +324,7 @@ pub struct CaptureInfo {
 /// Counters of a queue pair.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QpCounts {
-    /// Its number.
+    /// Queue pair number.
     pub qpn: u32,
     /// The counters.
     #[serde(flatten)]
@@ -360,7 +360,7 @@ pub struct CountInfo {
 /// Counters of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct DirectionInfo {
-    /// In the files.
+    /// Packets in the files.
     pub captured: u64,
     /// Packets that were overwritten in the ring.
     pub overwritten: u64,

@@ -24,7 +24,7 @@ pub enum AcmRequest {
     Status,
     /// Cached addresses.
     Known {
-        /// Only this address.
+        /// Return only this address; `None` for all.
         address: Option<String>,
     },
     /// Remove all cached addresses.

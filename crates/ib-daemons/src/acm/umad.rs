@@ -42,9 +42,9 @@ pub enum UmadPortError {
         device: String,
         /// The port number.
         port: u8,
-        /// The attribute.
+        /// The attribute that could not be read.
         attribute: AttributeId,
-        /// The reason.
+        /// The reason for the failure.
         source: CallError,
     },
 }

@@ -44,7 +44,7 @@ const TRIES: u32 = 64;
 pub struct BenchReport {
     /// Name of the measured device.
     pub device: String,
-    /// Mix of commands.
+    /// The mix of commands.
     pub rw: ReadWrite,
     /// Largest block size in bytes.
     pub bs: u64,
@@ -58,7 +58,7 @@ pub struct BenchReport {
     pub seconds: f64,
     /// Number of completed reads, writes and discards.
     pub ios: u64,
-    /// Completed flushes.
+    /// Number of completed flushes.
     pub flushes: u64,
     /// Reads, writes and discards per second.
     pub iops: f64,
@@ -70,16 +70,16 @@ pub struct BenchReport {
     pub errors: u64,
     /// Number of commands that were repeated on another path.
     pub failovers: u64,
-    /// Reconnected paths.
+    /// Number of times that a path was reconnected.
     pub reconnects: u64,
 }
 
 /// Percentiles of latencies in microseconds. The field names are JSON keys.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Latency {
-    /// The shortest.
+    /// The shortest latency.
     pub min: f64,
-    /// The median.
+    /// The median of the latencies.
     pub p50: f64,
     /// 90 % of the latencies are at most this long.
     pub p90: f64,
@@ -87,7 +87,7 @@ pub struct Latency {
     pub p99: f64,
     /// 99.9 % of the latencies are at most this long.
     pub p999: f64,
-    /// The longest.
+    /// The longest latency.
     pub max: f64,
 }
 

@@ -127,7 +127,7 @@ pub struct RtrsServeConfig {
 /// Configuration of an NBD server, which exports a remote device.
 #[derive(Clone, Debug)]
 pub struct NbdConfig {
-    /// Session and device.
+    /// Configuration of the session and of the remote device.
     pub remote: RemoteDeviceConfig,
     /// Address on which the NBD server listens.
     pub address: NbdAddress,

@@ -43,7 +43,7 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The stage that the start has reached.
 enum Stage {
-    /// No hosts yet.
+    /// No hosts are added yet.
     Empty,
     /// The paths of the block device are being resolved. The results are in the order of the request numbers.
     Resolving(Vec<Option<PathRecord>>),
@@ -435,7 +435,7 @@ impl EmbeddedHosts {
         self.page.as_ref().map(Page::bell).into_iter().chain(self.hosts.bell()).collect()
     }
 
-    /// Resets these descriptors.
+    /// Resets the file descriptors of [`EmbeddedHosts::wakeups`].
     pub(super) fn reset_wakeups(&mut self) {
         self.hosts.silence();
         if let Some(page) = &self.page {

@@ -35,7 +35,7 @@ pub(super) struct LoadGenerator {
     progress: Progress,
 }
 
-/// A run.
+/// A run of the load generator.
 #[derive(Debug)]
 struct Run {
     part: Range<u64>,

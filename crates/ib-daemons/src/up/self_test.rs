@@ -73,7 +73,7 @@ struct Report<'a> {
     seconds: f64,
 }
 
-/// Current step.
+/// The step that the self-test is executing.
 enum Step {
     /// Waits until this time for all ports to come up.
     Subnet(Instant),

@@ -49,7 +49,7 @@ pub struct File {
     pub name: &'static str,
     /// Media type.
     pub kind: &'static str,
-    /// Content in bytes.
+    /// Content of the file, as bytes.
     pub content: &'static [u8],
 }
 

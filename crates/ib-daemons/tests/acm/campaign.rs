@@ -27,7 +27,7 @@ const FABRICS: [(&str, &str); 4] = [
     ("torus 3x3 hosts=1", "lash"),
 ];
 
-/// Time with faults.
+/// Duration of the part of a run with faults.
 const FAULT_TIME: Duration = Duration::from_secs(30);
 
 /// The fabric is quiet when it has had no faults and no link changes for this time.

@@ -1,4 +1,4 @@
-//! Measures how every host of a fabric resolves every other host.
+//! Resolves the names of all hosts at every host of a fabric, and counts the results.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

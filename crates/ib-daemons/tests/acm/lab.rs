@@ -21,7 +21,7 @@ pub(crate) mod managed;
 
 use managed::Managed;
 
-/// The service's number of the first port of a host. The other ports have the numbers that follow.
+/// The number by which a service knows its host's first port. The numbers of the other ports follow.
 const FIRST_PORT: AcmPort = AcmPort(1);
 
 /// A host with an ACM service.

@@ -107,7 +107,7 @@ impl Lab {
         Resolve::parse(header, &bytes[HEADER_LENGTH..], order).entries[0].path_record()
     }
 
-    /// Connects a block device with this number of paths. Its clients are the first hosts, its servers the last ones.
+    /// Connects a block device with this number of paths. The first hosts are the client's, the last ones the server's.
     fn connect(&mut self, paths: usize) {
         let ends: [Vec<usize>; 2] =
             [(0..paths).collect(), (self.ports.len() - paths..self.ports.len()).collect()];

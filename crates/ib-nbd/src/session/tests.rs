@@ -169,7 +169,7 @@ fn devices_are_listed_and_described() {
     assert_eq!(sizes[2..6], 4096_u32.to_be_bytes());
     assert_eq!(sizes[10..], MAX_DATA.to_be_bytes());
     assert_eq!(program.reply(option::INFO).0, reply::ACK);
-    // The negotiation continues.
+    // No device is chosen yet, so the negotiation continues.
     assert_eq!(program.session.export(), None);
 }
 

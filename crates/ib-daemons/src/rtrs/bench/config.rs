@@ -57,9 +57,9 @@ pub enum ReadWrite {
 /// Range of block sizes. Its limits are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
-    /// The smallest.
+    /// The smallest block size.
     pub least: u64,
-    /// The largest.
+    /// The largest block size.
     pub most: u64,
 }
 

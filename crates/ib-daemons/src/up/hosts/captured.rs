@@ -60,7 +60,7 @@ impl Hosts {
         self.capturing.inbox.as_ref().map(Inbox::as_fd)
     }
 
-    /// Resets the wake-up.
+    /// Resets the file descriptor of [`Hosts::bell`] until work is queued again.
     pub fn silence(&self) {
         self.capturing.inbox.as_ref().into_iter().for_each(Inbox::silence);
     }

@@ -48,9 +48,9 @@ pub enum ApiCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathQuery {
-    /// The source.
+    /// Number of the source node.
     pub from: u32,
-    /// The destination.
+    /// Number of the destination node.
     pub to: u32,
 }
 
@@ -84,7 +84,7 @@ pub struct Start {
 
 /// An answer of the event loop.
 pub enum Answer {
-    /// A result.
+    /// A result that is available at once.
     Json(Json),
     /// A function that computes the result. The server runs it in another thread.
     Later(Box<dyn FnOnce() -> Result<Json, Refusal> + Send>),
