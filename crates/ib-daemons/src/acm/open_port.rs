@@ -207,7 +207,7 @@ fn without_ports(error: &UmadError) -> DaemonError {
 }
 
 /// Returns the names of a port of this machine if no address file assigns any. As in `ib_acme -A`, each port has the
-/// host name with the port's index, and the first port also has the host name itself.
+/// host name followed by the number of the port. The first port also has the host name alone.
 fn names(settings: &Settings, index: usize) -> Vec<Address> {
     if !settings.config.assignments.is_empty() {
         return Vec::new();
