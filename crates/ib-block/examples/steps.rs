@@ -1,4 +1,4 @@
-//! Prints the steps of a long write with FUA, and of a read.
+//! Prints the steps into which a long write with FUA and a read are divided.
 //!
 //! ```text
 //! $ cargo run -p ib-block --example steps
@@ -18,7 +18,7 @@ use ib_block::{Command, Geometry, Operation, Plan};
 
 fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    // A device of 1 MiB with blocks of 512 bytes and a write cache. A step has at most 4096 bytes.
+    // The device has 1 MiB, blocks of 512 bytes, a write cache and no FUA. A step has at most 4096 bytes.
     let geometry = Geometry { write_back: true, ..Geometry::new(1 << 20, 512) };
     for (operation, length, fua) in [(Operation::Write, 9216, true), (Operation::Read, 5120, false)]
     {

@@ -1,4 +1,4 @@
-//! The data of a read: bytes, or lent registered memory.
+//! The data that a read returns: owned bytes, or registered memory that a buffer pool has lent.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 
 use ib_hca::Memory;
 
-/// The data of a read.
+/// The data that a read returns.
 #[derive(Debug)]
 pub enum ReadData {
     /// Owned bytes.
@@ -15,18 +15,18 @@ pub enum ReadData {
     Lent(Lent),
 }
 
-/// Buffers of registered memory, which are returned to their pool when this is dropped.
+/// Buffers of registered memory that a pool has lent. Dropping a `Lent` returns the buffers to the pool.
 #[derive(Debug)]
 pub struct Lent {
     memory: Arc<Memory>,
-    /// The buffers with data, in order.
+    /// The buffers that hold the data, in the order of the data.
     parts: Vec<Part>,
     /// Length of a buffer in bytes.
     buffer_length: usize,
     returns: Sender<usize>,
 }
 
-/// The data in one buffer, from its start.
+/// One buffer with data, which begins at the start of the buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     /// The index of the buffer in its pool.
@@ -35,12 +35,12 @@ pub struct Part {
     pub length: usize,
 }
 
-/// A part of the data.
+/// A contiguous part of the data of a read.
 #[derive(Clone, Copy, Debug)]
 pub enum Slice<'a> {
     /// Bytes.
     Bytes(&'a [u8]),
-    /// Offset and length in memory that other threads or HCAs may access.
+    /// An offset and a length in registered memory, which other threads or HCAs may be accessing.
     Memory(&'a Memory, usize, usize),
 }
 
@@ -60,7 +60,7 @@ impl ReadData {
         self.len() == 0
     }
 
-    /// Returns the bytes. Lent memory is copied.
+    /// Returns the data as one slice. Lent memory is copied, owned bytes are not.
     #[must_use]
     pub fn copied(&self) -> Cow<'_, [u8]> {
         match self {
@@ -73,7 +73,7 @@ impl ReadData {
         }
     }
 
-    /// Returns the parts of the data, in order.
+    /// Returns the contiguous parts of the data, in order.
     pub fn slices(&self) -> impl Iterator<Item = Slice<'_>> {
         let (bytes, lent) = match self {
             Self::Bytes(bytes) => (Some(Slice::Bytes(bytes)), None),
@@ -103,8 +103,8 @@ impl From<Vec<u8>> for ReadData {
 }
 
 impl Lent {
-    /// Lends buffers of a memory region. The data of a part starts at byte `slot * buffer_length`. When this is dropped, the
-    /// slots are sent over `returns`.
+    /// Wraps buffers of `memory` that a pool has lent. Each part starts at byte `slot * buffer_length`. When the `Lent`
+    /// is dropped, it sends the slot of each part to `returns`.
     #[must_use]
     pub const fn new(
         memory: Arc<Memory>,
@@ -119,7 +119,7 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         for part in &self.parts {
-            // The pool may have been dropped.
+            // The send fails if the pool was dropped before.
             self.returns.send(part.slot).ok();
         }
     }
@@ -141,7 +141,7 @@ impl<'a> Slice<'a> {
         self.len() == 0
     }
 
-    /// Skips the first bytes.
+    /// Returns the slice without its first `skipped` bytes.
     ///
     /// # Panics
     /// Panics if `skipped` exceeds the length.
@@ -155,7 +155,7 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// Appends a copy of the bytes to a buffer.
+    /// Appends a copy of this slice's bytes to `bytes`.
     pub fn append_to(self, bytes: &mut Vec<u8>) {
         match self {
             Self::Bytes(own) => bytes.extend_from_slice(own),

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// The unit of sizes in RNBD messages in bytes, independent of the block size of a device.
+/// Size of a sector in bytes: the unit of sizes in RNBD messages, whatever the block size of the device.
 pub const SECTOR: u64 = 512;
 
-/// Size, blocks and features of a device.
+/// Size, block sizes and features of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Size in bytes, a multiple of the logical block size.
@@ -26,12 +26,12 @@ pub struct Geometry {
     pub read_only: bool,
 }
 
-/// Identification of the data of a device. The numbers are only compared with earlier ones.
+/// Identifies the data of a device. A changed number shows that the data is different or that writes may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Changes if the device has other data.
+    /// Changes when the device contains different data.
     pub medium: u32,
-    /// Changes if confirmed, unflushed writes may be lost.
+    /// Changes when writes that were completed but not flushed may be lost.
     pub cache: u32,
 }
 
@@ -40,7 +40,7 @@ pub struct Origin {
 pub struct Discard {
     /// Granularity in bytes.
     pub granularity: u32,
-    /// Offset of the first unit in bytes.
+    /// Offset in bytes of the first discard unit.
     pub alignment: u32,
     /// Maximum length of a discard in bytes, a multiple of [`SECTOR`].
     pub max: u64,
@@ -62,10 +62,11 @@ impl Geometry {
         }
     }
 
-    /// Checks that the device supports a command.
+    /// Checks that the device supports the given command.
     ///
     /// # Errors
-    /// Fails if the range is not in whole blocks or exceeds the device, or if the operation is not supported.
+    /// Fails if the range does not consist of whole blocks, if it exceeds the device, or if the device does not support
+    /// the operation.
     pub const fn check(&self, command: &Command) -> Result<(), CommandError> {
         let Command { operation, offset, length, .. } = *command;
         match operation {
@@ -87,7 +88,7 @@ impl Geometry {
     }
 }
 
-/// The operation of a command.
+/// The operation of a command, such as a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Read.
@@ -98,9 +99,9 @@ pub enum Operation {
     Flush,
     /// Discard a range: its contents become undefined.
     Discard,
-    /// Discard a range, and make its contents unrecoverable.
+    /// Discard a range and make its previous contents unrecoverable.
     SecureErase,
-    /// Write zeros, without data.
+    /// Write zeros; the command carries no data.
     WriteZeroes,
 }
 
@@ -125,7 +126,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A command for a device.
+/// A command to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The operation.

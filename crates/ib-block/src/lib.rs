@@ -1,9 +1,10 @@
-//! Block devices without I/O: geometry, commands, and the division of commands into steps that a device supports.
+//! Block devices without I/O: their geometry, commands, and the division of commands into steps that the device
+//! supports.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`device`] | [`Geometry`] of a device; [`Command`], and its check against a geometry |
-//! | [`split`] | [`Plan`]: the steps of a command |
+//! | [`split`] | [`Plan`]: the steps into which a command is divided |
 //! | [`data`] | [`ReadData`]: the data of a read, copied or lent |
 //!
 //! ```

@@ -1,11 +1,11 @@
-//! Division of commands into steps that a device supports.
+//! Division of a command into steps that the device supports.
 
 use crate::{Command, Geometry, Operation};
 
-/// The steps of a command, as an iterator.
+/// An iterator over the steps of a command.
 ///
-/// A step is at most as long as the device supports. If the command has FUA and the device does not, a flush is the last
-/// step. The other steps may be executed in any order, but must complete before the flush.
+/// No step is longer than the device supports. If the command has FUA and the device does not support it, the last step
+/// is a flush. The other steps may be executed in any order, but all must complete before the flush.
 ///
 /// Steps of [`Operation::WriteZeroes`] have no data. The executor writes zeros as data if the device requires that.
 #[derive(Clone, Debug)]
@@ -17,15 +17,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Divides a command that fits the geometry ([`Geometry::check`]). `max_data` is the maximum length of the data of a step in
-    /// bytes; it is at least a logical block.
+    /// Divides a command that [`Geometry::check`] has accepted. No step carries more than `max_data` bytes of data; the
+    /// value is at least one logical block.
     #[must_use]
     pub fn new(command: Command, geometry: &Geometry, max_data: u32) -> Self {
         let block = u64::from(geometry.logical_block);
         let whole = |most: u64| (most / block * block).max(block);
         let most = match (command.operation, geometry.discard) {
             (Operation::Discard, Some(discard)) => whole(discard.max),
-            // RNBD messages have 32 bits for the length.
+            // The length field of RNBD messages has 32 bits.
             (Operation::SecureErase, _) => whole(u64::from(u32::MAX)),
             _ => whole(u64::from(max_data)),
         };
@@ -37,7 +37,7 @@ impl Plan {
         Self { left, most, fua, flushes: wants && !fua || is_flush }
     }
 
-    /// Returns true if the last step is a flush, which has to wait for the others.
+    /// Returns true if the last step is a flush, which must wait until the other steps have completed.
     #[must_use]
     pub const fn ends_with_flush(&self) -> bool {
         self.flushes

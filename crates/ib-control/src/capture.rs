@@ -5,9 +5,9 @@
 //! | `hca_owner` | [`HcaOwner`]: the HCAs of a program |
 //! | `captures` | [`Captures`]: the captures of a program's HCAs |
 //! | `server` | [`CaptureServer`]: lets other processes start and stop captures |
-//! | `client` | [`CaptureClient`]: client of that server |
+//! | `client` | [`CaptureClient`]: the client of the capture server |
 //! | `message` | requests and responses between client and server |
-//! | `triggered` | packets that are written only after a trigger |
+//! | `triggered` | packets that are kept in memory and written only after a trigger |
 //! | `recorder` | [`Recorder`]: a thread that collects and writes packets |
 //! | `target` | [`Target`]: a file, rotated files, or a stream |
 //! | `background` | threads with background scheduling priority |

@@ -1,4 +1,4 @@
-//! Observation and control of a running program by other processes of this machine.
+//! Observation and control of a running program by other processes of the same machine.
 //!
 //! Daemons respond to requests over control sockets ([`lines`]), let other processes capture the packets of their HCAs
 //! ([`capture`]), and publish metrics ([`page`]).
@@ -6,9 +6,9 @@
 //! | module | contents |
 //! |---|---|
 //! | [`lines`] | the control protocol: requests and replies as lines of JSON over a private Unix socket |
-//! | [`queue`] | requests of other threads, queued for an event loop |
-//! | [`capture`] | captures of queue pairs: started over a socket, written by a thread |
-//! | [`page`] | metrics over HTTP |
+//! | [`queue`] | a queue of requests from other threads to an event loop |
+//! | [`capture`] | captures of queue pairs, which clients start over a socket and a thread writes |
+//! | [`page`] | an HTTP server of metrics |
 //!
 //! # Example
 //! A program serves a control socket, and a client sends a request:

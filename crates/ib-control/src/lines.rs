@@ -1,12 +1,12 @@
 //! The control protocol of all daemons: newline-delimited JSON over a private Unix socket.
 //!
-//! A request is one line, and so is its [`Reply`]. The socket has the abstract name `NAME:console`, or a path in the
-//! file system. Both ends accept only processes of the same user or of root.
+//! Each request is one line, and each [`Reply`] is one line. The socket has the abstract name `NAME:console`, or a path
+//! in the file system. Client and server accept only processes of the same user or of root.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `reply` | [`Reply`] |
-//! | `queued` | requests that an event loop answers |
+//! | `queued` | control sockets whose requests an event loop answers |
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -28,14 +28,14 @@ pub use reply::Reply;
 
 /// Maximum length of a request in bytes.
 const LONGEST: usize = 64 * 1024;
-/// Maximum number of connections.
+/// Maximum number of simultaneous connections.
 const MOST: usize = 64;
 
 fn name(base: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("{base}:console"))
 }
 
-/// The server.
+/// The server of a control socket.
 pub struct LineServer {
     listener: UnixListener,
     connections: BTreeMap<usize, Connection>,
@@ -46,7 +46,7 @@ pub struct LineServer {
 struct Connection {
     stream: UnixStream,
     received: Vec<u8>,
-    /// Rest of the last reply that the client has not read yet.
+    /// The part of the last reply that the client has not read yet.
     unsent: VecDeque<u8>,
 }
 
@@ -55,34 +55,36 @@ struct Connection {
 pub enum Received {
     /// A request.
     Line(String),
-    /// The line is not complete, or the client has not read the last reply yet.
+    /// No line is available: the next line is incomplete, or the client has not read the last reply yet.
     Pending,
-    /// The client has disconnected or sent a line that is too long: the caller closes the connection.
+    /// The client has disconnected or has sent too long a line; the caller must close the connection.
     Closed,
 }
 
 impl LineServer {
-    /// Opens the abstract socket of a name.
+    /// Listens on the abstract socket of the given name.
     ///
     /// # Errors
-    /// Fails if the name is in use.
+    /// Fails if another process listens on this name.
     pub fn bind(base: &str) -> io::Result<Self> {
         let listener = UnixListener::bind_addr(&name(base)?)?;
         listener.set_nonblocking(true)?;
         Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0 })
     }
 
-    /// Opens a socket in the file system for the owner only. Replaces a socket on which no process listens.
+    /// Listens on a socket in the file system that only its owner can open. Replaces an old socket at this path on
+    /// which no process listens.
     ///
     /// # Errors
-    /// Fails if another process listens there, a file that is not a socket is there, or the directory is not writable.
+    /// Fails if another process listens at this path, if a file that is not a socket exists there, or if the directory
+    /// is not writable.
     pub fn bind_at(path: &Path) -> io::Result<Self> {
         let listener = unix::listen(path, 0o600)?;
         Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0 })
     }
 
-    /// Accepts new connections. Returns their keys; the caller polls the sockets
-    /// ([`LineServer::file`]). Clients beyond the maximum get a refusal and are disconnected.
+    /// Accepts new connections and returns their keys. The caller polls their sockets ([`LineServer::file`]). If there
+    /// are too many clients, a new one gets a refusal and is disconnected.
     pub fn accept(&mut self) -> Vec<usize> {
         let mut new = Vec::new();
         while let Ok((mut stream, _)) = self.listener.accept() {
@@ -92,7 +94,7 @@ impl LineServer {
             }
             if self.connections.len() >= MOST {
                 self.refused += 1;
-                // A client that does not read it sees the closed connection.
+                // If the client does not read the refusal, it only sees that the connection is closed.
                 let why = format!("too many control connections: {MOST} are open, the maximum");
                 let _ = stream.write_all(refusal(&why).as_bytes());
                 continue;
@@ -105,20 +107,20 @@ impl LineServer {
         new
     }
 
-    /// Returns the socket of a connection, to be watched for both directions.
+    /// Returns the socket of a connection. The caller polls it for reading and for writing.
     #[must_use]
     pub fn file(&self, key: usize) -> Option<BorrowedFd<'_>> {
         self.connections.get(&key).map(|connection| connection.stream.as_fd())
     }
 
-    /// Returns the number of refused connections and requests.
+    /// Returns how many connections and requests were refused.
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Returns the next request of a connection whose socket is ready; the caller repeats it until it returns no line.
-    /// A client that has not read its last reply gets no further one.
+    /// Returns the next request of a connection whose socket is ready. The caller repeats the call until it returns no
+    /// line. While a client has not read its last reply, its next request is left unread.
     pub fn next_line(&mut self, key: usize) -> Received {
         let Some(connection) = self.connections.get_mut(&key) else { return Received::Closed };
         if connection.push().is_err() {
@@ -135,7 +137,7 @@ impl LineServer {
             if connection.received.len() > LONGEST {
                 self.refused += 1;
                 connection.unsent.extend(refusal("the line is too long").bytes());
-                // The connection is closed, whether the refusal was sent or not.
+                // The connection is closed even if the refusal could not be sent.
                 let _ = connection.push();
                 return Received::Closed;
             }
@@ -152,7 +154,7 @@ impl LineServer {
         }
     }
 
-    /// Sends a reply. The rest that does not fit the socket's buffer is sent when the client reads.
+    /// Queues a reply, which is sent as fast as the client reads.
     pub fn answer(&mut self, key: usize, line: &str) {
         if let Some(connection) = self.connections.get_mut(&key) {
             connection.unsent.extend(line.bytes());
@@ -165,7 +167,7 @@ impl LineServer {
         self.connections.remove(&key);
     }
 
-    /// Serves in a thread of its own until the process exits.
+    /// Serves all connections in a new thread until the process exits. `answer` returns the reply to a line.
     ///
     /// # Errors
     /// Fails if no thread can be created.
@@ -181,19 +183,19 @@ impl LineServer {
         std::thread::Builder::new().name("console".to_owned()).spawn(serve).map(drop)
     }
 
-    /// Waits for requests and replies to them.
+    /// Waits for requests once and replies to them.
     fn round(&mut self, answer: &mut dyn FnMut(&str) -> String) {
         let mut files = vec![poll::watched(self.listener.as_fd(), false)];
         let mut keys = Vec::new();
         for (&key, connection) in &self.connections {
             keys.push(key);
-            // Requests of a client that does not read its reply are left unread.
+            // While a client does not read its reply, its requests are left unread.
             let mut file = poll::watched(connection.stream.as_fd(), true);
             file.events = if connection.unsent.is_empty() { libc::POLLIN } else { libc::POLLOUT };
             files.push(file);
         }
         if poll::wait_any(&mut files, -1).is_err() {
-            // The system is out of memory at present.
+            // Polling fails while the system is out of memory, so the thread waits and tries again.
             std::thread::sleep(Duration::from_millis(100));
             return;
         }
@@ -220,7 +222,7 @@ impl LineServer {
 }
 
 impl Connection {
-    /// Sends the rest of the last reply, as far as it fits the socket's buffer.
+    /// Sends as much of the last reply as fits the socket's buffer.
     fn push(&mut self) -> io::Result<()> {
         while !self.unsent.is_empty() {
             match self.stream.write(self.unsent.as_slices().0) {
@@ -234,28 +236,28 @@ impl Connection {
     }
 }
 
-/// Returns the line of a refusal.
+/// Returns the reply line that refuses a connection or request.
 fn refusal(reason: &str) -> String {
     Reply::failed(reason).to_line() + "\n"
 }
 
 impl AsFd for LineServer {
-    /// Returns the listener, which is readable when a client connects.
+    /// Returns the listening socket, which is readable when a client connects.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
 }
 
-/// The client.
+/// A client of a control socket.
 pub struct LineClient {
     stream: BufReader<UnixStream>,
 }
 
 impl LineClient {
-    /// Connects to the socket of a name.
+    /// Connects to the abstract socket of the given name.
     ///
     /// # Errors
-    /// Fails if no process listens there, or one of another user than the local and root.
+    /// Fails if no process listens on the socket, or if it belongs neither to the same user nor to root.
     pub fn connect(base: &str) -> io::Result<Self> {
         let stream = UnixStream::connect_addr(&name(base)?)?;
         unix::check_server(&stream)?;
@@ -265,14 +267,14 @@ impl LineClient {
     /// Connects to a socket in the file system.
     ///
     /// # Errors
-    /// Fails if no process listens there, or one of another user than the local and root.
+    /// Fails if no process listens on the socket, or if it belongs neither to the same user nor to root.
     pub fn connect_at(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         unix::check_server(&stream)?;
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// Limits the time of [`LineClient::request`], which is unlimited by default.
+    /// Limits how long sending and receiving in [`LineClient::request`] may take. By default the time is unlimited.
     ///
     /// # Errors
     /// Fails if the limit is zero.
@@ -294,7 +296,7 @@ impl LineClient {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
-    /// Sends a line and returns the line of the reply.
+    /// Sends a line and returns the reply line.
     fn exchange(&mut self, line: &str) -> io::Result<String> {
         let line = format!("{line}\n");
         let sent = self.stream.get_mut().write_all(line.as_bytes());
@@ -304,7 +306,7 @@ impl LineClient {
             return sent.map(|()| String::new());
         }
         let mut answer = String::new();
-        // A server that has disconnected may have sent a refusal before.
+        // A server that has closed the connection may have sent a refusal before.
         let received = self.stream.read_line(&mut answer);
         if !answer.ends_with('\n') {
             sent?;

@@ -1,6 +1,6 @@
-//! HTTP server of one text page on the loopback device, for collectors of metrics.
+//! HTTP server of one text page at the loopback address, from which monitoring systems read metrics.
 //!
-//! The only path is `GET /metrics`.
+//! The only request is `GET /metrics`.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time limit of a client for its request, and for reading the response.
+/// How long a client may take to send its request, and to read the response.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum size of a request in bytes.
@@ -25,7 +25,7 @@ const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct PageServer(TcpListener);
 
 impl PageServer {
-    /// Listens on a port of the loopback device; 0 for a free one.
+    /// Listens on a port of the loopback address; 0 chooses a free port.
     ///
     /// # Errors
     /// Fails if the port is in use.
@@ -33,7 +33,7 @@ impl PageServer {
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map(Self)
     }
 
-    /// Returns the listening address.
+    /// Returns the address on which the server listens.
     ///
     /// # Errors
     /// Fails if the system call failed.
@@ -41,8 +41,8 @@ impl PageServer {
         self.0.local_addr()
     }
 
-    /// Serves clients until the process exits, each one in a thread of its own. The page is generated for each request.
-    /// If there are too many clients, the oldest one is disconnected.
+    /// Serves clients until the process exits, each in a thread of its own. The page is generated for each request. If
+    /// too many clients are connected, the oldest one is disconnected.
     ///
     /// # Errors
     /// Fails if the system cannot create a thread.
@@ -52,7 +52,7 @@ impl PageServer {
             let mut clients: VecDeque<Arc<TcpStream>> = VecDeque::new();
             loop {
                 let Ok((stream, _)) = self.0.accept() else {
-                    // The process may have no free descriptors at present.
+                    // The process may have no free file descriptors at present.
                     std::thread::sleep(Duration::from_millis(100));
                     continue;
                 };
@@ -60,7 +60,7 @@ impl PageServer {
                 if clients.len() == MOST_CLIENTS
                     && let Some(first) = clients.pop_front()
                 {
-                    // The client may have disconnected.
+                    // The shutdown fails if the client has disconnected.
                     let _ = first.shutdown(Shutdown::Both);
                 }
                 let stream = Arc::new(stream);
@@ -69,7 +69,7 @@ impl PageServer {
                 // If no thread can be created, the client is disconnected.
                 let serve = move || {
                     let _ = answer(&stream, &*page);
-                    // The list has another handle of the connection.
+                    // The connection must be shut down explicitly, since the list of clients also holds it.
                     let _ = stream.shutdown(Shutdown::Both);
                 };
                 let _ = std::thread::Builder::new().name("metrics".to_owned()).spawn(serve);

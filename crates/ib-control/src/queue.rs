@@ -1,17 +1,18 @@
-//! Request queue from other threads to an event loop.
+//! A queue of requests from other threads to an event loop.
 //!
 //! Other threads send requests through a [`RequestSender`], which wakes the loop. The loop takes them from the
-//! [`RequestQueue`] and responds to each at once or later. A client that does not read its response never blocks the loop.
+//! [`RequestQueue`] and responds to each, at once or later. A client that does not read its response never blocks the
+//! loop.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use ib_os::alarm::Bell;
 
-/// Timeout of a request.
+/// How long to wait for the response to a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Completion callback; `None` if the request was dropped.
+/// Callback that gets the response; `None` if the request was dropped.
 type Completion = Box<dyn FnOnce(Option<String>) + Send>;
 
 /// The sending side of the request queue.
@@ -21,20 +22,20 @@ pub struct RequestSender {
     bell: Bell,
 }
 
-/// The receiving side of the request queue, used by the loop.
+/// The receiving side of the request queue, which the event loop uses.
 pub struct RequestQueue {
     receiver: Receiver<QueuedRequest>,
-    /// The next request, if it was taken from the queue already.
+    /// The next request, if it was already received from the channel.
     next: Option<QueuedRequest>,
 }
 
-/// A request. If it is dropped without a response, the client is notified.
+/// A request in the queue. If it is dropped without a response, its completion callback gets `None`.
 pub struct QueuedRequest {
     line: String,
     completion: Option<Completion>,
 }
 
-/// Creates a request queue for a loop that `bell` wakes.
+/// Creates a request queue to an event loop. `bell` wakes the loop.
 #[must_use]
 pub fn request_queue(bell: Bell) -> (RequestSender, RequestQueue) {
     let (sender, receiver) = channel();
@@ -42,18 +43,18 @@ pub fn request_queue(bell: Bell) -> (RequestSender, RequestQueue) {
 }
 
 impl RequestSender {
-    /// Sends a request and waits for the response; `None` if it does not arrive within ten seconds.
+    /// Sends a request and waits for its response; `None` if none arrives within ten seconds.
     #[must_use]
     pub fn request(&self, line: &str) -> Option<String> {
         self.request_within(line, PATIENCE)
     }
 
-    /// Sends a request and waits for the response; `None` if it does not arrive within `limit`.
+    /// Sends a request and waits for its response; `None` if none arrives within `limit`.
     #[must_use]
     pub fn request_within(&self, line: &str, limit: Duration) -> Option<String> {
         let (sender, receiver) = channel();
         self.send(line.to_owned(), move |response| {
-            // The client may have stopped waiting.
+            // The send fails if the client no longer waits.
             let _ = sender.send(response);
         });
         receiver.recv_timeout(limit).ok().flatten()
@@ -64,14 +65,14 @@ impl RequestSender {
     /// `completion` runs in the loop's thread with the response, or with `None` if the request
     /// was dropped.
     pub fn send(&self, line: String, completion: impl FnOnce(Option<String>) + Send + 'static) {
-        // If the loop has ended, the request is dropped and its callback is called with `None`.
+        // If the event loop has ended, the request is dropped, and its callback is called with `None`.
         let _ = self.requests.send(QueuedRequest { line, completion: Some(Box::new(completion)) });
         self.bell.ring();
     }
 }
 
 impl RequestQueue {
-    /// Returns the next request.
+    /// Removes and returns the next request; `None` if the queue is empty.
     #[must_use]
     pub fn take(&mut self) -> Option<QueuedRequest> {
         self.next.take().or_else(|| self.receiver.try_recv().ok())

@@ -1,8 +1,9 @@
-//! Counts SA queries and multicast requests while every host of a fabric resolves every other host.
+//! Counts the SA queries and multicast requests that are sent while every host of a fabric resolves every other host.
 //!
-//! The benchmark runs with routes of multicast groups and with routes of the SA. It prints a JSON object for each.
+//! The benchmark runs twice: with routes of multicast groups, and with routes of the SA. It prints a JSON object for
+//! each run.
 //!
-//! The optional arguments are the kind of fabric [default: `fat-tree 16 3`, 1024 hosts].
+//! Optional arguments: the kind of the fabric and its parameters [default: `fat-tree 16 3`, which has 1024 hosts].
 
 #[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/acm/lab.rs"]

@@ -1,18 +1,18 @@
-//! The daemon of the ACM service: its event loop, ports of HCAs, and sockets of client programs.
+//! The daemon of the ACM service: its event loop, its ports, and the sockets of its clients.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `config` | [`AcmConfig`], the configuration of the process |
 //! | `console`, `metrics` | commands of `ibfabric acm ctl`; metrics for Prometheus |
 //! | `daemon` | [`run`], the event loop |
-//! | `datagrams` | UD QPs of an HCA, one for each partition |
-//! | `device` | [`DevicePort`]: a port of a fabric that another process simulates |
+//! | `datagrams` | the UD QPs of the service at an HCA, one for each partition |
+//! | `device` | [`DevicePort`]: a port of the service in a fabric that another process simulates |
 //! | `lock` | the lock file that prevents a second service |
 //! | `publish` | files and links by which clients find the service |
 //! | `server` | [`Server`]: the sockets of clients |
 //! | `settings` | options, addresses and routes from files |
-//! | `sim` | [`SimPorts`]: ports of a fabric that the same process simulates, in virtual time |
-//! | `open_port` | open ports of simulated fabrics and of this machine |
+//! | `sim` | [`SimPorts`]: ports of the service in a fabric that this process simulates in virtual time |
+//! | `open_port` | the open ports of the service |
 //! | `umad` | [`UmadPort`]: a port of a real HCA, without UD QPs; `ipoib`: its IP addresses |
 
 mod config;

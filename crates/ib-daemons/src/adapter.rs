@@ -1,4 +1,4 @@
-//! HCAs at local IP addresses and at ports of a simulated fabric, for `rdma`, `rtrs` and `nbd`.
+//! Opens HCAs at local IP addresses and at ports of simulated fabrics, for `rdma`, `rtrs` and `nbd`.
 
 use std::env;
 use std::time::Duration;
@@ -11,25 +11,26 @@ use ib_types::Mtu;
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// Options of an HCA.
+/// Options of an HCA at a port of a simulated fabric.
 #[derive(Clone, Debug)]
 pub struct PortOptions {
-    /// The simulator and the port.
+    /// The simulator and the port of its fabric.
     pub port: AttachOptions,
-    /// Maximum MTU; `None` for that of the port.
+    /// Maximum MTU; `None` for the MTU of the port.
     pub mtu: Option<Mtu>,
-    /// Time in microseconds for which the HCA is polled before the process sleeps.
+    /// How long the HCA is polled before the process sleeps, in microseconds.
     pub spin: u64,
-    /// Maximum number of outstanding packets of a connection; `None` for the default.
+    /// Maximum number of outstanding packets of each connection; `None` for the default.
     pub window: Option<u32>,
-    /// The value of `--acm`.
+    /// The value of the option `--acm`.
     pub acm: Option<String>,
 }
 
-/// Opens an HCA at a local IP address. The first packet with a UDP checksum of zero that it drops is reported.
+/// Opens an HCA at a local IP address. The HCA drops packets with a UDP checksum of zero; a message reports the first
+/// one.
 ///
 /// # Errors
-/// Fails if the address cannot be used.
+/// Fails if the HCA cannot be opened at the address.
 pub fn open(options: DeviceOptions) -> Result<Device, DaemonError> {
     let mut device = Device::open(options).map_err(DaemonError::failed)?;
     let mut was_reported = false;
@@ -65,7 +66,7 @@ pub fn attach(options: &PortOptions) -> Result<Device, DaemonError> {
     Ok(device)
 }
 
-/// Returns the ACM service that is queried for paths, if any.
+/// Returns the ACM service to query for paths; `None` if paths are queried from the SA.
 #[must_use]
 pub fn name_service(acm: Option<&str>) -> Option<ServiceAddress> {
     let is_enabled = || env::var_os("RDMA_CM_USE_IB_ACM").is_some_and(|value| value == "1");

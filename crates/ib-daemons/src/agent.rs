@@ -20,14 +20,14 @@ use crate::message::say;
 pub struct AgentConfig {
     /// The port of the agent.
     pub station: MadPortConfig,
-    /// Node name in responses; `None` for the name of the machine.
+    /// Node name in responses; `None` for the name of this machine.
     pub host_name: Option<String>,
 }
 
 /// Responds to ibtracer and ibping at a port until a signal stops the process.
 ///
 /// # Errors
-/// Fails if the port cannot be opened or is lost.
+/// Fails if the port cannot be opened, or if its connection is lost.
 pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError> {
     let agents = [MgmtClass::TRACER, MgmtClass::PING];
     let mut umad = UmadOptions::classes(&[]);
@@ -43,7 +43,7 @@ pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonErr
     let failed = |error| DaemonError::Failed(format!("cannot wait for signals: {error}"));
     let alarm = Alarm::new().map_err(failed)?;
     let mut signals = Orders::catch(&alarm.bell()).map_err(failed)?;
-    // All ports of a switch share port 0, and a link does not report the port of arrival.
+    // The ports of a switch share the link of port 0, which does not report at which port a request has arrived.
     let arrival_port = (port.number > 0).then_some(port.number);
     if arrival_port.is_none() {
         say!(
@@ -89,7 +89,7 @@ pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonErr
     Ok(Verdict::Good)
 }
 
-/// Returns the name of the machine.
+/// Returns the name of this machine.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {

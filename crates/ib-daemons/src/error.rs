@@ -5,14 +5,14 @@ use std::io;
 
 use thiserror::Error;
 
-/// The reason why a daemon could not start, or ended early.
+/// The reason why a daemon did not start or ended early.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DaemonError {
-    /// The configuration, a file or the system does not allow it. The message names the subject.
+    /// The configuration, a file or the system prevents the daemon from running. The message names the cause.
     #[error("{0}")]
     Failed(String),
-    /// The daemon failed, and the message was printed already.
+    /// The daemon failed and has already printed the message.
     #[error("the error was reported already")]
     Reported,
     /// The reader of standard output has disconnected.
@@ -21,7 +21,7 @@ pub enum DaemonError {
 }
 
 impl DaemonError {
-    /// Returns an error with the message of another one.
+    /// Returns an error with the same message as `error`.
     pub(crate) fn failed(error: impl Display) -> Self {
         Self::Failed(error.to_string())
     }
@@ -36,7 +36,7 @@ impl DaemonError {
 }
 
 impl From<io::Error> for DaemonError {
-    /// Converts an error of writing to standard output.
+    /// Converts an error that occurred while writing to standard output.
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::OutputClosed
@@ -46,7 +46,7 @@ impl From<io::Error> for DaemonError {
     }
 }
 
-/// The result of a daemon that ran to its end.
+/// The result of a daemon that has finished its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// No problems were found.
@@ -56,7 +56,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns [`Verdict::Good`] if a condition holds.
+    /// Returns [`Verdict::Good`] if `good` is true, and [`Verdict::Bad`] otherwise.
     #[must_use]
     pub const fn good_if(good: bool) -> Self {
         if good { Self::Good } else { Self::Bad }

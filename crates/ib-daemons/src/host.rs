@@ -10,7 +10,7 @@ pub fn host_name() -> String {
     short.unwrap_or("localhost").to_owned()
 }
 
-/// Parses the value of an option that names an HCA and optionally its port: `DEV` or `DEV:PORT`.
+/// Parses the value of an option that names an HCA and, optionally, its port: `DEV` or `DEV:PORT`.
 ///
 /// # Errors
 /// Fails if the port is not a number of 1 to 254.
@@ -21,7 +21,7 @@ pub fn device_and_port<'t>(
     let Some((name, number)) = text.split_once(':') else { return Ok((text, None)) };
     let number = number.parse().ok().filter(|number| (1..=254).contains(number));
     let number = number.ok_or_else(|| {
-        let expected = "expected DEV or DEV:PORT, a port of 1 to 254";
+        let expected = "expected DEV or DEV:PORT with a port of 1 to 254";
         DaemonError::Failed(format!("{option} {text}: {expected}"))
     })?;
     Ok((name, Some(number)))

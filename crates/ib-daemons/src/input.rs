@@ -1,4 +1,4 @@
-//! Reads files and numbers.
+//! Reads input files and numbers.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -17,7 +17,7 @@ const MAX_SIZE: u64 = 1 << 30;
 /// Reads a whole file of at most 1 GiB; `-` is standard input.
 ///
 /// # Errors
-/// Fails if the file cannot be read, or is larger.
+/// Fails if the file cannot be read or is larger than 1 GiB.
 pub fn bytes(path: &Path) -> Result<Vec<u8>, DaemonError> {
     read(path, MAX_SIZE)
         .map_err(|error| DaemonError::Failed(format!("cannot read {}: {error}", path.display())))
@@ -37,7 +37,7 @@ pub(crate) fn read(path: &Path, max_size: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a file of text.
+/// Reads a text file of at most 1 GiB; `-` is standard input.
 ///
 /// # Errors
 /// Fails if the file cannot be read or is not UTF-8.
@@ -68,7 +68,7 @@ pub fn fabric_file(path: &Path) -> Result<Fabric, DaemonError> {
     Ok(fabric)
 }
 
-/// Finds the file of an `include` line in the directory of the file that has the line.
+/// Opens the file that an `include` line names. Its path is relative to the directory of the file with this line.
 fn included(including: &str, name: &str) -> Result<Included, String> {
     let path = match Path::new(including).parent() {
         Some(directory) => directory.join(name),
@@ -78,7 +78,7 @@ fn included(including: &str, name: &str) -> Result<Included, String> {
     Ok(Included { name: path.display().to_string(), bytes })
 }
 
-/// Reads a number as C does with base 0, so that 0x1f is 31.
+/// Parses a number as `strtoul` does with base 0: 0x1f is 31, and 010 is 8.
 #[must_use]
 pub fn number<T: TryFrom<u64>>(word: &str) -> Option<T> {
     let value = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {

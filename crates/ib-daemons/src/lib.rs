@@ -1,21 +1,21 @@
-//! Event loops of the daemons, and modules that only daemons need.
+//! The event loops of the daemons, and modules that only the daemons use.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`acm`] | ports and sockets of the ACM service |
-//! | [`rtrs`] | servers and clients of block devices |
-//! | [`sim`] | the simulator at its sockets |
-//! | [`sm`] | the subnet manager at its port |
-//! | [`up`] | the simulator with embedded hosts and the page of `ibfabric up` |
-//! | [`adapter`] | HCAs at local IP addresses and at ports of simulated fabrics |
-//! | [`agent`] | the agent of ibtracer and ibping at a port |
-//! | [`mad_port`] | a port of a simulator or of this machine |
+//! | [`acm`] | the ACM service with its ports and sockets |
+//! | [`rtrs`] | servers and clients of RTRS block devices |
+//! | [`sim`] | the simulator with its sockets |
+//! | [`sm`] | the subnet manager with its port |
+//! | [`up`] | the simulator with embedded hosts, and the web page of `ibfabric up` |
+//! | [`adapter`] | opening HCAs at local IP addresses and at ports of simulated fabrics |
+//! | [`agent`] | the agent that responds to ibtracer and ibping at a port |
+//! | [`mad_port`] | a port for MADs, of a simulator or of this machine |
 //! | [`own_capture`] | the capture that a program makes of its own HCAs |
 //! | [`host`] | names of this machine and of its HCAs |
 //! | [`log`] | log files in OpenSM's format |
-//! | [`input`], [`routing_files`], [`result_file`] | input files, those of routing engines, replaced files |
+//! | [`input`], [`routing_files`], [`result_file`] | input files, files of routing engines, atomically replaced files |
 //! | [`progress`] | progress of long work on a terminal |
-//! | [`message`], [`text`] | messages on standard error, plural forms |
+//! | [`message`], [`text`] | messages on standard error, and plural forms of nouns |
 //! | [`error`] | errors and results of the daemons |
 //!
 //! # Example

@@ -1,4 +1,4 @@
-//! Log files in OpenSM's format: time, thread, level, text.
+//! Log files in OpenSM's format. Each line has the time, the thread, the level and the text.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ pub const VERBOSE: u8 = 0x04;
 pub const DEBUG: u8 = 0x08;
 /// Log level of MADs.
 pub const FRAMES: u8 = 0x20;
-/// Log flag that writes all dump files.
+/// Log flag: all dump files are written.
 pub const ROUTING: u8 = 0x40;
 /// Level of lines that are always logged.
 pub const SYSTEM: u8 = 0x80;
@@ -29,10 +29,10 @@ pub const SYSTEM: u8 = 0x80;
 /// File name that stands for standard output.
 const STDOUT: &str = "stdout";
 
-/// File name that stands for standard error, an extension of OpenSM's.
+/// File name that stands for standard error. OpenSM does not have it.
 pub const STDERR: &str = "stderr";
 
-/// A log. Clones write to the same file, from any thread.
+/// A log. Its clones write to the same file, from any thread.
 #[derive(Clone)]
 pub struct Log {
     flags: u8,
@@ -40,24 +40,25 @@ pub struct Log {
 }
 
 struct Inner {
-    /// True if a write failed since the file was opened; the file ends with its last complete line.
+    /// True if a write failed since the file was opened. Then no more lines are written: the file ends with its last
+    /// complete line.
     is_cut: bool,
-    /// True if any write has failed.
+    /// True if any write to the log has failed.
     has_failed: bool,
     /// Size in bytes at which the file is truncated; 0 for no limit.
     limit: u64,
     target: Target,
     /// True if lines of level [`SYSTEM`] are also printed on standard output, as OpenSM does.
     echoes: bool,
-    /// Receives each line, too.
+    /// Receives each logged line, in addition to the target.
     listener: Option<Listener>,
 }
 
-/// Callback with the text of each line.
+/// Callback that receives the text of each logged line.
 pub type Listener = Box<dyn FnMut(&str) + Send>;
 
 enum Target {
-    /// Errors only, as messages on standard error.
+    /// Only errors are logged, as messages on standard error.
     Messages,
     Stdout,
     Stderr,
@@ -70,15 +71,15 @@ enum Target {
 
 /// Options of a log.
 pub struct LogOptions<'o> {
-    /// Log levels, as bits.
+    /// Enabled log levels, as bits.
     pub flags: u8,
-    /// Maximum size in MB; 0 for no limit.
+    /// Size in MB at which the file is truncated; 0 for no limit.
     pub limit: u32,
-    /// The log file; `None` for errors on standard error only.
+    /// The log file; if `None`, only errors are logged, on standard error.
     pub file: Option<&'o Path>,
-    /// True if the file is a default, which is replaced by standard error if it cannot be opened.
+    /// True if the log file is a default. If it cannot be opened, standard error replaces it.
     pub is_default: bool,
-    /// True if the file is truncated first.
+    /// True if an existing file is truncated when it is opened.
     pub erases: bool,
     /// True if lines of level [`SYSTEM`] are also printed on standard output.
     pub echoes: bool,
@@ -88,7 +89,7 @@ impl Log {
     /// Opens a log.
     ///
     /// # Errors
-    /// Fails if a configured file cannot be opened.
+    /// Fails if the log file cannot be opened and is not a default.
     pub fn open(options: &LogOptions<'_>) -> Result<Self, String> {
         let target = match options.file {
             None => Target::Messages,
@@ -110,22 +111,22 @@ impl Log {
         Ok(Self { flags: options.flags, inner: Arc::new(Mutex::new(inner)) })
     }
 
-    /// Returns true if a level is logged.
+    /// Returns true if lines of this level are logged.
     pub const fn has(&self, level: u8) -> bool {
         self.flags & level != 0
     }
 
-    /// Sets a listener for further lines.
+    /// Sets a callback that receives all further lines.
     pub fn listen(&self, listener: Listener) {
         lock(&self.inner).listener = Some(listener);
     }
 
-    /// Changes the levels.
+    /// Changes which log levels are enabled.
     pub const fn set_flags(&mut self, flags: u8) {
         self.flags = flags;
     }
 
-    /// Reopens the file after it was renamed by log rotation.
+    /// Opens the log file again, after log rotation has renamed the old file.
     pub fn reopen(&self) {
         let mut inner = lock(&self.inner);
         if let Target::File { path, file, size } = &mut inner.target {
@@ -139,19 +140,19 @@ impl Log {
         }
     }
 
-    /// Returns true if lines are missing in the file because of write errors.
+    /// Returns true if write errors have occurred, so that lines are missing in the file.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         lock(&self.inner).has_failed
     }
 
-    /// Prints a note on standard error and logs it.
+    /// Prints a message on standard error and logs it.
     pub fn note(&self, level: u8, text: &str) {
         say!("{text}");
         self.line_unless_said(level, text);
     }
 
-    /// Logs a line that was printed on standard error, unless the log is written there.
+    /// Logs a line that was already printed on standard error, unless the log itself goes to standard error.
     pub fn line_unless_said(&self, level: u8, text: &str) {
         let is_printed = matches!(lock(&self.inner).target, Target::Messages | Target::Stderr);
         if !is_printed {
@@ -172,7 +173,7 @@ impl Inner {
     fn line(&mut self, level: u8, text: &str) {
         let text = &*escaped_message(text);
         if level == SYSTEM && self.echoes && !matches!(self.target, Target::Stdout) {
-            // Standard output may be closed; the line is in the log.
+            // A failure is ignored: standard output may be closed, and the line is also in the log.
             let _ = write!(io::stdout(), "{text}\n\n");
         }
         if let Some(listener) = &mut self.listener {
@@ -205,7 +206,7 @@ impl Inner {
     }
 }
 
-/// Appends a line. If the disk is full, removes the part of the line that was written.
+/// Appends a line. If writing fails, for example because the disk is full, removes the part that was written.
 fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
     let mut written = 0;
     while written < line.len() {
@@ -219,7 +220,7 @@ fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
             Err(error) => error,
         };
         if written > 0 {
-            // Character devices cannot be truncated.
+            // A character device cannot be truncated, so its size counts as 0.
             let size = file.metadata().map_or(0, |found| found.len());
             if let Some(whole) = size.checked_sub(written as u64) {
                 file.set_len(whole).ok();
@@ -234,13 +235,13 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens a file for appending; returns it with its size.
+/// Opens a file for appending; returns the file and its size.
 fn open(path: &Path, erases: bool) -> io::Result<(File, u64)> {
-    // New files are writable by their owner only, whatever the umask is.
+    // Only the owner can write a new file, whatever the umask is.
     let file = OpenOptions::new().create(true).append(true).mode(0o644).open(path)?;
     let found = file.metadata()?;
     let mode = found.permissions().mode() & 0o777;
-    // A world-writable file is restricted to its owner and group; devices are unchanged.
+    // If other users can write a regular file, this permission is removed. Devices are unchanged.
     if found.is_file() && mode & 0o002 != 0 {
         let expected = "expected a file that only its owner and group can write";
         file.set_permissions(Permissions::from_mode(mode & !0o002)).map_err(|error| {
@@ -260,7 +261,7 @@ fn open(path: &Path, erases: bool) -> io::Result<(File, u64)> {
     Ok((file, size))
 }
 
-/// Returns the prefix of a line: `Nov 21 15:55:51 586460 [0001F2A3] 0x02`.
+/// Returns the prefix of a log line, such as `Nov 21 15:55:51 586460 [0001F2A3] 0x02`.
 fn prefix(time: &ZonedDateTime, level: u8) -> String {
     let time = time.strftime("%b %d %H:%M:%S %6f");
     let process = std::process::id();

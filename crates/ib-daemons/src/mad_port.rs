@@ -1,4 +1,5 @@
-//! Ports for MADs: of a simulated fabric in the process, of a simulator in another process, or of an HCA.
+//! Ports that send and receive MADs: of a fabric that this process simulates, of a simulator in another process, or of
+//! an HCA.
 
 use ib_ibsim::client::{Attach, IbsimLink, ServerAddress};
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
@@ -10,34 +11,34 @@ use ib_umad::{IsSmHolder, UmadDevice, UmadLink, UmadOptions};
 use crate::error::DaemonError;
 use crate::host::device_and_port;
 
-/// Options that select a port outside of this process.
+/// Options that select a port outside of this process: of a simulator or of an HCA.
 #[derive(Clone, Debug, Default)]
 pub struct MadPortConfig {
-    /// Name of the simulator of `--attach`; empty for the one of the environment.
+    /// Name of the simulator of `--attach`; if empty, the environment names it.
     pub attach: Option<String>,
-    /// Name of the simulator of `--ibsim`; empty for the one of the environment.
+    /// Name of the simulator of `--ibsim`; if empty, the environment names it.
     pub ibsim: Option<String>,
-    /// The node of the simulated fabric.
+    /// The node of the simulated fabric at whose port MADs are sent and received.
     pub node: Option<String>,
     /// The HCA of this machine, as `DEV` or `DEV:PORT`.
     pub device: Option<String>,
-    /// The port number of the HCA.
+    /// The port number at the HCA.
     pub port: Option<u8>,
 }
 
 /// A port that sends and receives MADs.
 pub enum MadPort<'s> {
-    /// Of a fabric in this process, in virtual time.
+    /// A port of a fabric that this process simulates in virtual time.
     Sim(SimLink<'s>),
-    /// Of a simulator in another process.
+    /// A port of a simulator in another process.
     Ibsim(Box<IbsimLink>),
-    /// Of an HCA; for an SM with the lock that excludes other SMs of this machine.
+    /// A port of an HCA. An SM also holds the lock that excludes other SMs at this port.
     Umad(Box<UmadLink>, Option<IsSmHolder>),
 }
 
 impl MadPort<'_> {
-    /// Opens a port of a simulator or an HCA. With `serves` the port receives requests, which simulators pass only to
-    /// ports of SMs.
+    /// Opens a port of a simulator or of an HCA. If `serves` is true, the port receives requests; simulators pass
+    /// requests only to ports of SMs.
     ///
     /// # Errors
     /// Fails if the port does not exist or cannot be opened.
@@ -66,19 +67,19 @@ impl MadPort<'_> {
         }
     }
 
-    /// Returns true if the port's time advances only while the process waits.
+    /// Returns true if the port has virtual time, which advances only while the process waits.
     pub(crate) const fn is_virtual(&self) -> bool {
         matches!(self, Self::Sim(_))
     }
 
-    /// Returns true for a port of a real HCA, whose subnet may have other users.
+    /// Returns true if the port belongs to a real HCA, whose subnet other users may depend on.
     pub(crate) const fn is_real(&self) -> bool {
         matches!(self, Self::Umad(..))
     }
 }
 
-/// Returns the options of a simulator's port. An empty name and a node of `None` stand for the values of the
-/// environment.
+/// Returns the options with which a simulator's port is attached. The environment supplies the values for an empty name
+/// and for a node of `None`.
 pub(crate) fn attach(name: &str, node: Option<&str>) -> Result<Attach, DaemonError> {
     let attach = Attach::from_environment().map_err(DaemonError::failed)?;
     let server = match name {
@@ -89,7 +90,7 @@ pub(crate) fn attach(name: &str, node: Option<&str>) -> Result<Attach, DaemonErr
     Ok(Attach { server, is_sm: false, node, ..attach })
 }
 
-/// Finds the requested port of an HCA.
+/// Finds the port of an HCA that the options select.
 fn device(args: &MadPortConfig) -> Result<UmadDevice, DaemonError> {
     let no_ports = |error: ib_umad::UmadError| {
         let hint = "a simulated fabric is reached with --ibsim, --attach or --sim";
@@ -141,7 +142,7 @@ impl MadLink for MadPort<'_> {
 }
 
 impl AlarmedLink for MadPort<'_> {
-    /// Alarms are not supported for a fabric in virtual time.
+    /// A port of a fabric in virtual time ignores the alarm.
     fn wait_alarmed(&mut self, until: Instant, alarm: &Alarm) -> Result<(), LinkError> {
         match self {
             Self::Sim(link) => link.wait(until),

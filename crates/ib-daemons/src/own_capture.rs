@@ -1,4 +1,5 @@
-//! Captures of a process's own QPs: `--capture`, and captures requested by other processes.
+//! Captures of this process's QPs: the capture that the option `--capture` starts, and captures that other processes
+//! request.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,32 +13,32 @@ use ib_hca::trace::{PacketTrace, Selection};
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// True if a capture file or record of this process is incomplete. HCAs are dropped after the command has returned, so
-/// the flag is global.
+/// True if a capture file or record of this process is incomplete. The flag is global, since HCAs are dropped after the
+/// command has returned.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if the process's own capture is incomplete.
+/// Returns true if a capture file or record of this process is incomplete.
 pub fn has_failed() -> bool {
     HAS_FAILED.load(Ordering::Relaxed)
 }
 
-/// Sets the flag that a capture or record of this process is incomplete.
+/// Records that a capture file or record of this process is incomplete.
 pub fn note_failure() {
     HAS_FAILED.store(true, Ordering::Relaxed);
 }
 
-/// Options of a capture of all QPs of this process.
+/// Options of the capture of all QPs of this process.
 #[derive(Clone, Debug)]
 pub struct OwnCapture {
     /// The pcapng file.
     pub path: PathBuf,
-    /// Number of captured payload bytes per message.
+    /// Number of payload bytes to capture of each message.
     pub payload: u16,
     /// Size in bytes of the ring buffer of each QP: a power of two.
     pub ring_bytes: usize,
 }
 
-/// The captures of a process: its own, and those requested by other processes.
+/// The captures of this process: the one that its options start, and those that other processes request.
 pub struct Tracing<T: 'static> {
     captures: Captures<T>,
     own: Option<u64>,
@@ -45,7 +46,7 @@ pub struct Tracing<T: 'static> {
 }
 
 impl<T: HcaOwner> Tracing<T> {
-    /// Serves capture requests of other processes, and starts the process's own capture if configured.
+    /// Starts the capture that the options request, if any, and serves capture requests of other processes.
     pub fn start(
         own: Option<&OwnCapture>,
         captures: Captures<T>,
@@ -65,7 +66,7 @@ impl<T: HcaOwner> Tracing<T> {
         Ok(Self { captures, own, _server: server })
     }
 
-    /// Stops the process's own capture, and prints its result.
+    /// Stops the capture that the options have started, and prints its result.
     pub fn finish(&mut self, all: &mut T) {
         let Some(own) = self.own.take() else { return };
         if let Ok(recorded) = self.captures.stop_with(all, own) {
@@ -82,7 +83,7 @@ fn start<T: HcaOwner>(
 ) -> Result<u64, DaemonError> {
     let path = &*own.path;
     if path == Path::new("-") {
-        let why = "standard output has the results: expected a file";
+        let why = "standard output is used for the results: expected a file";
         return Err(DaemonError::Failed(format!("cannot write {}: {why}", path.display())));
     }
     let trace =

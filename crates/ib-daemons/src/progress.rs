@@ -1,15 +1,15 @@
-//! Progress of long work on a terminal.
+//! Shows the progress of a long task on a terminal.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A status line on standard error; disabled if that is not a terminal.
+/// A status line on standard error; disabled if standard error is not a terminal.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Starts a line for the first step.
+    /// Starts the status line with the name of the first step.
     #[must_use]
     pub fn start(what: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
@@ -19,13 +19,13 @@ impl Progress {
         Self(bar)
     }
 
-    /// Shows the next step.
+    /// Shows the name of the next step.
     pub fn next(&self, what: impl Into<Cow<'static, str>>) {
         self.0.set_style(spinner());
         self.0.set_message(what);
     }
 
-    /// Shows the next step and returns a progress bar for it.
+    /// Shows the name of the next step, and returns a progress bar for this step.
     pub fn count(&self, what: impl Into<Cow<'static, str>>) -> &ProgressBar {
         self.next(what);
         let style = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {percent} % {eta}")

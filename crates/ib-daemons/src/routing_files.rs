@@ -1,4 +1,4 @@
-//! Input files and options of the routing engines.
+//! Options of the routing engines, and the input files that they name.
 
 use std::path::{Path, PathBuf};
 
@@ -10,53 +10,53 @@ use ib_types::Guid;
 use crate::error::DaemonError;
 use crate::input::{bytes, number};
 
-/// The options of the routing engines.
+/// The values of the routing engines' options.
 #[derive(Clone, Debug, Default)]
 pub struct EngineFiles {
-    /// GUIDs of root switches, or of channel adapters (CAs) on them (updn, ftree).
+    /// File with GUIDs of root switches, or of channel adapters (CAs) on root switches (updn, ftree).
     pub root_guids: Option<PathBuf>,
-    /// Port GUIDs of compute nodes (ftree).
+    /// File with port GUIDs of compute nodes (ftree).
     pub cn_guids: Option<PathBuf>,
-    /// Port GUIDs of I/O nodes (ftree).
+    /// File with port GUIDs of I/O nodes (ftree).
     pub io_guids: Option<PathBuf>,
-    /// Maximum number of reverse hops on paths to I/O nodes (ftree); `None` for none.
+    /// Maximum number of reverse hops on paths to I/O nodes (ftree); `None` allows no reverse hops.
     pub max_reverse_hops: Option<u64>,
-    /// True if the indexing starts at the first root (ftree).
+    /// True if the indexing starts at the first root switch (ftree).
     pub quasi_ftree_indexing: bool,
-    /// Ports that link balancing ignores: a switch GUID and a port per line, or a port GUID, which stands for the
-    /// switch port connected to it.
+    /// File with ports that link balancing ignores. Each line has a switch GUID and a port, or a port GUID, which
+    /// stands for the switch port connected to it.
     pub ignore_guids: Option<PathBuf>,
-    /// Port GUIDs that are routed first, in order.
+    /// File with the GUIDs of ports that are routed first, in the order of the lines.
     pub guid_routing_order: Option<PathBuf>,
-    /// Order in which ports are tried: a switch GUID and its ports per line.
+    /// File with the order in which the ports of a switch are tried. Each line has a switch GUID and its ports.
     pub port_search_ordering: Option<PathBuf>,
-    /// Hop weights of links: a switch GUID, a port and a weight per line.
+    /// File with hop weights of links. Each line has a switch GUID, a port and a weight.
     pub hop_weights: Option<PathBuf>,
-    /// IDs that break ties of rank: a switch GUID and a number per line (updn).
+    /// File with IDs that order switches of equal rank. Each line has a switch GUID and a number (updn).
     pub ids_guids: Option<PathBuf>,
-    /// True if root switches are connected with each other (updn, ftree).
+    /// True if root switches get routes to each other (updn, ftree).
     pub connect_roots: bool,
-    /// True if routes to switches are counted by link balancing.
+    /// True if link balancing counts routes to switches, too.
     pub port_profile_switch_nodes: bool,
-    /// True if the search for the least used port starts at the port after the last one.
+    /// True if the search for the least used port starts after the port that was chosen last.
     pub port_shifting: bool,
-    /// Seed of the random choice among least used ports; 0 or `None` for no random choice.
+    /// Seed of the random choice among the least used ports; with 0 or `None` the choice is not random.
     pub scatter_ports: Option<u64>,
-    /// True if the ports of `--guid-routing-order` are excluded from the random choice.
+    /// True if routes to the ports in `--guid-routing-order` are not chosen randomly.
     pub guid_routing_order_no_scatter: bool,
     /// Lowest VL to use (lash); `None` for 0.
     pub lash_start_vl: Option<u64>,
-    /// Number of data VLs of every link (lash); `None` for 8.
+    /// Number of data VLs of each link (lash); `None` for 8.
     pub virtual_lanes: Option<u64>,
-    /// LFTs to load (file).
+    /// File with the LFTs to load (file).
     pub lfts: Option<PathBuf>,
-    /// LID matrix to load (file).
+    /// File with the LID matrix to load (file).
     pub lid_matrix: Option<PathBuf>,
-    /// LFTs whose entries are kept if they are least-hop ports (minhop, updn, dor).
+    /// File with LFTs. Each of their entries is kept if its port is on a shortest path (minhop, updn, dor).
     pub keep_lfts: Option<PathBuf>,
 }
 
-/// Reads the files of the engines' options; warnings about ignored lines are passed to `warn`.
+/// Reads the files that the options name. Warnings about ignored lines are passed to `warn`.
 ///
 /// # Errors
 /// Fails if a file cannot be read or parsed.
@@ -75,7 +75,8 @@ pub fn read(
         Some(_) => Ok(()),
         None => Err("the GUID of a port of the subnet"),
     };
-    let small = |value: u64| u8::try_from(value).expect("the command line admits small numbers");
+    let small =
+        |value: u64| u8::try_from(value).expect("the command line accepts only small numbers");
     Ok(RoutingOptions {
         root_guids: guids(args.root_guids.as_deref(), &|guid| {
             let known =
@@ -102,7 +103,7 @@ pub fn read(
                 !ports.is_empty()
                     && ports.iter().all(|&port| (1..=highest).contains(&port) && new(port))
             });
-            let expectation = || format!("different ports of 1 to {highest} behind the GUID");
+            let expectation = || format!("different ports of 1 to {highest} after the GUID");
             Ok((entry.guid, ports.ok_or_else(|| expected(entry, &expectation()))?))
         })?,
         hop_weights: lines(args.hop_weights.as_deref(), warn, |entry| {
@@ -112,9 +113,8 @@ pub fn read(
                     Ok((entry.guid, port, weight))
                 }
                 _ => {
-                    let expectation = format!(
-                        "a port of 1 to {highest} and a weight of 1 to 255 behind the GUID"
-                    );
+                    let expectation =
+                        format!("a port of 1 to {highest} and a weight of 1 to 255 after the GUID");
                     Err(expected(entry, &expectation))
                 }
             }
@@ -122,13 +122,13 @@ pub fn read(
         updn_ids: lines(args.ids_guids.as_deref(), warn, |entry| {
             highest_port(subnet, entry)?;
             let id = entry.rest.split_whitespace().next().and_then(number);
-            Ok((entry.guid, id.ok_or_else(|| expected(entry, "a number behind the GUID"))?))
+            Ok((entry.guid, id.ok_or_else(|| expected(entry, "a number after the GUID"))?))
         })?,
         connect_roots: args.connect_roots,
         count_switch_targets: args.port_profile_switch_nodes,
         port_shifting: args.port_shifting,
         scatter_ports: u32::try_from(args.scatter_ports.unwrap_or(0))
-            .expect("the command line admits 32 bits"),
+            .expect("the command line accepts only 32 bits"),
         listed_unscattered: args.guid_routing_order_no_scatter,
         lash_start_vl: args.lash_start_vl.map_or(0, small),
         virtual_lanes: args.virtual_lanes.map_or(0, small),
@@ -145,7 +145,7 @@ pub fn read(
 /// Maximum number of individual warnings about one file.
 pub(crate) const MOST_WARNINGS: usize = 20;
 
-/// Reads a file of the subnet. Calls `warn` for each ignored entry.
+/// Reads a file that refers to nodes of the subnet. Calls `warn` for each ignored entry.
 ///
 /// # Errors
 /// Fails if the file cannot be read or parsed.
@@ -216,7 +216,7 @@ fn expected(entry: &GuidEntry, what: &str) -> String {
     }
 }
 
-/// Returns the highest port number of a line's switch.
+/// Returns the highest port number of the switch that a line names.
 fn highest_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<u8, String> {
     match subnet.find_switch(entry.guid) {
         Some(switch) => Ok(subnet.switch(switch).ports),
@@ -229,7 +229,7 @@ fn ignored_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<(Guid, u8), St
     match words(&entry.rest)[..] {
         [Some(port)] => {
             let highest = highest_port(subnet, entry)?;
-            let expectation = || format!("a port of 0 to {highest} behind the GUID");
+            let expectation = || format!("a port of 0 to {highest} after the GUID");
             let port = Some(port).filter(|&port| port <= highest);
             Ok((entry.guid, port.ok_or_else(|| expected(entry, &expectation()))?))
         }

@@ -1,15 +1,15 @@
-//! RTRS servers and clients of block devices.
+//! Servers and clients of RTRS block devices.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `config`, `endpoint` | configurations; endpoints of paths and networks |
 //! | `serve` | [`serve()`], the block server |
-//! | [`mod@bench`] | the benchmark of a device |
-//! | [`remote`] | opening of a remote device |
+//! | [`mod@bench`] | the benchmark of a block device |
+//! | [`remote`] | opening and closing of a remote device |
 //! | `paths` | HCAs at the local endpoints of paths |
-//! | `nbd` | [`nbd()`], NBD export of a remote device |
-//! | `control` | statistics and control over a socket |
-//! | `mount` | [`mount()`], statistics and control as files |
+//! | `nbd` | [`nbd()`], which exports a remote device over NBD |
+//! | `control` | statistics and control of paths over a socket |
+//! | `mount` | [`mount()`], which serves statistics and control as files |
 
 pub mod bench;
 mod config;

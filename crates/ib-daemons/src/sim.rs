@@ -1,15 +1,16 @@
-//! The simulator daemon: a simulated fabric for clients of the ibsim protocol and for HCAs, and its console.
+//! The simulator daemon. It simulates a fabric for clients of the ibsim protocol and for HCAs of other processes, and
+//! has a console.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `config` | [`SimConfig`], the configuration of the process |
-//! | `server` | the fabric joined to the sockets of its clients, its SM and its files |
-//! | `serve` | the loop of the simulator |
+//! | `config` | [`SimConfig`], the configuration of the simulator |
+//! | `server` | the fabric with the sockets of its clients, its SM and its files |
+//! | `serve` | the event loop of the simulator |
 //! | `adapters` | HCAs of other processes |
 //! | `console`, `query`, `dump` | commands of the console and their replies |
 //! | `control` | replies to control messages of ibsim clients |
 //! | `manager` | the subnet manager at the first host |
-//! | `record`, `capture`, `sink` | recording and replay, packet captures, the output files of both |
+//! | `record`, `capture`, `sink` | recording and replay, packet captures, and their output files |
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -44,7 +45,7 @@ pub(crate) use manager::Manager;
 pub use query::SimRequest;
 pub(crate) use server::SimServer;
 
-/// A simulated fabric before it is served.
+/// A simulated fabric that is not served yet.
 pub struct Simulation {
     sim: Sim,
     addresses: Addresses,
@@ -52,10 +53,10 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Creates the fabric with agents, faults and addresses of a configuration.
+    /// Creates the fabric with the agents, faults and IP addresses that the configuration specifies.
     ///
     /// # Errors
-    /// Fails if a file cannot be used, or names nodes that the fabric does not have.
+    /// Fails if a file cannot be read, or if the configuration names a node that the fabric does not have.
     pub fn new(fabric: &Fabric, config: &SimConfig) -> Result<Self, DaemonError> {
         let script = config.script.as_deref().map(text).transpose()?;
         let sim = simulated(fabric, config, script.as_deref())?;
@@ -64,10 +65,10 @@ impl Simulation {
         Ok(Self { sim, addresses, conditions })
     }
 
-    /// Replays a record on the fabric.
+    /// Replays the record of an earlier run on the fabric.
     ///
     /// # Errors
-    /// Fails if the record was made with another fabric or configuration.
+    /// Fails if the record was made with a different fabric or configuration.
     pub fn replay(mut self, config: &SimConfig, path: &Path) -> Result<Verdict, DaemonError> {
         record::replay(&mut self.sim, config, &self.conditions, path)
     }
@@ -75,7 +76,7 @@ impl Simulation {
     /// Serves the fabric until a signal stops the process.
     ///
     /// # Errors
-    /// Fails if a socket or a file cannot be used, or the subnet cannot be brought up.
+    /// Fails if a socket cannot be opened, if a file cannot be written, or if the SM cannot bring up the subnet.
     pub fn serve(
         self,
         server: Server,
@@ -85,7 +86,7 @@ impl Simulation {
         serve::run(self.into_server(server, config)?, output)
     }
 
-    /// Joins the fabric to a server of ibsim clients, for a caller with a loop of its own.
+    /// Opens the server of ibsim clients. The caller runs its event loop.
     pub(crate) fn into_server(
         self,
         server: Server,
@@ -146,7 +147,7 @@ fn simulated(
     Ok(sim)
 }
 
-/// Adds agents for ibtracer and ibping to nodes.
+/// Adds agents that respond to ibtracer and ibping to the named nodes.
 fn host_agents(sim: &mut Sim, names: &str) -> Result<(), DaemonError> {
     let nodes: Vec<_> = if names.is_empty() {
         sim.node_ids().collect()
@@ -174,7 +175,7 @@ fn addresses(sim: &Sim, config: &SimConfig) -> Result<Addresses, DaemonError> {
     Ok(addresses)
 }
 
-/// Returns all conditions of a run except its input, for comparison by a replay.
+/// Returns all conditions on which a run depends, except its input. A replay compares them with those of the record.
 fn conditions(fabric: &Fabric, config: &SimConfig, script: Option<&str>) -> Conditions {
     let sum = |text: &str| format!("{:08x}", crc32fast::hash(text.as_bytes()));
     vec![
@@ -192,11 +193,11 @@ fn conditions(fabric: &Fabric, config: &SimConfig, script: Option<&str>) -> Cond
     ]
 }
 
-/// Returns a text with all attributes of a fabric that affect the simulation.
+/// Returns a text that contains all attributes of the fabric that affect the simulation.
 fn described(fabric: &Fabric) -> String {
     let mut text = String::new();
     for (id, node) in fabric.nodes() {
-        // The pattern lists all fields, so that a new field is not forgotten here.
+        // This pattern lists all fields, so that a new field causes a compiler error here.
         let NodeSpec {
             kind,
             name,

@@ -1,19 +1,19 @@
-//! The subnet manager daemon: its event loop, files, console and metrics.
+//! The subnet manager daemon: its event loop, its files, its console and its metrics.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `options` | [`ManagerOptions`], the configuration of the process |
-//! | [`settings`], [`conf`] | the keys of OpenSM's configuration file; the file |
-//! | [`reasons`] | reasons why keys and options are refused |
-//! | `port` | the port of the SM |
-//! | `drive` | [`run`], the event loop of SM and port |
-//! | `daemon` | the SM with log, files, plans and counters; `hosted` creates one for a simulator |
+//! | `options` | [`ManagerOptions`], the configuration of the SM's process |
+//! | [`settings`], [`conf`] | the keys of OpenSM's configuration file; reading and writing this file |
+//! | [`reasons`] | the reasons why keys and options of OpenSM are refused |
+//! | `port` | opening the port of the SM |
+//! | `drive` | [`run`], the event loop of the SM with its port |
+//! | `daemon` | the SM with its log, files, plans and counters; `hosted` creates one for a simulator |
 //! | `events` | log lines of fabric events |
-//! | `planner` | the thread that computes plans |
-//! | `cache`, `dump`, `files` | files in OpenSM's formats |
-//! | `shared`, `console`, `metrics` | state of the SM, replies to `ibfabric sm ctl`, metrics |
+//! | `planner` | computation of plans in another thread |
+//! | `cache`, `dump`, `files` | reading and writing of files in OpenSM's formats |
+//! | `shared`, `console`, `metrics` | the state of the SM, the replies to `ibfabric sm ctl`, the metrics |
 //! | `perf` | collection of port counters |
-//! | `shown` | state of the SM for the process that hosts it |
+//! | `shown` | the state of the SM for the process in which it runs |
 
 use ib_os::alarm::Alarm;
 use ib_types::{Guid, Instant};
@@ -45,7 +45,7 @@ pub use options::{ManagerOptions, PartitionsSource, SmConfigSource, SmPort};
 pub use port::list as list_ports;
 pub(crate) use shown::Shown;
 
-/// Creates an SM for a fabric that this process simulates in real time, with a console for `sm ctl`.
+/// Creates an SM for a fabric that this process simulates in real time. The SM serves a console for `sm ctl`.
 pub(crate) fn hosted(
     options: &ManagerOptions,
     guid: Guid,

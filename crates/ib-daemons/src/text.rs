@@ -1,6 +1,6 @@
-//! Plural forms for messages and reports.
+//! Plural forms of nouns in messages and reports.
 
-/// Formats a number with its noun in singular or plural.
+/// Formats a number with its noun, which is in the singular or the plural.
 #[must_use]
 pub fn counted(number: impl TryInto<u64> + Copy, what: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);

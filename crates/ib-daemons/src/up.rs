@@ -1,18 +1,18 @@
-//! The daemon of `ibfabric up`: a fabric, its SM, hosts and a web page in one process.
+//! The daemon of `ibfabric up`: it runs a simulated fabric, its SM, hosts and a web page within one process.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `config` | [`UpConfig`], the configuration of the process |
-//! | [`hosts`] | hosts of a simulated fabric in its process, with an ACM service and block devices |
-//! | `serve` | the loop: simulator, SM, hosts and page |
-//! | `embedded_hosts` | the hosts: an ACM service at each, a block device between some |
+//! | [`hosts`] | hosts of a simulated fabric within the simulator's process, with ACM services and block devices |
+//! | `serve` | the event loop of simulator, SM, hosts and page |
+//! | `embedded_hosts` | the hosts: an ACM service at each, and a block device between some of them |
 //! | `self_test` | the self-test of `--check` |
 //! | [`web`] | the HTTP server of the page and its API |
-//! | `page` | the responses of the API |
+//! | `page` | the responses of the page's API |
 //! | `load_generator` | the load generator of the block device |
-//! | `pass`, `tables` | passes over the device, LFTs of switches: shared by self-test, load generator and page |
+//! | `pass`, `tables` | passes over the block device and LFTs of switches, for self-test, load generator and page |
 //! | `path_request` | path requests to ACM services |
-//! | `record` | the packets of the device's queue pairs, in a file |
+//! | `record` | the capture file with the packets of the block device's queue pairs |
 
 use std::io::Write;
 
@@ -45,7 +45,8 @@ use page::Page;
 /// Simulates a fabric with its SM and hosts until a signal stops the process or the self-test has finished.
 ///
 /// # Errors
-/// Fails if a socket or a file cannot be used, the subnet cannot be brought up, or the block device is not connected.
+/// Fails if a socket or a file cannot be used, if the SM cannot bring up the subnet, or if the block device cannot be
+/// connected.
 pub fn run(
     fabric: Fabric,
     config: &UpConfig,
@@ -60,7 +61,7 @@ pub fn run(
     serve::run(simulation.into_server(server, &sim_config)?, hosts, output)
 }
 
-/// Returns the configuration of the simulator, with agents on all nodes.
+/// Returns the configuration of the simulator. It adds agents for ibtracer and ibping to all nodes.
 fn sim_config(config: &UpConfig) -> SimConfig {
     SimConfig {
         manager: Some(config.manager.clone()),
@@ -72,7 +73,7 @@ fn sim_config(config: &UpConfig) -> SimConfig {
     }
 }
 
-/// Serves the page if the configuration has one.
+/// Starts to serve the web page, if configured.
 fn page(config: &UpConfig, fabric: &Fabric) -> Result<Option<Page>, DaemonError> {
     let Some(port) = config.http else { return Ok(None) };
     let names = (&*config.fabric_name, &*config.engine.to_string(), &*config.socket);

@@ -1,6 +1,6 @@
-//! The input buffer of a connection: received bytes that were not processed yet.
+//! The input buffer of a connection. It holds received bytes that were not processed yet.
 
-/// A contiguous buffer of received bytes.
+/// A contiguous buffer of bytes that were received and not processed yet.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     bytes: Vec<u8>,
@@ -8,15 +8,16 @@ pub(super) struct Input {
     end: usize,
 }
 
-/// Minimum free space for further input, in bytes.
+/// The buffer offers at least this many bytes of free space for further input.
 const ROOM: usize = 64 << 10;
 
-/// Maximum size in bytes that an empty buffer keeps.
+/// If an empty buffer is larger than this, it is freed.
 const IDLE: usize = 1 << 20;
 
 impl Input {
-    /// Returns the free space for input. `wanted` is the number of bytes that the buffer should finally hold. The buffer at
-    /// most doubles, so a client cannot make the server allocate memory for data that it has only announced.
+    /// Returns the free space for input. `wanted` is the number of bytes that the buffer must hold in the end. The
+    /// buffer at most doubles in size, so a client cannot make the server allocate memory for data that it has only
+    /// announced.
     pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
         let needed = self.needed(wanted);
         if self.start == self.end {
@@ -27,14 +28,14 @@ impl Input {
             (self.start, self.end) = (0, self.end - self.start);
         }
         if self.bytes.len() - self.end < needed {
-            // Reserves the exact size, because the budget counts allocated bytes.
+            // The buffer grows by exactly the needed size, since the memory budget counts allocated bytes.
             self.bytes.reserve_exact(self.end + needed - self.bytes.len());
             self.bytes.resize(self.end + needed, 0);
         }
         &mut self.bytes[self.end..]
     }
 
-    /// Returns the minimum free space for further input, in bytes.
+    /// Returns how much free space `room` must offer, in bytes.
     fn needed(&self, wanted: usize) -> usize {
         let waiting = self.end - self.start;
         wanted.saturating_sub(waiting).min(waiting).max(ROOM)
@@ -45,7 +46,7 @@ impl Input {
         (self.len() + self.needed(wanted)).saturating_sub(self.bytes.capacity())
     }
 
-    /// Notes that input has filled the first bytes of the free space.
+    /// Records that the first `length` bytes of the free space were filled with input.
     pub(super) fn filled(&mut self, length: usize) {
         assert!(length <= self.bytes.len() - self.end, "input must fit into the free space");
         self.end += length;
@@ -55,12 +56,12 @@ impl Input {
         &self.bytes[self.start..self.end]
     }
 
-    /// Returns the first `N` bytes; `None` if there are fewer.
+    /// Returns the first `N` bytes without removing them; `None` if there are fewer.
     pub(super) fn peek<const N: usize>(&self) -> Option<&[u8; N]> {
         self.waiting().first_chunk()
     }
 
-    /// Removes the first bytes, and returns them.
+    /// Removes and returns the first `length` bytes.
     pub(super) fn take(&mut self, length: usize) -> &[u8] {
         let start = self.start;
         self.start += length;
@@ -76,7 +77,7 @@ impl Input {
         self.bytes.capacity()
     }
 
-    /// Frees a large buffer if it is empty.
+    /// Frees the buffer if it is empty and large.
     pub(super) fn shrink(&mut self) {
         if self.start == self.end && self.bytes.capacity() > IDLE {
             *self = Self::default();

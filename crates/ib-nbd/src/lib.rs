@@ -1,19 +1,19 @@
-//! The NBD server protocol without I/O: block devices over a byte stream.
+//! The NBD server protocol without I/O. It provides block devices over a byte stream.
 //!
-//! It implements fixed newstyle negotiation, and simple and structured replies, of the NBD protocol
-//! (NetworkBlockDevice/nbd, `doc/proto.md`). A [`Session`] serves one connection. Its owner reads and writes the bytes of
-//! the connection, and executes the requests.
+//! The crate implements the NBD protocol (NetworkBlockDevice/nbd, `doc/proto.md`) with fixed newstyle negotiation,
+//! simple replies and structured replies. A [`Session`] serves one connection. The owner of the session reads and
+//! writes the bytes of the connection, and executes the requests.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `session` | [`Session`]: the state of a connection |
-//! | `negotiation` | the handshake: options, until the client has chosen a device |
+//! | `negotiation` | the handshake: options of the client, until it has chosen a device |
 //! | `transmission` | requests and their replies |
 //! | `input`, `output` | buffers of received bytes, and of bytes to send |
 //! | [`wire`] | constants of the protocol |
 //!
 //! # Example
-//! A client chooses a device by its name, and reads a block:
+//! A client chooses a device by its name and then reads from it:
 //! ```
 //! use ib_block::{Errno, Geometry, Operation};
 //! use ib_nbd::wire::{self, command, option};

@@ -1,4 +1,4 @@
-//! The handshake: options, until the client has chosen a device.
+//! The handshake. The client sends options until it has chosen a device.
 //!
 //! ```text
 //! option: magic u64 | option u32 | length u32 | data
@@ -8,17 +8,17 @@
 use super::session::{Export, MAX_DATA, NbdError, Session, Stage};
 use super::wire::{self, flags, handshake, info, option, reply};
 
-/// Maximum length of the data of an option in bytes.
+/// Maximum length in bytes of the data of an option.
 const MAX_OPTION: u32 = 8 << 10;
 
-/// Maximum length of a refused option that is skipped, in bytes. A longer one ends the connection.
+/// If an option is refused, at most this many bytes of its data are skipped. If there are more, the connection ends.
 const MAX_SKIPPED: u32 = 16 << 20;
 
-/// Length of an option before its data, in bytes.
+/// Length in bytes of the header of an option, which precedes its data.
 const HEADER: usize = 16;
 
 impl Session {
-    /// Processes flags and options, until the client has chosen a device.
+    /// Processes the client's flags and options until it has chosen a device.
     pub(super) fn negotiate(&mut self) {
         loop {
             let has_more = match self.stage {
@@ -45,7 +45,7 @@ impl Session {
         true
     }
 
-    /// Processes the next option if it is complete. Returns true if there may be another one.
+    /// Processes the next option if it is complete; returns true if the next one may be complete too.
     fn take_option(&mut self) -> bool {
         if !self.skip() {
             return false;
@@ -98,7 +98,7 @@ impl Session {
         }
     }
 
-    /// Returns the index of a device. The empty name is that of the first one.
+    /// Returns the index of the device with the given name. An empty name stands for the first device.
     fn find(&self, name: &[u8]) -> Option<usize> {
         if name.is_empty() {
             return Some(0);
@@ -154,7 +154,8 @@ impl Session {
         if asked.contains(&info::DESCRIPTION) {
             tell(info::DESCRIPTION, export.description.as_bytes());
         }
-        // Block sizes are sent even if they were not requested, since other requests are refused.
+        // Block sizes are sent even if the client has not requested them, because requests with other sizes are
+        // refused.
         let sizes = [export.geometry.logical_block, export.preferred, MAX_DATA];
         tell(info::BLOCK_SIZE, &sizes.map(u32::to_be_bytes).concat());
         self.reply_option(number, reply::ACK, &[]);
@@ -163,7 +164,7 @@ impl Session {
         }
     }
 
-    /// Replies with an empty list: there are no metadata contexts.
+    /// Replies with an empty list of metadata contexts, since the server provides none.
     fn contexts(&mut self, number: u32, data: &[u8]) {
         if !self.structured {
             let text = "metadata contexts require structured replies, which were not negotiated";
@@ -192,7 +193,7 @@ impl Session {
     }
 }
 
-/// Returns the flags of a device.
+/// Returns the flags that describe a device to the client.
 fn export_flags(export: &Export, structured: bool) -> u16 {
     let geometry = &export.geometry;
     let always = flags::HAS_FLAGS | flags::SEND_FLUSH | flags::CAN_MULTI_CONN;
@@ -206,13 +207,13 @@ fn export_flags(export: &Export, structured: bool) -> u16 {
     always | one_piece | writes
 }
 
-/// Splits off a name with its length, and returns the bytes behind it.
+/// Parses a length and a name of this length; returns the name and the bytes that follow.
 fn parse_name(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = data.split_first_chunk()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
-/// Returns the name of the device and the requested information types.
+/// Returns the name of the device and the types of information that the client requests.
 fn parse_info(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     let (name, rest) = parse_name(data)?;
     let (count, rest) = rest.split_first_chunk()?;
@@ -222,7 +223,7 @@ fn parse_info(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     fits.then(|| (name, asked.iter().map(|asked| u16::from_be_bytes(*asked)).collect()))
 }
 
-/// Returns the name of the device. Only the lengths of the metadata contexts are checked.
+/// Returns the name of the device. Of the metadata contexts, only the lengths are checked.
 fn parse_contexts(data: &[u8]) -> Option<&[u8]> {
     let (name, rest) = parse_name(data)?;
     let (count, mut rest) = rest.split_first_chunk()?;

@@ -1,14 +1,15 @@
-//! The output queue of a connection: headers of the protocol, and data of reads.
+//! The output queue of a connection. It contains headers of the protocol and the data of reads.
 
 use std::collections::VecDeque;
 
 use ib_block::data::{ReadData, Slice};
 
-/// Minimum length of data that is sent without a copy. Shorter data is copied behind the headers, which costs less than a
-/// further slice.
+/// Data of at least this length is sent without a copy. Shorter data is copied behind the headers, which costs less
+/// than one more slice.
 const MIN_UNCOPIED: usize = 16 << 10;
 
-/// Maximum length of a buffer of headers in bytes. A buffer is reused only after it was sent completely.
+/// A buffer of headers that has reached this length gets no more headers. A buffer is reused only after all of it was
+/// sent.
 const MAX_HEADERS: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl Piece {
         }
     }
 
-    /// Returns the slices of the piece, in order.
+    /// Returns the bytes of the piece as slices, in order.
     fn slices(&self) -> impl Iterator<Item = Slice<'_>> {
         let (words, data) = match self {
             Self::Headers(bytes) => (Some(Slice::Bytes(bytes)), None),
@@ -35,17 +36,17 @@ impl Piece {
     }
 }
 
-/// Bytes to send, in order.
+/// The bytes that are to be sent, in order.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     pieces: VecDeque<Piece>,
-    /// Number of bytes of the first piece that were sent.
+    /// Number of bytes of the first piece that were sent already.
     sent: usize,
     /// Total number of unsent bytes.
     length: usize,
-    /// Data that was sent, to return to its owner.
+    /// Data that was sent and now returns to the owner of the session.
     used: Vec<ReadData>,
-    /// An empty buffer for headers.
+    /// An empty buffer, which the next headers use.
     spare: Vec<u8>,
 }
 
@@ -63,7 +64,7 @@ impl Output {
         self.pieces.push_back(Piece::Headers(words));
     }
 
-    /// Appends data, without a copy if it is long or lent.
+    /// Appends the data of a read. Long or lent data is not copied.
     pub(super) fn append(&mut self, data: ReadData) {
         if let ReadData::Bytes(bytes) = &data
             && bytes.len() < MIN_UNCOPIED
@@ -76,7 +77,7 @@ impl Output {
         }
     }
 
-    /// Queues data that is not needed for its return to the owner.
+    /// Queues data that need not be sent, so that it returns to the owner of the session.
     pub(super) fn give_back(&mut self, data: ReadData) {
         if !matches!(&data, ReadData::Bytes(bytes) if bytes.capacity() == 0) {
             self.used.push(data);
@@ -111,7 +112,7 @@ impl Output {
         slices.filter(|slice| !slice.is_empty())
     }
 
-    /// Removes bytes that were sent.
+    /// Removes the first `length` bytes, which were sent.
     pub(super) fn sent(&mut self, length: usize) {
         assert!(length <= self.length, "sent bytes must have been in the output");
         self.length -= length;

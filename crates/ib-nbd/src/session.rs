@@ -1,4 +1,4 @@
-//! The server's state of one connection.
+//! The state of one connection at the server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use ib_block::{Command, Errno, Geometry, ReadData, Slice};
 /// An exported device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// The name of the device. Clients that send the empty name get the first device.
+    /// The name of the device. A client that sends an empty name gets the first device.
     pub name: String,
     /// A description for users.
     pub description: String,
     /// The geometry of the device.
     pub geometry: Geometry,
-    /// Preferred length of a request in bytes: a power of two, at least the logical block size.
+    /// Length of a request that the server recommends, in bytes: a power of two, at least the logical block size.
     pub preferred: u32,
 }
 
-/// Maximum length of a read or write in bytes. Clients that do not query block sizes assume this value.
+/// Maximum length of a read or write in bytes. A client that does not query block sizes assumes this maximum.
 pub(super) const MAX_DATA: u32 = 32 << 20;
 
-/// Maximum number of requests in flight of a client.
+/// Maximum number of outstanding requests of a client.
 pub(super) const MAX_REQUESTS: usize = 256;
 
-/// Number of bytes of data in flight from which on no further request is accepted.
+/// If outstanding requests have at least this many bytes of data, no further request is accepted.
 pub(super) const MAX_HELD: usize = 64 << 20;
 
-/// Number of unsent bytes from which on no further request is accepted.
+/// If at least this many bytes are unsent, no further request is accepted.
 const MAX_UNSENT: usize = 64 << 20;
 
 /// The number of a request within its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestToken(pub u64);
 
-/// A request of a client. It has to be completed with [`Session::complete`].
+/// A request of a client. The owner of the session must complete it with [`Session::complete`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct NbdRequest<'a> {
     /// The number of the request.
     pub token: RequestToken,
     /// The index of the device.
     pub export: usize,
-    /// The command, which fits the geometry of the device.
+    /// The command. It fits the geometry of the device.
     pub command: Command,
     /// The data of a write.
     pub data: &'a [u8],
@@ -58,7 +58,7 @@ impl NbdRequest<'_> {
     }
 }
 
-/// The reason why the server ends a connection.
+/// The reason why the server closes a connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NbdError {
@@ -68,11 +68,11 @@ pub enum NbdError {
     /// The client has not chosen a device in time.
     #[error("the client has not chosen a device in time")]
     Silent,
-    /// The client has read no reply for a time in seconds, while others waited for memory.
-    #[error("the client has read no reply for {0} s while others waited for memory")]
+    /// For this time in seconds, the client has read no reply while other clients waited for memory.
+    #[error("the client has read no reply for {0} s while other clients waited for memory")]
     Stalled(u64),
-    /// The client has not continued a write for a time in seconds, while others waited for memory.
-    #[error("the client has not continued a write for {0} s while others waited for memory")]
+    /// For this time in seconds, the client has sent no further data of a write while other clients waited for memory.
+    #[error("the client has not continued a write for {0} s while other clients waited for memory")]
     Unfinished(u64),
     /// The magic number of an option is invalid.
     #[error("found option magic {0:#x}: expected {expected:#x}", expected = wire::OPTION_MAGIC)]
@@ -82,18 +82,19 @@ pub enum NbdError {
     OptionLength {
         /// The number of the option.
         option: u32,
-        /// Length of its data in bytes.
+        /// Length of the option's data in bytes.
         length: u32,
-        /// Maximum length in bytes.
+        /// Maximum length of an option's data in bytes.
         most: u32,
     },
-    /// The client has chosen an unknown device with [`EXPORT_NAME`](wire::option::EXPORT_NAME), which has no error reply.
+    /// The client has chosen an unknown device with [`EXPORT_NAME`](wire::option::EXPORT_NAME), an option that has no
+    /// error reply.
     #[error("there is no device {0:?}")]
     NoExport(String),
     /// The magic number of a request is invalid.
     #[error("found request magic {0:#x}: expected {expected:#x}", expected = wire::REQUEST_MAGIC)]
     RequestMagic(u32),
-    /// A write is too long to skip its data.
+    /// A write is refused, and its data is too long to be skipped.
     #[error("found a write of {0} bytes: expected at most {MAX_DATA}")]
     WriteLength(u32),
 }
@@ -111,18 +112,18 @@ pub(super) enum Stage {
     Over,
 }
 
-/// A request in flight.
+/// A request that the owner has not completed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingRequest {
     pub(super) cookie: u64,
     pub(super) command: Command,
 }
 
-/// The server's state of one connection.
+/// The state of one connection at the server.
 ///
-/// The owner reads input into [`Session::room`], and passes its length to [`Session::handle`]. It executes the requests of
-/// [`Session::poll_request`], and completes them with [`Session::complete`]. It sends [`Session::output`], and passes the
-/// number of sent bytes to [`Session::sent`].
+/// The owner reads input into [`Session::room`] and passes its length to [`Session::handle`]. It executes the requests
+/// that [`Session::poll_request`] returns, and completes them with [`Session::complete`]. It sends the bytes of
+/// [`Session::output`] and passes the number of sent bytes to [`Session::sent`].
 #[derive(Debug)]
 pub struct Session {
     pub(super) exports: Arc<[Export]>,
@@ -133,16 +134,16 @@ pub struct Session {
     pub(super) structured: bool,
     pub(super) requests: BTreeMap<u64, PendingRequest>,
     pub(super) last: u64,
-    /// Length of the data of requests in flight, in bytes.
+    /// Number of bytes of data of all outstanding requests.
     pub(super) held: usize,
-    /// Number of bytes of a refused write or option that have still to be skipped.
+    /// Number of bytes of a refused write or option that still have to be skipped.
     pub(super) skipped: usize,
     /// The error that has ended the connection.
     failed: Option<NbdError>,
 }
 
 impl Session {
-    /// Creates the state of a new connection. There must be at least one device.
+    /// Creates the state of a new connection, which offers the given devices. There must be at least one.
     #[must_use]
     pub fn new(exports: Arc<[Export]>) -> Self {
         assert!(!exports.is_empty(), "a session must have a device");
@@ -165,8 +166,8 @@ impl Session {
         }
     }
 
-    /// Returns the buffer for further input; `None` while the client has too much in flight or unsent, or after its last
-    /// request.
+    /// Returns the buffer into which the owner must read further input. Returns `None` while the client has too many
+    /// outstanding requests or unsent replies, and after its last request.
     pub fn room(&mut self) -> Option<&mut [u8]> {
         if self.is_full() || self.stage == Stage::Over {
             return None;
@@ -175,23 +176,23 @@ impl Session {
         Some(self.input.room(wanted))
     }
 
-    /// Returns true if the client has too many requests in flight, or too many unsent replies.
+    /// Returns true if the client has too many outstanding requests or too many unsent replies.
     fn is_full(&self) -> bool {
         self.requests.len() >= MAX_REQUESTS
             || self.held >= MAX_HELD
             || self.output.len() >= MAX_UNSENT
     }
 
-    /// Processes input: the first `length` bytes of [`Session::room`].
+    /// Processes the input in the first `length` bytes of [`Session::room`].
     ///
     /// # Panics
-    /// Panics if `length` exceeds the buffer.
+    /// Panics if `length` exceeds the size of the buffer.
     pub fn handle(&mut self, length: usize) {
         self.input.filled(length);
         self.negotiate();
     }
 
-    /// Returns the next request; `None` if none is complete, or if too many are in flight.
+    /// Returns the next request; `None` if none is complete or too many are outstanding.
     pub fn poll_request(&mut self) -> Option<NbdRequest<'_>> {
         if self.is_full() {
             return None;
@@ -202,10 +203,11 @@ impl Session {
         Some(NbdRequest { token, export, command, data })
     }
 
-    /// Completes a request, with the data of a successful read. [`Session::poll_used`] returns the data after it was sent.
+    /// Completes a request. `data` is the data of a successful read. After it was sent, [`Session::poll_used`] returns
+    /// it.
     ///
     /// # Panics
-    /// Panics if the length of the data differs from that of a successful read.
+    /// Panics if the request was a successful read and its data has a wrong length.
     pub fn complete(&mut self, token: RequestToken, errno: Errno, data: impl Into<ReadData>) {
         let data = data.into();
         match self.requests.remove(&token.0) {
@@ -217,12 +219,12 @@ impl Session {
         }
     }
 
-    /// Returns data of a completed request that was sent or is not needed.
+    /// Returns data of a completed request. The data was sent or is not needed.
     pub fn poll_used(&mut self) -> Option<ReadData> {
         self.output.poll_used()
     }
 
-    /// Returns the bytes to send, in order. The slices are not empty.
+    /// Returns the bytes to send as slices, in order. No slice is empty.
     pub fn output(&self) -> impl Iterator<Item = Slice<'_>> {
         self.output.slices()
     }
@@ -233,10 +235,10 @@ impl Session {
         self.output.len()
     }
 
-    /// Removes sent bytes from the output.
+    /// Removes the first `length` bytes of the output, which were sent.
     ///
     /// # Panics
-    /// Panics if `length` exceeds the output.
+    /// Panics if the output has fewer than `length` bytes.
     pub fn sent(&mut self, length: usize) {
         self.output.sent(length);
     }
@@ -247,20 +249,20 @@ impl Session {
         self.stage == Stage::Over && self.requests.is_empty() && self.unsent() == 0
     }
 
-    /// Returns true if the session accepts input.
+    /// Returns true if the session accepts further input now.
     #[must_use]
     pub fn takes(&self) -> bool {
         !self.is_full() && self.stage != Stage::Over
     }
 
-    /// Returns true if no more input will be accepted: the client has disconnected, or the server ends the connection. Requests
-    /// may still be in flight.
+    /// Returns true if no more input will be accepted: the client has disconnected, or the server has ended the
+    /// connection. There may still be outstanding requests.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.stage == Stage::Over
     }
 
-    /// Returns the index of the chosen device; `None` before the client has chosen one, and after the end.
+    /// Returns the index of the device that the client has chosen; `None` before that, and after the end of the input.
     #[must_use]
     pub const fn export(&self) -> Option<usize> {
         match self.stage {
@@ -269,19 +271,20 @@ impl Session {
         }
     }
 
-    /// Returns the memory used for the client in bytes: the input buffer, data of requests in flight, and unsent replies.
+    /// Returns how many bytes of memory the client uses: its input buffer, the data of outstanding requests, and unsent
+    /// replies.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.input.held() + self.held + self.output.len()
     }
 
-    /// Returns the length of the data of outstanding requests, in bytes.
+    /// Returns the number of bytes of data of all outstanding requests.
     #[must_use]
     pub const fn outstanding(&self) -> usize {
         self.held
     }
 
-    /// Returns the memory that the next request needs in bytes; 0 if it has not arrived.
+    /// Returns how many bytes of memory the next request needs; 0 if its header has not arrived.
     #[must_use]
     pub fn next_held(&self) -> usize {
         self.next_length()
@@ -298,20 +301,20 @@ impl Session {
         self.input.shrink();
     }
 
-    /// Returns true if the next request is a write whose header has arrived. Its data is in the input buffer, so executing it
-    /// needs no further memory.
+    /// Returns true if the next request is a write whose header has arrived. Its data is collected in the input buffer,
+    /// so executing the write needs no further memory.
     #[must_use]
     pub fn is_writing(&self) -> bool {
         self.wanted() > HEADER
     }
 
-    /// Returns the number of requests in flight.
+    /// Returns the number of outstanding requests.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.requests.len()
     }
 
-    /// Notes that the client sends no more requests. Requests in flight still get their replies.
+    /// Must be called when the client will send no more requests. Outstanding requests still get their replies.
     pub fn end(&mut self) {
         self.stage = Stage::Over;
     }
@@ -328,7 +331,7 @@ impl Session {
         matches!(self.stage, Stage::Flags | Stage::Options)
     }
 
-    /// Ends the connection if the client has not chosen a device yet.
+    /// Closes the connection if the client has not chosen a device yet.
     pub fn give_up(&mut self) {
         if self.is_choosing() {
             self.fail(NbdError::Silent);
@@ -340,7 +343,7 @@ impl Session {
         self.stage = Stage::Over;
     }
 
-    /// Skips input of a refused write or option. Returns true if all of it was skipped.
+    /// Skips the input of a refused write or option; returns true if nothing is left to skip.
     pub(super) fn skip(&mut self) -> bool {
         let there = self.skipped.min(self.input.len());
         self.input.take(there);

@@ -1,4 +1,4 @@
-//! Requests and their replies.
+//! Requests of clients, and the replies to them.
 //!
 //! ```text
 //! request:    magic u32 | flags u16 | type u16 | cookie u64 | offset u64 | length u32 | data of a write
@@ -10,11 +10,11 @@ use super::session::{MAX_DATA, NbdError, PendingRequest, RequestToken, Session, 
 use super::wire::{self, HEADER, chunk, command, command_flags as flag, error};
 use ib_block::{Command, CommandError, Errno, Operation, ReadData};
 
-/// Maximum length of the data of a refused write that is skipped, in bytes. A longer one ends the connection.
+/// If a write is refused, at most this many bytes of its data are skipped. If there are more, the connection ends.
 const MAX_SKIPPED: u32 = 128 << 20;
 
 impl Session {
-    /// Returns the number of input bytes that the next request needs before it can be processed.
+    /// Returns how many bytes of input the next request needs before it can be processed.
     pub(super) fn wanted(&self) -> usize {
         let Stage::Requests(_) = self.stage else { return 0 };
         match self.input.peek::<HEADER>().map(Request::parse) {
@@ -25,7 +25,8 @@ impl Session {
         }
     }
 
-    /// Returns the length of the data of the next request; 0 if its header has not arrived, or if it is refused.
+    /// Returns the length in bytes of the data of the next request; 0 if its header has not arrived, or if it is not a
+    /// read or write of a valid length.
     pub(super) fn next_length(&self) -> usize {
         let Stage::Requests(_) = self.stage else { return 0 };
         match self.input.peek::<HEADER>().map(Request::parse) {
@@ -38,8 +39,8 @@ impl Session {
         }
     }
 
-    /// Removes the header of the next complete and valid request, and returns the length of the data behind it. Invalid
-    /// requests get an error reply.
+    /// Removes the header of the next complete and valid request. Returns the request and the length of the data that
+    /// follows the header. Invalid requests get an error reply.
     pub(super) fn next_request(&mut self, export: usize) -> Option<(RequestToken, Command, usize)> {
         loop {
             if !self.skip() {
@@ -72,7 +73,7 @@ impl Session {
                     self.held += held(&command);
                     return Some((RequestToken(self.last), command, data));
                 }
-                // The client disconnects and expects no reply.
+                // The client disconnects and expects no reply to this request.
                 Ok(None) => {
                     self.stage = Stage::Over;
                     return None;
@@ -82,7 +83,8 @@ impl Session {
         }
     }
 
-    /// Returns the command of a request, `None` for a disconnect; or an error number and a message.
+    /// Returns the command of a request, or `None` if the client disconnects. If the request is invalid, the error is a
+    /// number and a message.
     fn check(
         &self,
         export: usize,
@@ -98,7 +100,7 @@ impl Session {
             command::WRITE_ZEROES => (Operation::WriteZeroes, flag::FUA | flag::NO_HOLE),
             _ => return Err((error::EINVAL, "unknown request type")),
         };
-        // FUA has no effect on other requests, and some clients set it.
+        // Some clients set FUA for other requests, where it has no effect.
         if request.flags & !(allowed | flag::FUA) != 0 {
             return Err((error::EINVAL, "unsupported request flags"));
         }
@@ -135,7 +137,7 @@ impl Session {
         }
     }
 
-    /// Queues the reply to a request.
+    /// Queues the reply to a completed request.
     pub(super) fn reply(&mut self, request: &PendingRequest, errno: Errno, mut data: ReadData) {
         let Command { operation, offset, length, .. } = request.command;
         if !errno.is_ok() {
@@ -174,7 +176,7 @@ impl Session {
         }
     }
 
-    /// Queues the header of a chunk, which is the only one of its reply.
+    /// Queues the header of the only chunk of a reply.
     fn start_chunk(&mut self, kind: u16, cookie: u64, length: usize) {
         self.output.extend(wire::STRUCTURED_MAGIC.to_be_bytes());
         self.output.extend(chunk::DONE.to_be_bytes());
@@ -210,7 +212,7 @@ impl Request {
     }
 }
 
-/// Returns the error number of the protocol.
+/// Returns the error number that NBD uses for an error.
 const fn code(errno: Errno) -> u32 {
     match errno {
         Errno::EPERM | Errno::EACCES | Errno::EROFS => error::EPERM,

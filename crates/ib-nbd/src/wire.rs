@@ -1,31 +1,31 @@
 //! Constants of the protocol. All numbers are big-endian.
 
-/// Magic number at the start of the server's greeting.
+/// Magic number with which the server's greeting begins.
 pub const MAGIC: u64 = 0x4e42_444d_4147_4943;
-/// Magic number of options. It also follows [`MAGIC`] in the greeting.
+/// Magic number with which options begin. In the greeting it also follows [`MAGIC`].
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// Magic number of replies to options.
+/// Magic number with which replies to options begin.
 pub const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Magic number of requests.
+/// Magic number with which requests begin.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Length of a request before its data, in bytes.
+/// Length in bytes of the header of a request, which precedes its data.
 pub const HEADER: usize = 28;
-/// Magic number of simple replies.
+/// Magic number with which simple replies begin.
 pub const SIMPLE_MAGIC: u32 = 0x6744_6698;
-/// Magic number of chunks of structured replies.
+/// Magic number with which the chunks of structured replies begin.
 pub const STRUCTURED_MAGIC: u32 = 0x668e_33ef;
 
-/// Flags of server and client in the handshake.
+/// Flags that server and client send in the handshake.
 pub mod handshake {
     /// Fixed newstyle negotiation.
     pub const FIXED_NEWSTYLE: u16 = 1;
-    /// The reply to [`EXPORT_NAME`](super::option::EXPORT_NAME) has no padding of 124 zeros.
+    /// Flag: the reply to [`EXPORT_NAME`](super::option::EXPORT_NAME) is not padded with 124 zeros.
     pub const NO_ZEROES: u16 = 2;
 }
 
-/// Options.
+/// Options that a client sends in the handshake.
 pub mod option {
-    /// Chooses a device without a reply for errors, and ends the negotiation.
+    /// Chooses a device and ends the negotiation. In case of an error, there is no reply.
     pub const EXPORT_NAME: u32 = 1;
     /// Ends the connection.
     pub const ABORT: u32 = 2;
@@ -45,7 +45,7 @@ pub mod option {
 
 /// Replies to options.
 pub mod reply {
-    /// Acknowledgement: the option is complete.
+    /// Acknowledges an option, which is then complete.
     pub const ACK: u32 = 1;
     /// The name and description of a device.
     pub const SERVER: u32 = 2;
@@ -63,19 +63,19 @@ pub mod reply {
     pub const ERR_TOO_BIG: u32 = 1 << 31 | 9;
 }
 
-/// Types of information about a device.
+/// Types of information that a server can send about a device.
 pub mod info {
-    /// Size and flags.
+    /// Size and flags of the device.
     pub const EXPORT: u16 = 0;
-    /// Name.
+    /// Name of the device.
     pub const NAME: u16 = 1;
-    /// Description.
+    /// Description of the device.
     pub const DESCRIPTION: u16 = 2;
     /// Minimum, preferred and maximum length of requests.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// Flags of a device.
+/// Flags that describe a device.
 pub mod flags {
     /// The flags are valid.
     pub const HAS_FLAGS: u16 = 1;
@@ -89,7 +89,7 @@ pub mod flags {
     pub const SEND_TRIM: u16 = 1 << 5;
     /// The device supports writing zeros without data.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// Reads may request a reply of one chunk.
+    /// A read may demand that its reply has only one chunk.
     pub const SEND_DF: u16 = 1 << 7;
     /// A flush covers the completed writes of all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
@@ -113,27 +113,27 @@ pub mod command {
 
 /// Flags of requests.
 pub mod command_flags {
-    /// Complete only after the data is on the medium.
+    /// Flag of a request: complete it only after its data is on the medium.
     pub const FUA: u16 = 1;
-    /// Do not discard the range of zeros.
+    /// Flag of a request: when writing zeros, do not discard the range.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// Reply to a read with one chunk.
+    /// Flag of a read: reply with only one chunk.
     pub const DF: u16 = 1 << 2;
 }
 
-/// Flags and types of chunks of structured replies.
+/// Flags and types of the chunks of structured replies.
 pub mod chunk {
     /// Flag of the last chunk of a reply.
     pub const DONE: u16 = 1;
     /// A chunk without content.
     pub const NONE: u16 = 0;
-    /// An offset and data.
+    /// Type of a chunk that contains an offset and data.
     pub const OFFSET_DATA: u16 = 1;
-    /// An error number and a message.
+    /// Type of a chunk that contains an error number and a message.
     pub const ERROR: u16 = 1 << 15 | 1;
 }
 
-/// Error numbers of replies.
+/// Error numbers in replies.
 pub mod error {
     /// The operation is not permitted.
     pub const EPERM: u32 = 1;

@@ -1,4 +1,4 @@
-//! Alarms: another thread or a signal ends a wait early.
+//! Alarms, with which another thread or a signal ends a wait early.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,22 +10,22 @@ use ib_types::Instant;
 
 use crate::poll;
 
-/// A file descriptor that is readable after its [`Bell`] was rung.
+/// A file descriptor that becomes readable when its [`Bell`] is rung.
 #[derive(Debug)]
 pub struct Alarm {
     reader: UnixStream,
     bell: Bell,
 }
 
-/// Rings an [`Alarm`], from any thread.
+/// Rings an [`Alarm`]. Any thread may ring it.
 #[derive(Clone, Debug)]
 pub struct Bell(Arc<UnixStream>);
 
 impl Alarm {
-    /// Creates an alarm that was not rung.
+    /// Creates an alarm that is not ringing.
     ///
     /// # Errors
-    /// Fails if the system has no more file descriptors.
+    /// Fails if the process has no free file descriptors.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
@@ -39,7 +39,7 @@ impl Alarm {
         self.bell.clone()
     }
 
-    /// Waits until the alarm is rung, and resets it.
+    /// Waits until the alarm is rung, and then resets it.
     ///
     /// # Errors
     /// Fails if the system call failed.
@@ -63,22 +63,22 @@ impl AsFd for Alarm {
 }
 
 impl Bell {
-    /// Rings the alarm. Further rings before its reset have no effect.
+    /// Rings the alarm. If it was rung since its last reset, this has no effect.
     pub fn ring(&self) {
         let _ = (&*self.0).write(&[1]);
     }
 
-    /// Returns a file descriptor that rings the alarm when it is written to.
+    /// Returns a file descriptor. Writing to it rings the alarm.
     pub fn file(&self) -> io::Result<UnixStream> {
         self.0.try_clone()
     }
 }
 
-/// A link whose wait can be ended by an alarm.
+/// A link on which a thread can wait for MADs until an alarm is rung.
 pub trait AlarmedLink: MadLink {
-    /// Waits until a MAD arrives, a time is reached, or the alarm is rung.
+    /// Waits until a MAD arrives, until the given time, or until the alarm is rung.
     ///
     /// # Errors
-    /// Fails as [`MadLink::wait`].
+    /// Fails if [`MadLink::wait`] would fail.
     fn wait_alarmed(&mut self, until: Instant, alarm: &Alarm) -> Result<(), LinkError>;
 }

@@ -1,12 +1,12 @@
-//! Several datagrams per system call: `recvmmsg(2)` and `sendmmsg(2)`.
+//! Sends or receives several datagrams with one system call: `recvmmsg(2)` and `sendmmsg(2)`.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Maximum number of datagrams per call.
+/// Maximum number of datagrams per system call.
 pub const BATCH: usize = 16;
 
-/// Buffers for datagrams of `SIZE` bytes.
+/// Buffers for datagrams that have at most `SIZE` bytes.
 pub struct Batch<const SIZE: usize> {
     buffers: Box<[[u8; SIZE]; BATCH]>,
     lengths: [usize; BATCH],
@@ -25,7 +25,7 @@ impl<const SIZE: usize> Batch<SIZE> {
         Self { buffers: Box::new([[0; SIZE]; BATCH]), lengths: [0; BATCH] }
     }
 
-    /// Receives up to [`BATCH`] datagrams and returns their number; 0 if there are none yet.
+    /// Receives at most [`BATCH`] datagrams and returns their number; 0 if none has arrived.
     pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let mut vectors = self
             .buffers
@@ -51,21 +51,21 @@ impl<const SIZE: usize> Batch<SIZE> {
             };
         }
         for (length, header) in self.lengths.iter_mut().zip(&headers) {
-            // The size of a truncated datagram is set above the valid maximum.
+            // If a datagram was truncated, its size is set to more than the valid maximum.
             let cut = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
             *length = if cut { SIZE + 1 } else { header.msg_len as usize };
         }
         Ok(count as usize)
     }
 
-    /// Returns a datagram of the last call; `None` if it was longer than `SIZE`.
+    /// Returns a datagram of the last `receive` call; `None` if it was longer than `SIZE` bytes.
     pub fn datagram(&self, index: usize) -> Option<&[u8]> {
         self.buffers[index].get(..self.lengths[index])
     }
 }
 
-/// Sends up to [`BATCH`] datagrams over a connected socket and returns the number of sent ones; 0 if the receiver's
-/// buffer is full.
+/// Sends at most [`BATCH`] datagrams over a connected socket. Returns how many were sent; 0 if the receiver's buffer is
+/// full.
 pub fn send<const SIZE: usize>(
     socket: BorrowedFd<'_>,
     datagrams: &[[u8; SIZE]],
@@ -75,7 +75,7 @@ pub fn send<const SIZE: usize>(
         return Ok(0);
     }
     let mut vectors: [libc::iovec; BATCH] = std::array::from_fn(|index| libc::iovec {
-        // The system only reads the buffers.
+        // The system call only reads the buffers.
         iov_base: datagrams[index.min(count - 1)].as_ptr().cast_mut().cast(),
         iov_len: SIZE,
     });
@@ -99,7 +99,7 @@ pub fn send<const SIZE: usize>(
     Ok(sent as usize)
 }
 
-/// Returns the header of a message with one buffer.
+/// Returns the header of a message that uses one buffer.
 pub fn header(vector: &mut libc::iovec) -> libc::mmsghdr {
     // SAFETY: all bits zero are a valid `mmsghdr`: null pointers and zero lengths.
     let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };

@@ -1,4 +1,4 @@
-//! The monotonic clock, which is the clock of all links.
+//! The system's monotonic clock. All links use it.
 
 use ib_types::Instant;
 
@@ -6,14 +6,14 @@ use ib_types::Instant;
 #[must_use]
 pub fn now() -> Instant {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes the live structure that it is given.
+    // SAFETY: the call writes only to the live structure that it is given.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     assert_eq!(result, 0, "Linux always has a monotonic clock");
     Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Returns the milliseconds until a time, as a timeout of `poll(2)`. Rounds up, so that the time has come when the call
-/// returns.
+/// Returns the number of milliseconds until a time, as `poll(2)` expects its timeout. The number is rounded up, so that
+/// the wait does not end before that time.
 #[must_use]
 pub fn milliseconds_until(until: Instant) -> i32 {
     let left = until.as_nanos().saturating_sub(now().as_nanos());

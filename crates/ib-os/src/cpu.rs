@@ -1,15 +1,16 @@
 //! The processors of this machine.
 
-/// Returns the number of the processor that the calling thread runs on; it may run on another one when this returns.
+/// Returns the number of the processor on which the calling thread runs. When the function returns, the thread may
+/// already run on another processor.
 #[must_use]
 pub fn current() -> u32 {
     // SAFETY: the call has no arguments and returns a number.
     let number = unsafe { libc::sched_getcpu() };
-    // The call fails if the system does not support it.
+    // The call fails on systems that do not support it; then 0 is returned.
     u32::try_from(number).unwrap_or(0)
 }
 
-/// Returns the maximum number of processors of the machine, including offline ones; at least 1.
+/// Returns the maximum number of processors of this machine, including those that are offline. It is at least 1.
 #[must_use]
 pub fn count() -> u32 {
     // SAFETY: the call takes a number and returns one.
@@ -23,7 +24,7 @@ mod tests {
     fn number_of_the_processor_is_valid() {
         let count = super::count();
         assert!(super::current() < count, "{} of {count}", super::current());
-        // A thread with an affinity to one processor runs there only.
+        // The thread runs only on the processor to which its affinity is restricted.
         let mut set = rustix::thread::CpuSet::new();
         let own = rustix::thread::sched_getaffinity(None).expect("the system reports the affinity");
         let last =
@@ -31,7 +32,7 @@ mod tests {
         set.set(last);
         let thread = std::thread::spawn(move || {
             rustix::thread::sched_setaffinity(None, &set)
-                .expect("the processor is in the affinity");
+                .expect("the affinity can be restricted to one of its processors");
             super::current()
         });
         assert_eq!(thread.join().expect("no panic"), last as u32);

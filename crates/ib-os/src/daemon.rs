@@ -8,27 +8,27 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Exit status of a process that a signal has ended, or whose status is unknown.
+/// Exit status that is returned if a signal has killed the process or its status is unknown.
 const KILLED: u8 = 2;
 
-/// The process that continues after [`detach`].
+/// Identifies the process in which [`detach`] has returned.
 #[derive(Debug)]
 pub enum Detached {
-    /// The calling process, with its exit status: 0 if the background process has started, else the exit status of
-    /// the background process.
+    /// The calling process. The value is its exit status: 0 if the background process has started, or else the exit
+    /// status of the background process.
     Caller(u8),
-    /// The background process, which still has the terminal's standard files.
+    /// The background process. It still has the terminal as its standard files.
     Background(Starting),
 }
 
-/// A background process whose caller waits until it has started or exited.
+/// A background process that is starting. The calling process waits until it has started or exited.
 #[derive(Debug)]
 pub struct Starting(UnixStream);
 
-/// Forks a background process in a new session. The calling process waits until [`Starting::finish`]. The working
-/// directory is unchanged, so that relative paths remain valid.
+/// Forks a background process in a new session. The calling process waits until the background process calls
+/// [`Starting::finish`]. The working directory is unchanged, so that relative paths remain valid.
 ///
-/// Call it before the first thread is started and the first device is opened.
+/// Must be called before the first thread is started and the first device is opened.
 ///
 /// # Errors
 /// Fails if the system cannot create a process.
@@ -51,11 +51,11 @@ pub fn detach() -> io::Result<Detached> {
     Ok(Detached::Background(Starting(writer)))
 }
 
-/// Waits for a child and returns its exit status.
+/// Waits until a child process exits; returns its exit status.
 fn status_of(child: libc::pid_t) -> u8 {
     let mut status = 0;
     loop {
-        // SAFETY: the status is written to a variable of its type.
+        // SAFETY: the call writes the status to a live variable of the right type.
         let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
         if waited == child && libc::WIFEXITED(status) {
             return libc::WEXITSTATUS(status) as u8;
@@ -68,25 +68,26 @@ fn status_of(child: libc::pid_t) -> u8 {
 }
 
 impl Starting {
-    /// Detaches from the terminal and its standard files, and reports success to the caller.
+    /// Detaches the process from the terminal and its standard files, and reports to the calling process that it has
+    /// started.
     ///
     /// # Errors
-    /// Fails if the standard files cannot be replaced.
+    /// Fails if the standard files cannot be replaced by `/dev/null`.
     pub fn finish(mut self) -> io::Result<()> {
         let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
         for standard in 0..=2 {
-            // SAFETY: the call takes file descriptors only, and the standard ones have no owner.
+            // SAFETY: the call takes only file descriptors, and no Rust object owns the standard ones.
             if unsafe { libc::dup2(null.as_raw_fd(), standard) } < 0 {
                 return Err(io::Error::last_os_error());
             }
         }
-        // The caller may have been killed.
+        // Writing fails if the calling process was killed.
         let _ = self.0.write_all(&[1]);
         Ok(())
     }
 }
 
-/// Sends a notification, such as `READY=1`, to the service manager: sd_notify(3).
+/// Sends a notification such as `READY=1` to the service manager, as sd_notify(3) does.
 ///
 /// Returns false if there is no service manager to notify.
 ///
@@ -99,7 +100,7 @@ pub fn notify(state: &str) -> io::Result<bool> {
     }
 }
 
-/// Sends a message to a socket with a path, or with an abstract name after an `@`.
+/// Sends a message to the socket at `path`. If the path begins with `@`, the rest is an abstract name.
 fn send_message(path: &[u8], state: &str) -> io::Result<()> {
     let address = match path.strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
@@ -108,8 +109,8 @@ fn send_message(path: &[u8], state: &str) -> io::Result<()> {
     UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
 }
 
-/// Returns the sockets that the service manager has opened for this process, at most `limit`: sd_listen_fds(3). A
-/// second call returns an empty list.
+/// Returns the sockets that the service manager has opened for this process, as sd_listen_fds(3) does. There are at
+/// most `limit`. A second call returns an empty list.
 #[must_use]
 pub fn inherited_sockets(limit: usize) -> Vec<OwnedFd> {
     static ARE_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -119,7 +120,7 @@ pub fn inherited_sockets(limit: usize) -> Vec<OwnedFd> {
         return Vec::new();
     }
     let count = number("LISTEN_FDS").unwrap_or(0).clamp(0, limit as i32);
-    // SAFETY: the service manager hands these descriptors to this process, and they are taken only once.
+    // SAFETY: the service manager passes these descriptors to this process, and only one call takes ownership of them.
     (3..3 + count).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect()
 }
 

@@ -1,6 +1,6 @@
-//! Work queue from other threads to the driver thread of HCAs.
+//! A queue of work that other threads send to the driver thread of HCAs.
 //!
-//! `T` is the state that the driver thread owns: one HCA, several, or the hosts of a simulated fabric.
+//! `T` is the state that the driver thread owns: one HCA, several HCAs, or the hosts of a simulated fabric.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,21 +17,21 @@ pub type Work<T> = Box<dyn FnOnce(&mut T) + Send>;
 
 struct Shared<T> {
     works: SegQueue<Work<T>>,
-    /// True if work may be queued.
+    /// True if the queue may contain work.
     pending: AtomicBool,
-    /// Ends the wait of the driver thread.
+    /// Wakes the driver thread.
     bell: Mutex<Bell>,
     /// True if the inbox was dropped.
     has_ended: AtomicBool,
 }
 
-/// The driver thread's side of the work queue.
+/// The driver thread's end of the work queue.
 pub struct Inbox<T> {
     shared: Arc<Shared<T>>,
     alarm: Alarm,
 }
 
-/// The side of other threads, by which they run work in the driver thread.
+/// The other threads' end of the work queue, with which they run closures in the driver thread.
 pub struct Handle<T>(Arc<Shared<T>>);
 
 impl<T> Clone for Handle<T> {
@@ -40,14 +40,14 @@ impl<T> Clone for Handle<T> {
     }
 }
 
-/// Error of work that did not run.
+/// The reason why a closure was not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkError {
     /// The inbox was dropped.
     #[error("the HCA was closed")]
     Closed,
-    /// The driver thread did not run the work in time.
+    /// The driver thread has not run the closure within the timeout.
     #[error("the program of the HCA does not respond")]
     TimedOut,
 }
@@ -56,7 +56,7 @@ impl<T> Inbox<T> {
     /// Creates an empty inbox.
     ///
     /// # Errors
-    /// Fails if the process has no more descriptors.
+    /// Fails if the process has no free file descriptors.
     pub fn new() -> io::Result<Self> {
         let alarm = Alarm::new()?;
         let shared = Shared {
@@ -68,28 +68,28 @@ impl<T> Inbox<T> {
         Ok(Self { shared: Arc::new(shared), alarm })
     }
 
-    /// Returns a handle for another thread.
+    /// Returns a handle, which other threads can use.
     #[must_use]
     pub fn handle(&self) -> Handle<T> {
         Handle(Arc::clone(&self.shared))
     }
 
-    /// Returns true if work may be queued.
+    /// Returns true if the queue may contain work.
     pub fn is_pending(&self) -> bool {
         self.shared.pending.load(Ordering::Relaxed)
     }
 
-    /// Resets the wake-up.
+    /// Resets the file descriptor until work is queued again.
     pub fn silence(&self) {
         self.alarm.silence();
     }
 
-    /// Returns the descriptor that is readable while work may be queued.
+    /// Returns the file descriptor that is readable while the queue may contain work.
     pub fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         std::os::fd::AsFd::as_fd(&self.alarm)
     }
 
-    /// Returns the next work.
+    /// Returns the next closure to run; `None` if the queue is empty.
     pub fn next(&self) -> Option<Work<T>> {
         if self.shared.pending.swap(false, Ordering::SeqCst) {
             self.alarm.silence();
@@ -101,7 +101,8 @@ impl<T> Inbox<T> {
         next
     }
 
-    /// Prepares a wait that new work ends; returns the alarm to wait with, or `None` if work is queued already.
+    /// Must be called before the driver thread waits. Returns the alarm that new work rings, or `None` if work is
+    /// queued already.
     pub fn begin_wait<'a>(&'a self, alarm: Option<&'a Alarm>) -> Option<&'a Alarm> {
         let alarm = alarm.unwrap_or(&self.alarm);
         *self.shared.bell.lock().unwrap_or_else(PoisonError::into_inner) = alarm.bell();
@@ -112,17 +113,17 @@ impl<T> Inbox<T> {
 impl<T> Drop for Inbox<T> {
     fn drop(&mut self) {
         self.shared.has_ended.store(true, Ordering::SeqCst);
-        // Threads that wait for queued work are notified that it will not run.
+        // The closures are dropped, so that threads which wait for their results are notified.
         while self.shared.works.pop().is_some() {}
     }
 }
 
 impl<T> Handle<T> {
-    /// Runs a closure in the driver thread, and waits for its result until a timeout.
+    /// Runs a closure in the driver thread and waits for its result until the timeout.
     ///
     /// # Errors
-    /// Fails if the inbox was dropped, or if the driver thread does not run the closure in time. The closure is then
-    /// cancelled.
+    /// Fails if the inbox was dropped, or if the driver thread does not start the closure before the timeout. In these
+    /// cases the closure is never run.
     pub fn with<R: Send + 'static>(
         &self,
         timeout: Duration,
@@ -133,7 +134,7 @@ impl<T> Handle<T> {
         let claim = Arc::clone(&is_claimed);
         self.0.works.push(Box::new(move |device: &mut T| {
             if claim.swap(true, Ordering::SeqCst) {
-                // The caller has timed out.
+                // The thread that has sent the closure has timed out.
                 return;
             }
             sender.send(work(device)).ok();
@@ -150,12 +151,12 @@ impl<T> Handle<T> {
             Err(RecvTimeoutError::Timeout) if !is_claimed.swap(true, Ordering::SeqCst) => {
                 Err(WorkError::TimedOut)
             }
-            // The closure is running already: wait for its result.
+            // The closure is already running, so its result is waited for.
             Err(RecvTimeoutError::Timeout) => receiver.recv().map_err(|_| WorkError::Closed),
         }
     }
 
-    /// Queues a closure for the driver thread, without waiting.
+    /// Queues a closure for the driver thread and does not wait for it.
     pub fn later(&self, work: impl FnOnce(&mut T) + Send + 'static) {
         self.0.works.push(Box::new(work));
         self.0.pending.store(true, Ordering::SeqCst);

@@ -1,26 +1,26 @@
-//! Thin wrappers of Linux system calls, for the event loops of links and daemons.
+//! Thin wrappers of Linux system calls for the event loops of links and daemons.
 //!
-//! They cover polling, wake-ups from other threads, timers, signals, local sockets and processes in the background.
+//! The wrappers cover polling, wake-ups from other threads, timers, signals, local sockets and background processes.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`alarm`] | a descriptor that another thread makes readable, to end a wait early |
-//! | [`poll`] | waiting for descriptors: `poll(2)` and `ppoll(2)` |
+//! | [`alarm`] | a file descriptor that another thread makes readable to end a wait early |
+//! | [`poll`] | waiting for file descriptors: `poll(2)` and `ppoll(2)` |
 //! | [`tick`] | a periodic timer: `timerfd_create(2)` |
 //! | [`clock`] | the monotonic clock and the local time |
 //! | [`cpu`] | the processors of this machine |
 //! | [`inbox`] | a work queue from other threads to a driver thread |
 //! | [`scheduling`] | scheduling policy and processor time of the calling thread |
-//! | [`signals`] | termination and reload signals; temporary files that are removed on them |
-//! | [`daemon`] | processes in the background, and `sd_notify(3)` |
-//! | [`unix`] | Unix sockets with a path, and the users at their ends |
+//! | [`signals`] | termination and reload signals; temporary files that such signals remove |
+//! | [`daemon`] | background processes, and `sd_notify(3)` |
+//! | [`unix`] | Unix sockets with a path, and checks of the users at their ends |
 //! | [`seqpacket`] | JSON messages with descriptors over `SOCK_SEQPACKET` |
 //! | [`sockopt`] | socket options |
 //! | [`batch`] | headers for `sendmmsg(2)` and `recvmmsg(2)` |
 //! | [`tap`] | TAP devices, for tests with impaired links |
 //!
 //! # Example
-//! Another thread rings an alarm, which ends the wait of this thread:
+//! Another thread rings an alarm, which ends this thread's wait:
 //! ```
 //! use std::os::fd::AsFd;
 //! use std::time::Duration;
@@ -55,7 +55,7 @@ pub mod tap;
 pub mod tick;
 pub mod unix;
 
-/// Returns 32 unpredictable bytes from `getrandom(2)`.
+/// Returns 32 unpredictable bytes, which `getrandom(2)` provides.
 ///
 /// # Errors
 /// Fails if the system call fails.

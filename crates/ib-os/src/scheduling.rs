@@ -1,19 +1,19 @@
-//! Scheduling of the calling thread.
+//! Scheduling policy and processor time of the calling thread.
 
 use std::time::Duration;
 
-/// Gives the calling thread the scheduling policy `SCHED_IDLE`: any other thread that becomes runnable preempts it.
-/// Systems without this policy keep the default one.
+/// Gives the calling thread the scheduling policy `SCHED_IDLE`, with which any other runnable thread preempts it. If
+/// the system does not support the policy, the default policy remains.
 pub fn only_when_idle() {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call reads the live structure, and changes only how the thread is scheduled.
+    // SAFETY: the call reads the live structure, and changes only how the calling thread is scheduled.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
 }
 
-/// Returns the processor time of the calling thread, and its number of involuntary context switches.
+/// Returns the processor time that the calling thread has used, and the number of its involuntary context switches.
 #[must_use]
 pub fn usage() -> (Duration, i64) {
-    // SAFETY: all zeros are a valid value of this structure of numbers.
+    // SAFETY: the structure consists of numbers, so all bits zero are a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the call writes to the live structure.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum size of a message in bytes.
 const MAX_MESSAGE: usize = 64 * 1024;
 
-/// Listens on an abstract name.
+/// Listens on a socket with the given abstract name.
 pub fn listen_at(name: &str, flags: SocketFlags) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | flags;
     let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -24,7 +24,7 @@ pub fn listen_at(name: &str, flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(listener)
 }
 
-/// Connects to the socket of an abstract name. The caller checks the server's user.
+/// Connects to the socket with the given abstract name. The caller must check the user of the server.
 pub fn call(name: &str) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -32,7 +32,7 @@ pub fn call(name: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Sends a message with file descriptors.
+/// Sends a message with at most three file descriptors.
 pub fn send<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd]) -> io::Result<()> {
     let text = serde_json::to_vec(message).map_err(io::Error::other)?;
     if text.len() > MAX_MESSAGE {
@@ -53,8 +53,8 @@ pub fn send<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd]) ->
     Ok(())
 }
 
-/// As [`send`], for a client: a server that has closed the connection may have sent a last message, which
-/// [`receive`] returns.
+/// Sends a request as [`send`] does. If the server has closed the connection, this is not an error: [`receive`] returns
+/// the last message that the server has sent.
 pub fn request<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd]) -> io::Result<()> {
     match send(socket, message, files) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -64,17 +64,17 @@ pub fn request<M: Serialize>(socket: impl AsFd, message: &M, files: &[&OwnedFd])
 
 /// Result of [`receive`].
 pub enum Received<M> {
-    /// A message with its file descriptors.
+    /// A message, and the file descriptors that were sent with it.
     Message(M, Vec<OwnedFd>),
-    /// The reason why the data is not a valid message.
+    /// The data is not a valid message; the text is the reason.
     Malformed(String),
-    /// There is no message yet.
+    /// No message has arrived yet.
     Empty,
     /// The peer has disconnected.
     Disconnected,
 }
 
-/// Returns the next message without waiting.
+/// Returns the next message, or why there is none. Does not wait.
 pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Received<M>> {
     let mut bytes = vec![0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
@@ -82,8 +82,8 @@ pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Rece
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
     let mut take = || recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags);
     let received = match take() {
-        // The peer has closed the socket with unread messages. The error is reported once, before the remaining
-        // messages.
+        // If the peer has closed the socket without reading all messages, this error is reported once. The messages of
+        // the peer follow it.
         Err(rustix::io::Errno::CONNRESET) => take(),
         received => received,
     };

@@ -14,26 +14,26 @@ mod temporary;
 
 pub use temporary::TemporaryPath;
 
-/// Returns the signals that terminate a process that is not a daemon. SIGHUP is one of them, unless it is ignored
-/// (`nohup`).
+/// Returns the signals that terminate a process that is not a daemon. SIGHUP is one of them unless the process ignores
+/// it (`nohup`).
 fn ends() -> impl Iterator<Item = (i32, Order)> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let hangs_up = !ignores(&status, SIGHUP);
     ENDS.into_iter().chain(hangs_up.then_some((SIGHUP, Order::End)))
 }
 
-/// Returns true if a process ignores a signal, by the text of `/proc/PID/status` (proc(5)).
+/// Returns true if a process ignores a signal. `status` is the text of `/proc/PID/status` (proc(5)).
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// A file descriptor that is readable after SIGTERM, SIGINT or SIGHUP.
+/// A file descriptor that becomes readable when SIGTERM, SIGINT or SIGHUP arrives.
 pub struct Termination(UnixStream);
 
 impl Termination {
-    /// Starts to catch the signals.
+    /// Starts to catch SIGTERM, SIGINT and SIGHUP.
     ///
     /// # Errors
     /// Fails if a system call failed.
@@ -53,26 +53,26 @@ impl AsFd for Termination {
     }
 }
 
-/// The effect of a signal on a daemon.
+/// The action that a signal causes in a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Terminate: SIGTERM, SIGINT, or SIGHUP if the process is not a daemon.
+    /// Terminate the process: SIGTERM, SIGINT, or SIGHUP if the process is not a daemon.
     End,
     /// Reload files: SIGHUP.
     Reload,
-    /// Reopen the log after its rotation: SIGUSR1.
+    /// Reopen the log file, which was rotated: SIGUSR1.
     ReopenLog,
 }
 
 /// Termination signals.
 const ENDS: [(i32, Order); 2] = [(SIGTERM, Order::End), (SIGINT, Order::End)];
 
-/// The signals of a daemon; each rings a bell.
+/// Catches the signals of a daemon. Each signal rings a bell.
 #[derive(Debug)]
 pub struct Orders(Vec<(Order, Arc<AtomicBool>)>);
 
 impl Orders {
-    /// Starts to catch the signals.
+    /// Starts to catch the signals of a daemon.
     ///
     /// # Errors
     /// Fails if a system call failed.
@@ -81,7 +81,7 @@ impl Orders {
         Self::catch_these(bell, ENDS.into_iter().chain(others))
     }
 
-    /// Starts to catch termination signals of a process that is not a daemon: SIGHUP is one of them.
+    /// Starts to catch the termination signals of a process that is not a daemon. SIGHUP is one of them.
     ///
     /// # Errors
     /// Fails if a system call failed.
@@ -97,7 +97,7 @@ impl Orders {
         let mut orders = Vec::new();
         for (signal, order) in wanted {
             let given = Arc::new(AtomicBool::new(false));
-            // The order is set before the bell rings, so that the woken thread finds it.
+            // The flag of the order is set before the bell rings, so that the woken thread finds it.
             signal_hook::flag::register(signal, Arc::clone(&given))?;
             signal_hook::low_level::pipe::register(signal, bell.file()?)?;
             orders.push((order, given));
@@ -105,7 +105,7 @@ impl Orders {
         Ok(Self(orders))
     }
 
-    /// Returns the next order since the last call.
+    /// Returns an order whose signal was received since the last call, if any.
     pub fn take(&mut self) -> Option<Order> {
         let given = self.0.iter().find(|(_, given)| given.swap(false, Ordering::SeqCst));
         given.map(|&(order, _)| order)

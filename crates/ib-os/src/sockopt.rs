@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-/// Sets an option to a number or structure.
+/// Sets a socket option to a number or to a structure.
 pub fn set<T: Copy>(file: BorrowedFd<'_>, level: i32, name: i32, value: T) -> io::Result<()> {
     let length = size_of_val(&value) as libc::socklen_t;
     // SAFETY: the call reads the live value that it is given.
@@ -13,8 +13,8 @@ pub fn set<T: Copy>(file: BorrowedFd<'_>, level: i32, name: i32, value: T) -> io
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Sets the size of a socket buffer, beyond the limit of the system if the process is privileged. Returns the actual
-/// size.
+/// Sets the size of a socket buffer. If the process is privileged, the size may exceed the limit of the system. Returns
+/// the resulting size.
 pub fn buffer(file: BorrowedFd<'_>, (force, name, size): (i32, i32, usize)) -> io::Result<usize> {
     let wanted = i32::try_from(size).unwrap_or(i32::MAX);
     set(file, libc::SOL_SOCKET, force, wanted)
@@ -29,11 +29,11 @@ pub fn buffer(file: BorrowedFd<'_>, (force, name, size): (i32, i32, usize)) -> i
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(usize::try_from(got).unwrap_or(0)) }
 }
 
-/// Attaches a classic BPF program, which filters every datagram before it is queued.
+/// Attaches a classic BPF program to a socket. It filters each datagram before the datagram is queued.
 pub fn attach_filter(file: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: program.len() as libc::c_ushort,
-        // The system only reads the program.
+        // The system call only reads the program.
         filter: program.as_ptr().cast_mut(),
     };
     set(file, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)

@@ -1,4 +1,4 @@
-//! TAP devices: network interfaces whose Ethernet frames this process reads and writes.
+//! TAP devices. The process reads and writes the Ethernet frames of such a network interface.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 /// Maximum length of an interface name in bytes.
 const MAX_NAME: usize = libc::IFNAMSIZ - 1;
 
-/// A TAP device; its interface is removed when it is dropped. The interface may be moved into another network
+/// A TAP device. When it is dropped, its network interface is removed. The interface may be moved into another network
 /// namespace.
 #[derive(Debug)]
 pub struct Tap(OwnedFd);
 
 impl Tap {
-    /// Creates an interface in the network namespace of the calling thread. The interface is down and has no address.
+    /// Creates a network interface in the network namespace of the calling thread. The interface is down and has no
+    /// address.
     ///
     /// # Errors
     /// Fails if the name is too long or in use, or if the process does not have CAP_NET_ADMIN.
@@ -22,14 +23,14 @@ impl Tap {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
-        // SAFETY: the path ends with a zero; without O_CREAT there is no third argument.
+        // SAFETY: the path ends with a zero byte, and without O_CREAT there is no third argument.
         let file = unsafe { libc::open(c"/dev/net/tun".as_ptr(), flags) };
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the file was just opened and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(file) };
-        // SAFETY: a structure of numbers may be all zeros.
+        // SAFETY: the structure consists of numbers, so all bits zero are a valid value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
@@ -41,7 +42,7 @@ impl Tap {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(file)) }
     }
 
-    /// Reads a frame that the interface sends.
+    /// Reads the next frame that the network interface sends.
     ///
     /// # Errors
     /// Fails with [`io::ErrorKind::WouldBlock`] if no frame is queued.
@@ -49,10 +50,10 @@ impl Tap {
         Ok(rustix::io::read(&self.0, frame)?)
     }
 
-    /// Writes a frame, which the interface receives.
+    /// Writes a frame, which the network interface receives.
     ///
     /// # Errors
-    /// Fails if the interface is down or its queue is full.
+    /// Fails if the network interface is down or its queue is full.
     pub fn write(&self, frame: &[u8]) -> io::Result<()> {
         rustix::io::write(&self.0, frame)?;
         Ok(())

@@ -4,18 +4,18 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// A file descriptor that is readable once in every period.
+/// A periodic timer: a file descriptor that becomes readable once in each period.
 ///
-/// Including it in a wait without a time limit is cheaper than a time limit for each wait.
+/// A wait without a time limit that includes this file descriptor is cheaper than a time limit for each wait.
 pub struct Tick(OwnedFd);
 
 impl Tick {
     /// Starts a timer.
     ///
     /// # Errors
-    /// Fails if the system has no more file descriptors.
+    /// Fails if the process has no free file descriptors.
     pub fn every(period: Duration) -> io::Result<Self> {
-        // SAFETY: the call takes no memory.
+        // SAFETY: the call takes only numbers.
         let file = unsafe {
             libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC)
         };
@@ -36,11 +36,11 @@ impl Tick {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(file)) }
     }
 
-    /// Resets the timer's file descriptor until the next tick.
+    /// Makes the file descriptor unreadable until the next period ends.
     pub fn take(&self) {
         let mut ticks = 0u64;
-        // SAFETY: the call writes up to eight bytes into the live number. It fails if there was no tick, which is no error
-        // here.
+        // SAFETY: the call writes at most eight bytes into the live number. If no period has ended, it fails, which is
+        // not an error here.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut ticks).cast(), size_of::<u64>()) };
     }
 }

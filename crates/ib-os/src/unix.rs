@@ -1,4 +1,4 @@
-//! Unix sockets: paths in the file system, and checks of the peer's user.
+//! Unix sockets with paths in the file system, and checks of the peer's user.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,26 +13,26 @@ use rustix::process::{Uid, geteuid, umask};
 /// Maximum length of a socket path in bytes (unix(7)).
 const MAX_PATH: usize = 107;
 
-/// Returns true if a user is this process's own or root. Only these may be peers at a local socket.
+/// Returns true if the user is root or the user of this process. Only processes of these users are accepted as peers.
 pub fn is_trusted(user: Uid) -> bool {
     user.is_root() || user == geteuid()
 }
 
-/// Returns true if the process at the other end of a socket belongs to this process's user or to root.
+/// Returns true if the process at the other end of a socket belongs to root or to the user of this process.
 pub fn is_own_user(socket: impl AsFd) -> bool {
     socket_peercred(socket).is_ok_and(|peer| is_trusted(peer.uid))
 }
 
-/// Checks that the server at the other end of a socket belongs to this process's user or to root. Any user may take an
-/// abstract name first, or make a socket in a shared directory.
+/// Checks that the server at the other end of a socket belongs to root or to the user of this process. Another user may
+/// have taken the abstract name first, or may have created the socket in a shared directory.
 ///
 /// # Errors
-/// Fails with [`io::ErrorKind::PermissionDenied`] if another user serves the socket.
+/// Fails with [`io::ErrorKind::PermissionDenied`] if a process of another user serves the socket.
 pub fn check_server(socket: impl AsFd) -> io::Result<()> {
     check_user(socket_peercred(socket)?.uid)
 }
 
-/// As [`check_server`], for the user that sent a datagram.
+/// Makes the same check as [`check_server`] for the user who has sent a datagram.
 pub fn check_user(user: Uid) -> io::Result<()> {
     if is_trusted(user) {
         return Ok(());
@@ -42,10 +42,12 @@ pub fn check_user(user: Uid) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
 }
 
-/// Listens on a non-blocking socket in the file system with the given permissions; replaces a stale socket.
+/// Listens on a non-blocking socket at the given path, with the given permissions. Replaces an old socket on which no
+/// process listens.
 ///
 /// # Errors
-/// Fails if another process listens there, if the path is not a socket, or if the directory is not writable.
+/// Fails if another process listens on the socket, if the file at the path is not a socket, or if the directory is not
+/// writable.
 pub fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let length = path.as_os_str().len();
     if length > MAX_PATH {
@@ -59,14 +61,15 @@ pub fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
         }
         match UnixStream::connect(path) {
             Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
-            // The socket belongs to another user, in a shared directory.
+            // A socket of another user in a shared directory counts as in use.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(io::ErrorKind::AddrInUse.into());
             }
             Err(_) => std::fs::remove_file(path)?,
         }
     }
-    // No other user may connect before the permissions are set: a connection survives a later change.
+    // The umask is set so that no other user can connect before the permissions are set: connections would outlast the
+    // change.
     let before = umask(Mode::from_raw_mode(0o777 & !mode));
     let bound = UnixListener::bind(path);
     umask(before);

@@ -9,19 +9,19 @@ pub use gid::{Gid, ParseGidError};
 
 /// A 64-bit globally unique identifier (EUI-64) of a node, port or system image.
 ///
-/// The number is in host byte order. Source: IBTA volume 1, chapter 4.1.1.
+/// The number in the type is in host byte order. Source: IBTA volume 1, chapter 4.1.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid(pub u64);
 
 impl Guid {
-    /// Zero, which is not a valid GUID. Files use it for "unknown".
+    /// The number zero, which is not a valid GUID. In files it means "unknown".
     pub const ZERO: Self = Self(0);
 
-    /// Returns the sort key of OpenSM's GUID tables on a little-endian machine: the big-endian GUID
-    /// read as a little-endian integer.
+    /// Returns a number by which GUIDs are sorted as in OpenSM's tables on a little-endian machine. It is the
+    /// big-endian GUID, read as a little-endian integer.
     ///
-    /// This order breaks ties between equal routes. Code that must compute OpenSM's forwarding
-    /// tables therefore iterates in it.
+    /// This order breaks ties between equal routes. Code that must compute the same forwarding tables as OpenSM
+    /// therefore iterates in this order.
     #[must_use]
     pub const fn wire_order(self) -> u64 {
         self.0.swap_bytes()
@@ -71,8 +71,8 @@ impl FromStr for Guid {
 
 /// A unicast local identifier (LID), 1 to 0xBFFF: the address of a port within its subnet.
 ///
-/// IBTA volume 1, chapter 4.1.3. Of the other 16-bit values, 0 is reserved, 0xC000 to 0xFFFE are
-/// multicast, and 0xFFFF is the permissive LID.
+/// Source: IBTA volume 1, chapter 4.1.3. Of the other 16-bit values, 0 is reserved, 0xC000 to 0xFFFE are multicast
+/// LIDs, and 0xFFFF is the permissive LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lid(u16);
 
@@ -126,7 +126,7 @@ impl fmt::LowerHex for Lid {
 
 /// The LID mask control (LMC), 0 to 7: a port has 2^LMC consecutive LIDs.
 ///
-/// IBTA volume 1, chapter 3.5.10.
+/// Source: IBTA volume 1, chapter 3.5.10.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lmc(u8);
 
@@ -139,7 +139,7 @@ pub struct LmcOutOfRange {
 }
 
 impl Lmc {
-    /// One LID per port.
+    /// LMC 0: each port has one LID.
     pub const ZERO: Self = Self(0);
 
     /// Creates an LMC.
@@ -156,7 +156,7 @@ impl Lmc {
         self.0
     }
 
-    /// Returns the number of LIDs per port, 1 to 128.
+    /// Returns the number of LIDs that each port has, 1 to 128.
     #[must_use]
     pub const fn lids(self) -> u16 {
         1 << self.0

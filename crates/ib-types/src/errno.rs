@@ -1,4 +1,4 @@
-//! Error numbers of RTRS and RNBD: Linux's numbers, independent of the host's system.
+//! Error numbers that RTRS and RNBD carry. They are Linux's numbers, whatever the system of the host is.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ macro_rules! errnos {
         impl Errno {
             $($(#[$doc])* pub const $name: Self = Self($value);)+
 
-            /// Returns the name, such as `"ENOENT"`; `None` for a number without a constant here.
+            /// Returns the name, such as `"ENOENT"`; `None` if this type has no constant for the number.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -73,7 +73,7 @@ errnos! {
 }
 
 impl Errno {
-    /// Returns true if the number is 0: success.
+    /// Returns true if the number is 0, which means success.
     #[must_use]
     pub const fn is_ok(self) -> bool {
         self.0 == 0
@@ -81,7 +81,7 @@ impl Errno {
 }
 
 impl fmt::Display for Errno {
-    /// Writes the name, or `error` and the number if it has no name.
+    /// Writes the name of the number, or `error` and the number if it has no name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name),

@@ -1,7 +1,7 @@
-//! Identifiers, keys and link attributes of InfiniBand, and small helpers of all ibfabric crates.
+//! Identifiers, keys and link attributes of InfiniBand, and small helpers for all ibfabric crates.
 //!
-//! This crate is the lowest layer of ibfabric: mostly small `Copy` types, whose constructors
-//! reject values out of range. It does no I/O and reads no clock.
+//! This crate is the lowest layer of ibfabric. It consists mostly of small `Copy` types, whose constructors reject
+//! values out of range. The crate does no I/O and reads no clock.
 //!
 //! | module | contents |
 //! |---|---|

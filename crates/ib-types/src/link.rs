@@ -3,14 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The number of lanes of a link; PortInfo:LinkWidthActive of IBTA volume 1, chapter 14.2.5.6.
+/// The number of lanes of a link, as in PortInfo:LinkWidthActive (IBTA volume 1, chapter 14.2.5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LinkWidth {
     /// One lane.
     X1,
     /// Two lanes.
     X2,
-    /// Four lanes, the usual width.
+    /// Four lanes, the most common width.
     X4,
     /// Eight lanes.
     X8,
@@ -18,7 +18,7 @@ pub enum LinkWidth {
     X12,
 }
 
-/// The speed of a link: the signalling rate of one lane.
+/// The speed of a link, which is the signalling rate of one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LinkSpeed {
     /// 2.5 Gbit/s, 8b/10b.
@@ -27,7 +27,7 @@ pub enum LinkSpeed {
     Ddr,
     /// 10 Gbit/s, 8b/10b.
     Qdr,
-    /// 10.3125 Gbit/s, 64b/66b: Mellanox's speed between QDR and FDR.
+    /// 10.3125 Gbit/s with 64b/66b coding. This is Mellanox's speed between QDR and FDR.
     Fdr10,
     /// 14.0625 Gbit/s, 64b/66b.
     Fdr,
@@ -72,7 +72,7 @@ impl LinkSpeed {
         Self::Xdr,
     ];
 
-    /// Returns the signalling rate of a link in Mbit/s, line coding included, rounded down.
+    /// Returns the signalling rate of a link in Mbit/s, rounded down. The rate includes the line coding.
     #[must_use]
     pub const fn megabits_per_second(self, width: LinkWidth) -> u32 {
         let ten_kilobits_per_lane: u32 = match self {
@@ -125,7 +125,7 @@ pub struct ParseLinkError {
 impl FromStr for LinkWidth {
     type Err = ParseLinkError;
 
-    /// Parses `1x`, `2x`, `4x`, `8x` or `12x`. The `x` may be upper case or missing.
+    /// Parses `1x`, `2x`, `4x`, `8x` or `12x`. The letter `x` may be in upper case or missing.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.strip_suffix(['x', 'X']).unwrap_or(text);
         Self::ALL.into_iter().find(|width| width.lanes().to_string() == digits).ok_or_else(|| {

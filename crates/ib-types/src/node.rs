@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The type of a node: NodeInfo:NodeType of IBTA volume 1, chapter 14.2.5.3.
+/// The type of a node, as in NodeInfo:NodeType (IBTA volume 1, chapter 14.2.5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeKind {
     /// A channel adapter of a host or of a storage target.
@@ -14,7 +14,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// Returns true for a switch.
+    /// Returns true if the node is a switch.
     #[must_use]
     pub const fn is_switch(self) -> bool {
         matches!(self, Self::Switch)
@@ -22,7 +22,7 @@ impl NodeKind {
 }
 
 impl fmt::Display for NodeKind {
-    /// Writes the name of the node type in OpenSM's dump files.
+    /// Writes the name that the node type has in OpenSM's dump files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ChannelAdapter => "Channel Adapter",

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-/// Labels of a sample: pairs of label name and value.
+/// Labels of a sample. Each is a name and a value.
 pub type Labels = [(&'static str, String)];
 
 /// The type of a metric.
@@ -12,11 +12,11 @@ pub enum MetricType {
     Counter,
     /// A number that increases and decreases.
     Gauge,
-    /// Cumulative counts by upper bound, with the sum and the number of the observations.
+    /// Cumulative counts of observations by upper bound, with the sum and the number of all observations.
     Histogram,
 }
 
-/// A page of metrics: the response to a scrape.
+/// A page of metrics, which is the response to a scrape.
 ///
 /// ```
 /// use ib_types::prometheus::{MetricType, Page};
@@ -31,7 +31,7 @@ pub struct Page {
     text: String,
 }
 
-/// A metric of a [`Page`], to which samples are added.
+/// A metric on a [`Page`]. The caller adds samples to it.
 #[derive(Debug)]
 pub struct Family<'a> {
     text: &'a mut String,
@@ -65,7 +65,7 @@ impl Family<'_> {
         self.sample_of("", labels, value);
     }
 
-    /// Adds a sample whose name has a suffix: `_bucket`, `_sum` or `_count` of a histogram.
+    /// Adds a sample whose metric name has a suffix, such as `_bucket`, `_sum` or `_count` of a histogram.
     pub fn sample_of(&mut self, suffix: &str, labels: &Labels, value: impl Display) {
         let Self { text, name } = self;
         let _ = write!(text, "{name}{suffix}");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The service level (SL) of a packet, 0 to 15, which is the same on all hops.
+/// The service level (SL) of a packet, 0 to 15. It is the same on all hops of the packet.
 ///
 /// Each hop maps the SL to a VL. Source: IBTA volume 1, chapter 7.6.5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,11 +15,11 @@ pub struct ServiceLevel(u8);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VirtualLane(u8);
 
-/// Implements a newtype of a 4-bit number, displayed with a prefix.
+/// Implements a type for 4-bit numbers, which are displayed with a prefix.
 macro_rules! u4 {
     ($name:ident, $prefix:literal) => {
         impl $name {
-            /// Creates the value from a number, 0 to 15; `None` for larger numbers.
+            /// Creates the value from a number of 0 to 15; `None` for larger numbers.
             #[must_use]
             pub const fn new(value: u8) -> Option<Self> {
                 if value <= 15 { Some(Self(value)) } else { None }

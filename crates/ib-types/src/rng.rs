@@ -1,10 +1,9 @@
-//! Seeded random numbers, identical on every platform and in every release.
+//! Random numbers that a seed determines, identical on every platform and in every release.
 
 /// The `SplitMix64` generator of pseudorandom numbers. It is not cryptographically secure.
 ///
-/// A seed gives the same numbers on every platform and in every release. Source: Steele, Lea and
-/// Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014, with the mixing constants
-/// of the reference implementation.
+/// The same seed gives the same numbers on every platform and in every release. Source: Steele, Lea and Flood, "Fast
+/// Splittable Pseudorandom Number Generators", OOPSLA 2014, with the mixing constants of the reference implementation.
 ///
 /// ```
 /// use ib_types::rng::Rng;
@@ -21,14 +20,14 @@ pub struct Rng {
 impl Rng {
     const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-    /// Creates a generator from a seed. Every seed is allowed, zero too.
+    /// Creates a generator from a seed. Every seed is allowed, including zero.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// Creates the generator of one stream of a seed. Draws from one stream do not change the
-    /// numbers of the others.
+    /// Creates the generator of one of the streams of a seed. Drawing numbers from one stream does not change the
+    /// numbers of other streams.
     #[must_use]
     pub const fn stream(seed: u64, stream: u64) -> Self {
         Self { state: mix(seed ^ mix(stream.wrapping_add(Self::GAMMA))) }
@@ -42,8 +41,8 @@ impl Rng {
 
     /// Returns a number uniformly distributed over 0 to `bound` - 1.
     ///
-    /// Uses multiplication with rejection, which has no modulo bias: Lemire, "Fast Random Integer
-    /// Generation in an Interval", TOMACS 2019.
+    /// The method is multiplication with rejection, which has no modulo bias: Lemire, "Fast Random Integer Generation
+    /// in an Interval", TOMACS 2019.
     ///
     /// # Panics
     /// Panics if `bound` is zero.
@@ -59,16 +58,15 @@ impl Rng {
         }
     }
 
-    /// Returns true with the given probability, 0.0 to 1.0.
+    /// Returns true with the given probability, which is 0.0 to 1.0.
     pub fn chance(&mut self, probability: f64) -> bool {
         ((self.next_u64() >> 11) as f64) < probability * (1_u64 << 53) as f64
     }
 
-    /// Draws `count` elements of a slice uniformly without replacement, and swaps them to its
-    /// front.
+    /// Draws `count` elements of a slice uniformly without replacement, and swaps them to the front of the slice.
     ///
-    /// Returns the drawn elements in the order of the draw. A larger count with the same seed draws
-    /// the same elements first. A count above the length of the slice draws all elements.
+    /// Returns the drawn elements in the order in which they were drawn. With the same seed, a larger count draws the
+    /// same elements first. If the count exceeds the length of the slice, all elements are drawn.
     pub fn draw<'a, T>(&mut self, items: &'a mut [T], count: usize) -> &'a mut [T] {
         let count = count.min(items.len());
         for index in 0..count {
@@ -84,7 +82,7 @@ impl Rng {
     }
 }
 
-/// Mixes the bits of a state into an output number: the finalizer of `SplitMix64`.
+/// Mixes the bits of a state into an output number. This is the finalizer of `SplitMix64`.
 const fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

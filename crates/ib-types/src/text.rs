@@ -1,12 +1,12 @@
-//! Escapes text of other programs and hosts, so that it is safe for terminals and logs.
+//! Escapes text of other programs and hosts, so that terminals and logs can safely show it.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-/// Escapes control and formatting characters as Rust does: `\u{1b}`, `\n`.
+/// Escapes control and formatting characters as Rust does, for example as `\u{1b}` or `\n`.
 ///
-/// Names and messages of peers are printed with it. They can then neither control a terminal nor
-/// forge a log line.
+/// Names and messages of peers are printed with this function. They can then neither control a terminal nor forge a log
+/// line.
 #[must_use]
 pub fn escaped(text: &str) -> Escaped<'_> {
     Escaped { text, keeps_lines: false }
@@ -18,10 +18,9 @@ pub fn escaped_lines(text: &str) -> Escaped<'_> {
     Escaped { text, keeps_lines: true }
 }
 
-/// Escapes a message of several lines for a log: [`escaped_lines`], with all lines after the first
-/// indented.
+/// Escapes a message of several lines for a log, as [`escaped_lines`] does, and indents all lines after the first.
 ///
-/// The indentation distinguishes the further lines from new log messages.
+/// The indentation distinguishes these lines from new log messages.
 #[must_use]
 pub fn escaped_message(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
@@ -54,7 +53,7 @@ pub fn is_unsafe(character: char) -> bool {
         )
 }
 
-/// Text whose [`Display`](fmt::Display) output is escaped; see [`escaped`].
+/// Text that is escaped when it is [displayed](fmt::Display); see [`escaped`].
 #[derive(Clone, Copy, Debug)]
 pub struct Escaped<'a> {
     text: &'a str,

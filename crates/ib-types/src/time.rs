@@ -1,13 +1,13 @@
-//! Timestamps of a real or virtual clock.
+//! Timestamps of a real or a virtual clock.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// A timestamp in nanoseconds since the start of the clock, up to 584 years.
+/// A timestamp in nanoseconds since the start of the clock. It can represent up to 584 years.
 ///
-/// Protocol engines take the time as a parameter and read no clock. The same engine therefore runs
-/// on a monotonic clock and in a simulation with virtual time.
+/// Protocol engines take the time as a parameter and read no clock. The same engine can therefore run with a monotonic
+/// clock, and in a simulation with virtual time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,10 +23,10 @@ pub struct Instant(u64);
 impl Instant {
     /// The start of the clock.
     pub const ZERO: Self = Self(0);
-    /// A time that is never reached; the deadline of a stopped timer.
+    /// A time that is never reached. It is the deadline of a stopped timer.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// Creates the timestamp of a number of nanoseconds since the start of the clock.
+    /// Creates the timestamp that is this many nanoseconds after the start of the clock.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
@@ -70,7 +70,7 @@ impl Sub for Instant {
 }
 
 impl fmt::Display for Instant {
-    /// Writes seconds with nine decimal places.
+    /// Writes the timestamp in seconds with nine decimal places.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
     }

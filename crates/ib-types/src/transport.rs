@@ -11,12 +11,12 @@ pub struct Qpn(u32);
 
 /// A packet sequence number (PSN), 24 bits, which wraps around to zero.
 ///
-/// The type has no `Ord`, because PSNs wrap. [`Psn::is_before`] compares PSNs that are less than
+/// The type does not implement `Ord`, because PSNs wrap around. [`Psn::is_before`] compares PSNs that are less than
 /// 2^23 apart. Source: IBTA volume 1, chapter 9.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Psn(u32);
 
-/// Implements a newtype of a 24-bit number with wrapping arithmetic.
+/// Implements a type for 24-bit numbers with wrapping arithmetic.
 macro_rules! u24 {
     ($name:ident) => {
         impl $name {
@@ -88,7 +88,7 @@ impl Psn {
     /// `self` comes before `earlier`.
     #[must_use]
     pub const fn distance_from(self, earlier: Self) -> i32 {
-        // Sign extension of the 24-bit difference: shift to the top of an i32, and back.
+        // Extends the sign of the 24-bit difference: shifts it to the top of an i32, and back.
         ((self.0.wrapping_sub(earlier.0) << 8) as i32) >> 8
     }
 
@@ -99,9 +99,9 @@ impl Psn {
     }
 }
 
-/// A partition key (P_Key), 16 bits: a partition and the membership of a port in it.
+/// A partition key (P_Key), 16 bits. It names a partition and the kind of membership in it.
 ///
-/// The upper bit is set for full members and clear for limited members. The other 15 bits are the
+/// The upper bit is set for full members and clear for limited members. The other 15 bits are the number of the
 /// partition. Source: IBTA volume 1, chapter 10.9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PKey(pub u16);
@@ -119,14 +119,14 @@ impl PKey {
         self.0 & 0x7fff
     }
 
-    /// Returns true for a full member.
+    /// Returns true if the key belongs to a full member.
     #[must_use]
     pub const fn is_full_member(self) -> bool {
         self.0 & 0x8000 != 0
     }
 
-    /// Returns true if packets with one key are accepted by a port with the other: both name the
-    /// same partition, and at least one is a full member.
+    /// Returns true if a port with one of the keys accepts packets with the other key: both keys name the same
+    /// partition, and at least one belongs to a full member.
     ///
     /// Source: IBTA volume 1, chapter 10.9.3.
     #[must_use]
@@ -149,7 +149,7 @@ impl fmt::Display for PKey {
     }
 }
 
-/// A queue key (Q_Key), 32 bits. A UD QP drops datagrams with another Q_Key than its own.
+/// A queue key (Q_Key), 32 bits. A UD QP drops datagrams whose Q_Key differs from the QP's.
 ///
 /// Source: IBTA volume 1, chapter 10.2.5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,9 +159,9 @@ impl QKey {
     /// The Q_Key of QP1 on all ports.
     pub const GSI: Self = Self(0x8001_0000);
 
-    /// Returns true for a controlled Q_Key, whose upper bit is set.
+    /// Returns true if the Q_Key is controlled, that is, if its upper bit is set.
     ///
-    /// If a work request specifies a controlled Q_Key, the Q_Key of the QP is sent instead.
+    /// If a work request specifies a controlled Q_Key, the datagram carries the Q_Key of the sending QP instead.
     #[must_use]
     pub const fn is_controlled(self) -> bool {
         self.0 & 0x8000_0000 != 0
@@ -196,7 +196,7 @@ impl Mtu {
     /// All MTUs in ascending order.
     pub const ALL: [Self; 5] = [Self::B256, Self::B512, Self::B1024, Self::B2048, Self::B4096];
 
-    /// Returns the MTU of a code, 1 to 5; `None` for other codes.
+    /// Returns the MTU with the given code, 1 to 5; `None` for other codes.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
@@ -221,7 +221,7 @@ impl Mtu {
         128 << self as u8
     }
 
-    /// Returns the largest MTU that is at most `bytes`; `None` below 256.
+    /// Returns the largest MTU that is not larger than `bytes`; `None` if `bytes` is below 256.
     #[must_use]
     pub fn within(bytes: usize) -> Option<Self> {
         Self::ALL.into_iter().rev().find(|mtu| mtu.bytes() <= bytes)

@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use ib_os::scheduling::usage;
 
-/// Limits the processor time of a background thread. The limit is a whole processor while
-/// processors are idle, and small if the thread preempts others.
+/// Limits the processor time of a background thread. If the thread preempts no other thread, it may use a whole
+/// processor; otherwise the limit becomes small.
 ///
-/// A thread of `SCHED_IDLE` still disturbs others on busy processors: woken threads wait for a
-/// context switch and find cold caches, and processors share caches and memory. The number of
-/// involuntary context switches shows that another thread needed the processor.
+/// A `SCHED_IDLE` thread still disturbs others on busy processors. A woken thread waits for a context switch and finds
+/// cold caches. Processors also share caches and memory bandwidth. If this thread was switched off involuntarily,
+/// another thread needed its processor.
 pub(super) struct DutyLimit {
-    /// Fraction of a processor that may be used.
+    /// Fraction of a processor that the thread may use.
     duty: f64,
     spent: Duration,
     switched_off: i64,
 }
 
-/// Minimum and maximum of the fraction.
+/// Minimum and maximum of the fraction of a processor that the thread may use.
 const LEAST: f64 = 0.01;
 const MOST: f64 = 1.0;
 
-/// Maximum duration of a pause.
+/// Maximum duration of one pause of the thread.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 impl DutyLimit {
@@ -30,7 +30,7 @@ impl DutyLimit {
         Self { duty: MOST, spent, switched_off }
     }
 
-    /// Returns the duration of the pause after the work since the last call.
+    /// Returns how long the thread must pause after the work that it has done since the last call.
     pub(super) fn pause(&mut self) -> Duration {
         let (spent, switched_off) = usage();
         let took = spent.saturating_sub(self.spent);
@@ -56,7 +56,7 @@ mod tests {
     fn disturbance_reduces_the_fraction_which_recovers_slowly() {
         let (mut duty_limit, some) = (DutyLimit::new(), Duration::from_micros(100));
         assert_eq!(duty_limit.pause_after(some, false), Duration::ZERO);
-        // With a fraction of a quarter, the pause is three times as long as the work.
+        // If the thread may use a quarter of a processor, the pause is three times as long as the work.
         assert_eq!(duty_limit.pause_after(some, true), some * 3);
         for _ in 0..5 {
             duty_limit.pause_after(some, true);

@@ -19,17 +19,17 @@ use super::target::{Target, TargetError};
 use super::triggered::TriggeredSource;
 use ib_os::inbox::{Handle, WorkError};
 
-/// Timeout of requests to the driver thread.
+/// How long a request to the driver thread of the HCAs may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum number of captures, including ended ones that were not stopped.
+/// Maximum number of captures. Captures that ended by themselves count until they are stopped.
 const MOST: usize = 64;
 
 /// Error of starting, changing or stopping a capture.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The HCA does not support the selection.
+    /// The HCA cannot trace the selected queue pairs with these options.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The file cannot be written.
@@ -38,10 +38,10 @@ pub enum CaptureError {
     /// The driver thread does not respond.
     #[error(transparent)]
     WorkError(#[from] WorkError),
-    /// There is no such capture.
+    /// No capture has this number.
     #[error("there is no capture {0}")]
     None(u64),
-    /// Another capture of the program writes the file.
+    /// Another capture of the program already writes to the file.
     #[error("{}: capture {by} writes it", .file.display())]
     Written {
         /// The file.
@@ -57,15 +57,16 @@ pub enum CaptureError {
 /// Options of a capture.
 #[derive(Debug)]
 pub struct CaptureOptions {
-    /// The target of the packets.
+    /// Where the packets are written.
     pub target: Target,
-    /// Numbers of the HCAs; empty for all, including those that are added later.
+    /// Numbers of the HCAs to capture; empty for all HCAs, including those that are added later.
     pub adapters: Vec<u32>,
     /// The queue pairs, and the options of their traces.
     pub selection: Selection,
     /// Conditions that end the capture.
     pub autostop: Autostop,
-    /// With a trigger: number of packets per queue pair to write from before the trigger; `None` for all.
+    /// If the trace has a trigger: the number of packets per queue pair to write from before the trigger; `None` for
+    /// all.
     pub keep: Option<u64>,
 }
 
@@ -83,19 +84,19 @@ impl<T> Clone for Captures<T> {
     }
 }
 
-/// A selection of an HCA.
+/// The number of an HCA, and a selection of queue pairs of this HCA.
 type Selected = (u32, SelectionId);
 
 #[derive(Default)]
 struct State {
     last: u64,
     running: BTreeMap<u64, Running>,
-    /// Receivers of the packets of each selection.
+    /// The receiver of the packets of each selection.
     sinks: BTreeMap<Selected, PacketSink>,
 }
 
 struct Running {
-    /// The HCAs that were named; empty for all.
+    /// Numbers of the HCAs to capture; empty for all HCAs.
     adapters: Vec<u32>,
     selection: Selection,
     selected: Vec<Selected>,
@@ -104,20 +105,21 @@ struct Running {
     recorder: Recorder,
 }
 
-/// Receiver of the packets of a selection.
+/// Receives the packets of a selection.
 struct PacketSink {
     recorder: RecorderHandle,
-    /// Prefix of interface names.
+    /// Prefix of the names of pcapng interfaces, if the program has several HCAs.
     name: Option<String>,
-    /// `Some` if the capture waits for a trigger: the number of packets to write from before it, `None` for all.
+    /// `Some` only if the trace has a trigger. The inner value is the number of packets to write from before the
+    /// trigger, `None` for all.
     held: Option<Option<u64>>,
 }
 
 impl<T: HcaOwner> Captures<T> {
-    /// Creates an empty list of captures for HCAs.
+    /// Creates an empty list of captures of the given HCAs.
     ///
     /// # Errors
-    /// Fails if the system has no more descriptors.
+    /// Fails if the process has no free file descriptors.
     pub fn new(all: &mut T) -> std::io::Result<Self> {
         let state = Arc::new(Mutex::new(State::default()));
         let taking = Arc::clone(&state);
@@ -133,7 +135,7 @@ impl<T: HcaOwner> Captures<T> {
         Ok(Self { handle: all.handle()?, clock: all.clock(), state })
     }
 
-    /// Starts a capture from a thread that does not drive the HCAs; returns its number.
+    /// Starts a capture and returns its number. Must not be called in the thread that drives the HCAs.
     ///
     /// # Errors
     /// Fails if the target cannot be opened, or if the HCAs do not support the selection.
@@ -145,17 +147,17 @@ impl<T: HcaOwner> Captures<T> {
         self.handle.with(PATIENCE, move |all| captures.select(all, prepared))?
     }
 
-    /// As [`Captures::start`], in the thread that drives the HCAs.
+    /// Does the same as [`Captures::start`], but is called in the thread that drives the HCAs.
     ///
     /// # Errors
-    /// As [`Captures::start`].
+    /// Fails as [`Captures::start`] does.
     pub fn start_with(&self, all: &mut T, options: CaptureOptions) -> Result<u64, CaptureError> {
         self.check(&options.target)?;
         let prepared = self.prepare(options, all.link())?;
         self.select(all, prepared)
     }
 
-    /// Checks that no other capture writes the file.
+    /// Checks that the maximum number of captures is not reached, and that no other capture writes to the file.
     fn check(&self, target: &Target) -> Result<(), CaptureError> {
         let state = lock(&self.state);
         if state.running.len() >= MOST {
@@ -172,7 +174,8 @@ impl<T: HcaOwner> Captures<T> {
         }
     }
 
-    /// Opens the target. A capture that ends by a condition is deselected.
+    /// Opens the target and starts the recorder. If a condition ends the capture, the recorder deselects the queue
+    /// pairs.
     fn prepare(&self, options: CaptureOptions, link: Link) -> Result<Prepared, CaptureError> {
         let CaptureOptions { target, adapters, mut selection, autostop, keep } = options;
         let number = {
@@ -212,7 +215,7 @@ impl<T: HcaOwner> Captures<T> {
         }
         lock(&self.state).running.insert(number, running);
         if is_over.load(Ordering::SeqCst) {
-            // The capture has ended before its selection was stored.
+            // The capture ended before its selection was stored, so its queue pairs are deselected here.
             self.deselect(all, number);
         }
         Ok(number)
@@ -233,7 +236,7 @@ impl<T: HcaOwner> Captures<T> {
         Ok(())
     }
 
-    /// Adds a new HCA to the captures of all HCAs.
+    /// Adds a new HCA to each capture that captures all HCAs.
     pub fn added(&self, all: &mut T, adapter: u32) {
         let wants = |it: &Running| it.adapters.is_empty() && !it.recorder.recorded().has_ended;
         let numbers: Vec<u64> = {
@@ -242,13 +245,13 @@ impl<T: HcaOwner> Captures<T> {
         };
         for number in numbers {
             let Some(mut running) = lock(&self.state).running.remove(&number) else { continue };
-            // The selection was accepted by other HCAs.
+            // A failure is ignored, since other HCAs have accepted the same selection.
             self.select_of(all, adapter, &mut running).ok();
             lock(&self.state).running.insert(number, running);
         }
     }
 
-    /// Removes the selections of an HCA that was removed.
+    /// Forgets the selections of an HCA that was removed from the program.
     pub fn removed(&self, adapter: u32) {
         let mut state = lock(&self.state);
         state.sinks.retain(|(it, _), _| *it != adapter);
@@ -257,7 +260,7 @@ impl<T: HcaOwner> Captures<T> {
         }
     }
 
-    /// Stops the traces of a capture, after handing over the readers chosen so far.
+    /// Passes all pending packet readers to their captures, then stops the traces of this capture.
     fn deselect(&self, all: &mut T, number: u64) {
         let selected = lock(&self.state).running.get(&number).map(|it| it.selected.clone());
         self.deselect_all(all, &selected.unwrap_or_default());
@@ -273,7 +276,7 @@ impl<T: HcaOwner> Captures<T> {
         }
     }
 
-    /// Returns the reason why no queue pair is captured; `None` if some are.
+    /// Returns the reason why the capture captures no queue pair yet; `None` if it captures one.
     #[must_use]
     pub fn waits(&self, number: u64) -> Option<String> {
         let selected = lock(&self.state).running.get(&number)?.selected.clone();
@@ -315,10 +318,10 @@ impl<T: HcaOwner> Captures<T> {
         ))
     }
 
-    /// Changes which packets and payload bytes are kept from now on.
+    /// Changes which packets, and how many payload bytes of a message, a capture keeps from now on.
     ///
     /// # Errors
-    /// Fails if there is no such capture, or if the HCAs do not support the change.
+    /// Fails if no capture has this number, or if the HCAs do not support the change.
     pub fn change(
         &self,
         number: u64,
@@ -349,19 +352,19 @@ impl<T: HcaOwner> Captures<T> {
     /// Ends a capture.
     ///
     /// # Errors
-    /// Fails if there is no such capture.
+    /// Fails if no capture has this number.
     pub fn stop(&self, number: u64) -> Result<Recorded, CaptureError> {
         let Running { selected, recorder, .. } = self.take(number)?;
         let captures = self.clone();
-        // Removed HCAs have no traces to stop.
+        // A failure is ignored: HCAs that were removed have no traces to stop.
         self.handle.with(PATIENCE, move |all| captures.deselect_all(all, &selected)).ok();
         Ok(recorder.finish())
     }
 
-    /// As [`Captures::stop`], in the thread that drives the HCAs.
+    /// Does the same as [`Captures::stop`], but is called in the thread that drives the HCAs.
     ///
     /// # Errors
-    /// As [`Captures::stop`].
+    /// Fails as [`Captures::stop`] does.
     pub fn stop_with(&self, all: &mut T, number: u64) -> Result<Recorded, CaptureError> {
         let Running { selected, recorder, .. } = self.take(number)?;
         self.deselect_all(all, &selected);
@@ -372,13 +375,13 @@ impl<T: HcaOwner> Captures<T> {
         lock(&self.state).running.remove(&number).ok_or(CaptureError::None(number))
     }
 
-    /// Returns the progress of a capture.
+    /// Returns the progress of a capture; `None` if no capture has this number.
     #[must_use]
     pub fn recorded(&self, number: u64) -> Option<Recorded> {
         lock(&self.state).running.get(&number).map(|it| it.recorder.recorded())
     }
 
-    /// Returns the captures that were not stopped.
+    /// Returns the number and the progress of each capture that was not stopped.
     #[must_use]
     pub fn all(&self) -> Vec<(u64, Recorded)> {
         let state = lock(&self.state);
@@ -386,7 +389,7 @@ impl<T: HcaOwner> Captures<T> {
     }
 }
 
-/// A capture whose file is open.
+/// A capture whose file is open, but whose queue pairs are not selected yet.
 struct Prepared {
     number: u64,
     running: Running,

@@ -1,4 +1,4 @@
-//! Client of the capture socket of other programs.
+//! Client of the capture sockets of other programs.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,8 @@ use super::server::PREFIX;
 use ib_os::poll;
 use ib_os::seqpacket::{self, Received};
 
-/// Timeout of a response in milliseconds: a program may have to write the rest of a capture first.
+/// How long to wait for a response, in milliseconds: before it responds, a program may have to write the rest of a
+/// capture.
 const PATIENCE: i32 = 15_000;
 
 /// Error of a request to a program.
@@ -22,7 +23,7 @@ pub enum ClientError {
     /// No program listens, or it has disconnected.
     #[error("{name}: {source}")]
     Io {
-        /// The name of its socket.
+        /// The name of the program's socket.
         name: String,
         /// The system's error.
         source: io::Error,
@@ -33,12 +34,12 @@ pub enum ClientError {
     /// The program has disconnected.
     #[error("{0} has disconnected")]
     Gone(String),
-    /// The response is malformed, probably of another version.
+    /// The response is malformed; the program is probably of another version.
     #[error("{name} has sent a malformed response: {what}")]
     Malformed {
-        /// The name of its socket.
+        /// The name of the program's socket.
         name: String,
-        /// The error of the parser.
+        /// The error of the JSON parser.
         what: String,
     },
     /// The socket belongs to another user.
@@ -49,7 +50,7 @@ pub enum ClientError {
     Refused(String),
 }
 
-/// Returns the socket names of all programs that can be captured, in order.
+/// Returns the socket names of all programs that can be captured, in alphabetical order.
 ///
 /// # Errors
 /// Fails if the list of sockets cannot be read.
@@ -61,32 +62,33 @@ pub fn programs() -> io::Result<Vec<String>> {
     };
     let mut names: Vec<_> = sockets.lines().filter_map(name).collect();
     names.sort();
-    // Each connection to a socket is listed under the same name.
+    // The list has one line for each connection to a socket, all with the same name.
     names.dedup();
     Ok(names)
 }
 
-/// Returns the process ID in a socket's name.
+/// Returns the process ID that a socket name contains.
 #[must_use]
 pub fn pid_of(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }
 
-/// A connection to a program.
+/// A connection to the capture socket of a program.
 pub struct CaptureClient {
     name: String,
     socket: OwnedFd,
 }
 
 impl CaptureClient {
-    /// Connects to a program by the name of its socket.
+    /// Connects to the program that has the given socket name.
     ///
     /// # Errors
-    /// Fails if the program has exited.
+    /// Fails if no process listens on the socket, or if the process belongs to another user.
     pub fn connect(name: &str) -> Result<Self, ClientError> {
         let socket = seqpacket::call(name);
         let socket = socket.map_err(|source| ClientError::Io { name: name.to_owned(), source })?;
-        // Any user can take a name. Root may connect to any user's program if its process ID is that of the name.
+        // Any user can bind any socket name. Root may connect to a program of any user if the process ID in the name is
+        // correct.
         let is_right = |other: &UCred| {
             let own = rustix::process::geteuid();
             let pid = pid_of(name);
@@ -99,7 +101,8 @@ impl CaptureClient {
         Ok(Self { name: name.to_owned(), socket })
     }
 
-    /// Sends a request, with a file descriptor if the request needs one, and returns the response.
+    /// Sends a request and returns the response. `file` is sent with the request if the request needs a file
+    /// descriptor.
     ///
     /// # Errors
     /// Fails if the program does not respond, or refuses the request.
@@ -131,7 +134,7 @@ impl CaptureClient {
     /// Returns the HCAs of the program, with all their queue pairs.
     ///
     /// # Errors
-    /// As [`CaptureClient::ask`].
+    /// Fails as [`CaptureClient::ask`] does.
     pub fn describe(&self) -> Result<ProgramInfo, ClientError> {
         let mut all: Option<ProgramInfo> = None;
         let (mut from, mut captures_from) = ((0, 0), 0);
@@ -158,10 +161,10 @@ impl CaptureClient {
                 }
             }
             if more.is_none() && more_captures.is_none() {
-                let all = all.expect("`all` was set above");
+                let all = all.expect("`all` was set before the lists are complete");
                 return Ok(ProgramInfo { more_from: None, more_captures_from: None, ..all });
             }
-            // Lists that are complete are not requested again.
+            // A list that is complete is not requested again.
             from = more.unwrap_or((u32::MAX, u32::MAX));
             captures_from = more_captures.unwrap_or(u64::MAX);
         }

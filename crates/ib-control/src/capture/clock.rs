@@ -1,4 +1,4 @@
-//! The clock of captured HCAs.
+//! The clock from which captured HCAs take packet timestamps.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use ib_types::Instant;
 
 use ib_os::clock;
 
-/// The clock of packet timestamps: the system's, or that of a simulated fabric.
+/// The clock of packet timestamps: the clock of the system, or that of a simulated fabric.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Instant + Send + Sync>);
 
@@ -29,10 +29,10 @@ impl Clock {
         (self.0)()
     }
 
-    /// Returns the time in nanoseconds since 1970 at which the clock was zero.
+    /// Returns the system time at which this clock was zero, in nanoseconds since 1970.
     pub(super) fn epoch(&self) -> u64 {
-        // Reads both clocks several times and uses the reading with the smallest uncertainty, so
-        // that captures of several programs agree.
+        // Reads both clocks several times and uses the pair of readings with the smallest uncertainty. The timestamps
+        // of captures of several programs therefore agree.
         let looks = (0..8).map(|_| {
             let before = self.now().as_nanos();
             let today = SystemTime::now().duration_since(UNIX_EPOCH);

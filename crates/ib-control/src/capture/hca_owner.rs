@@ -11,37 +11,37 @@ use super::message::AdapterInfo;
 use ib_device::Device;
 use ib_os::inbox::Handle;
 
-/// Receives the packet reader of a queue pair that a selection of an HCA has chosen; returns the reader if no
-/// capture uses it.
+/// Callback for each queue pair that a selection of an HCA has chosen. It gets the number of the HCA, the selection and
+/// the packet reader, and returns the reader if no capture uses it.
 pub type OnReader = Box<dyn FnMut(u32, SelectionId, PacketReader) -> Option<PacketReader> + Send>;
 
-/// The HCAs that a driver thread owns: one, several, or those of a simulated fabric's hosts.
+/// Owner of HCAs, which a driver thread runs: one HCA, several, or those of the hosts of a simulated fabric.
 pub trait HcaOwner: Sized + 'static {
-    /// Returns the handle by which other threads reach the HCAs.
+    /// Returns a handle by which other threads run code in the driver thread.
     ///
     /// # Errors
-    /// Fails if the system has no more files.
+    /// Fails if the process has no free file descriptors.
     fn handle(&mut self) -> io::Result<Handle<Self>>;
 
-    /// Sets the receiver of packet readers of chosen queue pairs, including those of HCAs that are added later.
+    /// Sets the callback for packet readers of chosen queue pairs, including those of HCAs that are added later.
     fn set_on_reader(&mut self, on_reader: OnReader);
 
-    /// Hands over the remaining readers to the receiver.
+    /// Passes all pending packet readers to the callback.
     fn hand_over(&mut self);
 
-    /// Returns the number of the first HCA that has at least this number.
+    /// Returns the lowest HCA number that is at least `from`; `None` if there is none.
     fn next_adapter(&self, from: u32) -> Option<u32>;
 
-    /// Returns the engine of an HCA.
+    /// Returns the transport engine of an HCA; `None` if no HCA has this number.
     fn engine(&mut self, adapter: u32) -> Option<&mut Hca>;
 
-    /// Returns the description of an HCA, without its queue pairs.
+    /// Returns the description of an HCA without its queue pairs; `None` if no HCA has this number.
     fn describe(&self, adapter: u32) -> Option<AdapterInfo>;
 
-    /// Returns the prefix of interface names for an HCA; `None` if the program has a single HCA.
+    /// Returns the prefix of the names of pcapng interfaces of an HCA; `None` if the program has only one HCA.
     fn name_among(&self, adapter: u32) -> Option<String>;
 
-    /// Returns the link type of the HCAs' packets.
+    /// Returns the link type with which packets are captured.
     fn link(&self) -> Link;
 
     /// Returns the clock of packet timestamps.
@@ -56,7 +56,7 @@ pub(super) fn adapters<T: HcaOwner>(all: &T) -> impl Iterator<Item = u32> {
     std::iter::successors(first, |last| all.next_adapter(last.checked_add(1)?))
 }
 
-/// Returns the link type of an HCA.
+/// Returns the link type with which the packets of an HCA are captured.
 pub fn link_of(device: &Device) -> Link {
     match device.socket() {
         Some(socket) => {
@@ -66,7 +66,7 @@ pub fn link_of(device: &Device) -> Link {
     }
 }
 
-/// Returns the description of an HCA.
+/// Returns the description of an HCA without its queue pairs.
 pub fn describe(device: &Device, number: u32) -> AdapterInfo {
     let link = match device.attached() {
         Some(port) => {
@@ -92,7 +92,7 @@ impl HcaOwner for Device {
     fn set_on_reader(&mut self, mut on_reader: OnReader) {
         self.on_traced(move |hca, selection, reader| {
             if on_reader(0, selection, reader).is_some() {
-                // Its capture has ended.
+                // The capture has ended.
                 hca.deselect(selection);
             }
         });

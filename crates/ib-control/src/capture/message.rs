@@ -10,40 +10,41 @@ use serde::{Deserialize, Serialize};
 use super::recorder::{Autostop, Recorded};
 use super::target::Rotation;
 
-/// Version of the protocol, which has to be equal on both sides.
+/// Version of the protocol. Client and server must have the same version.
 pub const VERSION: u32 = 2;
 
 /// A request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CaptureRequest {
-    /// List HCAs, queue pairs and captures, starting at given numbers.
+    /// List HCAs, queue pairs and captures, beginning with the given numbers.
     Describe {
-        /// First HCA and queue pair of the list.
+        /// Numbers of the first HCA and of its first queue pair to list.
         from: (u32, u32),
-        /// First capture of the list.
+        /// Number of the first capture to list.
         captures_from: u64,
     },
-    /// List the last messages of a queue pair.
+    /// List the latest completed messages of a queue pair.
     Messages {
         /// Number of the HCA.
         adapter: u32,
         /// Queue pair number.
         qpn: u32,
-        /// First message of the list.
+        /// Index of the first message to list.
         from: u64,
     },
-    /// Start a capture. A file that is open already is passed as a descriptor with the request.
+    /// Start a capture. If the client has opened the file, it passes the descriptor with the request.
     Start(Box<Start>),
-    /// Change which packets and payload bytes are kept from now on. `None` leaves a setting unchanged.
+    /// Change which packets, and how many payload bytes of a message, a capture keeps from now on. `None` leaves a setting
+    /// unchanged.
     Change {
         /// The capture.
         capture: u64,
         /// Number of payload bytes to keep of each message.
         payload: Option<u16>,
-        /// Only sent packets, only received packets, or (`Some(None)`) both.
+        /// Keep only sent packets, only received packets, or (`Some(None)`) both.
         direction: Option<Option<WireDirection>>,
-        /// Operation codes; empty for all.
+        /// Operation codes of the packets to keep; empty for all.
         opcodes: Option<Vec<u8>>,
     },
     /// Query the progress of a capture.
@@ -63,23 +64,23 @@ pub enum CaptureRequest {
 pub struct Start {
     /// [`VERSION`].
     pub version: u32,
-    /// Absolute path of the file; `None` if the request carries a descriptor.
+    /// Absolute path of the file; `None` if the client passes a descriptor instead.
     pub path: Option<String>,
-    /// Conditions for the next file.
+    /// When to begin the next file.
     pub rotation: Rotation,
     /// Conditions that end the capture.
     pub autostop: Autostop,
-    /// Numbers of the HCAs; empty for all.
+    /// Numbers of the HCAs to capture; empty for all.
     pub adapters: Vec<u32>,
     /// Queue pair numbers.
     pub qpns: Vec<u32>,
-    /// Peers of the queue pairs.
+    /// Peers of the queue pairs to capture.
     pub peers: Vec<WirePeer>,
     /// Service IDs.
     pub services: Vec<u64>,
     /// Options of the traces.
     pub trace: WireTrace,
-    /// With a trigger: number of packets to keep from before it.
+    /// If the trace has a trigger: number of packets to keep from before the trigger.
     pub keep: Option<u64>,
 }
 
@@ -90,11 +91,11 @@ pub struct WireTrace {
     pub payload: u16,
     /// See [`PacketTrace::ring_bytes`].
     pub ring_bytes: usize,
-    /// Only sent packets, or only received packets.
+    /// Keep only sent packets or only received packets; `None` for both.
     pub direction: Option<WireDirection>,
-    /// Operation codes; empty for all.
+    /// Operation codes of the packets to keep; empty for all.
     pub opcodes: Vec<u8>,
-    /// Event that ends the trace, and the number of further packets to keep.
+    /// Event that ends the trace, and the number of packets to keep after it.
     pub trigger: Option<(WireTrigger, u32)>,
 }
 
@@ -124,9 +125,9 @@ pub enum WireTrigger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WirePeer {
-    /// By its GID, as a number.
+    /// The peer with this GID, as a number.
     Gid(u128),
-    /// By its LID.
+    /// The peer with this LID.
     Lid(u16),
 }
 
@@ -176,7 +177,7 @@ impl From<&Start> for Selection {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CaptureResponse {
-    /// A list of HCAs, queue pairs and captures.
+    /// HCAs, queue pairs and captures of the program.
     Program(Box<ProgramInfo>),
     /// Messages, the oldest first.
     Messages(Vec<MessageInfo>),
@@ -184,40 +185,40 @@ pub enum CaptureResponse {
     Capture(Box<CaptureInfo>),
     /// The request failed.
     Refused {
-        /// The reason.
+        /// The reason for the refusal.
         why: String,
-        /// True if the request was refused because of the client's user.
+        /// True if the request was refused because the client belongs to another user.
         is_foreign: bool,
     },
 }
 
-/// A program, some of its HCAs, and their queue pairs. Field names are JSON keys.
+/// A program, with as many of its HCAs, queue pairs and captures as fit into a response. Field names are JSON keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramInfo {
-    /// The process.
+    /// ID of the process.
     pub pid: u32,
-    /// Its command line.
+    /// Command line of the process.
     pub command: String,
     /// HCAs, in the order of their numbers.
     pub adapters: Vec<AdapterInfo>,
-    /// First HCA and queue pair that did not fit into the response.
+    /// Numbers of the first HCA and queue pair that did not fit into the response; `None` if all fitted.
     pub more_from: Option<(u32, u32)>,
-    /// Captures that were not stopped.
+    /// Captures that were not stopped yet.
     pub captures: Vec<CaptureInfo>,
-    /// First capture that did not fit into the response.
+    /// Number of the first capture that did not fit into the response; `None` if all fitted.
     pub more_captures_from: Option<u64>,
 }
 
 /// An HCA and its queue pairs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AdapterInfo {
-    /// Its number in the program.
+    /// Number of the HCA in the program.
     pub adapter: u32,
-    /// Its address.
+    /// Address of the HCA.
     pub address: String,
-    /// The UDP port, 0 in a simulated fabric.
+    /// UDP port of the HCA; 0 in a simulated fabric.
     pub udp_port: u16,
-    /// Link type of the packets.
+    /// Link to which the HCA is attached, in words.
     pub link: String,
     /// Queue pairs, in the order of their numbers.
     pub qps: Vec<QpInfo>,
@@ -226,22 +227,22 @@ pub struct AdapterInfo {
 /// A queue pair.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QpInfo {
-    /// Its number.
+    /// Queue pair number.
     pub qpn: u32,
-    /// Its transport.
+    /// Transport of the queue pair.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its state.
+    /// State of the queue pair.
     pub state: String,
-    /// Address of the peer, if connected.
+    /// Address of the peer, if the queue pair is connected.
     pub peer: Option<String>,
     /// Queue pair number of the peer.
     pub peer_qpn: Option<u32>,
-    /// Service ID of the connection.
+    /// Service ID with which the connection was established, if any.
     pub service_id: Option<u64>,
-    /// Number of completed messages.
+    /// Number of messages that the queue pair has completed.
     pub messages: u64,
-    /// True if the packets are captured.
+    /// True if packets of the queue pair are being captured.
     pub captured: bool,
 }
 
@@ -264,11 +265,11 @@ pub struct MessageInfo {
     pub psn: u32,
     /// Number of PSNs.
     pub packets: u32,
-    /// Start time in nanoseconds of the HCA's clock.
+    /// Start time of the message, in nanoseconds of the HCA's clock.
     pub begin_ns: u64,
-    /// Time from the start to the first packet, if any.
+    /// Time from the start to the first packet; `None` if there was no packet.
     pub queued_ns: Option<u64>,
-    /// Time from the start to the completion.
+    /// Time from the start of the message to its completion.
     pub total_ns: u64,
 }
 
@@ -294,11 +295,11 @@ impl From<&MessageBlock> for MessageInfo {
 /// A capture.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CaptureInfo {
-    /// Its number in its program.
+    /// Number of the capture in its program.
     pub capture: u64,
-    /// The file that is written.
+    /// The file that is being written.
     pub file: String,
-    /// Number of files so far.
+    /// Number of files that were begun.
     pub files: u64,
     /// Number of bytes written to all files.
     pub bytes: u64,
@@ -306,35 +307,35 @@ pub struct CaptureInfo {
     pub ended: bool,
     /// The error that ended the capture.
     pub error: Option<String>,
-    /// True if that error is only that the reader of a stream has disconnected.
+    /// True if the only error is that the reader of a stream has disconnected.
     pub reader_left: bool,
-    /// In the response to a start: the reason why no queue pair is captured yet.
+    /// Only in the response to a start: the reason why the capture captures no queue pair yet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub waits: Option<String>,
-    /// Totals of all queue pairs.
+    /// Sums of the counters of all queue pairs.
     #[serde(flatten)]
     pub all: CountInfo,
     /// Number of queue pairs.
     pub queue_pairs: usize,
-    /// Counters of each queue pair, as many as fit into the response.
+    /// Counters per queue pair, for as many queue pairs as fit into the response.
     pub qps: Vec<QpCounts>,
 }
 
 /// Counters of a queue pair.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QpCounts {
-    /// Its number.
+    /// Queue pair number.
     pub qpn: u32,
     /// The counters.
     #[serde(flatten)]
     pub counts: CountInfo,
 }
 
-/// Numbers of packets. The sum of captured, overwritten, unwritten and skipped packets equals the sum of sent, received
-/// and lost ones. The same holds for each direction.
+/// Numbers of packets. Captured + overwritten + unwritten + skipped packets = sent + received + lost packets, in total
+/// and for each direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CountInfo {
-    /// Packets in the files.
+    /// Packets that were written to the files.
     pub captured: u64,
     /// Packets that were overwritten in their ring before they were read.
     pub overwritten: u64,
@@ -346,31 +347,31 @@ pub struct CountInfo {
     pub sent: u64,
     /// Packets received during the trace.
     pub received: u64,
-    /// Loss notifications of the simulated fabric.
+    /// Packets that the simulated fabric lost, according to its notifications.
     pub lost: u64,
     /// Counters of sent packets.
     pub sent_counts: DirectionInfo,
     /// Counters of received packets.
     pub received_counts: DirectionInfo,
-    /// Counters of loss notifications.
+    /// Counters of lost packets.
     pub lost_counts: DirectionInfo,
 }
 
 /// Counters of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct DirectionInfo {
-    /// In the files.
+    /// Packets in the files.
     pub captured: u64,
-    /// Overwritten in the ring.
+    /// Packets that were overwritten in the ring.
     pub overwritten: u64,
-    /// Not written to the file.
+    /// Packets that were not written to the file.
     pub unwritten: u64,
-    /// Kept for a trigger and discarded.
+    /// Packets that were kept for a trigger and then discarded.
     pub skipped: u64,
 }
 
 impl CountInfo {
-    /// Returns the totals of some queue pairs.
+    /// Returns the sums of the counters of the given queue pairs.
     pub fn of<'a>(all: impl IntoIterator<Item = &'a Counted>) -> Self {
         let mut sums = [PacketCounts::default(); 5];
         for it in all {
@@ -401,7 +402,7 @@ impl CountInfo {
     }
 }
 
-/// Maximum number of queue pairs in a response, and of HCAs.
+/// Maximum number of queue pairs in a response; the same maximum applies to HCAs.
 pub(super) const MOST_QPS: usize = 64;
 pub(super) const MOST_ADAPTERS: usize = 32;
 

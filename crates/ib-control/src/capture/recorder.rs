@@ -1,4 +1,4 @@
-//! Recorder: a thread that collects the packets of queue pairs and writes them.
+//! Recorder: a thread that collects the packets of queue pairs from their rings and writes them.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -15,38 +15,41 @@ use super::background::DutyLimit;
 use super::clock::Clock;
 use super::target::{Output, Pending, Target, TargetError};
 
-/// Pause between readings of the rings: initial, minimum and maximum value.
+/// Pause between two readings of the rings: initial, minimum and maximum value.
 const PAUSE: Duration = Duration::from_millis(1);
 const MIN_PAUSE: Duration = Duration::from_micros(250);
 const MAX_PAUSE: Duration = Duration::from_millis(20);
 
-/// Fill level of a ring above which pauses are shortened, and below which they are extended.
+/// Fill levels of rings. If a ring is fuller than the first, pauses become shorter. If all rings are less full than the
+/// second, pauses become longer.
 const HIGH_FILL: f64 = 0.5;
 const LOW_FILL: f64 = 0.125;
 
-/// Maximum number of ring bytes that are allocated at the start. Of thousands of queue pairs, most are idle.
+/// When a queue pair is added, its ring is allocated at once if all rings then have at most this many bytes. Of
+/// thousands of queue pairs, most are idle and need no memory.
 const PREPARED: u64 = 256 << 20;
 
 /// Number of bytes per write call.
 const WRITE_SIZE: usize = 256 << 10;
 
-/// Interval of progress updates.
+/// How often the published progress is updated.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Time to wait for packets with timestamps before the duration's end, unless all queue pairs have ended.
+/// After the end of the duration, time to wait for packets with timestamps from before the end, unless all queue pairs
+/// have ended.
 const LATE_PACKET_TIME: Duration = Duration::from_millis(200);
 
-/// Time that a reader has for the remaining bytes at the end.
+/// At the end of a capture, time that a slow reader has to read the remaining bytes.
 const READER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Conditions that end a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Autostop {
-    /// Maximum number of packets.
+    /// Maximum number of packets to write.
     pub packets: Option<u64>,
     /// Maximum total size of the files in bytes, including statistics.
     pub bytes: Option<u64>,
-    /// Maximum duration; all packets with earlier timestamps are written.
+    /// Maximum duration. All packets with timestamps within the duration are written.
     pub duration: Option<Duration>,
 }
 
@@ -55,32 +58,32 @@ pub struct Autostop {
 pub struct Recorded {
     /// Counters of each queue pair.
     pub counted: Vec<Counted>,
-    /// The file that is written.
+    /// The file that is being written.
     pub file: String,
-    /// Number of files so far.
+    /// Number of files that were begun.
     pub files: u64,
     /// Number of bytes written to all files.
     pub bytes: u64,
     /// The error that ended the capture.
     pub error: Option<String>,
-    /// True if that error is only that the reader of a stream has disconnected.
+    /// True if the only error is that the reader of a stream has disconnected.
     pub reader_left: bool,
     /// True if the capture has ended.
     pub has_ended: bool,
 }
 
-/// Command to the thread.
+/// A command to the recorder thread.
 enum RecorderCommand {
     Add(String, Box<dyn PacketSource + Send>),
     Finish,
 }
 
-/// A capture that is being written, by a thread with background scheduling priority.
+/// A running capture. A thread with background scheduling priority writes it.
 pub struct Recorder {
     commands: Sender<RecorderCommand>,
     progress: Arc<Mutex<Recorded>>,
     thread: Option<JoinHandle<()>>,
-    /// End of the capture's duration.
+    /// Time at which the capture's duration ends, in the time of the HCAs.
     end_time: Instant,
 }
 
@@ -91,14 +94,13 @@ pub struct RecorderHandle(Sender<RecorderCommand>);
 impl RecorderHandle {
     /// Adds a queue pair to the capture.
     pub fn add(&self, name: String, packets: Box<dyn PacketSource + Send>) {
-        // A recorder that has ended ignores the command.
+        // If the recorder has ended, the command is ignored.
         self.0.send(RecorderCommand::Add(name, packets)).ok();
     }
 }
 
 impl Recorder {
-    /// Starts a recorder that writes to a target. `on_end` is called when it ends by a condition or
-    /// an error.
+    /// Starts a recorder that writes to `target`. `on_end` is called when the capture ends by a condition or an error.
     ///
     /// # Errors
     /// Fails if the target cannot be opened, or if the system cannot create a thread.
@@ -145,19 +147,20 @@ impl Recorder {
         Ok(Self { commands, progress, thread: Some(thread), end_time })
     }
 
-    /// Returns the end of the duration, in the time of the HCAs; [`Instant::NEVER`] without a duration.
+    /// Returns the time at which the duration ends, in the time of the HCAs; [`Instant::NEVER`] if the duration is
+    /// unlimited.
     #[must_use]
     pub fn end_time(&self) -> Instant {
         self.end_time
     }
 
-    /// Returns a handle that adds queue pairs.
+    /// Returns a handle through which queue pairs are added.
     #[must_use]
     pub fn handle(&self) -> RecorderHandle {
         RecorderHandle(self.commands.clone())
     }
 
-    /// Returns the progress as of the last update.
+    /// Returns the progress at the time of its last update.
     #[must_use]
     pub fn recorded(&self) -> Recorded {
         lock(&self.progress).clone()
@@ -196,23 +199,23 @@ fn lock(progress: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
 struct Work {
     collector: Collector,
     clock: Clock,
-    /// Packets after this time are left out.
+    /// Packets with timestamps after this time are not captured.
     limit: Option<Instant>,
-    /// Time at which the duration was found to be over.
+    /// Time at which the thread detected that the duration was over.
     expired: Option<WallClock>,
     output: Output,
     autostop: Autostop,
-    /// Collected bytes that are not written yet.
+    /// Collected bytes that were not written yet.
     pending: Pending,
     /// Number of collected packets.
     packets: u64,
     begun: WallClock,
     begun_finishing: WallClock,
-    /// Deadline for the reader to take the remaining bytes; `None` before the end.
+    /// Time by which the reader must have read the remaining bytes; `None` if the end has not begun.
     closing: Option<WallClock>,
     pause: Duration,
     duty_limit: DutyLimit,
-    /// Time until which the thread leaves the processor to other threads.
+    /// Time until which the thread pauses to leave the processor to other threads.
     rest: Option<WallClock>,
     error: Option<TargetError>,
     is_over: bool,
@@ -250,7 +253,7 @@ impl Work {
             }
         }
         self.begun_finishing = WallClock::now();
-        // Queue pairs that were added before the end are included.
+        // Queue pairs that were added before the end are captured too.
         self.execute_all();
         let end = WallClock::now() + READER_TIMEOUT;
         while self.closing.is_none() && WallClock::now() < end {
@@ -272,7 +275,7 @@ impl Work {
         self.update_progress(true);
     }
 
-    /// Begins a pcapng section; each file is one section.
+    /// Begins the pcapng section of a file; each file has one section.
     fn begin(&mut self) {
         let left = self.autostop.bytes.map(|most| most.saturating_sub(self.output.written().1));
         let most = left.into_iter().chain(self.output.limit()).min();
@@ -280,13 +283,14 @@ impl Work {
         self.collector.begin(self.clock.now());
     }
 
-    /// Returns true if the duration is over. The clock of a simulated fabric stops while the fabric is idle.
+    /// Returns true if the duration is over by the HCAs' clock or by the system's. The clock of a simulated fabric
+    /// stops while the fabric is idle.
     fn is_expired(&self) -> bool {
         self.limit.is_some_and(|at| self.clock.now() >= at)
             || self.autostop.duration.is_some_and(|most| self.begun.elapsed() >= most)
     }
 
-    /// Ends the capture once all packets from within its duration are written.
+    /// Ends the capture once all packets with timestamps within its duration are written.
     fn stop_if_expired(&mut self) {
         let Some(expired) = self.expired else { return };
         let waited = expired.elapsed();
@@ -295,7 +299,7 @@ impl Work {
                 self.rest.is_none()
                     && (self.collector.have_all_ended() || waited >= LATE_PACKET_TIME)
             }
-            // Extra time for a reader that does not read.
+            // A reader that does not read gets extra time.
             false => waited >= LATE_PACKET_TIME + READER_TIMEOUT,
         };
         if is_over {
@@ -321,8 +325,8 @@ impl Work {
         }
     }
 
-    /// Collects and writes packets, as far as the target accepts them. If `is_hasty`, writes all of them; otherwise
-    /// the thread may pause before the rest.
+    /// Collects packets and writes as many as the target accepts. If `is_hasty` is true, writes all of them; otherwise
+    /// the thread may pause in between.
     fn step(&mut self, is_hasty: bool) {
         let fullness = self.collector.fullness();
         if fullness > HIGH_FILL {
@@ -331,7 +335,7 @@ impl Work {
             self.pause = (self.pause * 2).min(MAX_PAUSE);
         }
         if self.error.is_some() || self.is_over {
-            // Without a section all packets are counted as unwritten.
+            // If no section is open, all packets are counted as unwritten.
             self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
             return;
         }
@@ -346,7 +350,7 @@ impl Work {
                 return;
             }
             if is_hasty && self.begun_finishing.elapsed() > READER_TIMEOUT * 5 {
-                // Packets arrive faster than they can be written.
+                // Packets arrive faster than the target accepts them, so the rest is left unwritten.
                 return;
             }
             if !is_hasty {
@@ -359,25 +363,25 @@ impl Work {
         }
     }
 
-    /// Collects the next bytes to write; returns false if there are none.
+    /// Collects packets and prepares their bytes for writing; returns false if there are none.
     fn fill(&mut self) -> bool {
         self.pending.clear();
         if (self.output.is_full() || self.collector.is_full()) && !self.next_file() {
             return false;
         }
         let most = self.autostop.packets.map_or(u64::MAX, |most| most - self.packets);
-        // Queue pairs that were added before that time are included.
+        // Queue pairs that were added before `until` are collected too.
         let until = self.clock.now().min(self.limit.unwrap_or(Instant::NEVER));
         self.execute_all();
         let collected = self.collector.collect(until, WRITE_SIZE, self.output.room().min(most));
         self.packets += collected;
         self.pending.packets = collected;
         self.collector.output(&mut self.pending.bytes);
-        // The next packet may need the next file.
+        // If the next packet does not fit, it is collected into the next file.
         !self.pending.is_empty() || self.collector.is_full() && self.fill()
     }
 
-    /// Writes the collected bytes, as far as the target accepts them; returns false if the capture has ended.
+    /// Writes as many of the collected bytes as the target accepts; returns false if the capture has ended.
     fn write(&mut self) -> bool {
         if let Err(error) = self.output.write(&mut self.pending) {
             self.fail(error);
@@ -394,7 +398,7 @@ impl Work {
         true
     }
 
-    /// Ends a file and begins the next one; returns false if that fails.
+    /// Finishes the current file and begins the next one; returns false if there is no next file or an error occurred.
     fn next_file(&mut self) -> bool {
         let before = self.output.written().1;
         self.collector.end(self.clock.now());
@@ -414,7 +418,8 @@ impl Work {
         true
     }
 
-    /// Begins the end of the capture: appends the statistics. The reader has until `end` to read the rest.
+    /// Begins to finish the capture by appending the statistics. The reader has until `end` to read the remaining
+    /// bytes.
     fn close(&mut self, end: WallClock) {
         if self.error.is_some() || self.is_over || self.closing.is_some() {
             return;
@@ -446,7 +451,7 @@ impl Work {
         }
     }
 
-    /// Ends the capture from the recorder's side.
+    /// Ends the capture because a condition of the capture is met.
     fn stop(&mut self) {
         self.close(WallClock::now() + READER_TIMEOUT);
         self.call_on_end();
@@ -461,7 +466,7 @@ impl Work {
     fn fail(&mut self, error: TargetError) {
         self.error.get_or_insert(error);
         self.closing = None;
-        // Packets that the reader has received completely count as captured.
+        // A packet counts as captured if the reader has received all of it.
         self.collector.settle_first(self.pending.done());
         self.pending.clear();
         self.collector.abandon();

@@ -28,26 +28,27 @@ use ib_os::inbox::Handle;
 use ib_os::poll;
 use ib_os::seqpacket::{self, Received};
 
-/// Prefix of all socket names; the process ID and the index of the socket follow.
+/// Prefix of the names of all capture sockets; the process ID and the index of the socket in the process follow.
 pub(super) const PREFIX: &str = "ibfabric-capture-";
 
-/// Timeout of requests to the driver thread.
+/// How long a request to the driver thread of the HCAs may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Maximum number of concurrent clients.
 const MOST_CLIENTS: usize = 16;
 
-/// Maximum number of captures in a response, for any path lengths, and of command line bytes.
+/// A response has at most this many captures, whatever the length of their paths, and at most this many bytes of the
+/// command line.
 const MOST_CAPTURES: usize = 6;
 const LONGEST_COMMAND: usize = 2048;
 
-/// Pause after a failed accept.
+/// Pause after accepting a connection has failed.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Maximum number of messages in a response.
 const MOST_MESSAGES: usize = 128;
 
-/// Server of a program's HCAs, with threads of its own; ends when it is dropped.
+/// Capture server for a program's HCAs. It has threads of its own, and ends when it is dropped.
 pub struct CaptureServer {
     listener: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
@@ -57,7 +58,7 @@ impl CaptureServer {
     /// Starts the server.
     ///
     /// # Errors
-    /// Fails if the system has no more sockets or threads.
+    /// Fails if the process has no free file descriptors, or if no thread can be created.
     pub fn start<T: HcaOwner>(all: &mut T, captures: Captures<T>) -> io::Result<Self> {
         static SERVERS: AtomicU32 = AtomicU32::new(0);
         let (pid, number) = (std::process::id(), SERVERS.fetch_add(1, Ordering::Relaxed));
@@ -70,10 +71,10 @@ impl CaptureServer {
             loop {
                 let socket = match accept_with(&*accepting, SocketFlags::CLOEXEC) {
                     Ok(socket) => socket,
-                    // The socket was shut down: the server ends.
+                    // `Drop` has shut down the socket, so the server ends.
                     Err(Errno::INVAL | Errno::BADF) => return,
                     Err(_) => {
-                        // The client has disconnected, or the process has currently no free descriptors.
+                        // The client has disconnected, or the process has no free file descriptors at present.
                         std::thread::sleep(PAUSE);
                         continue;
                     }
@@ -106,7 +107,7 @@ impl CaptureServer {
     }
 }
 
-/// Slot of a connected client.
+/// Counts a connected client until it is dropped.
 struct ClientSlot {
     number: usize,
     clients: Arc<AtomicUsize>,
@@ -150,7 +151,7 @@ impl<T> Clone for Served<T> {
 }
 
 impl<T: HcaOwner> Served<T> {
-    /// Serves a client. Captures into a stream of the client end when the client disconnects.
+    /// Serves one client. When the client disconnects, the captures that it has started into streams end.
     fn serve(&self, socket: &OwnedFd) {
         let mut own = Vec::new();
         while poll::wait(socket.as_fd(), false, -1).is_ok() {
@@ -269,7 +270,8 @@ impl<T: HcaOwner> Served<T> {
     }
 }
 
-/// Returns the HCAs of a program with their queue pairs, from the given HCA and QPN on, until the response is full.
+/// Returns the HCAs of a program with their queue pairs, beginning with the given HCA and QPN, until the response is
+/// full.
 fn describe<T: HcaOwner>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo {
     let (mut adapters, mut count, mut more_from) = (Vec::new(), 0, None);
     let (mut next, mut from) = (all.next_adapter(adapter), qpn);
@@ -301,7 +303,8 @@ fn describe<T: HcaOwner>(all: &mut T, (adapter, qpn): (u32, u32)) -> ProgramInfo
     }
 }
 
-/// Adds up to `most` queue pairs of an HCA, starting at a number; returns the first number that did not fit.
+/// Adds to `info` at most `most` queue pairs of its HCA, beginning with number `from`; returns the number of the first
+/// queue pair that did not fit.
 fn describe_qps<T: HcaOwner>(
     all: &mut T,
     info: &mut AdapterInfo,
@@ -336,7 +339,7 @@ fn describe_qps<T: HcaOwner>(
     more_from
 }
 
-/// Returns the program's command line, truncated to the maximum length. Control characters become `?`.
+/// Returns the program's command line, truncated to the maximum length. Each control character becomes `?`.
 fn command() -> String {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let line = words.collect::<Vec<_>>().join(" ");

@@ -11,21 +11,22 @@ use jiff::Timestamp;
 use rustix::fs::{FileType, OFlags};
 use serde::{Deserialize, Serialize};
 
-/// Conditions for the next file, and the number of files that are kept.
+/// When to begin the next file, and how many files to keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotation {
-    /// Maximum size of a file in bytes, including statistics. A file has at least one packet.
+    /// Maximum size of a file in bytes, including statistics. Each file has at least one packet, even if it exceeds the
+    /// size.
     pub bytes: Option<u64>,
-    /// Maximum duration of a file.
+    /// Maximum duration of a file before the next one begins.
     pub duration: Option<Duration>,
     /// Maximum number of packets in a file.
     pub packets: Option<u64>,
-    /// Maximum number of files; the oldest is removed when there is one more.
+    /// Maximum number of files to keep; when there are more, the oldest is removed.
     pub files: Option<usize>,
 }
 
 impl Rotation {
-    /// Returns true if there can be a second file.
+    /// Returns true if a capture can have more than one file.
     #[must_use]
     pub const fn happens(&self) -> bool {
         self.bytes.is_some() || self.duration.is_some() || self.packets.is_some()
@@ -39,13 +40,13 @@ pub enum Target {
     File(PathBuf),
     /// Rotated files, with a number and the time in their names.
     Files(PathBuf, Rotation),
-    /// An open stream, such as a pipe. A reader that does not read does not block the program: packets are
-    /// overwritten meanwhile.
+    /// An open stream, such as a pipe. A reader that does not read cannot block the program: its packets are
+    /// overwritten in the rings.
     Stream(OwnedFd),
 }
 
 impl Target {
-    /// Returns the path of the file, or the base of the names of rotated files.
+    /// Returns the path of the file, or the path from which the names of rotated files are made.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -55,7 +56,7 @@ impl Target {
     }
 }
 
-/// Error that ended a capture or kept it from starting.
+/// Error that ended a capture or prevented its start.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", match .offset {
     Some(offset) => format!("{name}: byte {offset}: {source}"),
@@ -64,7 +65,7 @@ impl Target {
 pub struct TargetError {
     /// The file.
     pub name: String,
-    /// Number of valid bytes in the file, which end with a whole packet; `None` if the file could not be opened.
+    /// Number of valid bytes in the file, all of whole packets; `None` if the file could not be opened.
     pub offset: Option<u64>,
     /// The system's error.
     pub source: io::Error,
@@ -75,7 +76,7 @@ pub struct TargetError {
 pub(super) struct Output {
     target: Target,
     file: Option<File>,
-    /// True if a write may have to wait for a reader.
+    /// True if a write may have to wait for a reader of the stream.
     is_slow: bool,
     /// True if the file has to be polled before each write.
     is_paced: bool,
@@ -84,9 +85,9 @@ pub(super) struct Output {
     offset: u64,
     packets: u64,
     since: SystemTime,
-    /// The files that are kept.
+    /// Paths of the files that were not removed yet.
     files: VecDeque<PathBuf>,
-    /// Number of files so far, including removed ones.
+    /// Number of files that were begun, including removed ones.
     count: u64,
     /// Number of bytes written to all files.
     bytes: u64,
@@ -111,7 +112,7 @@ impl Output {
         Ok(this)
     }
 
-    /// Begins the next file; a stream has only one.
+    /// Begins the next file. A stream has only one file.
     pub(super) fn next(&mut self) -> Result<(), TargetError> {
         (self.offset, self.packets, self.since) = (0, 0, SystemTime::now());
         self.count += 1;
@@ -139,9 +140,9 @@ impl Output {
         if let Target::Files(_, Rotation { files: most, .. }) = self.target {
             self.files.push_back(self.name.clone());
             while most.is_some_and(|most| self.files.len() > most.max(1)) {
-                // Another process may have removed it.
+                // Removing fails if another process has removed the file.
                 fs::remove_file(
-                    self.files.pop_front().expect("the list is longer than its maximum"),
+                    self.files.pop_front().expect("the list has more files than its maximum"),
                 )
                 .ok();
             }
@@ -163,16 +164,16 @@ impl Output {
         }
     }
 
-    /// Returns true if there can be another file.
+    /// Returns true if the capture can begin another file.
     pub(super) const fn has_next(&self) -> bool {
         matches!(self.target, Target::Files(..))
     }
 
-    /// Returns true if the next file is due by packets or duration.
+    /// Returns true if the next file must begin because of the packets or the duration of this one.
     pub(super) fn is_full(&self) -> bool {
         let Target::Files(_, rotation) = &self.target else { return false };
         if self.packets == 0 {
-            // A file with only its header is not full, however small the maximum is.
+            // A file without packets is not full, however small the maximum is.
             return false;
         }
         rotation.packets.is_some_and(|most| self.packets >= most)
@@ -181,10 +182,11 @@ impl Output {
             })
     }
 
-    /// Writes whole blocks, as far as the target accepts them now, and removes them from `bytes`.
+    /// Writes as many of the pending bytes as the target accepts now. If writing to a file fails, the file still ends
+    /// with a whole block.
     pub(super) fn write(&mut self, bytes: &mut Pending) -> Result<(), TargetError> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        // A full disk may still accept a single block.
+        // If the disk is too full for all blocks, it may still accept a single one.
         let mut is_full = false;
         while !bytes.is_empty() {
             let mut part = bytes.rest();
@@ -193,7 +195,7 @@ impl Output {
                 part = &part[..end.map_or(part.len(), |end| (end - bytes.done).min(part.len()))];
             }
             if self.is_paced {
-                // A writable pipe accepts this size without blocking.
+                // A writable pipe accepts this many bytes without blocking.
                 part = &part[..part.len().min(PIPE_BUF)];
                 if !is_writable(file) {
                     return Ok(());
@@ -212,7 +214,7 @@ impl Output {
                 }
                 Err(error) if error.kind() == ErrorKind::StorageFull && !is_full => is_full = true,
                 Err(error) => {
-                    // Programs that read the file refuse an incomplete block.
+                    // The file must end with a whole block, since programs that read it refuse an incomplete one.
                     let ends = block_ends(&bytes.bytes).take_while(|end| *end <= bytes.done);
                     let part = bytes.done - ends.last().unwrap_or(0);
                     let whole = self.offset - part as u64;
@@ -245,27 +247,27 @@ impl Output {
         self.offset
     }
 
-    /// Returns the number of files so far, and the number of bytes written to them.
+    /// Returns the number of files that were begun, and the number of bytes written to them.
     pub(super) const fn written(&self) -> (u64, u64) {
         (self.count, self.bytes)
     }
 }
 
-/// Write mode of a file.
+/// How writes to a file behave if they would have to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteMode {
     /// Writes never block.
     NonBlocking,
-    /// Non-blocking: writes fail with `EAGAIN` if the file is not writable.
+    /// Non-blocking: a write fails with `EAGAIN` if the file is not writable.
     Eagain,
-    /// Blocking: the file has to be polled before each write.
+    /// Blocking: the file must be polled before each write.
     Polled,
 }
 
-/// Number of bytes that are written to a pipe atomically.
+/// Number of bytes that one write to a pipe writes atomically.
 const PIPE_BUF: usize = 4096;
 
-/// Creates a file, or opens a named pipe that has a reader.
+/// Creates a file, or opens a named pipe that a reader has opened.
 fn create(path: &Path) -> io::Result<(File, WriteMode)> {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -276,22 +278,23 @@ fn create(path: &Path) -> io::Result<(File, WriteMode)> {
     Ok((file, mode))
 }
 
-/// Creates or truncates a file, unless another program or capture writes it.
+/// Creates or truncates a file. Fails if another program or capture is writing it.
 ///
-/// The file is locked with `flock` until it is closed. Pipes and devices are not locked.
+/// The file stays locked with `flock` until it is closed. Pipes and devices are not locked.
 ///
 /// # Errors
-/// Fails with [`ErrorKind::ResourceBusy`] if another one writes the file, and if it cannot be opened.
+/// Fails with [`ErrorKind::ResourceBusy`] if another program or capture is writing the file, and if the file cannot be
+/// opened.
 pub fn create_alone(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = options.create(true).truncate(false).open(path)?;
     if file.metadata()?.is_file() {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let what = "another capture or program writes it, expected a file of its own";
+                let what = "another capture or program is writing it, expected an unused file";
                 return Err(io::Error::new(ErrorKind::ResourceBusy, what));
             }
-            // A file system without locks.
+            // The file system does not support locks, so the file is used without one.
             Err(TryLockError::Error(_)) => {}
         }
         file.set_len(0)?;
@@ -299,12 +302,12 @@ pub fn create_alone(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
     Ok(file)
 }
 
-/// Returns the end offsets of consecutive pcapng blocks.
+/// Returns the offset of the end of each of the consecutive pcapng blocks in `bytes`.
 fn block_ends(blocks: &[u8]) -> impl Iterator<Item = usize> {
     let mut end = 0;
     std::iter::from_fn(move || {
         let length = blocks.get(end + 4..end + 8)?.try_into().ok()?;
-        // A block has at least its head and its length at the end.
+        // A block has at least its type, and its length at the beginning and at the end.
         end += (u32::from_le_bytes(length) as usize).max(12);
         Some(end)
     })
@@ -312,14 +315,14 @@ fn block_ends(blocks: &[u8]) -> impl Iterator<Item = usize> {
 
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits().cast_signed();
 
-/// Returns true if a pipe is writable, or if its reader has disconnected.
+/// Returns true if a pipe is writable or its reader has disconnected.
 fn is_writable(file: &File) -> bool {
     let mut files = [ib_os::poll::watched(file.as_fd(), true)];
     files[0].events = libc::POLLOUT;
     ib_os::poll::wait_any(&mut files, 0).is_ok() && files[0].revents != 0
 }
 
-/// Bytes that wait to be written to a target.
+/// Bytes that wait to be written to the target.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     pub(super) bytes: Vec<u8>,
@@ -341,24 +344,24 @@ impl Pending {
         self.done
     }
 
-    /// Removes the accepted bytes.
+    /// Removes all bytes.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.done = 0;
     }
 }
 
-/// Reopens a stream so that writes never block.
+/// Reopens a stream so that writes to it never block.
 fn open_stream(stream: &OwnedFd) -> io::Result<(File, WriteMode)> {
     let kind = FileType::from_raw_mode(rustix::fs::fstat(stream)?.st_mode);
     if kind == FileType::Fifo {
-        // Other processes share the open file description, whose flags must not change.
+        // The stream's flags must not change, since other processes share the open file description.
         let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
         let mut options = OpenOptions::new();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
         return match options.write(true).open(path) {
             Ok(file) => Ok((file, WriteMode::Eagain)),
-            // The pipe belongs to another user, who has passed the descriptor.
+            // The pipe belongs to another user, who has passed its descriptor to this process.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 Ok((File::from(stream.try_clone()?), WriteMode::Polled))
             }
@@ -373,11 +376,11 @@ fn open_stream(stream: &OwnedFd) -> io::Result<(File, WriteMode)> {
     Ok((own, WriteMode::NonBlocking))
 }
 
-/// Returns the name of a rotated file as dumpcap does: `a.pcapng` becomes `a_00001_20260131235959.pcapng`. The time
+/// Returns the name of a rotated file as dumpcap forms it: `a.pcapng` becomes `a_00001_20260131235959.pcapng`. The time
 /// is in UTC.
 fn numbered(path: &Path, number: u64, time: SystemTime) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    // A clock beyond the year 9999 was never set.
+    // A time after the year 9999 cannot be represented. The clock was never set, so the year 1970 is used.
     let time = Timestamp::try_from(time).unwrap_or_default();
     let mut name = format!("{stem}_{number:05}_{}", time.strftime("%Y%m%d%H%M%S"));
     if let Some(extension) = path.extension() {

@@ -1,14 +1,14 @@
-//! Packets that are kept until a trigger.
+//! Packets that are kept in memory until a trigger.
 
 use ib_link::{PacketCounts, PacketRecord, PacketSource};
 use ib_types::Qpn;
 
-/// The packets of a queue pair whose trace ends with a trigger: the last ones before the trigger, and those after it.
-/// Without a trigger no packets are returned.
+/// The packets of a queue pair whose trace has a trigger: the last ones before the trigger, and those after it. If no
+/// trigger occurs, no packets are returned.
 pub(super) struct TriggeredSource<S> {
     source: S,
     keep: Option<u64>,
-    /// Number of the first packet that is returned, once it is known.
+    /// Number of the first packet to return; `None` until the trace has ended.
     first: Option<u64>,
     passed: PacketCounts,
 }
@@ -55,7 +55,7 @@ impl<S: PacketSource> PacketSource for TriggeredSource<S> {
     }
 
     fn waiting(&self) -> (u64, u64) {
-        // The wait for a trigger is not urgent.
+        // The packets are read only after the trace has ended, so no ring has to be read soon.
         (0, self.source.waiting().1)
     }
 
@@ -80,7 +80,7 @@ impl<S: PacketSource> PacketSource for TriggeredSource<S> {
 mod tests {
     use super::*;
 
-    /// A source of packets, with a trigger after some of them.
+    /// A packet source whose trigger occurs after some packets.
     struct Script {
         next: u64,
         end: u64,

@@ -12,37 +12,37 @@ use crate::queue::RequestSender;
 use ib_os::alarm::Alarm;
 use ib_os::poll;
 
-/// A reply, with the key of its connection; `None` if the request was dropped.
+/// A reply, with the key of its connection. If the request was dropped, the reply is `None`.
 type PendingReply = (usize, Option<String>);
 
-/// A socket in the file system. Removes it when dropped.
+/// A socket in the file system, which is removed when this is dropped.
 #[derive(Debug)]
 pub struct ServedSocket(PathBuf);
 
 impl Drop for ServedSocket {
     fn drop(&mut self) {
-        // Another process may have removed it.
+        // Removing fails if another process has removed the socket.
         std::fs::remove_file(&self.0).ok();
     }
 }
 
-/// Connections and replies between the socket's thread and the loop.
+/// Requests and replies that are exchanged between the socket's thread and the event loop.
 struct Pending {
     requests: RequestSender,
     alarm: Alarm,
     sender: Sender<PendingReply>,
     answers: Receiver<PendingReply>,
-    /// Connections whose request has no reply yet.
+    /// Keys of connections whose request has no reply yet.
     waiting: BTreeSet<usize>,
 }
 
 impl LineServer {
-    /// Opens a socket in the file system, and queues its requests for a loop, in a thread of its own until the process
-    /// exits. Each connection has at most one outstanding request. A client that does not read blocks neither other
-    /// clients nor the loop.
+    /// Listens on a socket in the file system in a new thread until the process exits. The thread queues all requests
+    /// for an event loop. Each connection has at most one outstanding request. A client that does not read blocks
+    /// neither other clients nor the loop.
     ///
     /// # Errors
-    /// As [`LineServer::bind_at`], and if no thread can be created.
+    /// Fails if [`LineServer::bind_at`] fails, or if no thread can be created.
     pub fn serve_at(path: PathBuf, requests: RequestSender) -> io::Result<ServedSocket> {
         let mut server = Self::bind_at(&path)?;
         let serving = ServedSocket(path);
@@ -69,14 +69,14 @@ impl LineServer {
             let mut file = poll::watched(connection.stream.as_fd(), true);
             file.events = match (connection.unsent.is_empty(), pending.waiting.contains(&key)) {
                 (false, _) => libc::POLLOUT,
-                // Only disconnects are watched while a request is outstanding.
+                // While a request is outstanding, the connection is watched only for a disconnect.
                 (true, true) => 0,
                 (true, false) => libc::POLLIN,
             };
             files.push(file);
         }
         if poll::wait_any(&mut files, -1).is_err() {
-            // The system is out of memory at present.
+            // Polling fails while the system is out of memory, so the thread waits and tries again.
             std::thread::sleep(Duration::from_millis(100));
             return;
         }
@@ -94,7 +94,7 @@ impl LineServer {
             }
         }
         while let Ok((key, answer)) = pending.answers.try_recv() {
-            // The client has disconnected.
+            // The client has disconnected, so the reply is dropped.
             if !pending.waiting.remove(&key) {
                 continue;
             }
@@ -111,14 +111,14 @@ impl LineServer {
         }
     }
 
-    /// Queues the next request of a connection, and sends the rest of the last reply.
+    /// Sends the rest of the last reply, and queues the next request of the connection.
     fn queue_request(&mut self, key: usize, pending: &mut Pending) {
         match self.next_line(key) {
             Received::Line(line) => {
                 let (sender, bell) = (pending.sender.clone(), pending.alarm.bell());
                 pending.waiting.insert(key);
                 pending.requests.send(line, move |answer| {
-                    // The thread lives as long as the process.
+                    // The send cannot fail, since the receiving thread lives as long as the process.
                     let _ = sender.send((key, answer));
                     bell.ring();
                 });

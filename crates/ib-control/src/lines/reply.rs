@@ -10,9 +10,9 @@ use serde_json::Value;
 pub struct Reply {
     /// True if the request was executed.
     pub ok: bool,
-    /// The result for humans, or the reason of the failure.
+    /// The result in words, or the reason of the failure.
     pub text: String,
-    /// The result for programs; `null` if there is none.
+    /// The result as JSON; `null` if there is none.
     pub data: Value,
 }
 
@@ -29,7 +29,7 @@ impl Reply {
         Self { ok: false, text: reason.to_string(), data: Value::Null }
     }
 
-    /// Returns the line, without its newline.
+    /// Returns the JSON line of the reply, without a newline.
     #[must_use]
     pub fn to_line(&self) -> String {
         serde_json::to_string(self).expect("text and JSON values can be serialised")

@@ -29,16 +29,16 @@ fn requests_get_replies_in_order() {
         }
     }
     assert_eq!(seen, ["one two", "three"]);
-    // The client reads the last reply and disconnects.
+    // The client reads the last reply and then disconnects.
     let ended = (0..5000).any(|_| {
         std::thread::sleep(Duration::from_millis(1));
         server.next_line(key) == Received::Closed
     });
-    assert!(ended, "the end of the connection is seen");
+    assert!(ended, "the server detects the disconnect");
     assert_eq!(client.join().expect("no panic"), (300_000, "short".to_owned()));
 }
 
-/// Connects to a server and returns its key.
+/// Connects a client to a server and returns the key of the connection.
 fn connect(base: &str, server: &mut LineServer) -> (UnixStream, Option<usize>) {
     let stream =
         UnixStream::connect_addr(&name(base).expect("a name")).expect("the server listens");
@@ -55,7 +55,11 @@ fn stalled_client_does_not_block_others() {
     slow.write_all(b"one\ntwo\n").expect("room");
     assert_eq!(server.next_line(slow_key), Received::Line("one".to_owned()));
     server.answer(slow_key, &"x".repeat(1_000_000));
-    assert_eq!(server.next_line(slow_key), Received::Pending, "the answer comes first");
+    assert_eq!(
+        server.next_line(slow_key),
+        Received::Pending,
+        "the reply arrives before the disconnect"
+    );
     quick.write_all(b"three\n").expect("room");
     assert_eq!(server.next_line(quick_key), Received::Line("three".to_owned()));
     let mut taken = 0;
@@ -69,7 +73,7 @@ fn stalled_client_does_not_block_others() {
                 slow.read_exact(&mut vec![0; left]).expect("the rest");
                 taken += left;
             }
-            Received::Closed => panic!("the console still reads"),
+            Received::Closed => panic!("the console client still reads"),
         }
     }
     assert_eq!(taken, 1_000_001);
@@ -99,11 +103,13 @@ fn refusals_are_sent_and_counted() {
     let (mut stream, key) = connect(&base, &mut server);
     assert_eq!((key, server.refused()), (None, 1));
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("a reason and the end");
+    stream
+        .read_to_string(&mut answer)
+        .expect("the server sends a reason and closes the connection");
     assert!(answer.starts_with("{\"ok\":false") && answer.contains("too many"), "{answer}");
     let (mut stream, key) = kept.into_iter().next().expect("the first one");
     let writer = std::thread::spawn(move || {
-        // The server closes the connection before all data was sent.
+        // The server closed the connection before the client had sent all data.
         let _ = stream.write_all(&[b'x'; LONGEST + 5000]);
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);

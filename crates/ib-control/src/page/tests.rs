@@ -46,7 +46,9 @@ fn idle_clients_do_not_block_others() {
     stream.set_read_timeout(Some(CLIENT_TIMEOUT / 2)).expect("a limit");
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("sent");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("a response before the timeout of the idle clients");
+    stream
+        .read_to_string(&mut answer)
+        .expect("the client is served before the idle clients time out");
     assert!(answer.ends_with("up 1\n"), "{answer}");
     drop(silent);
 }

@@ -22,7 +22,7 @@ fn responses_come_at_once_later_or_never() {
     assert_eq!(receiver.recv(), Ok(None));
     request.respond("1".to_owned());
     assert_eq!(thread.join().expect("no panic"), Some("1".to_owned()));
-    // After the end of the loop there are no responses.
+    // After the event loop has ended, no request gets a response.
     drop(queue);
     assert_eq!(sender.request("three"), None);
 }

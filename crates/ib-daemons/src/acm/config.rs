@@ -1,60 +1,61 @@
-//! Configuration of the daemon.
+//! Configuration of the ACM daemon.
 
 use std::path::PathBuf;
 
-/// Default path of the Unix socket, as in ibacm.
+/// Default path of the service's Unix socket, the same as ibacm's.
 pub const DEFAULT_SOCKET: &str = "/run/ibacm-unix.sock";
 
-/// Selects ports of the service.
+/// Selects ports at which the service runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortSelection {
     /// A port of a fabric that `ibfabric sim` simulates.
     Simulated {
         /// Name of the simulator's sockets.
         simulator: String,
-        /// Node and port, as `NODE` or `NODE:PORT`; `None` for the first host.
+        /// The node and the port, as `NODE` or `NODE:PORT`; `None` for the first host of the fabric.
         node: Option<String>,
     },
-    /// Ports of this machine's HCAs, as `DEV` or `DEV:PORT`; all ports if empty.
+    /// The ports of this machine's HCAs, as `DEV` or `DEV:PORT`; an empty name selects all ports.
     Umad(String),
 }
 
-/// Configuration of the daemon. Options of the service are in its files.
+/// Configuration of the ACM daemon. The options of the service are in its configuration files.
 #[derive(Clone, Debug)]
 pub struct AcmConfig {
-    /// Ports of the service.
+    /// The ports at which the service runs.
     pub ports: Vec<PortSelection>,
-    /// The Unix socket for clients. If it and `tcp` are `None`, the files decide.
+    /// The Unix socket for clients. If both `socket` and `tcp` are `None`, the options file decides where the service
+    /// listens.
     pub socket: Option<PathBuf>,
     /// The TCP port for clients.
     pub tcp: Option<u16>,
-    /// Time in microseconds for which the daemon polls for another request before it sleeps.
+    /// How long the daemon polls for another request before it sleeps, in microseconds.
     pub spin: u64,
-    /// True if other machines may connect to `tcp`.
+    /// True if clients on other machines may connect to the TCP port `tcp`.
     pub open: bool,
-    /// Directory of the default files.
+    /// Directory of the default configuration files.
     pub config: PathBuf,
-    /// Options file, if not the default one.
+    /// The options file; `None` for the default one.
     pub options: Option<PathBuf>,
-    /// Address file, if not the default one.
+    /// The address file; `None` for the default one.
     pub addresses: Option<PathBuf>,
-    /// The log file; `stdout` and `stderr` are the streams.
+    /// The log file; `stdout` and `stderr` stand for the standard streams.
     pub log: Option<PathBuf>,
-    /// The TCP port of metrics on the loopback device.
+    /// The TCP port at the loopback address on which metrics are served.
     pub metrics_port: Option<u16>,
-    /// Maximum number of connected clients.
+    /// Maximum number of simultaneously connected clients.
     pub max_clients: u32,
-    /// True if systemd has opened the sockets.
+    /// True if systemd has opened the sockets for clients.
     pub systemd: bool,
 }
 
 impl AcmConfig {
-    /// Returns true if the service listens on the sockets that its options name.
+    /// Returns true if neither a Unix socket nor a TCP port was configured, so that the options file decides.
     pub(super) const fn has_default_sockets(&self) -> bool {
         self.socket.is_none() && self.tcp.is_none()
     }
 
-    /// Returns true if the log file or the options file was specified.
+    /// Returns true if a log file or an options file was configured.
     pub(super) const fn names_log(&self) -> bool {
         self.log.is_some() || self.options.is_some()
     }

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use super::metrics;
 use super::server::Server;
 
-/// A request to a running ACM service, a line of JSON such as `"status"` or `{"known":{"address":null}}`.
+/// A request to a running ACM service. It is sent as a line of JSON, such as `"status"` or
+/// `{"known":{"address":null}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AcmRequest {
@@ -23,24 +24,25 @@ pub enum AcmRequest {
     Status,
     /// Cached addresses.
     Known {
-        /// Only this address.
+        /// Return only this address; `None` for all.
         address: Option<String>,
     },
-    /// Removes all cached addresses.
+    /// Remove all cached addresses.
     Flush,
-    /// Reads the files of addresses and routes again.
+    /// Read the configuration, address and route files again.
     Reload,
     /// The metrics.
     Metrics,
 }
 
-/// Returns the name of the console of a service with a socket. It contains the canonical path of the socket: relative paths
-/// and symbolic links to one socket name one console, and equal relative paths in different folders do not.
+/// Returns the name of the control socket of a service with the given client socket. The name contains the canonical
+/// path: relative paths and symbolic links to one socket give the same name. Equal relative paths in different
+/// directories do not.
 pub fn name(socket: &Path) -> String {
     if let Ok(canonical) = socket.canonicalize() {
         return format!("ibfabric-acm:{}", canonical.display());
     }
-    // A service that starts has no socket yet.
+    // A service that is starting has no socket file yet.
     let socket = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
     let parent = socket.parent().and_then(|parent| parent.canonicalize().ok());
     let canonical = match (parent, socket.file_name()) {
@@ -51,7 +53,7 @@ pub fn name(socket: &Path) -> String {
 }
 
 impl AcmRequest {
-    /// Parses a line; an error is the line of the reply.
+    /// Parses a request line. If it is invalid, the error is the reply line.
     pub(super) fn parse(line: &str) -> Result<Self, String> {
         serde_json::from_str(line).map_err(|error| {
             let reason = format!("found `{line}`, expected a request such as \"status\": {error}");
@@ -59,8 +61,8 @@ impl AcmRequest {
         })
     }
 
-    /// Executes a request and returns the line of the reply. The caller has reloaded the files before
-    /// [`AcmRequest::Reload`].
+    /// Executes a request and returns the reply line. Before [`AcmRequest::Reload`], the caller has read the files
+    /// again.
     pub(super) fn execute(&self, service: &mut Service, server: &Server) -> String {
         let result = match self {
             Self::Status => Ok(status(service, server)),
@@ -85,12 +87,12 @@ impl AcmRequest {
     }
 }
 
-/// Returns the reply if the service does not respond.
+/// Returns the reply line for a service that does not respond.
 pub(super) fn no_answer() -> String {
     Reply::failed("the service does not respond").to_line()
 }
 
-/// Requests the metrics from the service's loop; empty if the loop does not respond.
+/// Requests the metrics from the service's event loop; returns an empty text if the loop does not respond.
 pub(super) fn request_metrics(requests: &RequestSender) -> String {
     let line = serde_json::to_string(&AcmRequest::Metrics).expect("text can be serialised");
     let reply = requests.request(&line).and_then(|reply| serde_json::from_str(&reply).ok());

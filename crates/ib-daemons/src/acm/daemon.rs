@@ -29,10 +29,10 @@ use crate::error::{DaemonError, Verdict};
 use crate::log::{ERROR, INFO, Log, LogOptions, SYSTEM, VERBOSE};
 use crate::message::say;
 
-/// Interval at which the route file is checked for changes.
+/// How often the daemon checks whether the route file has changed.
 const ROUTE_CHECK: Duration = Duration::from_secs(5);
 
-/// Maximum time to wait for events.
+/// Maximum time for which the daemon waits for events.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// The daemon: the service, its ports and the sockets of clients.
@@ -40,18 +40,18 @@ struct Daemon {
     service: Service,
     server: Server,
     settings: Settings,
-    /// Settings at the start of the process.
+    /// Settings that were read at the start of the process.
     initial: Settings,
     args: AcmConfig,
     ports: Vec<OpenPort>,
     log: Log,
-    /// Wakes the event loop; with its index in [`Server::take_readable`].
+    /// The alarm that wakes the event loop, and its index in [`Server::take_readable`].
     alarm: (Alarm, usize),
     orders: Orders,
     requests: RequestQueue,
     /// Time of the next check of the route file.
     next_route_check: Instant,
-    /// Time until which the daemon polls without sleeping.
+    /// Until this time, the daemon polls without sleeping.
     awake_until: Instant,
     _published: Published,
     _lock: Option<Lock>,
@@ -64,10 +64,10 @@ struct PreloadedPaths {
     warnings: Vec<String>,
 }
 
-/// Runs the service until a signal or until its last port fails.
+/// Runs the service until it receives a signal to stop or until its last port fails.
 ///
 /// # Errors
-/// Fails if the configuration cannot be used or the last port is gone.
+/// Fails if the configuration is invalid, if a socket or port cannot be opened, or if the last port fails.
 pub fn run(args: AcmConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError> {
     let settings = Settings::read(&args)?;
     let log = open_log(&args, &settings)?;
@@ -118,12 +118,13 @@ impl Daemon {
         }
         let lock = settings.lock_file(&args).map(|path| Lock::acquire(&path)).transpose()?;
         let seed = ib_os::random()
-            .map_err(|error| DaemonError::Failed(format!("no random numbers: {error}")))?;
+            .map_err(|error| DaemonError::Failed(format!("cannot read random numbers: {error}")))?;
         let mut service = Service::new(settings.config.clone(), seed);
         service.set_source_of(Box::new(source_of));
         let mut server =
             Server::bind(&listen_options(&args, &settings)).map_err(DaemonError::failed)?;
-        // Published only after `bind`, so that a second service does not replace the files of a running one.
+        // Files for clients are published only after `bind` has succeeded, so that a second service does not replace
+        // those of a running one.
         let published = Published::new(&args, &settings.options)?;
         if !server.is_listening() {
             let message = "--systemd: expected sockets of a service manager, LISTEN_FDS names none";
@@ -166,8 +167,8 @@ impl Daemon {
         Ok(this)
     }
 
-    /// Preloads routes for ports for which the route file, the LID or the GID has changed. Other cached
-    /// data is kept.
+    /// Preloads the routes of each port whose LID or GID has changed, or of all ports if the route file has changed.
+    /// Other cached data is kept.
     fn preload(&mut self) -> Result<(), DaemonError> {
         let now = clock::now();
         let version = self.settings.routes_version();
@@ -184,14 +185,14 @@ impl Daemon {
         Ok(())
     }
 
-    /// Schedules the next check of the route file, if there is one.
+    /// Schedules the next check of the route file, if the service preloads routes from one.
     fn schedule_route_check(&mut self) {
         let is_watched = self.settings.has_routes();
         self.next_route_check =
             if is_watched { clock::now() + ROUTE_CHECK } else { Instant::NEVER };
     }
 
-    /// Reads the preloaded routes of some ports.
+    /// Reads the routes to preload for the ports that `which` selects.
     fn paths(
         &self,
         settings: &Settings,
@@ -243,7 +244,7 @@ impl Daemon {
         }
     }
 
-    /// Executes a request and returns the line of the reply.
+    /// Executes a request and returns the reply line.
     fn execute(&mut self, line: &str) -> String {
         match AcmRequest::parse(line) {
             Ok(request) => {
@@ -328,12 +329,12 @@ impl Daemon {
         Ok(())
     }
 
-    /// Removes failed ports, by their indices in ascending order. Fails if no port is left.
+    /// Removes failed ports. Their indices are in ascending order. Fails if no port is left.
     fn remove_ports(&mut self, failed: Vec<(usize, String)>) -> Result<(), DaemonError> {
         failed.into_iter().rev().try_for_each(|(index, why)| self.remove_port(index, why))
     }
 
-    /// Removes a failed port. Fails if it is the last one.
+    /// Removes a failed port; returns an error if it is the last port.
     fn remove_port(&mut self, index: usize, why: String) -> Result<(), DaemonError> {
         if self.ports.len() == 1 {
             return Err(DaemonError::Failed(why));
@@ -344,7 +345,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Reads the files again. If they are invalid, the settings remain unchanged.
+    /// Reads the configuration files again. If they are invalid, the settings remain unchanged.
     fn reload(&mut self) {
         let read = Settings::read(&self.args)
             .and_then(|settings| self.paths(&settings, |_| true).map(|paths| (settings, paths)));
@@ -375,19 +376,19 @@ impl Daemon {
         }
     }
 
-    /// Leaves all groups and fails pending requests.
+    /// Leaves all multicast groups and fails the pending requests.
     fn end(&mut self) -> Verdict {
         notify_systemd("STOPPING=1");
         let now = clock::now();
         self.service.leave(now);
-        // The rounds send MADs and replies, but do not wait for responses.
+        // These rounds send the MADs and replies, but wait for no responses.
         let _ = self.round();
         let _ = self.round();
         Verdict::Good
     }
 }
 
-/// Opens the control socket.
+/// Opens the control socket and serves it in a thread.
 fn serve_console(socket: Option<&Path>, requests: RequestSender, log: &Log) {
     let name = console::name(socket.unwrap_or(Path::new(DEFAULT_SOCKET)));
     let served = LineServer::bind(&name).and_then(|server| {
@@ -403,7 +404,7 @@ fn serve_console(socket: Option<&Path>, requests: RequestSender, log: &Log) {
     }
 }
 
-/// Returns the source address of packets to another address, by the routing tables of the system. No packet is sent.
+/// Returns the source address that the system's routing tables choose for packets to `to`. No packet is sent.
 fn source_of(to: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match to {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -1,4 +1,4 @@
-//! UD QPs of an ACM service at an HCA, one for each partition, for its requests and responses.
+//! The UD QPs of an ACM service at an HCA, one for each partition. They carry its requests and responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use ib_types::{Gid, Instant, PKey, Psn, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::{MAD_LENGTH, Mad};
 use ib_wire::packet::Grh;
 
-/// Size of the GRH, or of the space left for it, before each received message, in bytes.
+/// Size in bytes of the space before each received message. It holds the GRH, if there is one.
 const GRH: usize = 40;
 
 /// Size of a receive buffer, in bytes.
 const SLOT: usize = GRH + MAD_LENGTH;
 
-/// Size of the send queue of each QP, in work requests.
+/// Size of the send queue of each UD QP, in work requests.
 const SENDS: u32 = 256;
 
 /// The UD QP of a partition, and its receive buffers of [`SLOT`] bytes each.
@@ -34,9 +34,9 @@ struct PartitionQp {
 pub(super) struct Datagrams {
     pd: PdId,
     cq: CqId,
-    /// QPs by partition: the P_Key without the membership bit.
+    /// The QPs by partition. The key is the P_Key without the membership bit.
     qps: BTreeMap<u16, PartitionQp>,
-    /// Partitions by QP number.
+    /// The partitions by QP number.
     partitions: BTreeMap<Qpn, u16>,
     /// Address handles of outstanding sends, by `wr_id`.
     address_handles: BTreeMap<u64, AhId>,
@@ -46,11 +46,11 @@ pub(super) struct Datagrams {
     depth: u32,
 }
 
-/// Bit in `wr_id` that marks receives. The other bits are the index of the buffer.
+/// Bit that is set in the `wr_id` of receives. The other bits are the index of the receive buffer.
 const RECEIVE: u64 = 1 << 63;
 
 impl Datagrams {
-    /// Allocates the PD and the CQ of the UD QPs. `depth` is the number of receives that each QP can hold.
+    /// Allocates the PD and the CQ of the UD QPs. `depth` is the number of receive buffers of each QP.
     pub(super) fn new(hca: &mut Hca, depth: u32) -> Option<Self> {
         let pd = hca.alloc_pd().ok()?;
         let cq = hca.create_cq((depth + SENDS) * 4).ok()?;
@@ -58,7 +58,7 @@ impl Datagrams {
         Some(Self { pd, cq, qps, partitions, address_handles, last_send: 0, depth })
     }
 
-    /// Executes an action of the service. Returns false if it failed.
+    /// Executes an action of the service; returns false if it failed.
     pub(super) fn act(&mut self, hca: &mut Hca, now: Instant, action: &Action) -> bool {
         match action {
             Action::Open { p_key } => self.open(hca, now, *p_key).is_some(),
@@ -105,7 +105,7 @@ impl Datagrams {
             QpAttr { sq_psn: Some(Psn::truncated(0)), ..to(QpState::Rts) },
         ];
         for attr in states {
-            hca.modify_qp(now, qp, &attr).expect("a new UD QP accepts the transitions to RTS");
+            hca.modify_qp(now, qp, &attr).expect("the transitions of a new UD QP to RTS are valid");
         }
         let (number, ..) = hca.query_qp(qp).expect("the object was created above");
         self.qps.insert(partition, PartitionQp { p_key, qp, memory, region });
@@ -133,7 +133,7 @@ impl Datagrams {
         let addr = u64::from(slot) * SLOT as u64;
         let data = Data::One(Sge { addr, length: SLOT as u32, lkey });
         let wr = RecvWr { wr_id: RECEIVE | u64::from(slot), data };
-        // This fails only for a QP in the error state, which receives nothing more.
+        // Posting fails only if the QP is in the error state. Such a QP receives nothing more.
         let _ = hca.post_recv(now, partition_qp.qp, wr);
     }
 
@@ -163,7 +163,7 @@ impl Datagrams {
         is_posted
     }
 
-    /// Returns the next message that a QP has received. `gid` is the GID of the port.
+    /// Returns the next message that one of the QPs has received. `gid` is the GID of the port.
     pub(super) fn receive(&mut self, hca: &mut Hca, now: Instant, gid: Gid) -> Option<Arrived> {
         loop {
             let wc = hca.poll_cq(self.cq)?;
@@ -195,7 +195,7 @@ impl Datagrams {
     }
 }
 
-/// Returns a received GMP as a datagram, with the route back to its source.
+/// Converts a received GMP to a datagram. `route` leads back to its source.
 pub(super) fn datagram(route: &Route, source: Qpn, mad: Mad) -> Datagram {
     let grh = route.is_global.then(|| Grh {
         source: route.destination,

@@ -1,4 +1,4 @@
-//! A port of the ACM service in a fabric that another process simulates.
+//! A port at which the ACM service runs, in a fabric that another process simulates.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,18 +15,18 @@ use ib_attach::PortDetails;
 use ib_device::{Device, DeviceEvent};
 use ib_os::clock;
 
-/// An HCA at a port of a simulated fabric, with the UD QPs of the service.
+/// An HCA at a port of a simulated fabric, and the service's UD QPs at this HCA.
 pub struct DevicePort {
     device: Device,
     datagrams: Datagrams,
     mads: VecDeque<Incoming>,
-    /// Names and addresses that need no configuration: the node name and the IP addresses.
+    /// The names of the port that need no configuration: the node name and the IP addresses.
     names: Vec<Address>,
 }
 
 impl DevicePort {
-    /// Creates a port of an HCA that is attached to a simulated fabric ([`Device::attach`]). Each UD QP has `depth` receive
-    /// buffers.
+    /// Creates a port from an HCA that is attached to a simulated fabric ([`Device::attach`]). Each UD QP has `depth`
+    /// receive buffers.
     ///
     /// Returns `None` if the HCA is on Ethernet, where there is no SA, or if its PD or CQ cannot be allocated.
     #[must_use]
@@ -42,7 +42,7 @@ impl DevicePort {
         &mut self.device
     }
 
-    /// Sends and receives pending packets and MADs. Returns true if there were any.
+    /// Sends and receives pending packets and MADs; returns true if there were any.
     ///
     /// # Errors
     /// Fails if the simulator has exited.
@@ -56,21 +56,21 @@ impl DevicePort {
         Ok(moved)
     }
 
-    /// Returns the descriptors that become readable when there is input.
+    /// Returns the file descriptors that become readable when there is input.
     ///
     /// # Panics
-    /// Never: [`DevicePort::new`] rejects an HCA on Ethernet.
+    /// Never panics, since [`DevicePort::new`] rejects an HCA on Ethernet.
     #[must_use]
     pub fn files(&self) -> [BorrowedFd<'_>; 2] {
         self.device.attached().expect("`new` requires an attached port").files()
     }
 
-    /// Prepares to poll the descriptors. Returns the latest time to wake up; `None` if input is pending already.
+    /// Prepares to poll the file descriptors. Returns the latest time to wake up; `None` if input is pending already.
     pub fn begin_wait(&mut self) -> Option<Instant> {
         self.device.begin_wait()
     }
 
-    /// Reports which of the descriptors are readable.
+    /// Must be called after polling. `readable` states which of the file descriptors are readable.
     ///
     /// # Errors
     /// Fails if the simulator has exited.

@@ -1,4 +1,5 @@
-//! IP addresses of this machine's `IPoIB` interfaces. Their hardware address is a QPN and a GID (RFC 4391, section 9.1.1).
+//! IP addresses of this machine's `IPoIB` interfaces. The hardware address of such an interface is a QPN and a GID (RFC
+//! 4391, section 9.1.1).
 
 use std::fs;
 use std::net::IpAddr;
@@ -8,22 +9,22 @@ use ib_types::Gid;
 
 use ib_roce::RoceInterface;
 
-/// Directory of network interfaces in sysfs.
+/// Directory of the network interfaces in sysfs.
 pub(super) const INTERFACES: &str = "/sys/class/net";
 
 /// `ARPHRD_INFINIBAND`: the hardware type of `IPoIB` interfaces.
 const INFINIBAND: &str = "32";
 
-/// Returns the IP addresses of the interfaces at the port with this GID, in the default partition.
+/// Returns the IP addresses of the `IPoIB` interfaces that are at the port with this GID and in the default partition.
 pub(super) fn addresses(interfaces: &Path, gid: Gid) -> Vec<IpAddr> {
     let names = names(interfaces, gid);
-    // Most machines have no `IPoIB` interface: the query over netlink is skipped.
+    // The query over netlink is skipped if no interface matches: most machines have no `IPoIB` interface.
     let all = if names.is_empty() { None } else { RoceInterface::all().ok() };
     let own = all.into_iter().flatten().filter(|it| names.contains(&it.name));
     own.flat_map(|it| it.addresses).collect()
 }
 
-/// Returns the names of the interfaces at the port with this GID, in the default partition.
+/// Returns the names of the `IPoIB` interfaces that are at the port with this GID and in the default partition.
 fn names(interfaces: &Path, gid: Gid) -> Vec<String> {
     let is_at_port = |path: &Path| {
         let read = |name: &str| fs::read_to_string(path.join(name)).ok();
@@ -42,7 +43,7 @@ fn names(interfaces: &Path, gid: Gid) -> Vec<String> {
     own.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// Returns the GID in a hardware address of 20 hexadecimal bytes, which are separated by colons.
+/// Returns the GID in an `IPoIB` hardware address, which is written as 20 hexadecimal bytes with colons in between.
 fn gid_in(address: &str) -> Option<Gid> {
     let bytes = address.split(':').map(|byte| u8::from_str_radix(byte, 16));
     let bytes: Vec<u8> = bytes.collect::<Result<_, _>>().ok()?;

@@ -1,4 +1,4 @@
-//! The lock file that prevents a second service. As that of ibacm, it contains the process ID.
+//! The lock file that prevents a second ACM service. Like ibacm's, it contains the process ID.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -10,11 +10,11 @@ use rustix::io::Errno;
 
 use crate::error::DaemonError;
 
-/// A locked file. It is unlocked on drop, but not removed.
+/// A locked file. When this is dropped, the file is unlocked but not removed.
 pub(super) struct Lock(#[expect(dead_code, reason = "the file is only kept open")] File);
 
 impl Lock {
-    /// Locks a file, which is created if it does not exist, and writes the process ID to it.
+    /// Locks a file and writes the process ID to it. If the file does not exist, it is created.
     ///
     /// # Errors
     /// Fails if another process holds the lock, or if the file cannot be written.
@@ -25,11 +25,11 @@ impl Lock {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false).mode(0o640);
         let mut file = options.open(path).map_err(failed)?;
-        // ibacm uses lockf(3), which takes the same kind of lock.
+        // ibacm locks the file with lockf(3), which takes the same kind of lock.
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::ACCESS | Errno::AGAIN) => {
                 let mut owner = String::new();
-                // A process that has just locked the file may not have written its ID yet.
+                // The file may still be empty: a process writes its ID only after it has locked the file.
                 let _ = file.read_to_string(&mut owner);
                 let owner = owner.trim().parse::<u32>();
                 let owner = owner.map_or(String::new(), |pid| format!(", process {pid}"));

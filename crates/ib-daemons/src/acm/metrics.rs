@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::server::Server;
 
-/// A gauge of an endpoint: name, help text, function that returns the value.
+/// The name, the help text and the value of a gauge of an endpoint.
 type EndpointGauge = (&'static str, &'static str, fn(&EndpointView) -> usize);
 
-/// Returns the counters of the service: name, help text, value.
+/// Returns the name, the help text and the value of each counter of the service.
 pub(super) fn counters(
     service: &Service,
     server: &Server,
@@ -21,10 +21,10 @@ pub(super) fn counters(
     vec![
         (
             "multicasts",
-            "Multicast address resolution requests sent, with announcements",
+            "Multicast address resolution requests sent, including announcements",
             counters.multicasts,
         ),
-        ("announcements", "Announcements of own addresses sent", counters.announcements),
+        ("announcements", "Address announcements sent", counters.announcements),
         ("checks", "Unicast requests sent to verify a cached peer", counters.checks),
         ("answers", "Address resolution responses sent", counters.answers),
         ("heard", "Address resolution requests received", counters.heard),
@@ -40,11 +40,15 @@ pub(super) fn counters(
         ("conflicts", "Claims to an address that another port holds", counters.conflicts),
         (
             "refused",
-            "Addresses and GIDs over the limit of a port or of the cache",
+            "Addresses and GIDs refused because of the limit of a port or of the cache",
             counters.refused,
         ),
         ("malformed_programs", "Clients that sent a malformed request", rejected.malformed),
-        ("crowded_programs", "Clients over the limit of clients", rejected.over_limit),
+        (
+            "crowded_programs",
+            "Clients refused because too many were connected",
+            rejected.over_limit,
+        ),
     ]
 }
 

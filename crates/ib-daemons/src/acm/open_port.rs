@@ -1,4 +1,4 @@
-//! Open ports of the service: of simulated fabrics and of this machine's HCAs.
+//! The open ports of the service: ports of simulated fabrics, and ports of this machine's HCAs.
 
 use std::os::fd::BorrowedFd;
 
@@ -18,25 +18,25 @@ use crate::acm::{DevicePort, Server, UmadPort};
 use crate::error::DaemonError;
 use crate::host::{device_and_port, host_name};
 
-/// An open port and its descriptors.
+/// An open port and its file descriptors.
 pub(super) struct OpenPort {
     pub(super) id: PortId,
     pub(super) port: AnyPort,
-    /// Last value of [`Port::changes`] that the service has handled.
+    /// The last value of [`Port::changes`] up to which the service has handled changes.
     pub(super) seen: Option<u64>,
     preload: RoutePreload,
-    /// Indices of the port's descriptors in [`Server::take_readable`].
+    /// Indices of the port's file descriptors in [`Server::take_readable`].
     watched: Vec<usize>,
 }
 
-/// State of a port and of the route file when routes were last preloaded.
+/// The state of a port and of the route file at the time when routes were last preloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RoutePreload {
-    /// LID of the port; 0 if no routes were preloaded.
+    /// LID of the port; 0 before routes are preloaded.
     lid: u16,
     /// GID prefix of the port.
     gid_prefix: u64,
-    /// Version of the file.
+    /// Version of the route file.
     version: Option<FileVersion>,
 }
 
@@ -46,11 +46,11 @@ impl RoutePreload {
     }
 }
 
-/// A port of any kind.
+/// A port of a simulated fabric or of this machine.
 pub(super) enum AnyPort {
     /// A port of a fabric that another process simulates.
     Simulated(Box<DevicePort>),
-    /// A port of this machine, with its index among the machine's ports.
+    /// A port of this machine's HCAs, and its index among the machine's ports.
     Umad(Box<UmadPort>, usize),
 }
 
@@ -66,7 +66,8 @@ impl OpenPort {
             match selection {
                 PortSelection::Simulated { simulator, node } => {
                     let simulator = AttachOptions { name: simulator.clone(), node: node.clone() };
-                    // The HCA serves only the class of ACM, so that other programs can attach an HCA at the same port.
+                    // The HCA receives only MADs of the ACM class, so that other programs can attach HCAs at the same
+                    // port.
                     let class = MgmtClass::ACM;
                     let options =
                         AttachedOptions { class: Some(class), ..AttachedOptions::new(simulator) };
@@ -98,7 +99,7 @@ impl OpenPort {
         ports.into_iter().enumerate().map(open).collect()
     }
 
-    /// Handles pending I/O; returns true if there was any.
+    /// Handles pending I/O of the port; returns true if there was any.
     pub(super) fn progress(&mut self) -> Result<bool, String> {
         match &mut self.port {
             AnyPort::Simulated(port) => port.progress().map_err(|error| error.to_string()),
@@ -106,14 +107,14 @@ impl OpenPort {
         }
     }
 
-    /// Returns true if routes have to be preloaded from this version of the route file: the file, the LID or the GID of the
-    /// port has changed. A port without a LID waits.
+    /// Returns true if the port's routes must be preloaded from this version of the route file: the file, the port's
+    /// LID or its GID has changed. Routes of a port without a LID are preloaded once it has one.
     pub(super) fn needs_preload(&self, version: Option<FileVersion>) -> bool {
         let link = self.port.state().link;
         link.lid != 0 && self.preload != RoutePreload::of(&link, version)
     }
 
-    /// Notes that routes were preloaded from this version of the route file, or that the file was unusable.
+    /// Records that the routes of this version of the route file were preloaded or that the file was unusable.
     pub(super) fn set_preloaded(&mut self, version: Option<FileVersion>) {
         self.preload = RoutePreload::of(&self.port.state().link, version);
     }
@@ -126,7 +127,7 @@ impl OpenPort {
         }
     }
 
-    /// Handles the descriptors that became readable.
+    /// Reads from the descriptors that became readable.
     pub(super) fn end_wait(&mut self, server: &mut Server) -> Result<(), String> {
         let readable = self.watched.iter().map(|&index| server.take_readable(index));
         let readable: Vec<bool> = readable.collect();
@@ -138,7 +139,7 @@ impl OpenPort {
         }
     }
 
-    /// Applies settings that were read again.
+    /// Applies settings that were read from the files again.
     pub(super) fn configure(&mut self, settings: &Settings) {
         if let AnyPort::Umad(port, index) = &mut self.port {
             port.set_names(names(settings, *index));
@@ -185,7 +186,7 @@ impl Port for AnyPort {
     }
 }
 
-/// Returns the ports of this machine with a name, and their indices among all ports.
+/// Returns the ports of this machine that `name` selects, each with its index among all ports.
 fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, DaemonError> {
     let (device, port) = device_and_port("--umad", name)?;
     let all = UmadDevice::list().map_err(|error| without_ports(&error))?;
@@ -195,7 +196,7 @@ fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, DaemonError> {
     };
     let found: Vec<_> = all.into_iter().enumerate().filter(|(_, device)| fits(device)).collect();
     if found.is_empty() {
-        // The error lists the ports.
+        // The error of `find` lists the available ports.
         UmadDevice::find(device, port).map_err(DaemonError::failed)?;
     }
     Ok(found)
@@ -205,8 +206,8 @@ fn without_ports(error: &UmadError) -> DaemonError {
     DaemonError::Failed(format!("{error}; to use a port of a simulated fabric, specify --attach"))
 }
 
-/// Returns the names of a port of this machine without an address file. As in `ib_acme -A`, the first port has the host
-/// name, and each port the host name with its number.
+/// Returns the names of a port of this machine if no address file assigns any. As in `ib_acme -A`, each port has the
+/// host name followed by the number of the port. The first port also has the host name alone.
 fn names(settings: &Settings, index: usize) -> Vec<Address> {
     if !settings.config.assignments.is_empty() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Files and links by which clients find the service.
+//! Files and links by which clients find the ACM service.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write as _;
@@ -15,11 +15,11 @@ const LINK: &str = "/run/ibacm.sock";
 const PORT_FILE: &str = "/run/ibacm-tcp.port";
 const PORT_LINK: &str = "/run/ibacm.port";
 
-/// Files and links by which clients find the service. They are removed on drop.
+/// Files and links by which clients find the ACM service. They are removed when this is dropped.
 pub(super) struct Published(Vec<PathBuf>);
 
 impl Published {
-    /// Publishes the addresses on which the service listens, if they are those of its options.
+    /// Publishes the addresses on which the service listens, if they come from the options file.
     pub(super) fn new(args: &AcmConfig, options: &Options) -> Result<Self, DaemonError> {
         let mut published = Self(Vec::new());
         if !args.has_default_sockets() {
@@ -63,7 +63,7 @@ impl Drop for Published {
     }
 }
 
-/// Writes a port number to a file with mode 0644, regardless of the umask and of the mode of an existing file.
+/// Writes a port number to a file. The mode becomes 0644, whatever the umask and the mode of an existing file are.
 fn write_port(path: &Path, port: u16) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o644).open(path)?;

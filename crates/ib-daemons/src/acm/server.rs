@@ -1,4 +1,5 @@
-//! The client sockets of the ACM service: one stream of requests and replies for each local program.
+//! The client sockets of the ACM service. Each client program sends requests and receives replies over one
+//! connection.
 //!
 //! A slow client does not block the others. Its input is left unread while too many of its requests are pending or too
 //! many reply bytes are unsent. A client that sends a malformed request is disconnected.
@@ -19,14 +20,14 @@ use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
-/// Addresses on which the server listens, and its limit of clients.
+/// Addresses on which the server listens, and the maximum number of its clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerOptions {
-    /// Path of a Unix socket, created with mode 0660.
+    /// Path of a Unix socket, which is created with mode 0660.
     pub unix: Option<PathBuf>,
     /// TCP addresses.
     pub tcp: Vec<SocketAddr>,
-    /// Maximum number of connected clients; 0 counts as 1.
+    /// Maximum number of simultaneously connected clients; 0 counts as 1.
     pub max_clients: usize,
     /// True if the server also listens on the sockets that systemd has opened (`LISTEN_FDS`).
     pub is_socket_activated: bool,
@@ -44,16 +45,16 @@ pub struct RejectedClients {
 /// Size of the read buffer, in bytes.
 const READ_SIZE: usize = 64 * 1024;
 
-/// Unsent reply bytes of a client at which its input is left unread.
+/// If a client has at least this many unsent reply bytes, its input is left unread.
 const MAX_UNSENT: usize = 256 * 1024;
 
-/// Pending requests of a client at which its input is left unread.
+/// If a client has at least this many pending requests, its input is left unread.
 const MAX_PENDING: u32 = 1024;
 
-/// Number of poll tokens that are reserved for listeners. They are the first ones.
+/// Number of poll tokens that are reserved for listeners, beginning with token 0.
 const MAX_LISTENERS: usize = 16;
 
-/// Number of poll tokens that are reserved for files of [`Server::watch`]. They follow those of the listeners.
+/// Number of poll tokens that are reserved for files of [`Server::watch`]. They follow the tokens of the listeners.
 const MAX_WATCHED: usize = 1024;
 
 /// Poll token of the first client.
@@ -95,18 +96,18 @@ impl Stream {
 struct Client {
     id: ClientId,
     stream: Stream,
-    /// Received bytes that were not handled yet: requests left over, or the start of one.
+    /// Received bytes that were not handled yet: whole requests of a throttled client, or the start of a request.
     input: Vec<u8>,
-    /// Replies. The first `sent` bytes are sent.
+    /// Replies. Their first `sent` bytes are sent.
     output: Vec<u8>,
     sent: usize,
-    /// Number of requests whose reply comes later, by [`Server::reply`].
+    /// Number of requests whose replies [`Server::reply`] has to send.
     pending: u32,
-    /// True until a read would block.
+    /// True until a read finds no data.
     is_readable: bool,
-    /// True if the last write would have blocked.
+    /// True if the last write found the socket's buffer full.
     is_write_blocked: bool,
-    /// True if the client has shut down its side: it sends no more requests, but still gets its replies.
+    /// True if the client has shut down its sending side. It sends no more requests, but still receives replies.
     is_at_eof: bool,
 }
 
@@ -114,17 +115,17 @@ impl Client {
     /// Returns true if `input` starts with a whole request, or with a header whose length is invalid.
     fn has_request(&self) -> bool {
         let Some(header) = self.input.first_chunk::<HEADER_LENGTH>() else { return false };
-        // `handle_requests` reports a header with an invalid length as malformed.
+        // If the length is invalid, `handle_requests` reports a malformed request.
         let length = ClientHeader::parse(header).length().map_or(0, |(length, _)| length);
         self.input.len() >= length
     }
 
-    /// Returns true if the client has reached a limit, so that its input is left unread.
+    /// Returns true if the client has reached a limit. Then its input is left unread.
     fn is_throttled(&self) -> bool {
         self.pending >= MAX_PENDING || self.output.len() - self.sent >= MAX_UNSENT
     }
 
-    /// Sends replies until a write would block. Returns false if the connection is broken.
+    /// Sends replies until the socket's buffer is full; returns false if the connection is broken.
     fn flush(&mut self) -> bool {
         while self.sent < self.output.len() && !self.is_write_blocked {
             match self.stream.write(&self.output[self.sent..]) {
@@ -138,7 +139,8 @@ impl Client {
             }
         }
         if self.sent >= READ_SIZE {
-            // Frees the sent bytes, so that the output of a client that never catches up is bounded.
+            // Frees the sent bytes, so that the output of a client that never reads all replies does not grow without
+            // limit.
             self.output.drain(..self.sent);
             self.sent = 0;
         }
@@ -163,19 +165,19 @@ pub struct Server {
     client_count: usize,
     max_clients: usize,
     generation: u64,
-    /// Slots of the clients that may have input to read or replies to send.
+    /// Slots of clients that may have input to read or replies to send.
     ready: BTreeSet<usize>,
     /// Indices of the listeners that may have connections to accept.
     ready_listeners: BTreeSet<usize>,
     buffer: Vec<u8>,
     rejected: RejectedClients,
-    /// For each watched file, whether it became readable since the last [`Server::take_readable`].
+    /// For each watched file: true if it became readable since the last call of [`Server::take_readable`].
     watched: Vec<bool>,
-    /// Path of the Unix socket that the server has created; it is removed on drop.
+    /// Path of the Unix socket that the server has created; the file is removed when the server is dropped.
     socket_file: Option<PathBuf>,
 }
 
-/// The server cannot listen on an address.
+/// Error: the server cannot listen on an address.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {source}{hint}")]
 pub struct ListenError {
@@ -185,9 +187,9 @@ pub struct ListenError {
 }
 
 impl Server {
-    /// Listens on all addresses of `options`.
+    /// Listens on all addresses in `options`.
     ///
-    /// A stale Unix socket is replaced; one on which a process still accepts connections is not.
+    /// A Unix socket file on which no process accepts connections is replaced.
     ///
     /// # Errors
     /// Fails if a socket cannot be bound or polled.
@@ -241,8 +243,8 @@ impl Server {
         })
     }
 
-    /// Makes [`Server::wait`] return when a file becomes readable. Returns the index of the file for
-    /// [`Server::take_readable`]. The file must remain open as long as the server lives.
+    /// Makes [`Server::wait`] return when the given file becomes readable. Returns the index of the file for
+    /// [`Server::take_readable`]. The file must remain open while the server exists.
     ///
     /// # Errors
     /// Fails if the file cannot be polled, or if 1024 files are watched already.
@@ -258,7 +260,7 @@ impl Server {
         Ok(number)
     }
 
-    /// Returns true if a watched file has become readable since the last call for it.
+    /// Returns true if a watched file has become readable since the last call with its index.
     pub fn take_readable(&mut self, index: usize) -> bool {
         std::mem::take(&mut self.watched[index])
     }
@@ -281,7 +283,7 @@ impl Server {
         !self.listeners.is_empty()
     }
 
-    /// Returns the path of the first Unix socket on which the server listens; `None` if there is none.
+    /// Returns the path of the first Unix socket on which the server listens; `None` if it listens on none.
     #[must_use]
     pub fn unix_path(&self) -> Option<PathBuf> {
         self.listeners.iter().find_map(|listener| match listener {
@@ -298,14 +300,14 @@ impl Server {
         self.client_count
     }
 
-    /// Returns the numbers of clients that the server has disconnected.
+    /// Returns how many clients the server has disconnected, by reason.
     #[must_use]
     pub const fn rejected(&self) -> RejectedClients {
         self.rejected
     }
 
-    /// Waits for a connection, for input of a client, for space to send replies or for a watched file, at most for
-    /// `limit`. Returns at once if a client is ready already.
+    /// Waits until a client connects, a client can be read from or written to, or a watched file is readable, but at
+    /// most for `limit`. Returns at once if a client is ready already.
     ///
     /// # Errors
     /// Fails if polling fails.
@@ -333,9 +335,10 @@ impl Server {
         Ok(())
     }
 
-    /// Accepts connections, passes each request to `handle` and sends replies. Returns true if there was any input.
+    /// Accepts connections, passes each request to `handle` and sends replies; returns true if there was any input.
     ///
-    /// `handle` appends the reply to the buffer and returns true, or returns false if [`Server::reply`] follows later.
+    /// `handle` either appends the reply to the buffer and returns true, or returns false. In the second case the
+    /// caller must later pass the reply to [`Server::reply`].
     pub fn serve(
         &mut self,
         mut handle: impl FnMut(ClientId, (&ClientHeader, &[u8], ByteOrder), &mut Vec<u8>) -> bool,
@@ -352,7 +355,7 @@ impl Server {
 
     fn accept(&mut self, token: usize) -> bool {
         let mut progressed = false;
-        // Connected clients are served after at most 256 new connections.
+        // At most 256 new connections are accepted before connected clients are served again.
         for _ in 0..256 {
             let accepted = match &self.listeners[token] {
                 Listener::Unix(listener) => listener.accept().map(|(it, _)| Stream::Unix(it)),
@@ -361,7 +364,7 @@ impl Server {
             let stream = match accepted {
                 Ok(stream) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return progressed,
-                // Out of file descriptors: connections remain in the backlog until a client disconnects.
+                // The process is out of file descriptors. Connections remain in the backlog until a client disconnects.
                 Err(_) => break,
             };
             progressed = true;
@@ -377,7 +380,7 @@ impl Server {
             return;
         }
         if let Stream::Tcp(stream) = &stream {
-            // If this fails, replies are only slower.
+            // A failure is ignored, since it only makes replies slower.
             let _ = stream.set_nodelay(true);
         }
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -406,7 +409,7 @@ impl Server {
         self.ready.insert(slot);
     }
 
-    /// Reads once from a client, handles its requests and sends its replies. Returns true if there was any input.
+    /// Reads once from a client, handles its requests and sends its replies; returns true if there was any input.
     fn serve_client(
         &mut self,
         slot: usize,
@@ -416,7 +419,7 @@ impl Server {
         let mut progressed = false;
         let mut is_valid = true;
         if !client.is_throttled() && client.has_request() {
-            // Requests were left over when the client was throttled.
+            // These requests were left unhandled while the client was throttled.
             progressed = true;
             is_valid = handle_requests(client, &[], handle);
         }
@@ -457,7 +460,8 @@ impl Server {
         }
     }
 
-    /// Queues a reply for which `handle` of [`Server::serve`] returned false. Does nothing if the client has disconnected.
+    /// Queues a reply to a request for which `handle` of [`Server::serve`] returned false. Does nothing if the client
+    /// has disconnected.
     pub fn reply(&mut self, id: ClientId, bytes: &[u8]) {
         let slot = (id.0 & 0xff_ffff) as usize;
         if let Some(Some(client)) = self.clients.get_mut(slot)
@@ -470,8 +474,8 @@ impl Server {
     }
 }
 
-/// Passes each whole request in a client's input and the new `bytes` to `handle`, until the client is throttled. Returns
-/// false if the length of a request is invalid.
+/// Passes each whole request in the client's unhandled input and in the new `bytes` to `handle`, until the client is
+/// throttled. Returns false if a request has an invalid length.
 fn handle_requests(
     client: &mut Client,
     bytes: &[u8],
@@ -508,13 +512,13 @@ fn handle_requests(
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(file) = &self.socket_file {
-            // Another process may have removed it.
+            // Removing fails if another process has removed the socket.
             let _ = fs::remove_file(file);
         }
     }
 }
 
-/// Returns the end of an error message: whether a process accepts connections on this Unix socket.
+/// Returns the end of an error message, which states whether another process accepts connections on this Unix socket.
 fn in_use_hint(path: &Path) -> &'static str {
     match std::os::unix::net::UnixStream::connect(path) {
         Ok(_) => "; another service listens there",
@@ -522,7 +526,8 @@ fn in_use_hint(path: &Path) -> &'static str {
     }
 }
 
-/// Listens on a Unix socket with mode 0660, after removing a stale one.
+/// Listens on a Unix socket with mode 0660. An old socket file on which no process accepts connections is removed
+/// first.
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let bound = match std::os::unix::net::UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -544,11 +549,12 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(UnixListener::from_std(bound))
 }
 
-/// Returns the listeners that systemd has opened, as `sd_listen_fds(3)` does.
+/// Returns the listening sockets that systemd has opened, as `sd_listen_fds(3)` finds them.
 fn inherited_listeners() -> io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
     for file in ib_os::daemon::inherited_sockets(MAX_LISTENERS - 4) {
-        // `ibacm.socket` has a netlink socket, too. It is skipped: only the kernel's SA client sends requests there.
+        // `ibacm.socket` also passes a netlink socket, which is skipped: only the kernel's SA client sends requests
+        // there.
         let address = rustix::net::getsockname(&file).map_err(io::Error::from)?;
         rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::CLOEXEC)?;
         match address.address_family() {

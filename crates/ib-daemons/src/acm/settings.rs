@@ -1,4 +1,4 @@
-//! Settings of the service from its configuration files.
+//! Settings of the ACM service from its configuration files.
 
 use std::fs;
 use std::io::{self, BufReader, Read as _};
@@ -19,7 +19,7 @@ use super::config::AcmConfig;
 use crate::error::DaemonError;
 use crate::log::STDERR;
 
-/// Settings from the configuration files.
+/// Settings from the configuration files, and warnings about these files.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) options: Options,
@@ -28,7 +28,7 @@ pub(super) struct Settings {
     pub(super) warnings: Vec<String>,
 }
 
-/// Identity and last change of a file.
+/// Identity of a file and the time of its last change. A difference shows that the file was replaced or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileVersion {
     inode: u64,
@@ -38,7 +38,7 @@ pub(super) struct FileVersion {
 }
 
 impl Settings {
-    /// Reads the files. Files that were not specified are optional.
+    /// Reads the configuration files. Default files may be absent; configured ones must exist.
     pub(super) fn read(args: &AcmConfig) -> Result<Self, DaemonError> {
         let mut warnings = Vec::new();
         let mut note = |path: &Path, strange: &[Warning], more: usize| {
@@ -82,12 +82,12 @@ impl Settings {
         Ok(Self { options, config, warnings })
     }
 
-    /// Returns the log file; `None` for no log.
+    /// Returns the log file; `None` if the service does not log.
     pub(super) fn log_file(&self, args: &AcmConfig) -> Option<PathBuf> {
         let is_default = self.options.log_file == Options::default().log_file;
         match (&args.log, &self.options.log_file) {
             (Some(path), _) => Some(path.clone()),
-            // ibacm's default log is used only with its default socket.
+            // The default log file, which is ibacm's, is used only with ibacm's default socket.
             _ if args.socket.is_some() && !args.names_log() && is_default => None,
             (None, LogFile::Stdout) => Some("stdout".into()),
             (None, LogFile::Stderr) => Some(STDERR.into()),
@@ -95,7 +95,8 @@ impl Settings {
         }
     }
 
-    /// Returns the lock file, which prevents a second service. The default one is used only with the default sockets.
+    /// Returns the lock file that prevents a second service. The default lock file is used only with the default
+    /// sockets.
     pub(super) fn lock_file(&self, args: &AcmConfig) -> Option<PathBuf> {
         let is_default = self.options.lock_file == Options::default().lock_file;
         (args.has_default_sockets() || !is_default).then(|| self.options.lock_file.as_str().into())
@@ -113,7 +114,7 @@ impl Settings {
             ("lock_file", lock(self), lock(new)),
             ("recv_depth", old.recv_depth.to_string(), now.recv_depth.to_string()),
         ];
-        // Sockets on the command line override these.
+        // These options have no effect if sockets are specified on the command line.
         if args.has_default_sockets() {
             let only_kernel = |it: &Options| it.acme_plus_kernel_only.to_string();
             all.extend([
@@ -129,7 +130,7 @@ impl Settings {
         changed.map(line).collect()
     }
 
-    /// Returns a warning about options that have an effect only in ibacm.
+    /// Returns a warning about configured options that only ibacm supports; `None` if there are none.
     pub(super) fn without_effect(&self) -> Option<String> {
         let options = &self.options;
         let given = [
@@ -139,7 +140,8 @@ impl Settings {
         ];
         let given = given.into_iter().filter(|&(_, is_given)| is_given).map(|(key, _)| key);
         let given: Vec<&str> = given.collect();
-        let why = "no library of libumad or of providers is loaded here, the protocol is built in";
+        let why =
+            "neither libumad nor provider libraries are loaded, since the protocol is built in";
         (!given.is_empty()).then(|| format!("without effect: {}: {why}", given.join(", ")))
     }
 
@@ -148,7 +150,7 @@ impl Settings {
         self.options.route_preload != RoutePreload::None
     }
 
-    /// Returns the version of the route file; `None` if there is none.
+    /// Returns the version of the route file; `None` if the service preloads no routes or the file does not exist.
     pub(super) fn routes_version(&self) -> Option<FileVersion> {
         let file = self.options.route_data_file.as_str();
         let it = fs::metadata(file).ok().filter(|_| self.has_routes())?;
@@ -201,7 +203,7 @@ impl Settings {
     }
 }
 
-/// Reads the specified file, or the first default one that exists.
+/// Reads the configured file, or else the first default file that exists.
 fn one_of(
     named: Option<&Path>,
     usual: &[PathBuf],
@@ -217,7 +219,7 @@ fn one_of(
     Ok(None)
 }
 
-/// Reads a file that is not world-writable.
+/// Reads a file; fails if other users than its owner and group can write it.
 fn trusted(path: &Path) -> Result<Vec<u8>, DaemonError> {
     let failed = |error: io::Error| DaemonError::Failed(format!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
@@ -225,7 +227,7 @@ fn trusted(path: &Path) -> Result<Vec<u8>, DaemonError> {
     Ok(bytes)
 }
 
-/// Opens a file that is not world-writable.
+/// Opens a file; fails if other users than its owner and group can write it.
 fn open_trusted(path: &Path) -> Result<fs::File, DaemonError> {
     let failed = |error: io::Error| DaemonError::Failed(format!("{}: {error}", path.display()));
     let file = fs::File::open(path).map_err(failed)?;

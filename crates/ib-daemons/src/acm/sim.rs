@@ -1,4 +1,4 @@
-//! Ports of ACM services in a fabric that the same process simulates, in virtual time.
+//! Ports at which ACM services run, in a fabric that this process simulates in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,13 +13,13 @@ use ib_wire::mad::sm::MtuCode;
 use super::datagrams::{Datagrams, datagram};
 use ib_device::{DeviceEvent, SimDevices};
 
-/// The service's state of one port.
+/// The state of one port at which a service runs.
 struct PortEntry {
     datagrams: Datagrams,
     names: Vec<Address>,
     state: PortState,
     changes: u64,
-    /// Events for the owner of the HCA, which the service does not handle.
+    /// Events that the service does not handle, for the owner of the HCA.
     other_events: VecDeque<DeviceEvent>,
     mads: VecDeque<Incoming>,
 }
@@ -30,7 +30,7 @@ pub struct SimPorts {
     ports: BTreeMap<PortId, PortEntry>,
 }
 
-/// A port with its fabric and its HCA, borrowed for [`ib_acm::Service::drive`].
+/// A port at which a service runs, with its fabric and its HCA, borrowed for [`ib_acm::Service::drive`].
 pub struct SimPort<'a> {
     entry: &'a mut PortEntry,
     sim: &'a mut Sim,
@@ -39,7 +39,8 @@ pub struct SimPort<'a> {
 }
 
 impl SimPorts {
-    /// Adds a port that has an HCA. Each UD QP has `depth` receive buffers; `names` need no configuration of the service.
+    /// Adds a port that has an HCA. Each UD QP has `depth` receive buffers. The port has the names `names` without any
+    /// configuration of the service.
     ///
     /// Returns false if the port has no HCA, or if the PD or CQ cannot be allocated.
     pub fn add(
@@ -64,7 +65,7 @@ impl SimPorts {
         self.ports.remove(&port);
     }
 
-    /// Returns a port for [`ib_acm::Service::drive`]; `None` if it was not added or has no HCA.
+    /// Returns a port for [`ib_acm::Service::drive`]; `None` if the port was not added or has no HCA.
     pub fn port<'a>(
         &'a mut self,
         sim: &'a mut Sim,
@@ -90,7 +91,7 @@ impl SimPorts {
         Some(SimPort { entry, sim, devices, port })
     }
 
-    /// Returns the next event of the HCA of a port that the service does not handle.
+    /// Returns the next event of a port's HCA that the service does not handle.
     pub fn poll_event(&mut self, port: PortId) -> Option<DeviceEvent> {
         self.ports.get_mut(&port)?.other_events.pop_front()
     }

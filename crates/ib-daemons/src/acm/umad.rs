@@ -1,4 +1,4 @@
-//! A port of a real HCA at which an ACM service sends and receives MADs only.
+//! A port of a real HCA. At such a port an ACM service only sends and receives MADs.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -16,63 +16,63 @@ use ib_wire::mad::{Attribute, AttributeId, Method, MgmtClass, TransactionId, smp
 
 use super::ipoib;
 
-/// Interval at which the `PortInfo` and P_Key table are read. A umad device does not report changes of its port.
+/// How often the `PortInfo` and the P_Key table are read. A umad device does not report when its port changes.
 const PORT_QUERY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Poll interval of a simulated umad device of `ib-preload`, which has no descriptor to wait for.
+/// How often a simulated umad device of `ib-preload` is polled. It has no file descriptor to wait for.
 const EMULATED_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Response timeout of the kernel for a MAD. The requester retransmits earlier.
+/// The kernel's timeout for the response to a MAD. The requester retransmits earlier.
 const KERNEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Number of P_Keys in a block of the P_Key table.
+/// Number of P_Keys in one block of the P_Key table.
 const P_KEYS_PER_BLOCK: usize = 32;
 
-/// A port of an HCA cannot be used by the service.
+/// Error: the service cannot use a port of an HCA.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UmadPortError {
     /// The umad device cannot be opened.
     #[error(transparent)]
     Device(#[from] UmadError),
-    /// The port does not return one of its attributes.
+    /// An attribute of the port could not be read.
     #[error("cannot read {attribute} of port {port} of {device}: {source}")]
     Query {
         /// The HCA.
         device: String,
         /// The port number.
         port: u8,
-        /// The attribute.
+        /// The attribute that could not be read.
         attribute: AttributeId,
-        /// The reason.
+        /// The reason for the failure.
         source: CallError,
     },
 }
 
-/// A port of an HCA with a umad device. It has no UD QPs: [`PortState::has_datagrams`] is false.
+/// A port of an HCA with a umad device. Since it has no UD QPs, [`PortState::has_datagrams`] is false.
 pub struct UmadPort {
     link: UmadLink,
-    /// Names and addresses that were specified, without the IP addresses of `IPoIB` interfaces.
+    /// The specified names and addresses of the port. The IP addresses of its `IPoIB` interfaces are not included.
     names: Vec<Address>,
     state: PortState,
     changes: u64,
     mads: VecDeque<Incoming>,
-    /// Reads the attributes of the port.
+    /// Sends the queries for attributes of the port.
     requester: Requester,
-    /// The `PortInfo` of the current query, until all responses are received.
+    /// The `PortInfo` that the current query has returned, until all its responses have arrived.
     info: Option<PortInfo>,
-    /// The P_Key table, in whole blocks.
+    /// The P_Key table, including unused entries of its last block.
     p_keys: Vec<PKey>,
     next_query: Instant,
 }
 
 impl UmadPort {
-    /// Opens a port and reads its attributes. Blocks until the port has responded.
+    /// Opens a port and reads its attributes. Blocks until all responses have arrived.
     ///
-    /// Its names are `names` and the IP addresses of the port's `IPoIB` interfaces in the default partition.
+    /// The port has the names `names` and the IP addresses of its `IPoIB` interfaces in the default partition.
     ///
     /// # Errors
-    /// Fails if the device cannot be opened, or if the port does not respond within some seconds.
+    /// Fails if the device cannot be opened, or if the port does not respond within a few seconds.
     pub fn open(device: &UmadDevice, names: Vec<Address>) -> Result<Self, UmadPortError> {
         let classes = [MgmtClass::SUBN_DIRECTED_ROUTE, MgmtClass::SUBN_ADM];
         let options =
@@ -123,7 +123,8 @@ impl UmadPort {
         self.update(PortState { names, ..self.state.clone() });
     }
 
-    /// Receives pending MADs, and reads the port's attributes if they are due. Returns true if there were any MADs.
+    /// Receives pending MADs, and reads the port's attributes again when their next reading is due. Returns true if
+    /// there were any MADs.
     ///
     /// # Errors
     /// Fails if the device was removed.
@@ -169,7 +170,7 @@ impl UmadPort {
         timeout.into_iter().chain(next_poll).fold(self.next_query, Instant::min)
     }
 
-    /// Starts to read the `PortInfo` and the P_Key table.
+    /// Starts to query the `PortInfo` and the P_Key table.
     fn query_port(&mut self, now: Instant) {
         self.next_query = now + PORT_QUERY_INTERVAL;
         self.info = None;
@@ -183,7 +184,7 @@ impl UmadPort {
         }
     }
 
-    /// Handles a response of the port. The last one of a query updates the state.
+    /// Handles one response to a query of attributes. After the last response the port's state is updated.
     fn handle_completion(&mut self, completion: &Completion) {
         let Ok(message) = &completion.result else { return };
         let start = P_KEYS_PER_BLOCK * message.mad().attribute_modifier() as usize;
@@ -237,18 +238,18 @@ impl Port for UmadPort {
     }
 }
 
-/// Returns a Get of an attribute of the local node: a directed-route SMP with zero hops.
+/// Returns a Get of an attribute of this node: a directed-route SMP with zero hops.
 fn get_request(id: AttributeId, modifier: u32) -> Request {
     let mad = smp::directed_request(Method::GET, TransactionId(0), (id, modifier), &[]);
     Request::new(Remote::directed(), mad)
 }
 
-/// Returns the attribute in a response; `None` if the status is an error.
+/// Returns the attribute that a response contains; `None` if the response has an error status.
 fn attribute<A: Attribute>(message: &Message) -> Option<A> {
     message.mad().attribute().filter(|_| message.status().is_ok())
 }
 
-/// Returns the state of a port, without its names and its HCA.
+/// Returns the state of a port without its names and without the name and the port count of its HCA.
 fn state_of(port: &LinkPort, info: &PortInfo, keys: &[PKey]) -> PortState {
     let link = LinkPort {
         gid_prefix: info.gid_prefix,
@@ -266,7 +267,7 @@ fn state_of(port: &LinkPort, info: &PortInfo, keys: &[PKey]) -> PortState {
         mtu: info.neighbor_mtu,
         rate: info.rate(),
         p_keys: keys.iter().copied().filter(|key| key.0 & 0x7fff != 0).collect(),
-        // A port without UD QPs joins no groups, so that no reregistration is necessary.
+        // A port without UD QPs joins no multicast groups, so it never has to join them again.
         registrations: 0,
         has_datagrams: false,
         names: Vec::new(),

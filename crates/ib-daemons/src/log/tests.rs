@@ -40,7 +40,7 @@ fn levels_are_chosen_by_flags() {
 fn log_is_truncated_at_its_limit() {
     let long = "x".repeat(400 << 10);
     let text = logged(0x03, 1, &[(INFO, &long), (INFO, &long), (INFO, &long), (INFO, "end")]);
-    assert_eq!(text.lines().count(), 2, "the third line truncates the file");
+    assert_eq!(text.lines().count(), 2, "the third line makes the log truncate the file");
     assert!(text.ends_with(" -> end\n"));
 }
 

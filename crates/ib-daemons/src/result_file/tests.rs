@@ -43,7 +43,7 @@ fn replacing_keeps_permissions_and_links() {
     assert_eq!(names(place.path()), ["file", "link"]);
     replace(&path, 0o600, |_| Ok::<_, io::Error>(())).expect("written");
     assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o600);
-    // A link to a file that does not exist yet.
+    // The symbolic link points to a file that does not exist yet.
     symlink("later", place.path().join("early")).expect("the link can be created");
     put(&place.path().join("early"), "three").expect("written");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A benchmark of a block device of a server, which can verify the data.
+//! Benchmark of a server's block device. It can also verify the data.
 //!
 //! | module | holds |
 //! |---|---|
@@ -33,68 +33,68 @@ pub use config::{BenchConfig, BlockSizes, ReadWrite};
 use verifier::Verifier;
 use workload::Workload;
 
-/// Number of errors that are printed; further ones are counted only.
+/// Maximum number of errors that are printed. Further errors are only counted.
 const PRINTED_ERRORS: u64 = 10;
 
-/// Number of random blocks that are tried for one that no outstanding command overlaps.
+/// To find a random block that no outstanding command overlaps, at most this many blocks are tried.
 const TRIES: u32 = 64;
 
 /// Results of a benchmark. The field names are JSON keys.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchReport {
-    /// Name of the device.
+    /// Name of the measured device.
     pub device: String,
-    /// Mix of commands.
+    /// The mix of commands.
     pub rw: ReadWrite,
     /// Largest block size in bytes.
     pub bs: u64,
     /// Smallest block size in bytes.
     pub bs_min: u64,
-    /// Outstanding commands of each job.
+    /// Number of outstanding commands of each job.
     pub iodepth: u64,
     /// Number of jobs.
     pub jobs: u64,
     /// Duration in seconds.
     pub seconds: f64,
-    /// Completed reads, writes and discards.
+    /// Number of completed reads, writes and discards.
     pub ios: u64,
-    /// Completed flushes.
+    /// Number of completed flushes.
     pub flushes: u64,
     /// Reads, writes and discards per second.
     pub iops: f64,
-    /// Successfully moved MiB per second.
+    /// Number of MiB that successful commands have read, written or discarded per second.
     pub mib_per_s: f64,
     /// Latencies of reads, writes and discards.
     pub latency_us: Latency,
-    /// Failed commands, and reads with wrong data.
+    /// Number of failed commands and of reads that returned wrong data.
     pub errors: u64,
-    /// Commands that were sent again on another path.
+    /// Number of commands that were repeated on another path.
     pub failovers: u64,
-    /// Reconnected paths.
+    /// Number of times that a path was reconnected.
     pub reconnects: u64,
 }
 
 /// Percentiles of latencies in microseconds. The field names are JSON keys.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Latency {
-    /// The shortest.
+    /// The shortest latency.
     pub min: f64,
-    /// The median.
+    /// The median of the latencies.
     pub p50: f64,
-    /// 90 % are at most this long.
+    /// 90 % of the latencies are at most this long.
     pub p90: f64,
-    /// 99 % are at most this long.
+    /// 99 % of the latencies are at most this long.
     pub p99: f64,
-    /// 99.9 % are at most this long.
+    /// 99.9 % of the latencies are at most this long.
     pub p999: f64,
-    /// The longest.
+    /// The longest latency.
     pub max: f64,
 }
 
-/// Measures a device of a server.
+/// Measures a block device of a server.
 ///
 /// # Errors
-/// Fails if the device cannot be opened or does not fit the workload, or if the connection is closed.
+/// Fails if the device cannot be opened, if the workload does not fit it, or if the device is closed.
 pub fn bench(
     remote: &RemoteDeviceConfig,
     config: &BenchConfig,
@@ -112,7 +112,7 @@ pub fn bench(
     let how = Use { writes: config.changes(), depth: depth.max(64), reads };
     let mut opened = remote::open(remote, &how, &mut orders)?;
     let measured = measure(remote, config, &mut opened.disk, &opened.geometry, orders);
-    // The device is closed after errors, too, so that other clients can open it at once.
+    // The device is closed even after errors, so that other clients can open it at once.
     let closed = opened.close();
     let report = measured?;
     closed?;
@@ -150,10 +150,10 @@ struct Outstanding {
     round: u32,
 }
 
-/// The next step of a phase.
+/// The next action in a phase of the benchmark.
 enum Next {
     Submit(Command),
-    /// A command has to complete first.
+    /// Wait until a command completes.
     Wait,
     Done,
 }
@@ -161,7 +161,7 @@ enum Next {
 struct Bench<'a> {
     config: &'a BenchConfig,
     orders: Orders,
-    /// True after a signal to stop.
+    /// True once a signal has stopped the benchmark.
     is_ended: bool,
     workload: Workload,
     outstanding: Vec<Option<Outstanding>>,
@@ -173,9 +173,9 @@ struct Bench<'a> {
     took: Duration,
     ios: u64,
     flushes: u64,
-    /// Bytes of all submitted commands.
+    /// Total length of all submitted commands in bytes.
     submitted: u64,
-    /// Bytes of all successful commands.
+    /// Total length of all successful commands in bytes.
     bytes: u64,
     errors: u64,
     buffer: Vec<u8>,
@@ -215,7 +215,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Runs the workload until the time is over or all bytes are moved.
+    /// Runs the workload until its duration is over or its maximum number of bytes is submitted.
     fn run(&mut self, disk: &mut RemoteDisk) -> Result<(), DaemonError> {
         self.begun = WallClock::now();
         let end = self.begun + self.config.runtime;
@@ -228,7 +228,7 @@ impl<'a> Bench<'a> {
             let job = *slot / bench.config.iodepth as usize;
             for _ in 0..TRIES {
                 let command = bench.workload.next(job);
-                // The order of two outstanding commands to one block is undefined, and so would be its content.
+                // If two outstanding commands overlapped, their order and the resulting content would be undefined.
                 if bench.verifier.as_ref().is_none_or(|verifier| verifier.is_free(&command)) {
                     return Next::Submit(command);
                 }
@@ -239,7 +239,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Reads all written blocks, and compares them. These reads are not part of the figures.
+    /// Reads all written blocks again and compares them. The results do not include these reads.
     fn read_back(&mut self, disk: &mut RemoteDisk) -> Result<(), DaemonError> {
         let before = (self.ios, self.bytes, self.submitted, self.latencies.clone());
         let (mut offset, step) = (0, self.config.sizes.most);
@@ -264,7 +264,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Submits the commands of a function until it is done and all commands have completed.
+    /// Submits the commands that `next` returns until it returns `Done` and all commands have completed.
     fn work(
         &mut self,
         disk: &mut RemoteDisk,
@@ -275,7 +275,7 @@ impl<'a> Bench<'a> {
                 match next(self) {
                     Next::Submit(command) => self.begin(disk, command),
                     Next::Wait if self.free.len() < self.outstanding.len() => break false,
-                    // No command is outstanding: the next block is free.
+                    // Since no command is outstanding, a block can be found that none overlaps.
                     Next::Wait => {}
                     Next::Done => break true,
                 }
@@ -302,7 +302,7 @@ impl<'a> Bench<'a> {
         disk.submit(slot as u64, command, data);
     }
 
-    /// Makes progress on the device, and waits if there is none; returns false once the device is closed.
+    /// Makes progress on the device, or waits if there is nothing to do; returns false once the device is closed.
     fn step(&mut self, disk: &mut RemoteDisk) -> Result<bool, DaemonError> {
         let failed = |error| DaemonError::Failed(format!("cannot drive the HCAs: {error}"));
         self.is_ended |= self.orders.take() == Some(Order::End);

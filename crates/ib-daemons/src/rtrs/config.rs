@@ -1,4 +1,4 @@
-//! Configuration of servers and clients.
+//! Configuration of RTRS servers and clients.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -11,67 +11,67 @@ use ib_types::Mtu;
 use super::endpoint::{Network, RequestedPath};
 use crate::own_capture::OwnCapture;
 
-/// The configuration of HCAs.
+/// Configuration of the HCAs.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
-    /// Name of the simulator that the HCAs are attached to; `None` for RoCEv2.
+    /// Name of the simulator to whose fabric the HCAs are attached; `None` for RoCEv2.
     pub attach: Option<String>,
-    /// The nodes of the simulated fabric, as `NODE` or `NODE:PORT`; the first host if it is empty.
+    /// The nodes of the simulated fabric, as `NODE` or `NODE:PORT`; an empty list stands for the first host.
     pub node: Vec<String>,
-    /// ACM service that is queried for paths and names.
+    /// The ACM service to query for paths and names.
     pub acm: Option<String>,
     /// Local UDP port of RoCEv2.
     pub udp_port: u16,
-    /// UDP port of the peer, if it differs.
+    /// UDP port of the peer, if it differs from the local one.
     pub peer_udp_port: Option<u16>,
     /// True if IPv4 packets with a UDP checksum of zero are accepted.
     pub allow_zero_checksum: bool,
-    /// Maximum MTU; `None` for that of the network.
+    /// Maximum MTU; `None` for the MTU of the network.
     pub mtu: Option<Mtu>,
-    /// Time in microseconds for which the HCA is polled before the process sleeps.
+    /// How long the HCA is polled before the process sleeps, in microseconds.
     pub spin: u64,
     /// File with the key that client and server share.
     pub key_file: Option<PathBuf>,
 }
 
 impl LinkConfig {
-    /// Returns true if both ends use the same UDP port.
+    /// Returns true if the local and the peer's UDP port are the same.
     pub(super) fn is_one_port(&self) -> bool {
         self.peer_udp_port.is_none_or(|port| port == self.udp_port)
     }
 }
 
-/// The configuration of statistics and controls.
+/// Configuration of statistics and of the control socket.
 #[derive(Clone, Debug, Default)]
 pub struct ControlConfig {
     /// The control socket.
     pub control: Option<PathBuf>,
-    /// TCP port of metrics on the loopback device.
+    /// TCP port at the loopback address on which metrics are served.
     pub metrics_port: Option<u16>,
 }
 
-/// Configuration of a client's session and its device.
+/// Configuration of a client's session and of the remote device that it opens.
 #[derive(Clone, Debug)]
 pub struct RemoteDeviceConfig {
     /// The paths to the server.
     pub path: Vec<RequestedPath>,
-    /// Name of the device at the server.
+    /// Name that the server has given to the device.
     pub device: String,
-    /// `rdma_cm` port of the server.
+    /// `rdma_cm` port on which the server listens.
     pub port: u16,
-    /// Name of the session; `None` for the name of this machine and process.
+    /// Name of the session; `None` for a name made from this machine and this process.
     pub session: Option<String>,
-    /// Policy that selects a path for a request.
+    /// Policy that selects the path of a request.
     pub policy: Policy,
     /// Number of connections of each path; `None` for the number of processors plus one.
     pub connections: Option<u64>,
-    /// True if the server invalidates the remote key of each read.
+    /// True if the client asks the server to invalidate the remote key of each read.
     pub need_invalidation: bool,
-    /// Time limit for the first opening of the device.
+    /// How long to wait until the device is open for the first time.
     pub wait: Duration,
-    /// True if a Linux server is trusted to keep writes that were not flushed.
+    /// True if a Linux server is trusted not to lose writes that were not flushed.
     pub trust_cache: bool,
-    /// Time in milliseconds before a failed path is reconnected.
+    /// Delay in milliseconds before a failed path is reconnected.
     pub reconnect_delay: u64,
     /// Statistics and control.
     pub control: ControlConfig,
@@ -84,37 +84,37 @@ pub struct RemoteDeviceConfig {
 /// An exported device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Name of the device.
+    /// Name under which the device is exported.
     pub name: String,
-    /// Storage of the device.
+    /// Where the data of the device is stored.
     pub store: Store,
 }
 
-/// Storage of an exported device.
+/// Where the data of an exported device is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Store {
-    /// Memory, with its size in bytes.
+    /// In memory; the value is the size in bytes.
     Memory(u64),
-    /// A file or a block device.
+    /// In a file or on a block device.
     File(PathBuf),
 }
 
 /// Configuration of a block server.
 #[derive(Clone, Debug)]
 pub struct RtrsServeConfig {
-    /// Local addresses; empty in a simulated fabric.
+    /// IP addresses of the HCAs that listen for clients; empty in a simulated fabric.
     pub listen: Vec<IpAddr>,
     /// Exported devices.
     pub export: Vec<Export>,
     /// `rdma_cm` port.
     pub port: u16,
-    /// Maximum number of outstanding requests of a session.
+    /// Maximum number of outstanding requests of each session.
     pub queue_depth: u64,
-    /// Maximum I/O size in bytes.
+    /// Maximum size of a request's data in bytes.
     pub max_io_size: u64,
-    /// True if remote keys of chunks remain valid after a request.
+    /// True if the remote keys of chunks stay valid when a request has completed.
     pub no_always_invalidate: bool,
-    /// Networks whose clients may connect; all if empty.
+    /// Networks from which clients may connect; an empty list allows all clients.
     pub allow: Vec<Network>,
     /// Statistics and control.
     pub control: ControlConfig,
@@ -124,15 +124,15 @@ pub struct RtrsServeConfig {
     pub link: LinkConfig,
 }
 
-/// Configuration of an NBD server that exports a remote device.
+/// Configuration of an NBD server, which exports a remote device.
 #[derive(Clone, Debug)]
 pub struct NbdConfig {
-    /// Session and device.
+    /// Configuration of the session and of the remote device.
     pub remote: RemoteDeviceConfig,
-    /// Listening address of the NBD server.
+    /// Address on which the NBD server listens.
     pub address: NbdAddress,
     /// True if the export is read-only.
     pub read_only: bool,
-    /// Maximum number of outstanding requests.
+    /// Maximum number of outstanding requests to the remote device.
     pub depth: usize,
 }

@@ -9,7 +9,7 @@ use super::endpoint::{Endpoint, RequestedPath};
 use super::paths::PathSources;
 use crate::error::DaemonError;
 
-/// Opens the control socket and the metrics server, if configured.
+/// Opens the control socket and the metrics server, as far as they are configured.
 pub(super) fn open(args: &ControlConfig) -> Result<Option<Control>, DaemonError> {
     let (socket, port) = (args.control.as_deref(), args.metrics_port);
     if socket.is_none() && port.is_none() {
@@ -18,7 +18,7 @@ pub(super) fn open(args: &ControlConfig) -> Result<Option<Control>, DaemonError>
     Control::open(socket, port).map(Some).map_err(DaemonError::failed)
 }
 
-/// Returns the function that resolves paths added over the control socket.
+/// Returns the function that finds the HCA and the route of a path that is added over the control socket.
 pub(super) fn path_finder(mut sources: PathSources) -> PathFinder {
     Box::new(move |devices, address| {
         let source = address.source.map(Endpoint::from);

@@ -1,4 +1,4 @@
-//! Endpoints of paths, and networks, in the notation of options and control files.
+//! Endpoints of paths, and networks, in the notation of command line options and control files.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,12 +7,12 @@ use std::str::FromStr;
 use ib_rtrs::Address;
 use ib_types::Gid;
 
-/// A path as requested by the user.
+/// A path that the user has specified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedPath {
-    /// Local endpoint, if specified.
+    /// This side's endpoint, if specified.
     pub source: Option<Endpoint>,
-    /// Endpoint of the server.
+    /// The server's endpoint.
     pub server: Endpoint,
 }
 
@@ -23,7 +23,7 @@ pub enum Endpoint {
     Ip(IpAddr),
     /// A GID.
     Gid(Gid),
-    /// A name, which is resolved to an address.
+    /// A name that has to be resolved to an address.
     Name(String),
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Rejects addresses and devices of iWARP in the notations of the kernel and of rdma-core.
+/// Fails if the text is an iWARP address or device in the notation of the kernel or of rdma-core.
 fn refuse_iwarp(text: &str) -> Result<(), String> {
     let behind = |start: &str| text.strip_prefix(start).and_then(|rest| rest.chars().next());
     let is_number = |found: Option<char>| found.is_some_and(|found| found.is_ascii_digit());
@@ -72,7 +72,7 @@ fn refuse_iwarp(text: &str) -> Result<(), String> {
         || ["siw_", "iw_"].into_iter().any(|start| behind(start).is_some());
     if is_device || text.starts_with("iw:") || text.starts_with("iwarp:") {
         return Err(format!(
-            "{text:?} is of iWARP, which is not supported: RTRS goes over RoCEv2 (an IP address) and InfiniBand (--attach)"
+            "{text:?} belongs to iWARP, which is not supported: expected RoCEv2 (an IP address) or InfiniBand (--attach)"
         ));
     }
     Ok(())
@@ -121,7 +121,7 @@ impl FromStr for Network {
 }
 
 impl Network {
-    /// Returns true if an address belongs to the network.
+    /// Returns true if the network contains the address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let (own, other, width) = match (self.address, address.to_canonical()) {
@@ -131,7 +131,7 @@ impl Network {
             (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128),
             _ => return false,
         };
-        // Host bits of the network address are ignored.
+        // The host bits of the network's address are ignored.
         (own ^ other).checked_shr(width - u32::from(self.bits)).unwrap_or(0) == 0
     }
 }

@@ -1,4 +1,4 @@
-//! `rtrs mount`: statistics and control of RTRS processes as files.
+//! `rtrs mount`: serves statistics and control of RTRS processes as files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use ib_storage::rtrs::mount::TreeMount;
 use crate::error::{DaemonError, Verdict};
 use crate::message::say;
 
-/// Serves statistics and control as files of a directory until a signal stops the process.
+/// Serves statistics and control as the files of a directory until a signal stops the process.
 ///
 /// # Errors
 /// Fails if the directory cannot be mounted.

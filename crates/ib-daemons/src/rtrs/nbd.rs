@@ -15,7 +15,7 @@ use super::remote::{self, Opened, Use};
 use crate::error::{DaemonError, Verdict};
 use crate::message::say;
 
-/// Preferred request size in bytes.
+/// Block size in bytes that the NBD server recommends to its clients.
 const PREFERRED: u32 = 4096;
 
 /// Exports a remote device over NBD until a signal stops the process.
@@ -30,12 +30,12 @@ pub fn nbd(args: &NbdConfig, out: &mut dyn Write) -> Result<Verdict, DaemonError
     let how = Use { writes: !args.read_only, depth, reads };
     let mut opened = remote::open(&args.remote, &how, &mut orders)?;
     let offered = offer(args, &mut opened, (&alarm, &mut orders), out);
-    // The device is closed in any case, so that other clients can open it at once.
+    // The device is closed even after an error, so that other clients can open it at once.
     let closed = opened.close();
     offered.and_then(|verdict| closed.map(|()| verdict))
 }
 
-/// Exports an open device until a signal stops the process.
+/// Exports a device that is already open until a signal stops the process.
 fn offer(
     args: &NbdConfig,
     Opened { disk, geometry, .. }: &mut Opened,

@@ -1,4 +1,4 @@
-//! HCAs at the local endpoints of paths, and resolution of paths to servers.
+//! The client's HCAs at the endpoints of paths, and the resolution of paths to servers.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -15,19 +15,19 @@ use super::endpoint::{Endpoint, RequestedPath};
 use crate::adapter::{self as port, PortOptions};
 use crate::error::DaemonError;
 
-/// The HCAs at local endpoints: by IP address, or at ports of a simulated fabric.
+/// The client's HCAs at the endpoints of paths: by IP address, or by port of a simulated fabric.
 pub(super) struct PathSources {
     link: LinkConfig,
     port: u16,
     adapters: BTreeMap<IpAddr, AdapterId>,
     ports: Vec<Port>,
-    /// Index of the port of the next path without a local endpoint.
+    /// Index that selects the port of the next path for which no local endpoint is specified.
     next: usize,
 }
 
 /// An HCA at a port of a simulated fabric.
 struct Port {
-    /// Requested node; empty for the first host.
+    /// The configured node and port; empty for the first host.
     name: String,
     id: AdapterId,
 }
@@ -43,7 +43,7 @@ impl PathSources {
         self.link.attach.is_some()
     }
 
-    /// Returns the specification of a path. Opens the HCA at its local endpoint if necessary.
+    /// Returns the specification of a path. If the HCA at its local endpoint is not open yet, opens it.
     pub(super) fn path(
         &mut self,
         devices: &mut Devices,
@@ -110,7 +110,7 @@ impl PathSources {
         devices.path_to_gid(id, gid, self.port).map_err(|error| failed(&error))
     }
 
-    /// Returns the local port of an endpoint: by its requested name, its GID or an IP address.
+    /// Returns the HCA at the port that a local endpoint names: by its configured name, its GID or an IP address.
     fn own_port(&self, devices: &mut Devices, source: &Endpoint) -> Result<AdapterId, DaemonError> {
         let named = source.to_string();
         let mut is_it = |port: &&Port| {
@@ -128,7 +128,9 @@ impl PathSources {
         found.ok_or_else(|| {
             let names: Vec<&str> = self.ports.iter().map(|port| &port.name[..]).collect();
             let names = names.join(", ");
-            DaemonError::Failed(format!("{named}: expected a port of --node before an @: {names}"))
+            DaemonError::Failed(format!(
+                "{named}: expected one of the ports of --node before the @: {names}"
+            ))
         })
     }
 }
@@ -145,7 +147,7 @@ fn on_ethernet(end: &Endpoint) -> Result<IpAddr, DaemonError> {
     let wrong = |what: &str| Err(DaemonError::Failed(format!("{end}: {what}")));
     match end {
         Endpoint::Ip(address) => Ok(*address),
-        // GIDs of RoCE are IP addresses.
+        // A GID of RoCE contains an IP address.
         Endpoint::Gid(gid) => Ok(address_of(*gid)),
         Endpoint::Name(_) => {
             wrong("expected an IP address, or --attach for a name in a simulated fabric")
@@ -153,7 +155,7 @@ fn on_ethernet(end: &Endpoint) -> Result<IpAddr, DaemonError> {
     }
 }
 
-/// Opens an HCA at each requested port of a simulated fabric; returns the ports with their requested names.
+/// Opens an HCA at each configured port of the simulated fabric; returns each with the configured name of its port.
 pub(super) fn attach_all(link: &LinkConfig) -> Result<Vec<(String, Device)>, DaemonError> {
     let Some(simulator) = &link.attach else { return Ok(Vec::new()) };
     let nodes = if link.node.is_empty() {
@@ -182,8 +184,8 @@ pub(super) fn adapter(address: IpAddr, args: &LinkConfig) -> Result<Device, Daem
     port::open(options)
 }
 
-/// Returns the local address that reaches a server. On loopback it differs from the address of the server and those of
-/// other paths.
+/// Returns a local address from which the server can be reached. If the server is on loopback, the address differs from
+/// the server's and from those of other paths.
 fn own_address(server: IpAddr, taken: &BTreeMap<IpAddr, AdapterId>) -> Result<IpAddr, DaemonError> {
     if server.is_ipv4() && server.is_loopback() {
         let mut all = (1..=254).map(|last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)));

@@ -1,4 +1,4 @@
-//! Opening of a remote device.
+//! Opens and closes a remote device.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::input;
 use crate::message::say;
 use crate::own_capture::Tracing;
 
-/// Usage of a device.
+/// How a device is used.
 pub struct Use {
-    /// True if the device is written.
+    /// True if the device is opened for writing.
     pub writes: bool,
     /// Maximum number of outstanding requests.
     pub depth: usize,
-    /// Delivery of read data.
+    /// How the data of reads is delivered.
     pub reads: ReadMode,
 }
 
-/// An open device with the captures of its HCAs.
+/// An open device, and the captures of its HCAs.
 pub struct Opened {
     /// The device.
     pub disk: RemoteDisk,
@@ -39,10 +39,10 @@ pub struct Opened {
     tracing: Tracing<Devices>,
 }
 
-/// Opens a device and waits until it is open.
+/// Connects to the server and waits until the device is open.
 ///
 /// # Errors
-/// Fails if a path or the device cannot be opened in time.
+/// Fails if a path cannot be opened, or if the device is not open within the configured time.
 pub fn open(
     args: &RemoteDeviceConfig,
     how: &Use,
@@ -70,17 +70,18 @@ pub fn open(
     match until_open(args, &mut disk, orders) {
         Ok(geometry) => Ok(Opened { disk, geometry, tracing }),
         Err(why) => {
-            // Closing the session saves the server from detecting the disconnect by itself.
+            // If the session is closed here, the server need not detect the disconnect by a timeout.
             close((disk, tracing)).ok();
             Err(why)
         }
     }
 }
 
-/// Retry interval while another client has the device open.
+/// How often opening is tried again while another client has the device open.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Waits until the device is open. A dead client may still have it open until the server closes its session.
+/// Waits until the device is open. If a client has died without closing the device, the server must first close that
+/// client's session.
 fn until_open(
     args: &RemoteDeviceConfig,
     disk: &mut RemoteDisk,
@@ -139,7 +140,7 @@ fn until_open(
     }
 }
 
-/// Prints events of paths and of the device; returns false after the device was closed.
+/// Prints the events of the paths and of the device; returns false once the device is closed.
 pub fn print_events(disk: &mut RemoteDisk) -> bool {
     while let Some(event) = disk.poll_event() {
         let name = |path| disk.rtrs().spec(path).map(|spec| spec.address.to_string());
@@ -163,7 +164,7 @@ pub fn print_events(disk: &mut RemoteDisk) -> bool {
     true
 }
 
-/// Maximum size of a key file in bytes.
+/// Maximum size of the key file in bytes.
 const MAX_KEY_FILE: u64 = 4096;
 
 /// Reads the key file, if configured.
@@ -182,12 +183,12 @@ pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, DaemonError>
 fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
     let name = args.session.clone().unwrap_or_else(|| {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        // The name of a session has no dots.
+        // Dots in the host name are replaced, since the name of a session has none.
         let host = host.trim().replace(['.', '/'], "-");
         format!("ibfabric-{host}-{}", std::process::id())
     });
     let processors = ib_os::cpu::count();
-    // The first connection carries few data requests.
+    // The first connection of a path carries few data requests, so one more than there are processors is opened.
     let usual = u64::from(processors).min(4095) + 1;
     let config = ClientConfig {
         processors,
@@ -203,7 +204,8 @@ fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
 }
 
 impl Opened {
-    /// Closes the session, and waits for the server's confirmation up to a time limit. Stops the process's own capture.
+    /// Closes the session, and waits a limited time for the server's confirmation. Stops the capture that the options
+    /// have started.
     ///
     /// # Errors
     /// Fails if the HCAs fail.

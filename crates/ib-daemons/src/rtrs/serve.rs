@@ -1,4 +1,4 @@
-//! `rtrs serve`: block server for RNBD clients.
+//! `rtrs serve`: exports block devices to RNBD clients.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,7 +21,7 @@ use crate::error::{DaemonError, Verdict};
 use crate::message::say;
 use crate::own_capture::Tracing;
 
-/// Serves block devices until a signal stops the process.
+/// Exports block devices until a signal stops the process.
 ///
 /// # Errors
 /// Fails if an HCA, a device or a socket cannot be used.
@@ -47,7 +47,7 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
     let most = server.rtrs().config().max_io_size;
     if u64::from(most) < args.max_io_size {
         return Err(DaemonError::Failed(format!(
-            "--max-io-size {}: expected at most {most} with --queue-depth {}, as immediate data names chunk and offset",
+            "--max-io-size {}: expected at most {most} with --queue-depth {}, as immediate data holds chunk and offset",
             args.max_io_size, args.queue_depth
         )));
     }
@@ -126,13 +126,13 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
     }
 }
 
-/// Reporter of sessions and paths, for messages after their end; rate limit of messages.
+/// Prints messages about sessions and paths, at a limited rate. Their names are kept until their end is printed.
 struct Reporter {
     sessions: BTreeMap<SessionId, String>,
     paths: BTreeMap<ServerPathId, String>,
-    /// Recently printed lines with their times; they are not repeated for some time.
+    /// Recently printed lines, with the times at which they were printed. A line is not repeated for some time.
     printed: BTreeMap<String, Instant>,
-    /// Number of lines that may still be printed, and the end of this period.
+    /// Number of lines that may still be printed in this period, and the end of the period.
     budget: (usize, Instant),
 }
 
@@ -142,7 +142,7 @@ impl Reporter {
         Self { sessions, paths, printed, budget: (0, Instant::ZERO) }
     }
 
-    /// Prints a line unless it was printed recently. Clients can cause such lines, so their rate is limited.
+    /// Prints a line unless it was printed recently. The rate is limited, since clients can cause such lines.
     fn print_limited(&mut self, line: String) {
         const REPEAT_AFTER: Duration = Duration::from_mins(10);
         const MINUTE: Duration = Duration::from_mins(1);

@@ -1,13 +1,13 @@
-//! HCAs of other processes, attached to ports of the fabric.
+//! HCAs of other processes that are attached to ports of the fabric.
 //!
-//! The simulator keeps the SMA and the counters of a port. Its HCA has all QPs except QP0, and serves the management
-//! classes that it has registered. If the HCA's process is killed, the port is Down until another HCA attaches. If the
-//! HCA detaches regularly, the port state is unchanged.
+//! The simulator provides the SMA and the counters of each port. The attached HCA has all QPs except QP0, and receives
+//! MADs of the management classes that it has registered. If the HCA's process is killed, the port is Down until
+//! another HCA attaches. If the HCA detaches regularly, the port state is unchanged.
 //!
-//! HCAs share a port if they serve different classes. Each has a block of QP numbers, which selects the HCA of a
-//! packet; multicast packets are passed to all. If an HCA that serves the CM class, or no class, does not read, packets wait, as on a
-//! port of its own. Packets to other HCAs, such as that of an ACM service, are then dropped, so that they do not block
-//! connections.
+//! Several HCAs can share a port if they serve different management classes. Each has a block of QP numbers, by which
+//! the HCA of a packet is found; multicast packets are passed to all. If an HCA that serves the CM class, or no class,
+//! does not read, its packets wait, as if it had the port alone. Packets to other HCAs, such as that of an ACM service,
+//! are then dropped, so that they do not block connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -33,30 +33,32 @@ pub(crate) use admission::PortClaim;
 use admission::{Admission, EmbeddedPorts};
 use ports::{PortAttributes, details, locate};
 
-/// Maximum number of packets of an HCA that wait at its port; further ones wait in its ring.
+/// If this many packets of an HCA wait at its port, its further packets stay in its ring.
 const MOST_WAITING: usize = 32;
 
-/// Number of further packets that an HCA without connections may queue, so that packets of other HCAs do not block it.
+/// This many more packets of an HCA without connections may wait at the port, so that packets of other HCAs do not
+/// block it.
 const MORE_WAITING: usize = 8;
 
-/// Maximum number of frames that are taken from one HCA per round.
+/// Maximum number of frames that are taken from one HCA in one round of the event loop.
 const TURN: usize = 64;
 
-/// Maximum number of messages of a process that are handled per round.
+/// Maximum number of messages of one process that are handled in one round of the event loop.
 const MOST_MESSAGES: usize = 16;
 
-/// Maximum number of management classes of an HCA.
+/// Maximum number of management classes that an HCA can serve.
 const MOST_CLASSES: usize = 8;
 
-/// Shorter waits are done by polling, because the system's timers are too coarse.
+/// If the next event is due sooner than this, the simulator polls instead of sleeping, because the system's timers are
+/// too coarse.
 const SOON: Duration = Duration::from_millis(2);
 
-/// A file descriptor of an HCA's process.
+/// One of the file descriptors over which a process with an HCA communicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum File {
-    /// The socket of its messages.
+    /// The socket over which the process sends and receives messages.
     Socket,
-    /// The event descriptor that wakes the simulator.
+    /// The event descriptor with which the process wakes the simulator.
     Bell,
 }
 
@@ -65,7 +67,7 @@ pub(super) const fn key_of(client: usize, file: File) -> usize {
     1 + 2 * client + matches!(file, File::Bell) as usize
 }
 
-/// Returns the process and the kind of file descriptor of a poll key.
+/// Returns the process and the kind of the file descriptor that a poll key stands for.
 pub(super) const fn file_of(key: usize) -> (usize, File) {
     ((key - 1) / 2, if key.is_multiple_of(2) { File::Bell } else { File::Socket })
 }
@@ -76,13 +78,14 @@ pub(super) struct Adapters {
     adapters: BTreeMap<usize, Adapter>,
     by_port: BTreeMap<PortId, Vec<usize>>,
     by_client: BTreeMap<ClientId, usize>,
-    /// HCAs that wait for ports of embedded hosts, and ports that these may have again; `None` without embedded hosts.
+    /// HCAs that wait for a port of an embedded host, and ports that embedded hosts may use again; `None` if there are
+    /// no embedded hosts.
     embedded: Option<EmbeddedPorts>,
-    /// Ports whose HCA's process was killed.
+    /// Ports that are down because the process of their HCA was killed.
     down: BTreeSet<PortId>,
-    /// True if the last round has moved frames.
+    /// True if frames were moved in the last round.
     is_busy: bool,
-    /// Number of packets whose SLID was not that of their port.
+    /// Number of packets whose SLID was not a LID of the sending port.
     forged: u64,
     /// Number of frames that were dropped because a ring was full.
     overflowed: u64,
@@ -93,26 +96,26 @@ struct Adapter {
     port: PortId,
     /// Management classes that the HCA serves.
     classes: Vec<MgmtClass>,
-    /// Clients of the simulator, one per class.
+    /// Clients of the simulator that belong to the HCA, one per class.
     clients: Vec<ClientId>,
-    /// Block of QP numbers.
+    /// Block from which the HCA's QP numbers are taken.
     block: u8,
     /// Port attributes that were last reported to the HCA.
     reported: PortAttributes,
-    /// True if frames for the HCA are waiting for room in its ring.
+    /// True if frames for the HCA wait because its ring is full.
     is_full: bool,
 }
 
-/// State of the simulator that requests of an HCA read and change.
+/// The parts of the simulator that requests of an HCA read and change.
 pub(super) struct Context<'a> {
     pub(super) sim: &'a mut Sim,
     pub(super) addresses: &'a Addresses,
-    /// The record of the run.
+    /// The record of the run, if it is recorded.
     pub(super) recorder: Option<&'a mut Recorder>,
 }
 
 impl Adapters {
-    /// Opens the sockets of a simulator.
+    /// Opens the sockets to which other processes attach their HCAs.
     pub(super) fn bind(base: &str) -> Result<Self, DaemonError> {
         let server = AttachServer::bind(base).map_err(|error| {
             DaemonError::Failed(format!("cannot listen on @{base}:data: {error}"))
@@ -130,7 +133,7 @@ impl Adapters {
         })
     }
 
-    /// Accepts new processes; returns their numbers.
+    /// Accepts connections of new processes; returns the numbers of these processes.
     pub(super) fn accept(&mut self) -> Vec<usize> {
         self.server.accept()
     }
@@ -146,8 +149,8 @@ impl Adapters {
         self.server.refuse(client, why.to_owned());
     }
 
-    /// Handles input on a file descriptor of a process. Returns whether the process has been admitted, so that its
-    /// event descriptor has to be watched, and whether more input may be pending.
+    /// Handles input on a file descriptor of a process. The first result is true if the process was admitted, so that
+    /// its event descriptor has to be watched. The second result is true if more input may be pending.
     pub(super) fn ready(
         &mut self,
         client: usize,
@@ -159,7 +162,7 @@ impl Adapters {
             self.is_busy = true;
             return Ok((false, false));
         }
-        // Its further messages are read after the answer.
+        // The client's further messages are read after the reply to its request for a port.
         if self.has_claim(client) {
             return Ok((false, false));
         }
@@ -171,7 +174,7 @@ impl Adapters {
                     match self.admit(client, node.as_deref(), &classes, &mut cx)? {
                         Admission::Admitted => admitted = true,
                         Admission::Refused(reason) => self.refuse_hello(client, reason),
-                        // Further messages are read after the reply.
+                        // The client's further messages are read after the reply to this request.
                         Admission::Claimed => return Ok((false, false)),
                     }
                 }
@@ -194,7 +197,7 @@ impl Adapters {
         Ok((admitted, true))
     }
 
-    /// Removes an HCA after sending the frames that it has queued.
+    /// Sends the frames that an HCA has queued, and then removes the HCA.
     fn remove(
         &mut self,
         client: usize,
@@ -204,7 +207,7 @@ impl Adapters {
         let Context { sim, recorder, .. } = cx;
         let sim = &mut **sim;
         if let Some(adapter) = self.adapters.remove(&client) {
-            // At most the size of the ring: the HCA may continue to fill it.
+            // Sends at most as many frames as the ring holds, since the HCA may continue to fill it.
             for _ in 0..SLOTS {
                 if !self.send_next(client, &adapter, sim, recorder)? {
                     break;
@@ -214,7 +217,7 @@ impl Adapters {
             for id in &clients {
                 self.by_client.remove(id);
             }
-            let others = self.by_port.get_mut(&port).expect("the HCA is at a port");
+            let others = self.by_port.get_mut(&port).expect("the HCA is attached to the port");
             others.retain(|other| *other != client);
             if !others.is_empty() {
                 detach(&clients, sim, recorder);
@@ -261,13 +264,13 @@ impl Adapters {
                 sim.give_buffer(bytes);
                 return Ok(false);
             }
-            // Loss notifications are sent by the simulator only.
+            // HCAs must not send loss notifications; the simulator sends them.
             Some(None | Some(Frame::Lost { .. })) => sim.give_buffer(bytes),
             Some(Some(Frame::Packet { slid, dlid, sl, grh })) => {
                 let payload = Payload::Transport(bytes);
                 let packet = Packet { slid, dlid, sl, grh, payload };
                 if !sim.has_lid(adapter.port, slid) {
-                    // The SLID must be a LID of the port.
+                    // The SLID is not a LID of the port, so the packet is dropped.
                     self.forged += 1;
                     return Ok(true);
                 }
@@ -277,7 +280,7 @@ impl Adapters {
             Some(Some(frame @ Frame::Datagram { .. })) => {
                 let datagram = frame.datagram(&bytes);
                 sim.give_buffer(bytes);
-                // QP0 belongs to the simulator's SMA.
+                // MADs of QP0 are dropped, since QP0 belongs to the simulator's SMA.
                 let datagram =
                     datagram.filter(|it| it.remote.qpn.get() != 0 && it.local_qpn.get() != 0);
                 if let (Some(datagram), Some(&id)) = (datagram, adapter.clients.first()) {
@@ -289,7 +292,8 @@ impl Adapters {
         Ok(true)
     }
 
-    /// Moves frames in both directions. Adds ports with input to `opened`, including those of embedded hosts.
+    /// Moves frames between HCAs and the fabric in both directions. Adds the ports with input to `opened`, including
+    /// those of embedded hosts.
     pub(super) fn work(
         &mut self,
         sim: &mut Sim,
@@ -315,7 +319,8 @@ impl Adapters {
         if moved {
             sim.keep_up(now);
         }
-        // Input of HCAs of other processes is moved in every round.
+        // The caller needs these ports for embedded hosts. The input of other processes' HCAs is moved in each round
+        // anyway.
         opened.extend(std::iter::from_fn(|| sim.next_open()));
         for &client in &clients {
             let Some(adapter) = self.adapters.get_mut(&client) else { continue };
@@ -340,7 +345,7 @@ impl Adapters {
         Ok(())
     }
 
-    /// Passes received packets and loss notifications to the HCAs of a port; returns true if there were any.
+    /// Passes received packets and loss notifications to the HCAs at a port; returns true if there were any.
     fn hand_packets(
         &mut self,
         sim: &mut Sim,
@@ -350,8 +355,8 @@ impl Adapters {
         let Self { server, adapters, by_port, overflowed, .. } = self;
         let here = &by_port[&port];
         let mut moved = false;
-        // Loss notifications do not change the fabric, so they are not recorded. All HCAs get them: only they know the
-        // sender.
+        // Loss notifications do not change the fabric, so they are not recorded. All HCAs at the port receive them,
+        // because only an HCA knows whether it has sent the packet.
         while server.has_room(here[0])
             && let Some(lost) = sim.next_loss(port)
         {
@@ -366,7 +371,8 @@ impl Adapters {
         }
         let mut taken = 0;
         while let Some(packet) = sim.peek_packet(port) {
-            // A packet to a number in no block is passed to the first HCA, which drops and counts it.
+            // If no HCA has the QP number of a packet in its block, the first HCA gets the packet, drops it and counts
+            // it.
             let has_target = here.iter().any(|client| is_for(packet, adapters[client].block));
             let is_target = |client: &usize| {
                 if has_target { is_for(packet, adapters[client].block) } else { *client == here[0] }
@@ -403,7 +409,7 @@ impl Adapters {
         Ok(moved)
     }
 
-    /// Passes the MADs received for a client of an HCA to that HCA.
+    /// Passes the MADs that a client of an HCA has received to this HCA.
     pub(super) fn hand_out(&mut self, sim: &mut Sim, id: ClientId) {
         let Some(&client) = self.by_client.get(&id) else { return };
         while let Some(incoming) = sim.receive(id) {
@@ -415,7 +421,7 @@ impl Adapters {
         self.server.flush(client);
     }
 
-    /// Announces to all HCAs that the simulator is about to sleep; returns the maximum time of its sleep.
+    /// Announces to all HCAs that the simulator is about to sleep; returns how long it may sleep.
     pub(super) fn before_sleep(&mut self, sim: &Sim, limit: Option<Duration>) -> Option<Duration> {
         if self.is_busy {
             return Some(Duration::ZERO);
@@ -435,12 +441,12 @@ impl Adapters {
         }
     }
 
-    /// Returns the port of each HCA.
+    /// Returns the port to which each HCA is attached.
     pub(super) fn ports(&self) -> impl Iterator<Item = PortId> {
         self.adapters.values().map(|adapter| adapter.port)
     }
 
-    /// Returns the numbers of dropped frames.
+    /// Returns the numbers of dropped frames by reason.
     pub(super) const fn refused(&self) -> Refused {
         let malformed = self.server.malformed();
         Refused { malformed, forged: self.forged, overflowed: self.overflowed }
@@ -448,23 +454,24 @@ impl Adapters {
 }
 
 impl Adapter {
-    /// Returns true if this HCA cannot share its port with one that serves these classes.
+    /// Returns true if this HCA serves one of the given classes, so that an HCA for them cannot share its port.
     fn conflicts(&self, classes: &[MgmtClass]) -> bool {
         self.classes.iter().any(|class| classes.contains(class))
     }
 
-    /// Returns true if it has connections: it serves the CM class, or no class, as the device of a verbs program does.
+    /// Returns true if the HCA has connections: it serves the CM class, or no class, as the HCA of a verbs program
+    /// does.
     fn has_connections(&self) -> bool {
         self.classes.is_empty() || self.classes.contains(&MgmtClass::COMMUNICATION)
     }
 
-    /// Returns the maximum number of packets that may wait at the port before the HCA's ring is no longer read.
+    /// Returns how many packets may wait at the port. If there are as many, the HCA's ring is not read.
     fn most_waiting(&self) -> usize {
         MOST_WAITING + if self.has_connections() { 0 } else { MORE_WAITING }
     }
 }
 
-/// Returns true if a packet is for the HCA with a block of QP numbers.
+/// Returns true if the destination QP number of a packet is in the given block.
 fn is_for(packet: &Packet, block: u8) -> bool {
     let Payload::Transport(bytes) = &packet.payload else { return false };
     let destination = bytes.first_chunk().map(|header| Bth::parse(header).destination);
@@ -484,7 +491,7 @@ fn detach(clients: &[ClientId], sim: &mut Sim, recorder: &mut Option<&mut Record
     }
 }
 
-/// Records the next input, with the present time of the fabric.
+/// Writes an input to the record, with the present time of the fabric.
 fn record(recorder: &mut Option<&mut Recorder>, sim: &Sim, write: impl FnOnce(&mut Recorder)) {
     if let Some(recorder) = recorder {
         recorder.mark(sim);

@@ -1,4 +1,4 @@
-//! `--pcap`: all sent and lost packets, as pcapng.
+//! `--pcap`: writes all sent and lost packets to a pcapng file.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ use crate::own_capture;
 pub(super) struct Capture {
     writer: Writer<Sink>,
     interfaces: BTreeMap<PortId, u32>,
-    /// The time of day at the start of the simulation, in nanoseconds since 1970.
+    /// The system time at which the simulation started, in nanoseconds since 1970.
     start: u64,
 }
 
@@ -43,8 +43,8 @@ impl Capture {
         self.writer.get_ref().path() == Path::new("-")
     }
 
-    /// Writes and flushes the packets sent and lost since the last call. Returns false if the capture has stopped,
-    /// after printing the reason: the reader has disconnected, or a write failed.
+    /// Writes and flushes the packets that were sent and lost since the last call. If the reader has disconnected or a
+    /// write has failed, prints the reason and returns false: the capture has stopped.
     pub(super) fn write(&mut self, sim: &mut Sim) -> bool {
         let packets = sim.take_packets();
         let Err(error) = self.add(sim, packets) else { return true };

@@ -1,4 +1,4 @@
-//! The configuration of the simulator's process.
+//! Configuration of the simulator.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use ib_types::Mtu;
 
 use crate::sm::ManagerOptions;
 
-/// The configuration of the simulator's process.
+/// Configuration of the simulator.
 #[derive(Clone, Debug)]
 pub struct SimConfig {
-    /// The subnet manager at the first host, if any.
+    /// Options of the subnet manager at the first host, if one runs.
     pub manager: Option<ManagerOptions>,
     /// Names of the nodes with agents for ibtracer and ibping, separated by commas; all nodes if empty.
     pub agents: Option<String>,
@@ -19,13 +19,13 @@ pub struct SimConfig {
     pub seed: u64,
     /// The script: a file of commands with their times.
     pub script: Option<PathBuf>,
-    /// Number of random faults.
+    /// Number of faults that are injected at random.
     pub random_faults: u32,
-    /// The period in which random faults happen.
+    /// The period within which random faults are injected.
     pub random_time: Duration,
-    /// The file of IP addresses of ports.
+    /// The file with the IP addresses of ports.
     pub addresses: Option<PathBuf>,
-    /// The pcapng file of all packets; `-` for standard output.
+    /// The pcapng file to which all packets are written; `-` for standard output.
     pub pcap: Option<PathBuf>,
     /// The log file; `-` for standard error.
     pub log: Option<PathBuf>,
@@ -33,9 +33,9 @@ pub struct SimConfig {
     pub log_level: LogLevel,
     /// The file that records all input, for a replay.
     pub record: Option<PathBuf>,
-    /// Latency of a packet from port to port, without its serialization time.
+    /// Latency of a packet from one port to the next, without its serialization time.
     pub latency: Duration,
-    /// Size in bytes of the buffer of each VL of a port.
+    /// Size in bytes of the receive buffer of each VL of a port.
     pub lane_buffer: u32,
     /// Maximum MTU of ports.
     pub mtu: Mtu,
@@ -43,12 +43,12 @@ pub struct SimConfig {
     pub linear_cap: u16,
     /// `MulticastFDBCap` of all switches.
     pub mcast_cap: u16,
-    /// Time limit for a client's response to a MAD.
+    /// How long a client may take to respond to a MAD.
     pub answer_within: Duration,
 }
 
 impl Default for SimConfig {
-    /// Returns the configuration of a simulator without SM, agents and files.
+    /// Returns the configuration of a simulator without SM and agents, which reads and writes no files.
     fn default() -> Self {
         let options = Options::default();
         Self {

@@ -1,6 +1,6 @@
 //! Help texts of the console's commands.
 
-/// The commands of the console and of scripts, one line each.
+/// The commands of the console and of scripts, one per line.
 pub const CONSOLE: &str = "\
 Link \"node\"[port] \"node\"[port]      connects a cable
 Unlink \"node\"[[port]]               disconnects cables
@@ -29,7 +29,7 @@ Stats                               totals
 Quit                                stops the simulator
 ";
 
-/// Quoting of node names in commands of the console.
+/// How node names are quoted in commands of the console.
 pub const CONSOLE_NAMES: &str = "\
 Names with blanks are quoted; a quote within a quoted name is doubled.
 ";

@@ -1,14 +1,14 @@
-//! Replies to control messages of ibsim clients: attributes of their ports.
+//! Replies to control messages of ibsim clients. The replies contain attributes of the clients' ports.
 
 use ib_ibsim::message::{Control, kind};
 use ib_sim::{ClientId, Sim};
 
-/// Returns true if a client announces itself as an SM.
+/// Returns true if the control message announces that the client is an SM.
 pub(super) fn flag(message: &Control) -> bool {
     message.payload[..4] != [0; 4]
 }
 
-/// Returns the reply to a control message; an error message if the request is unknown.
+/// Returns the reply to a control message; if the request is unknown, the reply is an error message.
 pub(super) fn answer(sim: &Sim, client: ClientId, message: &Control) -> Control {
     let payload = sim.client_port(client).and_then(|port| payload(sim, port, message));
     match payload {

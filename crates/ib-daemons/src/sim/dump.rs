@@ -1,4 +1,4 @@
-//! `Dump`: attributes of nodes and ports, and the faults that commands have injected.
+//! `Dump`: prints attributes of nodes and ports, and the faults that commands have injected.
 
 use std::fmt::Write as _;
 
@@ -61,7 +61,7 @@ fn dump_port(sim: &Sim, port: PortId, text: &mut String) -> Value {
     let to = peer
         .as_ref()
         .map_or_else(String::new, |(name, number)| format!(" to \"{name}\"[{number}]"));
-    // An M_Key of 0 means no protection.
+    // If the M_Key is 0, the port is not protected.
     let key = match info.m_key {
         0 => String::new(),
         key => format!(" m_key {key:#018x} protect {}", info.m_key_protect),
@@ -88,7 +88,7 @@ fn dump_port(sim: &Sim, port: PortId, text: &mut String) -> Value {
     })
 }
 
-/// Writes a line for each command; returns the commands as text.
+/// Writes a line for each command that is in force; returns the commands as text.
 fn in_force(indent: &str, commands: &[Command], text: &mut String) -> Vec<String> {
     let words: Vec<String> = commands.iter().map(ToString::to_string).collect();
     for command in &words {

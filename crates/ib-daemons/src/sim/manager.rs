@@ -1,4 +1,4 @@
-//! `ibfabric sim --sm`: an SM at the first host of the fabric.
+//! `ibfabric sim --sm`: runs an SM at the first host of the fabric.
 
 use ib_os::alarm::Alarm;
 use ib_sim::{ClientId, ClientOptions, Sim};
@@ -11,16 +11,16 @@ use crate::log::Listener;
 use crate::message::say;
 use crate::sm::{Daemon, ManagerOptions, News, Shown, hosted};
 
-/// An SM in the simulator's process.
+/// An SM that runs within the simulator's process.
 pub(crate) struct Manager {
     daemon: Daemon,
     pub(super) client: ClientId,
     pub(super) alarm: Alarm,
-    /// True once the subnet was up or another SM is the master.
+    /// True once the SM has brought the subnet up or another SM is the master.
     pub(super) was_up: bool,
 }
 
-/// Options of the SM's client.
+/// Options with which the SM attaches to the simulator.
 pub(super) const OPTIONS: ClientOptions =
     ClientOptions { is_sm: true, queue_pair: 0, class: None, reports_losses: true };
 
@@ -38,7 +38,7 @@ impl Manager {
         Ok(Self { daemon, client, alarm, was_up: false })
     }
 
-    /// Returns the time of the SM's next timer.
+    /// Returns the time at which the SM's next timer expires.
     pub(super) fn due(&self) -> Option<Instant> {
         self.daemon.poll_timeout()
     }
@@ -53,17 +53,17 @@ impl Manager {
         self.daemon.shown()
     }
 
-    /// Returns the SM's client of the simulator.
+    /// Returns the simulator client that belongs to the SM.
     pub(crate) const fn client(&self) -> ClientId {
         self.client
     }
 
-    /// Sets a listener for the SM's log lines.
+    /// Sets a callback that receives the SM's log lines.
     pub(crate) fn listen(&self, listener: Listener) {
         self.daemon.listen(listener);
     }
 
-    /// Handles the SM's input and timers and sends its MADs, until there is nothing left to do.
+    /// Handles the SM's input and timers and sends its MADs until nothing is left to do.
     pub(super) fn work(
         &mut self,
         sim: &mut Sim,
@@ -90,7 +90,7 @@ impl Manager {
             for news in news {
                 match news {
                     News::Up(_) => self.was_up = true,
-                    // The reason was logged, and the log is standard error here.
+                    // The SM has logged the reason, and its log goes to standard error.
                     News::NoPlan(_) if !self.was_up => return Err(DaemonError::Reported),
                     News::NoPlan(_) => {}
                     News::Standby(other) => {

@@ -1,4 +1,4 @@
-//! Execution of console requests.
+//! Executes console requests.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::console::{CONSOLE, CONSOLE_NAMES};
 use super::dump;
 use super::server::SimServer;
 
-/// A request to a running simulator, a line of JSON such as `{"command":"Unlink \"leaf-1\"[3]"}`.
+/// A request to a running simulator. It is sent as a line of JSON, such as `{"command":"Unlink \"leaf-1\"[3]"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SimRequest {
@@ -20,10 +20,10 @@ pub enum SimRequest {
     Command(String),
 }
 
-/// Executes a request. Returns the reply, and the command if it changes the fabric.
+/// Executes a request. Returns the reply, and the command if it may have changed the fabric.
 pub(super) fn execute_request(server: &mut SimServer, line: &str) -> (Reply, Option<String>) {
     match serde_json::from_str(line) {
-        // A record of the run has a line for each command.
+        // Line breaks are replaced, since the record of a run has one line for each command.
         Ok(SimRequest::Command(command)) => execute(server, &command.replace(['\n', '\r'], " ")),
         Err(error) => {
             let reason = format!("found `{line}`, expected {{\"command\":\"…\"}}: {error}");
@@ -32,12 +32,12 @@ pub(super) fn execute_request(server: &mut SimServer, line: &str) -> (Reply, Opt
     }
 }
 
-/// Names of the commands that only print, for error messages.
+/// Names of the commands that do not change the fabric, for error messages.
 const PRINTING_COMMANDS: &str =
     "Dump, Route, Counters, Attached, Addresses, Stats, X, Quit or help";
 
-/// Executes a line. Returns the reply, and the command if it was passed to the fabric. Failed commands are included,
-/// because they were logged, and a replay must log the same.
+/// Executes a command line. Returns the reply, and the command if it was passed to the fabric. Failed commands are
+/// returned too: they were logged, and a replay must log the same.
 fn execute(server: &mut SimServer, line: &str) -> (Reply, Option<String>) {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -208,7 +208,7 @@ fn addresses(server: &SimServer, rest: &str) -> Reply {
     Reply::done(text, Value::Array(list))
 }
 
-/// Returns the node of a target; an error if it does not have the target's port.
+/// Returns the node that a target names; fails if the node does not have the target's port.
 pub(super) fn named_node(sim: &Sim, target: &Target) -> Result<NodeId, CommandError> {
     if target.port.is_some() {
         return sim.target_port(target).map(|port| sim.place(port).0);

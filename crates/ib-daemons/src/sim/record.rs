@@ -1,4 +1,4 @@
-//! `--record` and `--replay`: all input of a fabric with its times; `--log`.
+//! `--record` and `--replay`: record and replay all input of a fabric, with its times. `--log` writes the log.
 //!
 //! ```text
 //! ibfabric record 4
@@ -38,14 +38,14 @@ use crate::own_capture;
 
 const FIRST_LINE: &str = "ibfabric record 4";
 
-/// Prefixes of console commands that succeeded and that failed.
+/// Prefixes with which a record marks console commands that succeeded and that failed.
 const DONE: &str = "done";
 const FAILED: &str = "failed";
 
-/// Conditions of a run, by name: a replay requires the same ones.
+/// Conditions of a run, each with its name. A replay requires the conditions of the recorded run.
 pub(super) type Conditions = Vec<(&'static str, String)>;
 
-/// An output file of lines. After the first write error, further output is discarded.
+/// An output file that consists of lines. After the first write error, further output is discarded.
 struct Lines {
     sink: Sink,
     has_failed: bool,
@@ -56,7 +56,7 @@ impl Lines {
         Ok(Self { sink: Sink::create(path, std::io::stderr())?, has_failed: false })
     }
 
-    /// Writes text; an incomplete last line is continued by the next call.
+    /// Writes text. If the last line is incomplete, the next call continues it.
     fn write(&mut self, text: &str) {
         self.done(|sink| {
             for line in text.split_inclusive('\n') {
@@ -73,7 +73,7 @@ impl Lines {
         self.done(Sink::flush);
     }
 
-    /// Runs an operation on the file. At the first error the file ends, and the fabric keeps running.
+    /// Runs a write operation on the file. After the first error nothing more is written, but the fabric keeps running.
     fn done(&mut self, act: impl FnOnce(&mut Sink) -> std::io::Result<()>) {
         if self.has_failed {
             return;
@@ -87,7 +87,7 @@ impl Lines {
     }
 }
 
-/// The file of `--log`.
+/// The file of the option `--log`.
 pub(super) struct Log(Lines);
 
 impl Log {
@@ -103,12 +103,12 @@ impl Log {
     }
 }
 
-/// The file of `--record`.
+/// The file of the option `--record`.
 pub(super) struct Recorder {
     lines: Lines,
-    /// Time and number of steps of the fabric before the next input.
+    /// Time and number of simulation steps of the fabric before the next input.
     state: (Instant, u64),
-    /// Time and number of steps that were last written.
+    /// Time and number of simulation steps that were written last.
     written: Option<(Instant, u64)>,
 }
 
@@ -122,7 +122,7 @@ impl Recorder {
         Ok(Self { lines, state: (Instant::ZERO, 0), written: None })
     }
 
-    /// Sets the time and the number of steps of the next input.
+    /// Records the time and the number of simulation steps for the next input.
     pub(super) const fn mark(&mut self, sim: &Sim) {
         self.state = (sim.now(), sim.steps());
     }
@@ -172,7 +172,7 @@ impl Recorder {
         self.line(&text);
     }
 
-    /// Records an event of a port: `open`, `close`, `down` or `up`.
+    /// Records an event at a port: `open`, `close`, `down` or `up`.
     pub(super) fn port(&mut self, what: &str, port: PortId) {
         self.line(&format!("{what} {}", port.0));
     }
@@ -198,7 +198,7 @@ impl Recorder {
         self.lines.flush();
     }
 
-    /// Writes the time and the number of steps at the end of the run, so that a replay runs as far.
+    /// Writes the time and the number of simulation steps at the end of the run, so that a replay ends there.
     pub(super) fn finish(mut self, sim: &Sim) {
         let (time, steps) = (sim.now(), sim.steps());
         self.lines.write(&format!("@ {} {steps}\n", time.as_nanos()));
@@ -243,7 +243,7 @@ pub(super) fn replay(
                 Some((Instant::from_nanos(time.parse().ok()?), steps.parse().ok()?))
             });
             let (time, steps) =
-                state.ok_or_else(|| wrong(number, line, "nanoseconds and steps behind @"))?;
+                state.ok_or_else(|| wrong(number, line, "nanoseconds and steps after @"))?;
             sim.repeat(steps, time);
             drain(sim);
             if sim.steps() != steps {
@@ -270,7 +270,7 @@ pub(super) fn replay(
     Ok(Verdict::Good)
 }
 
-/// Discards received MADs of clients, because there are no clients during a replay.
+/// Discards the MADs that clients receive, because a replay has no clients to read them.
 fn drain(sim: &mut Sim) {
     while let Some(client) = sim.next_woken() {
         while sim.receive(client).is_some() {}
@@ -308,7 +308,7 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
                 return Err("a port of this fabric");
             }
             if sim.attach(port, options) != Ok(client) {
-                return Err("the next free number of a client");
+                return Err("the next free client number");
             }
         }
         "detach" => sim.detach(client),
@@ -336,7 +336,7 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Replays an event of a port.
+/// Replays a recorded event at a port.
 fn replay_port<'a>(
     sim: &mut Sim,
     word: &str,
@@ -354,7 +354,7 @@ fn replay_port<'a>(
         "up" => sim.release_hold(port),
         "take" => {
             for _ in 0..number()? {
-                sim.receive_packet(port).ok_or("packets that have come to the port")?;
+                sim.receive_packet(port).ok_or("packets that have arrived at the port")?;
             }
         }
         _ => {

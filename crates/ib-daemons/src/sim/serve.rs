@@ -1,4 +1,4 @@
-//! The loop of the simulator.
+//! The event loop of the simulator.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ pub(super) fn run(mut server: SimServer, output: &mut dyn Write) -> Result<Verdi
     while !server.is_stopped() {
         server.receive()?;
         server.send()?;
-        // No HCA is in this process.
+        // These ports are ignored, since this process has no HCAs.
         server.take_opened();
         server.announce_ready(output)?;
         server.wait(None, &[], None)?;

@@ -1,4 +1,5 @@
-//! A simulated fabric joined to the sockets of its clients, its SM and its files. Its owner runs the loop.
+//! A simulated fabric with the sockets of its clients, its SM and its files. The owner of the server runs the event
+//! loop.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -27,31 +28,32 @@ use super::{control, query};
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// Maximum number of inputs that are read before their results are sent.
+/// Maximum number of inputs that are handled before their results are sent.
 const INPUTS: usize = 256;
 
-/// Poll keys of the signals, of the console's listener, and behind it of the console's connections.
+/// Poll keys of the signals, of the console's listener, and (following the listener's key) of the console's
+/// connections.
 const SIGNALS: usize = 0;
 const CONSOLE: usize = 1;
-/// Poll key of the SM's alarm, larger than any number of connections.
+/// Poll key of the SM's alarm. It is larger than the keys of all console connections.
 const MANAGER: usize = usize::MAX / 4;
-/// Poll keys of the owner's files.
+/// Poll key of the owner's first file; the keys of its other files follow.
 const OWNER: usize = MANAGER + 1;
-/// Poll key of the listener for HCAs, and behind it those of their files.
+/// Poll key of the listener for HCAs; the keys of the HCAs' file descriptors follow.
 const ADAPTERS: usize = usize::MAX / 8;
 
-/// A fabric with its sockets, its SM and its files.
+/// A fabric with the sockets of its clients, its SM and its files.
 ///
-/// The owner calls [`SimServer::start`], and then repeatedly [`SimServer::receive`], [`SimServer::send`] and
-/// [`SimServer::wait`] until [`SimServer::is_stopped`]; at the end [`SimServer::finish`]. An owner with embedded hosts
-/// lets them work between `receive` and `send`.
+/// The owner first calls [`SimServer::start`]. Then it repeatedly calls [`SimServer::receive`], [`SimServer::send`] and
+/// [`SimServer::wait`] until [`SimServer::is_stopped`] returns true; at the end it calls [`SimServer::finish`]. If
+/// there are embedded hosts, the owner runs them between `receive` and `send`.
 pub(crate) struct SimServer {
     pub(crate) sim: Sim,
     pub(crate) addresses: Addresses,
     pub(super) server: Server,
     pub(super) console: LineServer,
     pub(super) adapters: Adapters,
-    /// Simulator client of each client of the server.
+    /// The simulator client of each client of the ibsim protocol, by its number at the server.
     pub(super) clients: BTreeMap<u32, ClientId>,
     numbers: BTreeMap<ClientId, u32>,
     started: WallClock,
@@ -61,11 +63,11 @@ pub(crate) struct SimServer {
     pub(crate) manager: Option<Manager>,
     is_ready: bool,
     pub(super) is_stopped: bool,
-    /// Ports with input for their HCAs, which may be HCAs of embedded hosts.
+    /// Ports with input for their HCAs. Some may be HCAs of embedded hosts.
     opened: Vec<PortId>,
-    /// True if a file of the owner was readable.
+    /// True if one of the owner's files was readable.
     is_woken: bool,
-    /// Time at which the present round of the loop started.
+    /// Time at which the present round of the event loop started.
     round_time: Instant,
 }
 
@@ -120,8 +122,8 @@ impl SimServer {
         Ok(this)
     }
 
-    /// Catches termination signals and watches the sockets. The simulator stops if one of the signals is received while
-    /// the returned guard exists.
+    /// Starts to catch termination signals and to watch the sockets. While the returned guard exists, a termination
+    /// signal stops the simulator.
     pub(crate) fn start(&mut self) -> Result<Termination, DaemonError> {
         let signals = Termination::catch().map_err(|error| cannot_serve(&error))?;
         self.server.watch(signals.as_fd(), SIGNALS).map_err(|error| cannot_serve(&error))?;
@@ -135,7 +137,7 @@ impl SimServer {
         Ok(signals)
     }
 
-    /// Watches files of the owner; [`SimServer::take_woken`] is true after one of them was readable.
+    /// Watches files of the owner. When one of them becomes readable, [`SimServer::take_woken`] returns true.
     pub(crate) fn watch(&mut self, files: &[BorrowedFd<'_>]) -> Result<(), DaemonError> {
         for (number, &file) in files.iter().enumerate() {
             self.server.watch(file, OWNER + number).map_err(|error| cannot_serve(&error))?;
@@ -143,13 +145,13 @@ impl SimServer {
         Ok(())
     }
 
-    /// Returns true if a file of the owner was readable since the last call.
+    /// Returns true if one of the owner's files was readable since the last call.
     pub(crate) fn take_woken(&mut self) -> bool {
         mem::take(&mut self.is_woken)
     }
 
-    /// Waits until there is input on a socket or one of `files`, or until `due` in the fabric's time or `limit` from
-    /// now, whichever comes first.
+    /// Waits until there is input on a socket or one of `files`, until the fabric's time is `due`, or until `limit` has
+    /// passed, whichever comes first.
     pub(crate) fn wait(
         &mut self,
         due: Option<Instant>,
@@ -161,7 +163,7 @@ impl SimServer {
         }
         let manager = self.manager.as_ref().and_then(Manager::due);
         let due = [self.sim.due(), manager, due].into_iter().flatten().min();
-        // Embedded hosts may have sent MADs to the SM after its turn.
+        // After the SM has run, embedded hosts may have sent MADs to it.
         let has_requests = self.manager.as_ref().is_some_and(|it| it.has_input(&self.sim));
         let due = if has_requests || !self.opened.is_empty() { Some(Instant::ZERO) } else { due };
         let until_due = due.map(|at| at.since(self.now()));
@@ -170,19 +172,19 @@ impl SimServer {
         self.server.wait_beside(limit, files).map_err(|error| cannot_serve(&error))
     }
 
-    /// Returns true if a signal or a console has stopped the simulator.
+    /// Returns true if a signal or a console command has stopped the simulator.
     pub(crate) const fn is_stopped(&self) -> bool {
         self.is_stopped
     }
 
-    /// Writes the log and the captures up to now.
+    /// Brings the fabric up to the present time, and writes the log and the captures up to then.
     pub(crate) fn close(&mut self) {
         let now = self.now();
         self.sim.keep_up(now);
         self.write_out();
     }
 
-    /// Writes the log, captures and records to the end.
+    /// Writes the rest of the log, of the captures and of the record.
     ///
     /// # Errors
     /// Fails if the simulator was stopped before it was ready.
@@ -194,18 +196,20 @@ impl SimServer {
         if self.is_ready {
             Ok(())
         } else {
-            Err(DaemonError::Failed("a signal has ended it before it was READY".to_owned()))
+            Err(DaemonError::Failed(
+                "a signal has stopped the simulator before it was READY".to_owned(),
+            ))
         }
     }
 
-    /// Prints READY once, as soon as the subnet is up.
+    /// Prints READY once, when the subnet is up.
     pub(crate) fn announce_ready(&mut self, output: &mut dyn Write) -> Result<(), DaemonError> {
         if self.is_ready || !self.is_up() {
             return Ok(());
         }
         self.is_ready = true;
         if self.capture.as_ref().is_some_and(Capture::is_on_stdout) {
-            // A line of its own, as it is on standard output: scripts wait for it.
+            // READY is printed without a prefix, as on standard output, since scripts wait for this line.
             let _ = writeln!(io::stderr(), "READY");
         } else {
             writeln!(output, "READY")?;
@@ -214,7 +218,7 @@ impl SimServer {
         Ok(())
     }
 
-    /// Returns whether the SM, if there is one, has brought the subnet up.
+    /// Returns true if the subnet is up or if the simulator runs no SM.
     pub(crate) fn is_up(&self) -> bool {
         self.manager.as_ref().is_none_or(|manager| manager.was_up)
     }
@@ -223,13 +227,14 @@ impl SimServer {
         Instant::ZERO + self.started.elapsed()
     }
 
-    /// Lets the fabric work until the time of the last [`SimServer::receive`], so that a round of the loop ends.
+    /// Lets the fabric run up to the time of the last [`SimServer::receive`], so that the round of the event loop ends
+    /// there.
     pub(crate) fn advance(&mut self) {
         self.sim.keep_up(self.round_time);
     }
 
-    /// Reads requests of clients, and lets the fabric and the SM process them. Sends responses in between, however many
-    /// requests arrive.
+    /// Reads requests of clients and lets the fabric and the SM process them. The first responses are sent before all
+    /// requests are processed.
     pub(crate) fn receive(&mut self) -> Result<(), DaemonError> {
         let now = self.now();
         self.round_time = now;
@@ -238,7 +243,7 @@ impl SimServer {
         for _ in 0..INPUTS {
             let Some(input) = self.server.next() else { break };
             self.take(input, now)?;
-            // The client can handle the first response while further requests are processed.
+            // The client can handle its first response while further requests are processed.
             if !is_answered {
                 is_answered = self.hand_all_out();
             }
@@ -251,7 +256,7 @@ impl SimServer {
         Ok(())
     }
 
-    /// Exchanges packets with HCAs of other processes, sends what clients have received, and writes the files.
+    /// Exchanges packets with HCAs of other processes, sends the MADs that clients have received, and writes the files.
     pub(crate) fn send(&mut self) -> Result<(), DaemonError> {
         let now = self.now();
         let Self { sim, adapters, addresses, recorder, opened, .. } = self;
@@ -261,35 +266,35 @@ impl SimServer {
         Ok(())
     }
 
-    /// Returns the ports with input for their HCAs since the last call.
+    /// Returns the ports that have had input for their HCAs since the last call.
     pub(crate) fn take_opened(&mut self) -> Vec<PortId> {
         mem::take(&mut self.opened)
     }
 
-    /// Lets embedded hosts have ports: an HCA that attaches to a port where no other one is waits for
-    /// [`SimServer::grant`]; a port whose last HCA has detached is returned by [`SimServer::poll_released`].
+    /// Allows embedded hosts to use ports. If an HCA attaches to a port where no other HCA is attached, it waits for
+    /// [`SimServer::grant`]. If the last HCA of a port has detached, [`SimServer::poll_released`] returns the port.
     pub(crate) fn set_embedded_hosts(&mut self) {
         self.adapters.set_embedded_hosts();
     }
 
-    /// Returns the next HCA that waits for the port of an embedded host.
+    /// Returns the next request of an HCA for a port that an embedded host may use.
     pub(crate) fn poll_claim(&mut self) -> Option<PortClaim> {
         self.adapters.poll_claim()
     }
 
-    /// Gives a port to the HCA that waits for it. The embedded host has left the port.
+    /// Attaches the HCA that waits for a port. The embedded host must have released the port.
     pub(crate) fn grant(&mut self, claim: &PortClaim) -> Result<(), DaemonError> {
         let Self { sim, addresses, recorder, .. } = self;
         let context = Context { sim, addresses, recorder: recorder.as_mut() };
         if self.adapters.grant(claim, context)? {
             self.watch_adapter(claim.client, adapters::File::Bell);
         }
-        // Messages that followed the request were left unread.
+        // Messages that followed the request were left unread until now.
         self.server.again(ADAPTERS + adapters::key_of(claim.client, adapters::File::Socket));
         Ok(())
     }
 
-    /// Refuses an HCA's request for a port of an embedded host.
+    /// Refuses an HCA's request for a port that an embedded host may use.
     pub(crate) fn refuse(&mut self, claim: &PortClaim, reason: &str) {
         let (node, number) = self.sim.place(claim.port);
         let reason = format!("port {number} of {}: {reason}", self.sim.node_name(node));
@@ -345,7 +350,7 @@ impl SimServer {
                     self.server.again(key);
                 }
             }
-            // The SM works in every round.
+            // The SM runs in each round of the event loop anyway.
             Input::Ready(MANAGER) => {}
             Input::Ready(OWNER..) => self.is_woken = true,
             Input::Ready(CONSOLE) => {
@@ -364,13 +369,13 @@ impl SimServer {
         Ok(())
     }
 
-    /// Watches a file of an HCA's process, or disconnects the process.
+    /// Watches a file descriptor of a process with an HCA. If this fails, disconnects the process.
     fn watch_adapter(&mut self, client: usize, file: adapters::File) {
         let key = ADAPTERS + adapters::key_of(client, file);
         let watched =
             self.adapters.file(client, file).is_some_and(|it| self.server.watch(it, key).is_ok());
         if watched {
-            // Input may have arrived before.
+            // Input may have arrived before the file was watched.
             self.server.again(key);
         } else {
             self.adapters.refuse(client, "the simulator has no more files");
@@ -421,7 +426,7 @@ impl SimServer {
 
     fn request(&mut self, client: u32, request: &Request, now: Instant) -> Result<(), DaemonError> {
         let Some(&id) = self.clients.get(&client) else { return Ok(()) };
-        // With SLID 0 the port inserts its own. Directed-route SMPs have the permissive LID.
+        // If the SLID is 0, the port inserts its LID. Directed-route SMPs have the permissive LID.
         let own = self.sim.client_port(id).is_some_and(|port| self.sim.has_lid(port, request.slid));
         if !matches!(request.slid, 0 | PERMISSIVE_LID) && !own {
             self.server.refuse_request(client, request);
@@ -436,7 +441,7 @@ impl SimServer {
         Ok(())
     }
 
-    /// Passes received MADs to all clients; returns true if there were any.
+    /// Passes the MADs that clients have received to all clients; returns true if there were any.
     fn hand_all_out(&mut self) -> bool {
         let mut any = false;
         while let Some(client) = self.sim.next_woken() {
@@ -447,7 +452,7 @@ impl SimServer {
         any
     }
 
-    /// Passes received MADs to a client.
+    /// Passes the MADs that a client has received to this client.
     fn hand_out(&mut self, id: ClientId) {
         let Some(&number) = self.numbers.get(&id) else {
             return self.adapters.hand_out(&mut self.sim, id);
@@ -458,12 +463,12 @@ impl SimServer {
         }
     }
 
-    /// Executes the next line of a console, if there is one.
+    /// Executes the next command line of a console connection, if there is one.
     fn read_console(&mut self, key: usize) -> Result<(), DaemonError> {
         let connection = key - CONSOLE;
         match self.console.next_line(connection) {
             Received::Line(line) => {
-                // Commands of scripts may have changed GUIDs.
+                // A script may have changed GUIDs, on which the addresses depend.
                 self.addresses.update(&self.sim);
                 let (reply, command) = query::execute_request(self, &line);
                 if let Some(command) = command {
@@ -474,7 +479,7 @@ impl SimServer {
             }
             Received::Pending => {}
             Received::Closed => {
-                // The file has to be unwatched while it is open. An error means that it was not watched.
+                // The socket must be unwatched before it is closed. An error means that it was not watched.
                 let _ = self.server.unwatch(key);
                 self.console.close(connection);
             }
@@ -488,7 +493,7 @@ impl SimServer {
         }
     }
 
-    /// Writes the log, the record and the capture up to now.
+    /// Writes the log, the record and the capture up to the present time.
     fn write_out(&mut self) {
         if let Some(log) = &mut self.log {
             log.write(&self.sim.take_log());
@@ -504,7 +509,7 @@ impl SimServer {
         }
     }
 
-    /// Detaches a client by its number at the server.
+    /// Detaches the client with the given number at the server; returns false if there is none.
     pub(super) fn drop_client(&mut self, number: u32) -> bool {
         let known = self.clients.contains_key(&number);
         if known {
@@ -514,7 +519,8 @@ impl SimServer {
     }
 }
 
-/// Returns the datagram of a client's message. The protocol has no P_Key: the first one of the port's table is used.
+/// Converts a client's message to a datagram. The protocol does not transmit a P_Key, so the first one in the port's
+/// table is used.
 fn datagram(sim: &Sim, port: PortId, request: &Request) -> Datagram {
     let smp = request.destination_queue_pair == 0;
     let remote = if smp { Remote::smi(request.dlid) } else { Remote::gsi(request.dlid) };
@@ -537,7 +543,7 @@ fn datagram(sim: &Sim, port: PortId, request: &Request) -> Datagram {
     }
 }
 
-/// Returns the message for a client about a received or lost MAD; `lid` is the LID of its port.
+/// Returns the message that reports a received or lost MAD to a client. `lid` is the LID of the client's port.
 fn message(incoming: &Incoming, lid: u16) -> Request {
     match incoming {
         Incoming::Received(datagram) => Request {

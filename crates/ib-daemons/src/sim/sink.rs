@@ -1,4 +1,4 @@
-//! Output files of captures and records. After a write error, a file ends with its last complete part.
+//! Output files of captures and records. After a write error, a file ends with its last complete line or block.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,17 +8,17 @@ use ib_control::capture::create_alone;
 
 use crate::error::DaemonError;
 
-/// Number of bytes that are buffered before they are written.
+/// When this many bytes are buffered, they are written.
 const PART: usize = 64 << 10;
 
-/// An output file, written in parts: lines or blocks.
+/// An output file. It is written in parts, which are lines or blocks.
 pub(super) struct Sink {
     out: Out,
     path: PathBuf,
     /// Size of the file in bytes.
     offset: u64,
     pending: Vec<u8>,
-    /// Offsets in `pending` at which complete parts end.
+    /// Offsets in `pending` at which the complete parts end.
     ends: Vec<usize>,
 }
 
@@ -28,7 +28,7 @@ enum Out {
 }
 
 impl Sink {
-    /// Creates or truncates a file; writes to `stream` if the path is `-`.
+    /// Creates or truncates a file. If the path is `-`, the output goes to `stream`.
     pub(super) fn create(path: &Path, stream: impl Write + 'static) -> Result<Self, DaemonError> {
         let out = if path == Path::new("-") {
             Out::Stream(Box::new(stream))
@@ -47,10 +47,10 @@ impl Sink {
         &self.path
     }
 
-    /// Completes a part; writes the buffer if it is full.
+    /// Marks the end of a part; writes the buffer if it is full.
     ///
     /// # Errors
-    /// As [`Sink::flush`].
+    /// Fails if [`Sink::flush`] fails.
     pub(super) fn end_part(&mut self) -> io::Result<()> {
         self.ends.push(self.pending.len());
         if self.pending.len() >= PART { self.flush() } else { Ok(()) }
@@ -63,7 +63,7 @@ impl Write for Sink {
         Ok(bytes.len())
     }
 
-    /// Writes the buffer. After a failure the file is truncated to its last complete part.
+    /// Writes the buffer. If this fails, a file is truncated to its last complete part.
     fn flush(&mut self) -> io::Result<()> {
         let Self { out, offset, pending, ends, .. } = self;
         let mut written = 0;
@@ -85,7 +85,7 @@ impl Write for Sink {
         };
         if let (Err(_), Out::File(file)) = (&result, &mut *out) {
             written = ends.iter().copied().take_while(|end| *end <= written).last().unwrap_or(0);
-            // Character devices cannot be truncated.
+            // The call fails for character devices, which cannot be truncated.
             file.set_len(*offset + written as u64).ok();
         }
         *offset += written as u64;

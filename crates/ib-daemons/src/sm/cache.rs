@@ -1,4 +1,4 @@
-//! Caches that outlive the SM: LIDs, M_Keys and neighbours of ports, in OpenSM's file formats.
+//! Caches that remain when the SM exits: LIDs, M_Keys and neighbours of ports, in OpenSM's file formats.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,21 +12,21 @@ use ib_types::Guid;
 use super::files::{self, Job};
 use super::shared::lock;
 
-/// First and last LID of each port, by port GUID.
+/// First and last LID of each port. The key is the port GUID.
 pub(super) type Lids = BTreeMap<Guid, (u16, u16)>;
 
-/// The cache directory and its LIDs.
+/// The cache directory, and the LIDs that its files contain.
 pub(super) struct Cache {
-    /// LIDs of all ports that were ever in the subnet.
+    /// LIDs of all ports that have ever been in the subnet.
     pub(super) lids: Lids,
-    /// `None` if the cache is not written.
+    /// `None` if the cache cannot be written or is not configured.
     store: Option<Arc<Store>>,
 }
 
 /// The files of the cache directory.
 struct Store {
     directory: PathBuf,
-    /// Present content of the files, by file name.
+    /// The text that each file has at present, by file name.
     written: Mutex<BTreeMap<&'static str, String>>,
 }
 
@@ -35,8 +35,8 @@ const KEYS: &str = "guid2mkey";
 const NEIGHBORS: &str = "neighbors";
 
 impl Cache {
-    /// Opens a directory and reads its LIDs; creates the directory if it is missing. Errors are passed to `warn`, and
-    /// the SM continues without the cache.
+    /// Opens the cache directory and reads the cached LIDs. Creates the directory if it does not exist. Errors are
+    /// passed to `warn`, and the SM continues without the cache.
     pub(super) fn open(directory: Option<&Path>, warn: &mut dyn FnMut(String)) -> Self {
         let mut cache = Self { lids: Lids::new(), store: None };
         let Some(directory) = directory else { return cache };
@@ -68,14 +68,14 @@ impl Cache {
         cache
     }
 
-    /// Returns true if the directory is writable.
+    /// Returns true if results are written to the cache directory.
     pub(super) const fn is_kept(&self) -> bool {
         self.store.is_some()
     }
 
-    /// Stores the result of a sweep: LIDs by port, the M_Key of all ports, and the links.
+    /// Stores the result of a sweep: the LIDs of each port, the M_Key that all ports have, and the links.
     ///
-    /// Returns the job that writes the files. Unchanged files are not written.
+    /// Returns the job that writes the files; it skips files that have not changed.
     pub(super) fn keep(&mut self, now: Lids, m_key: u64, fabric: &Arc<Fabric>) -> Option<Job> {
         self.lids.extend(&now);
         let (store, fabric) = (Arc::clone(self.store.as_ref()?), Arc::clone(fabric));
@@ -85,7 +85,7 @@ impl Cache {
 }
 
 impl Store {
-    /// Writes the files that have changed; returns the errors.
+    /// Writes the files that have changed; returns error messages.
     fn write(&self, all: &Lids, now: &Lids, m_key: u64, fabric: &Fabric) -> Vec<String> {
         let mut texts = [(LIDS, String::new()), (KEYS, String::new()), (NEIGHBORS, String::new())];
         for (guid, (first, last)) in all {
@@ -98,7 +98,7 @@ impl Store {
         let end = |port| {
             let port = fabric.port(port);
             let node = fabric.node(port.node);
-            // The ports of a switch have the GUID of its port 0.
+            // The cached GUID of each port of a switch is that of port 0.
             let guid = if node.kind.is_switch() {
                 fabric.port_id(port.node, 0).map_or(node.guid, |id| fabric.port(id).guid)
             } else {
@@ -131,7 +131,7 @@ impl Store {
     }
 }
 
-/// Returns a warning for each port of a file with a LID of another port.
+/// Returns a warning for each line that gives a port a LID of another port.
 fn shared(path: &Path, bytes: &[u8], lids: &Lids) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let line = |guid: Guid| {
@@ -147,7 +147,7 @@ fn shared(path: &Path, bytes: &[u8], lids: &Lids) -> Vec<String> {
         let other = (first..=last).find_map(|lid| Some((lid, *owners.get(&lid)?)));
         if let Some((lid, other)) = other {
             warnings.push(format!(
-                "{}:{}: found LID {lid:#06x} of port {guid}, which port {other} in line {} has, too; \
+                "{}:{}: found LID {lid:#06x} of port {guid}, which also port {other} has in line {}; \
                  the line is ignored",
                 path.display(),
                 line(guid),
@@ -160,7 +160,7 @@ fn shared(path: &Path, bytes: &[u8], lids: &Lids) -> Vec<String> {
     warnings
 }
 
-/// Checks that files can be created in a directory.
+/// Checks that files can be created in the given directory.
 pub(super) fn probe(directory: &Path) -> std::io::Result<()> {
     let path = directory.join(format!(".{}.tmp", std::process::id()));
     std::fs::File::create(&path)?;

@@ -1,4 +1,4 @@
-//! Reads and writes OpenSM's configuration file: a key and its value on each line.
+//! Reads and writes OpenSM's configuration file. Each line has a key and its value.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -8,27 +8,27 @@ use crate::error::DaemonError;
 use crate::input;
 use crate::result_file;
 
-/// OpenSM's default path of the file.
+/// OpenSM's default path of the configuration file.
 pub const DEFAULT: &str = "/etc/opensm/opensm.conf";
 
 /// OpenSM's default path of the partition file.
 pub const PARTITIONS: &str = "/etc/opensm/partitions.conf";
 
-/// Reads the text of a file into settings; returns notes about ignored keys.
+/// Applies the text of a configuration file to `settings`; returns notes about ignored keys.
 ///
 /// # Errors
-/// Fails at the first invalid or unsupported value.
+/// Fails at the first value that is invalid or not supported.
 pub fn read(path: &Path, text: &[u8], settings: &mut Settings) -> Result<Vec<String>, DaemonError> {
     let usual = Path::new(PARTITIONS);
     let notes = apply(&path.display().to_string(), text, settings)?;
-    // OpenSM writes this default path even if the file does not exist.
+    // OpenSM writes its default path into the file even if no partition file exists.
     if settings.partition_config_file.as_deref().is_some_and(|p| p == usual && !p.exists()) {
         settings.partition_config_file = None;
     }
     Ok(notes)
 }
 
-/// Applies the lines of a file; returns notes about ignored keys.
+/// Applies the lines of a configuration file to `settings`; returns notes about ignored keys.
 fn apply(name: &str, bytes: &[u8], settings: &mut Settings) -> Result<Vec<String>, DaemonError> {
     let mut notes = Vec::new();
     for (line, number) in bytes.split(|&byte| byte == b'\n').zip(1..) {
@@ -78,13 +78,14 @@ fn apply(name: &str, bytes: &[u8], settings: &mut Settings) -> Result<Vec<String
     Ok(notes)
 }
 
-/// Returns a line up to its comment. OpenSM ends a line at every `#`, within quotes too.
+/// Returns the part of a line before its comment. In OpenSM, `#` starts a comment even within quotes.
 fn without_comment(line: &[u8]) -> Result<&str, std::str::Utf8Error> {
     let end = line.iter().position(|&byte| byte == b'#').unwrap_or(line.len());
     std::str::from_utf8(&line[..end]).map(str::trim)
 }
 
-/// Splits a line at its first blank and removes quotes around the value. A single quote character is not a value.
+/// Splits a line into key and value at its first blank, and removes quotes around the value. A single quote character
+/// counts as no value.
 fn key_and_value(line: &str) -> (&str, &str) {
     let (key, value) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     let value = value.trim();
@@ -95,21 +96,22 @@ fn key_and_value(line: &str) -> (&str, &str) {
     (key, inner('"').or_else(|| inner('\'')).unwrap_or(value))
 }
 
-/// Returns true if OpenSM has the key.
+/// Returns true if the word is a key of OpenSM.
 fn is_key(word: &str) -> bool {
     KEYS.iter().any(|key| key.name == word) || IGNORED.iter().any(|(name, _)| *name == word)
 }
 
-/// Returns true if both values are zero, in any notation.
+/// Returns true if both values are zero, in any notation of numbers.
 fn both_zero(one: &str, other: &str) -> bool {
     let zero = |text| input::number::<u64>(text) == Some(0);
     zero(one) && zero(other)
 }
 
-/// Writes a file with all keys and their values.
+/// Writes a configuration file with all keys and their values.
 ///
 /// # Errors
-/// Fails if the file cannot be written, or if a value cannot be represented: `#` would start a comment.
+/// Fails if the file cannot be written or if a value cannot be represented, for example because `#` would start a
+/// comment.
 pub fn write(path: &Path, settings: &Settings) -> Result<(), DaemonError> {
     let mut text = Vec::new();
     let mut settings = settings.clone();
@@ -133,7 +135,7 @@ pub fn write(path: &Path, settings: &Settings) -> Result<(), DaemonError> {
         .map_err(|error| DaemonError::Failed(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Returns the line for a key and a value, with quotes if necessary; `None` if the value cannot be represented.
+/// Returns the line of a key and its value, with quotes if necessary; `None` if the line cannot represent the value.
 fn notation(key: &str, value: &str) -> Option<String> {
     let lines = [format!("{key} {value}"), format!("{key} \"{value}\"")];
     lines.into_iter().find(|line| {

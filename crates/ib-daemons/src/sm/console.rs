@@ -16,17 +16,17 @@ use super::metrics;
 use super::shared::{Last, Shared, ShownAlarm, State};
 use crate::text::counted;
 
-/// A request to a running SM, a line of JSON such as `"status"` or `{"routes":{"switch":null}}`.
+/// A request to a running SM. It is sent as a line of JSON, such as `"status"` or `{"routes":{"switch":null}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SmRequest {
-    /// State of the SM and of the subnet.
+    /// Report the state of the SM and of the subnet.
     Status,
     /// Start a heavy sweep.
     Sweep,
-    /// The switches, or the LFT of one of them.
+    /// List the switches, or show the LFT of one switch.
     Routes {
-        /// GUID or name of the switch.
+        /// GUID or LID of the switch; `None` to list all switches.
         switch: Option<String>,
     },
     /// The metrics.
@@ -57,7 +57,7 @@ pub(super) fn answer(shared: &Shared, line: &str) -> String {
 
 type Answer = (String, Value);
 
-/// Returns the reason why an SM does not sweep.
+/// Returns the reason why the SM does not sweep; `None` if it does.
 fn idle_reason(state: &State) -> Option<String> {
     match state.info.as_ref()?.state {
         SmState::STANDBY => {
@@ -71,7 +71,7 @@ fn idle_reason(state: &State) -> Option<String> {
     }
 }
 
-/// Returns the word for an SM state.
+/// Returns the name of an SM state for messages.
 pub(super) fn state_word(state: SmState) -> &'static str {
     match state {
         SmState::NOT_ACTIVE => "not active",
@@ -127,7 +127,7 @@ fn status(state: &State) -> Answer {
     let (traffic, counters) = (&state.traffic, &state.counters);
     writeln!(
         text,
-        "{}, {}, {} followed, {}; {} sent, {} of them again",
+        "{}, {}, {} followed, {}; {} sent, {} retransmitted",
         counted(counters.sweeps, "sweep"),
         counted(counters.light_sweeps, "light sweep"),
         counted(counters.partial_discoveries, "change"),
@@ -212,13 +212,13 @@ pub(super) fn alarm_data(shown: &ShownAlarm) -> Value {
     data
 }
 
-/// Formats the quality of the present LFTs.
+/// Describes the quality of the LFTs that are in use.
 pub(super) fn quality_words(quality: Option<TableQuality>) -> String {
     let Some(quality) = quality else { return "reachability not known".to_owned() };
     format!("{} unreachable, {}", quality.unreachable, counted(quality.credit_loops, "credit loop"))
 }
 
-/// Lists the engines that could not route the subnet, as text and as data.
+/// Lists the engines that could not route the subnet. Appends them to `text` and returns them as JSON.
 fn refusals(refusals: &[Refusal], text: &mut String) -> Vec<Value> {
     let said = refusals.iter().map(|refusal| {
         let (engine, reason) = (refusal.0, reason(refusal));
@@ -236,7 +236,7 @@ fn last(state: &State) -> Result<&Last, String> {
         .ok_or_else(|| idle_reason(state).unwrap_or_else(|| "the subnet is not up".to_owned()))
 }
 
-/// Returns LID and name of each switch, by its row in the LFTs.
+/// Returns GUID, LID and name of each switch, in the order of the LFTs.
 fn switches<'s>(state: &'s State, last: &Last) -> Vec<(Guid, u16, &'s str)> {
     let names: BTreeMap<Guid, (u16, &str)> = state
         .ports
@@ -281,7 +281,7 @@ fn routes(state: &State) -> Result<Answer, String> {
     Ok((text, data))
 }
 
-/// Returns the LFT of a switch in the format of `opensm-lfts.dump`.
+/// Returns the LFT of a switch in the output format of `opensm-lfts.dump`.
 fn table(state: &State, wanted: &str) -> Result<Answer, String> {
     let last = last(state)?;
     let guid = wanted.parse::<Guid>().ok();
@@ -303,7 +303,8 @@ fn table(state: &State, wanted: &str) -> Result<Answer, String> {
     let mut text = format!("Unicast lids [0-{max}] of switch Lid {lid} guid {guid} ('{name}'):\n");
     let mut entries = Vec::new();
     for (lid, &port) in (0u16..).zip(table).filter(|&(_, &port)| port != NO_PATH) {
-        // The LIDs of a port are consecutive.
+        // The LIDs of a port are consecutive. So `lid` belongs to the port with the highest first LID that is not above
+        // `lid`.
         let owner = owners.range(..=lid).next_back().filter(|(first, (guid, _))| {
             plan.end_ports.get(guid).is_some_and(|&(_, count)| lid - **first < count)
         });

@@ -1,5 +1,5 @@
-//! The SM with its log, files, plans, counters and the state for console and metrics. Its owner sends and receives its
-//! MADs.
+//! The SM with its log, files, plans and counters, and its state for console and metrics. The owner of the `Daemon`
+//! sends and receives the SM's MADs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,9 +32,9 @@ use crate::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, V
 pub(crate) enum News {
     /// The subnet is up.
     Up(Box<SweepReport>),
-    /// The subnet cannot be routed, with the reason.
+    /// The subnet cannot be routed; the text is the reason.
     NoPlan(String),
-    /// Another SM is the master: its description.
+    /// Another SM is the master; the text describes it.
     Standby(String),
 }
 
@@ -50,24 +50,25 @@ pub(crate) struct Daemon {
     log: Log,
     cache: Cache,
     writer: Writer,
-    /// True if a file of the cache or a dump could not be written.
+    /// True if a cache file or a dump file could not be written.
     has_unwritten: bool,
     dumps: Option<PathBuf>,
-    /// True if all dump files are written.
+    /// True if all dump files are written, not only the list of links.
     dumps_all: bool,
     planner: Planner,
     perf: Option<Perf>,
     shared: Arc<Shared>,
-    /// True if the process ends when there is no plan. Its owner then prints the reason.
+    /// True if the process exits when the subnet cannot be routed. The owner then prints the reason.
     ends_without_plan: bool,
-    /// Reasons why engines could not route the subnet at the last sweep.
+    /// Reasons why routing engines could not route the subnet at the last sweep.
     refusals: Vec<String>,
     /// Activity of the SM at the last call of [`Daemon::work`].
     activity: &'static str,
 }
 
 impl Daemon {
-    /// Creates and starts an SM at the port with a GUID. Plans are computed in another thread if `bell` is given.
+    /// Creates and starts an SM at the port with the given GUID. If `bell` is `Some`, plans are computed in another
+    /// thread.
     pub(super) fn new(
         options: &ManagerOptions,
         config: SmConfig,
@@ -82,7 +83,7 @@ impl Daemon {
         let names = names(options.node_name_map.as_deref())?;
         let mut lids = config.routing.lids.clone();
         let warn = &mut |text: String| {
-            // The log of a command that exits after one sweep has no reader.
+            // With `once`, the log is normally not read, so the warning is also printed.
             if options.once { log.note(ERROR, &text) } else { log.line(ERROR, &text) }
         };
         let cache = Cache::open(options.cache_dir.as_deref(), warn);
@@ -165,13 +166,13 @@ impl Daemon {
         }
     }
 
-    /// Returns the time of the next timer.
+    /// Returns the time at which the next timer expires.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let perf = self.perf.as_ref().and_then(|perf| perf.poll_timeout(self.is_idle()));
         [self.manager.poll_timeout(), perf].into_iter().flatten().min()
     }
 
-    /// Returns true if port counters may be collected.
+    /// Returns true if the SM is idle and the master, so that it may collect port counters.
     fn is_idle(&self) -> bool {
         self.manager.activity() == "idle" && self.manager.info().state == SmState::MASTER
     }
@@ -179,7 +180,7 @@ impl Daemon {
     /// Sends MADs, computes plans and writes files; returns events for the owner.
     ///
     /// # Errors
-    /// Fails if `send` fails.
+    /// Fails if `send` returns an error.
     pub(crate) fn work(
         &mut self,
         now: Instant,
@@ -205,7 +206,7 @@ impl Daemon {
             while let Some(datagram) = self.manager.poll_transmit(now) {
                 send(&datagram)?;
             }
-            // State events come first, because they may discard LIDs of the cache.
+            // State events are handled before plans are computed, because they may discard cached LIDs.
             while let Some(event) = self.manager.poll_event() {
                 self.take_event(now, event, &mut news);
             }
@@ -228,7 +229,7 @@ impl Daemon {
         Ok(news)
     }
 
-    /// Updates the state for console and metrics.
+    /// Updates the state that console and metrics show.
     fn show(&self) {
         let Self { manager, .. } = self;
         if manager.info().state == SmState::STANDBY {
@@ -252,7 +253,7 @@ impl Daemon {
         self.shared.update(|state| state.alarms = alarms);
     }
 
-    /// Reads the partitions again and starts a heavy sweep.
+    /// Reads the partition file again and starts a heavy sweep.
     pub(crate) fn reload(&mut self, now: Instant) {
         let rejected = match (self.options.partitions)() {
             Ok(partitions) => {
@@ -285,18 +286,18 @@ impl Daemon {
         self.log.reopen();
     }
 
-    /// Writes the remaining files.
+    /// Waits until all files are written.
     pub(crate) fn end(&mut self) {
         let failed = self.writer.finish();
         self.log_unwritten(&failed);
     }
 
-    /// Returns true if a file of the cache or a dump could not be written.
+    /// Returns true if a cache file or a dump file could not be written.
     pub(super) const fn has_unwritten(&self) -> bool {
         self.has_unwritten
     }
 
-    /// Logs which files could not be written; `sm --once` prints it, too.
+    /// Logs the errors of writing files; with `sm --once` they are printed, too.
     fn log_unwritten(&mut self, failed: &[String]) {
         for text in failed {
             self.has_unwritten = true;
@@ -320,7 +321,7 @@ impl Daemon {
             SmEvent::Fault(fault) => self.complain(&fault.to_string()),
             SmEvent::Warning(text) => self.complain(&text),
             SmEvent::AlarmRaised(alarm) => {
-                // A missing plan is logged by its own event.
+                // A missing plan is logged by the event `NoPlan`.
                 if alarm.kind() != AlarmKind::NoPlan {
                     self.complain(&format!("ALARM: {alarm}"));
                 }
@@ -342,7 +343,7 @@ impl Daemon {
                 self.log.line(SYSTEM, &format!("Entering {word} state"));
                 self.show_others();
                 if state != SmState::MASTER {
-                    // The state of the subnet is maintained by another SM now.
+                    // Another SM maintains the subnet now, so this SM's knowledge of it is discarded.
                     self.shared.update(|state| {
                         (state.last, state.no_plan) = (None, None);
                         state.alarms = Arc::default();
@@ -350,7 +351,7 @@ impl Daemon {
                     });
                 }
                 if state == SmState::STANDBY {
-                    // The other SM may assign other LIDs.
+                    // The other SM may assign different LIDs.
                     if !self.options.honor_guid2lid {
                         self.cache.lids.clear();
                         self.lids.guid2lid.clear();
@@ -375,7 +376,7 @@ impl Daemon {
         self.log.line(level, &text);
     }
 
-    /// Returns the description of the SM with the highest precedence.
+    /// Returns a description of the other SM with the highest precedence.
     fn best_other(&self) -> String {
         let others = self.manager.managers();
         let other = others.max_by_key(|(guid, _, info)| {
@@ -398,7 +399,7 @@ impl Daemon {
         self.shared.update(|state| state.managers = managers);
     }
 
-    /// Logs the engines that could not route the subnet, and the one that did, if there is a change.
+    /// Logs which engines could not route the subnet and which one did, if this differs from the last sweep.
     fn log_refusals(&mut self, refusals: &[Refusal], engine: &str) {
         let texts: Vec<String> = refusals
             .iter()
@@ -416,7 +417,7 @@ impl Daemon {
         self.refusals = texts;
     }
 
-    /// Updates cache, state and dump files after the subnet was brought up.
+    /// Updates the cache, the shown state and the dump files after the subnet was brought up.
     fn up(&mut self, now: Instant, report: &SweepReport) {
         let plan = &report.plan;
         let lids: Lids = plan
@@ -433,7 +434,7 @@ impl Daemon {
         {
             self.writer.write(Kind::Cache, job);
         }
-        // Only the first sweep reassigns LIDs; ports that return get their previous LIDs.
+        // Only the first sweep reassigns LIDs. A port that returns later gets its previous LIDs.
         self.lids.reassign = false;
         self.lids.guid2lid = self.cache.lids.clone();
         self.manager.set_lids(self.lids.clone());
@@ -482,10 +483,10 @@ impl Daemon {
     }
 }
 
-/// Opens the configured log.
+/// Opens the log that is configured.
 ///
 /// # Errors
-/// Fails if the configured file cannot be opened.
+/// Fails if the configured log file cannot be opened.
 pub(super) fn open_log(options: &ManagerOptions) -> Result<Log, DaemonError> {
     let log = Log::open(&LogOptions {
         flags: options.log_flags,
@@ -500,7 +501,7 @@ pub(super) fn open_log(options: &ManagerOptions) -> Result<Log, DaemonError> {
     Ok(log)
 }
 
-/// Reads the map from node GUIDs to names.
+/// Reads the file that maps node GUIDs to names.
 fn names(path: Option<&Path>) -> Result<BTreeMap<Guid, String>, DaemonError> {
     let Some(path) = path else { return Ok(BTreeMap::new()) };
     name_map::parse(&path.display().to_string(), &input::bytes(path)?).map_err(DaemonError::failed)

@@ -1,4 +1,4 @@
-//! The event loop of an SM and its port.
+//! The event loop of an SM with its port.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,30 +25,30 @@ use crate::log::{ERROR, INFO, Log, SYSTEM};
 use crate::mad_port::MadPort;
 use crate::message::say;
 
-/// The event that the subnet was brought up.
+/// The event that a sweep has brought the subnet up.
 #[derive(Debug)]
 pub struct SubnetUp<'s> {
     /// The report of the sweep.
     pub sweep: &'s SweepReport,
-    /// The start of the process, in the report of the first sweep only.
+    /// The time at which the process started; `Some` only for the first sweep that has brought the subnet up.
     pub started: Option<WallClock>,
-    /// The clock of the durations: `fabric` if the fabric is simulated in this process, else `wall`.
+    /// The clock that has measured the durations: `fabric` if this process simulates the fabric, else `wall`.
     pub clock: &'static str,
 }
 
-/// Prints the report of a subnet that was brought up.
+/// Callback that prints a report when the subnet was brought up.
 pub type Report<'r> = dyn FnMut(&SubnetUp<'_>) -> Result<(), DaemonError> + 'r;
 
-/// Default name of the console.
+/// Default name of the console socket.
 const SOCKET: &str = "sm";
 
-/// Maximum number of SMs on a machine with default names.
+/// Maximum number of SMs on a machine that use default names of the console socket.
 const MOST_MANAGERS: u8 = 9;
 
-/// Runs the SM. With `background` the process detaches after its setup.
+/// Runs the SM. If `background` is set, the process detaches from the terminal after the setup.
 ///
 /// # Errors
-/// Fails if the configuration cannot be used, the port is lost, or the report cannot be printed.
+/// Fails if the configuration cannot be used, if the port fails, or if the report cannot be printed.
 pub fn run(options: &ManagerOptions, out: &mut Report<'_>) -> Result<Verdict, DaemonError> {
     let failed = |error| DaemonError::Failed(format!("cannot detach from the terminal: {error}"));
     let mut starting = None;
@@ -77,7 +77,7 @@ pub fn run(options: &ManagerOptions, out: &mut Report<'_>) -> Result<Verdict, Da
     }
 }
 
-/// Sets up the SM, calls `is_set_up`, and runs the event loop.
+/// Sets up the SM, calls `is_set_up`, and then runs the event loop.
 fn manage(
     options: &ManagerOptions,
     log: &Log,
@@ -98,14 +98,14 @@ fn manage(
     driver.run(out)
 }
 
-/// An SM at its port.
+/// An SM with its port.
 struct Driver<'r, 's> {
     options: &'r ManagerOptions,
     port: MadPort<'s>,
     daemon: Daemon,
     alarm: Alarm,
     orders: Orders,
-    /// Start of the process, until the subnet is up for the first time.
+    /// Time at which the process started; `None` once the subnet has been up.
     started: Option<WallClock>,
 }
 
@@ -132,7 +132,7 @@ impl<'r, 's> Driver<'r, 's> {
         Ok(Self { options, port, daemon, alarm, orders, started })
     }
 
-    /// Runs until it is stopped, or with `once` until the subnet is up.
+    /// Runs until a signal stops the process. If `once` is set, stops as soon as the subnet is up.
     fn run(mut self, out: &mut Report<'_>) -> Result<Verdict, DaemonError> {
         if self.options.inactive {
             notify("READY=1");
@@ -154,10 +154,10 @@ impl<'r, 's> Driver<'r, 's> {
         }
     }
 
-    /// Runs one round: signals, due work, and input. Returns the verdict at the end.
+    /// Runs one round of the event loop: handles signals, due work and input. Returns the verdict if the loop must end.
     fn round(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
         let Self { port, daemon, alarm, orders, .. } = self;
-        // The alarm is reset first, so that later signals and requests end the next wait.
+        // The alarm is reset before signals and requests are handled, so that later ones end the next wait.
         alarm.silence();
         while let Some(order) = orders.take() {
             match order {
@@ -173,7 +173,7 @@ impl<'r, 's> Driver<'r, 's> {
         self.port.wait_alarmed(until, &self.alarm).map_err(DaemonError::failed)?;
         while let Some(incoming) = self.port.receive().map_err(DaemonError::failed)? {
             self.daemon.handle(self.port.now(), &incoming);
-            // Responses are sent before the next MAD is received.
+            // Responses are sent before the next MAD is handled.
             if let Some(verdict) = self.work(out)? {
                 return Ok(Some(verdict));
             }
@@ -182,7 +182,7 @@ impl<'r, 's> Driver<'r, 's> {
         Ok(None)
     }
 
-    /// Sends MADs and handles events; returns the verdict at the end.
+    /// Sends MADs and handles events. Returns the verdict if the event loop must end.
     fn work(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
         let Self { port, daemon, .. } = self;
         let mut unsent = Vec::new();
@@ -195,7 +195,7 @@ impl<'r, 's> Driver<'r, 's> {
             Ok(()) => Ok(()),
         })?;
         for error in unsent {
-            // The MAD is retransmitted after its timeout.
+            // Sending is not repeated here: the MAD is retransmitted after its timeout.
             daemon.complain(&error);
         }
         for news in news {
@@ -206,7 +206,7 @@ impl<'r, 's> Driver<'r, 's> {
         Ok(None)
     }
 
-    /// Handles an event; returns the verdict at the end.
+    /// Handles an event. Returns the verdict if the event loop must end.
     fn handle_event(
         &mut self,
         news: News,
@@ -221,7 +221,7 @@ impl<'r, 's> Driver<'r, 's> {
                     let clock = if port.is_virtual() { "fabric" } else { "wall" };
                     out(&SubnetUp { sweep: &sweep, started, clock })?;
                 }
-                // OpenSM reports success, too, if some nodes do not respond.
+                // OpenSM reports success even if some nodes do not respond.
                 let verdict = || match options.as_opensm {
                     true => Verdict::Good,
                     false => verdict(&sweep),
@@ -235,7 +235,7 @@ impl<'r, 's> Driver<'r, 's> {
             }
             News::Standby(other) if (port.is_real() || options.once) && !options.standby => {
                 Err(DaemonError::Failed(format!(
-                    "this subnet has an SM: {other}; --standby makes this one wait until the other one fails"
+                    "this subnet has an SM: {other}; with --standby this SM waits until the other one fails"
                 )))
             }
             News::Standby(_) => {
@@ -246,7 +246,7 @@ impl<'r, 's> Driver<'r, 's> {
     }
 }
 
-/// Returns the verdict of a sweep, for the exit status.
+/// Returns the verdict about a sweep. It determines the exit status.
 fn verdict(sweep: &SweepReport) -> Verdict {
     let reaches_all = sweep.quality.is_some_and(|quality| quality.unreachable == 0);
     Verdict::good_if(reaches_all && sweep.faults == 0)
@@ -255,7 +255,7 @@ fn verdict(sweep: &SweepReport) -> Verdict {
 /// Checks that the opened port has the configured GUID.
 ///
 /// # Errors
-/// Fails if it has another GUID.
+/// Fails if the opened port has a different GUID.
 fn check_port(options: &ManagerOptions, guid: Guid) -> Result<(), DaemonError> {
     if options.guid.is_zero() || options.guid == guid {
         return Ok(());
@@ -267,7 +267,7 @@ fn check_port(options: &ManagerOptions, guid: Guid) -> Result<(), DaemonError> {
     )))
 }
 
-/// Opens the console and the metrics server.
+/// Opens the console socket and the metrics server.
 pub(super) fn serve(
     options: &ManagerOptions,
     shared: &Arc<Shared>,
@@ -276,7 +276,7 @@ pub(super) fn serve(
     let name = options.socket.as_deref().unwrap_or(SOCKET);
     let mut bound = LineServer::bind(name);
     if options.socket.is_none() && !options.once {
-        // The first SM on a machine has the default name.
+        // If another SM on this machine has the default name, the names with numbers are tried.
         for number in 2..=MOST_MANAGERS {
             if bound.is_ok() {
                 break;
@@ -319,14 +319,14 @@ pub(super) fn serve(
     Ok(())
 }
 
-/// Notifies the service manager, if there is one.
+/// Sends a state to the service manager that has started the process, if any.
 fn notify(state: &str) {
     if let Err(error) = background::notify(state) {
         say!("cannot notify the service manager: {error}");
     }
 }
 
-/// A file with the process ID, which is removed at the end.
+/// A file with the process ID. It is removed when this is dropped.
 struct PidFile<'p>(&'p Path);
 
 impl<'p> PidFile<'p> {

@@ -1,4 +1,4 @@
-//! OpenSM's dump files of a subnet that is up.
+//! OpenSM's dump files, which are written when the subnet is up.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,23 +13,23 @@ use ib_types::Guid;
 use super::{cache, files};
 use crate::log::{INFO, Log};
 
-/// Data of the dump files.
+/// The data that dump files show.
 pub(super) struct Dump {
     pub(super) fabric: Arc<Fabric>,
     pub(super) own_port: Guid,
     pub(super) plan: Arc<Plan>,
     pub(super) lids: LidOptions,
-    /// The ports of each multicast LID, by switch.
+    /// The ports of each multicast LID at each switch.
     pub(super) multicast: BTreeMap<Guid, BTreeMap<u16, Vec<u8>>>,
-    /// True if all files are written, false for the list of links only.
+    /// True if all dump files are written, false if only the list of links is.
     pub(super) all: bool,
 }
 
-/// Returns the directory of dump files; creates it if it is missing. If OpenSM's default directory is not writable, the
-/// current directory is used.
+/// Returns the directory of dump files, and creates it if it does not exist. If the default directory is not writable,
+/// returns the current directory.
 ///
 /// # Errors
-/// Fails if a configured directory is not writable.
+/// Fails if a directory that is not the default is not writable.
 pub(super) fn directory(configured: &Path, is_usual: bool, log: &Log) -> Result<PathBuf, String> {
     let shown = configured.display();
     match std::fs::create_dir_all(configured).and_then(|()| cache::probe(configured)) {
@@ -48,9 +48,9 @@ impl Dump {
     /// Writes the files.
     ///
     /// # Errors
-    /// Returns the file that could not be written, and the reason.
+    /// Returns a message that names the file that could not be written and the reason.
     pub(super) fn write(&self, directory: &Path) -> Result<(), String> {
-        // The plan's LIDs are used, because ports may have had others before.
+        // The plan's LIDs are used, because ports may have had other LIDs before.
         let guid2lid = self.plan.end_ports.iter().map(|(&guid, &(first, count))| {
             let first = first.get();
             (guid, (first, first + count - 1))
@@ -76,12 +76,12 @@ impl Dump {
         dump::subnet_list::write(&mut bytes, &subnet).expect("writing to memory succeeds");
         put("opensm-subnet.lst", &bytes)?;
         if self.all {
-            return Err("the routes are those of a larger subnet: only the links are dumped".into());
+            return Err("the routes belong to a larger subnet: only the links are dumped".into());
         }
         Ok(())
     }
 
-    /// Returns the multicast forwarding tables in the format of `opensm.mcfdbs`.
+    /// Returns the multicast forwarding tables in the output format of `opensm.mcfdbs`.
     fn multicast(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for switch in &self.plan.switches {

@@ -1,4 +1,4 @@
-//! Log lines of the SM's events.
+//! Log lines for events of the SM.
 
 use ib_link::Datagram;
 use ib_sm::fault::PortName;
@@ -8,7 +8,7 @@ use ib_wire::mad::sm::{Notice, TrapNumber};
 use super::console::quality_words;
 use crate::log::{INFO, VERBOSE};
 
-/// Log level and text.
+/// The log level and the text of a line.
 pub(super) type Line = (u8, String);
 
 pub(super) fn discovery_start(DiscoveryStart { reason, is_full }: &DiscoveryStart) -> Line {
@@ -16,7 +16,7 @@ pub(super) fn discovery_start(DiscoveryStart { reason, is_full }: &DiscoveryStar
     (INFO, format!("{what}: {reason}"))
 }
 
-/// Ports found by the first sweep are logged at a lower level than later changes.
+/// If the first sweep has found the port, the log level is lower than for later changes.
 pub(super) fn port(change: &PortChange) -> Line {
     let PortChange { guid, lids: (first, last), at, is_new, is_first } = change;
     let what = if *is_new { "Discovered new" } else { "Removed" };
@@ -36,7 +36,7 @@ fn port_text(at: &PortName) -> String {
     format!("{description} ({node_guid}){port}")
 }
 
-/// Traps that change the subnet are logged at a higher level than others.
+/// If the trap shows a change of the subnet, the log level is higher than for other traps.
 pub(super) fn trap(notice: &Notice) -> Line {
     let Notice { is_generic, notice_type, producer, trap, issuer_lid, .. } = notice;
     let kind = notice_type.0;
@@ -68,7 +68,7 @@ pub(super) fn trap(notice: &Notice) -> Line {
     (if changes.contains(trap) { INFO } else { VERBOSE }, text)
 }
 
-/// Returns the size of the subnet and the costs of the sweep.
+/// Returns two log lines: the size of the subnet, and the cost of the sweep.
 pub(super) fn up(report: &SweepReport) -> [Line; 2] {
     let SweepReport { plan, written, nodes, smps, retries, cached, .. } = report;
     let lids: usize = plan.end_ports.values().map(|&(_, lids)| usize::from(lids)).sum();
@@ -92,7 +92,7 @@ pub(super) fn up(report: &SweepReport) -> [Line; 2] {
     [(INFO, what), (VERBOSE, took)]
 }
 
-/// Returns the log text of a MAD.
+/// Returns the log line for a MAD that was sent or received.
 pub(super) fn datagram(verb: &str, datagram: &Datagram) -> String {
     let mad = &datagram.mad;
     let (method, class) = (mad.method(), mad.class());

@@ -1,4 +1,4 @@
-//! A writer thread for the daemon's files. Files are replaced atomically.
+//! A thread that writes the daemon's files. Each file is replaced atomically.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -9,32 +9,32 @@ use std::thread::JoinHandle;
 use super::shared::lock;
 use crate::result_file;
 
-/// Replaces a file atomically: if the daemon is killed, the former content remains.
+/// Replaces a file atomically: if the daemon is killed meanwhile, the old content remains.
 ///
 /// # Errors
-/// Fails if the directory cannot be written or the disk is full.
+/// Fails if the directory is not writable or the disk is full.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     result_file::replace(path, 0o777, |out| out.write_all(bytes))
 }
 
-/// A job that writes files; returns the errors.
+/// A job that writes files; it returns error messages.
 pub(super) type Job = Box<dyn FnOnce() -> Vec<String> + Send>;
 
-/// A thread that writes files, so that the SM does not wait for a disk.
+/// A thread that writes files, so that the SM does not wait for the disk.
 pub(super) struct Writer {
     queue: Arc<(Mutex<JobQueue>, Condvar)>,
     thread: Option<JoinHandle<()>>,
     failed: Receiver<String>,
 }
 
-/// Queued jobs: the newest of each kind.
+/// The queue of jobs, with at most the newest job of each kind.
 #[derive(Default)]
 struct JobQueue {
     jobs: [Option<Job>; 2],
     ends: bool,
 }
 
-/// A kind of files.
+/// A kind of files, for which at most one job is queued.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Cache = 0,
@@ -55,23 +55,23 @@ impl Writer {
         Ok(Self { queue, thread, failed })
     }
 
-    /// Queues a job; it replaces a queued job of the same kind.
+    /// Queues a job. If a job of the same kind is queued already, replaces it.
     pub(super) fn write(&self, kind: Kind, job: Job) {
         lock(&self.queue.0).jobs[kind as usize] = Some(job);
         self.queue.1.notify_one();
     }
 
-    /// Returns the errors since the last call.
+    /// Returns the error messages of jobs since the last call.
     pub(super) fn failed(&self) -> Vec<String> {
         self.failed.try_iter().collect()
     }
 
-    /// Waits until all jobs are done; returns the errors.
+    /// Waits until all jobs are done; returns error messages.
     pub(super) fn finish(&mut self) -> Vec<String> {
         lock(&self.queue.0).ends = true;
         self.queue.1.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic in the thread has been printed already.
+            // If the thread has panicked, the panic was printed already.
             let _ = thread.join();
         }
         self.failed()
@@ -98,7 +98,7 @@ fn write(queue: &(Mutex<JobQueue>, Condvar), failed: &Sender<String>) {
         };
         drop(jobs);
         for text in job() {
-            // The receiver exists longer than this thread.
+            // The send cannot fail, since the receiver exists longer than this thread.
             let _ = failed.send(text);
         }
     }

@@ -10,7 +10,7 @@ use ib_wire::mad::sm::{PortState, SmState};
 
 use super::shared::{PortCounts, State, lock};
 
-/// A port counter: name, description, its values in both counter attributes.
+/// A port counter: its name, its description, and how its value is read from the 32-bit and the 64-bit counters.
 struct Counter {
     name: &'static str,
     help: &'static str,
@@ -26,10 +26,10 @@ macro_rules! counters {
     };
 }
 
-/// Size in bytes of the unit of data counters.
+/// Unit of the data counters in bytes.
 const WORD: u64 = 4;
 
-// Names are those of infiniband_exporter, without the prefix `infiniband_port_` and the suffix `_total`.
+// The names are those of infiniband_exporter, without the prefix `infiniband_port_` and the suffix `_total`.
 counters! {
     "transmit_data_bytes" "Bytes sent"
         Some(|c| u64::from(c.xmit_data) * WORD), Some(|c| c.xmit_data.wrapping_mul(WORD));
@@ -48,34 +48,34 @@ counters! {
     "link_error_recovery" "Recoveries of the link" Some(|c| c.link_error_recoveries.into()), None;
     "link_downed" "Failed recoveries of the link" Some(|c| c.link_downed.into()), None;
     "receive_errors" "Packets with errors" Some(|c| c.rcv_errors.into()), None;
-    "receive_remote_physical_errors" "Packets marked bad on the other side"
+    "receive_remote_physical_errors" "Received packets that the sender had marked as bad"
         Some(|c| c.rcv_remote_physical_errors.into()), None;
     "receive_switch_relay_errors" "Packets that the switch could not relay"
         Some(|c| c.rcv_switch_relay_errors.into()), None;
-    "transmit_discards" "Packets dropped on their way out"
+    "transmit_discards" "Packets dropped before they were sent"
         Some(|c| c.xmit_discards.into()), None;
-    "transmit_constraint_errors" "Packets that were not allowed out"
+    "transmit_constraint_errors" "Packets not sent because of partition or raw packet filters"
         Some(|c| c.xmit_constraint_errors.into()), None;
-    "receive_constraint_errors" "Packets that were not allowed in"
+    "receive_constraint_errors" "Received packets dropped because of partition or raw packet filters"
         Some(|c| c.rcv_constraint_errors.into()), None;
-    "local_link_integrity_errors" "Local errors beyond their threshold"
+    "local_link_integrity_errors" "Times that local physical errors exceeded their threshold"
         Some(|c| c.local_link_integrity_errors.into()), None;
-    "excessive_buffer_overrun_errors" "Overruns beyond their threshold"
+    "excessive_buffer_overrun_errors" "Times that buffer overruns exceeded their threshold"
         Some(|c| c.excessive_buffer_overrun_errors.into()), None;
-    "vl15_dropped" "SMPs dropped for want of buffers" Some(|c| c.vl15_dropped.into()), None;
-    "qp1_dropped" "GMPs dropped for want of buffers" Some(|c| c.qp1_dropped.into()), None;
+    "vl15_dropped" "SMPs dropped because buffers were full" Some(|c| c.vl15_dropped.into()), None;
+    "qp1_dropped" "GMPs dropped because buffers were full" Some(|c| c.qp1_dropped.into()), None;
     "transmit_wait" "Ticks in which data waited for credits"
         Some(|c| c.xmit_wait.into()), None;
 }
 
-/// A value with its labels.
+/// A value of a metric with its labels.
 pub(super) struct Sample {
     pub(super) name: String,
     pub(super) labels: Vec<(&'static str, String)>,
     pub(super) value: f64,
 }
 
-/// A metric with its samples.
+/// A metric with all its samples.
 struct Family {
     name: String,
     help: &'static str,
@@ -95,7 +95,7 @@ pub(super) fn page(state: &State) -> String {
     page.into_text()
 }
 
-/// Returns all values as JSON.
+/// Returns all values of the metrics, for output as JSON.
 pub(super) fn samples(state: &State) -> Vec<Sample> {
     families(state).into_iter().flat_map(|family| family.samples).collect()
 }
@@ -157,10 +157,15 @@ fn families(state: &State) -> Vec<Family> {
     add(
         "faults_total",
         MetricType::Counter,
-        "Faults since the start",
+        "Faults and errors since the SM was started",
         one(state.fault_count as f64),
     );
-    add("faults", MetricType::Gauge, "Faults of the last sweep", one(state.faults.len() as f64));
+    add(
+        "faults",
+        MetricType::Gauge,
+        "Faults that the last sweep has found",
+        one(state.faults.len() as f64),
+    );
     add("managers", MetricType::Gauge, "Other SMs", one(state.managers.len() as f64));
     let no_plan = one(f64::from(state.no_plan.is_some()));
     add("no_plan", MetricType::Gauge, "1 if the present subnet cannot be routed", no_plan);
@@ -235,16 +240,21 @@ fn families(state: &State) -> Vec<Family> {
     }
     let by_state = by_state.into_iter();
     let by_state = by_state.map(|(name, n)| (vec![("state", name.to_owned())], n)).collect();
-    add("ports", MetricType::Gauge, "Ports by state, as the last heavy sweep left them", by_state);
-    // The counters are locked for a copy only, not while the page is formatted.
+    add("ports", MetricType::Gauge, "Ports by state, after the last heavy sweep", by_state);
+    // The counters are locked only while they are copied, not while the page is formatted.
     let (counts, rounds, failures, seconds) = {
         let counts = lock(&state.counts);
         (counts.ports.clone(), counts.rounds, counts.failures, counts.seconds)
     };
     add("perf_rounds_total", MetricType::Counter, "Collections of counters", one(rounds as f64));
-    let help = "Queries for counters without an answer";
+    let help = "Queries for port counters without a response";
     add("perf_failures_total", MetricType::Counter, help, one(failures as f64));
-    add("perf_seconds", MetricType::Gauge, "How long the last collection took", one(seconds));
+    add(
+        "perf_seconds",
+        MetricType::Gauge,
+        "Duration of the last collection of port counters in seconds",
+        one(seconds),
+    );
     families.extend(ports(&state.ports, &counts));
     families
 }
@@ -260,7 +270,7 @@ pub(super) fn state_name(state: PortState) -> &'static str {
     }
 }
 
-/// Returns the counters of ports.
+/// Returns the metrics of the port counters.
 fn ports(ports: &[PortStatus], counts: &BTreeMap<(Guid, u8), PortCounts>) -> Vec<Family> {
     let mut families = Vec::new();
     for counter in COUNTERS {

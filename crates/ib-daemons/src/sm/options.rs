@@ -10,80 +10,81 @@ use ib_types::Guid;
 
 use crate::log::Log;
 
-/// Port of the SM.
+/// The port at which the SM runs.
 #[derive(Clone, Debug)]
 pub enum SmPort {
-    /// Port of a fabric that this process simulates.
+    /// A port of a fabric that this process simulates.
     Sim {
         /// The fabric file.
         fabric: PathBuf,
-        /// Name of the SM's node; `None` for the first host.
+        /// Name of the node at whose port the SM runs; `None` for the first host.
         node: Option<String>,
     },
-    /// Port of a fabric that another process simulates.
+    /// A port of a fabric that another process simulates.
     Ibsim {
-        /// The name of the sockets.
+        /// The name of the simulator's sockets.
         name: String,
-        /// Name of the SM's node; `None` for the node in the environment variable `SIM_HOST`.
+        /// Name of the node at whose port the SM runs; `None` for the node that the environment variable `SIM_HOST`
+        /// names.
         node: Option<String>,
     },
-    /// Port of an HCA of this machine.
+    /// A port of an HCA of this machine.
     Umad {
         /// The name of the HCA.
         name: String,
-        /// Number of the port; `None` for the first one.
+        /// Number of the port; `None` for the first port of the HCA.
         port: Option<u8>,
     },
-    /// Port of this machine with the configured GUID; any port if none is configured.
+    /// The port of this machine that has the configured GUID, or any port if no GUID is configured.
     AnyUmad,
 }
 
-/// Returns the SM's configuration; warnings about its files are logged.
+/// Function that returns the SM's configuration. It logs warnings about the configured files.
 pub type SmConfigSource = Arc<dyn Fn(&Log) -> Result<SmConfig, String> + Send + Sync>;
 
-/// Reads the configured partitions again.
+/// Function that reads the configured partitions again.
 pub type PartitionsSource = Arc<dyn Fn() -> Result<Partitions, String> + Send + Sync>;
 
 /// Configuration of the SM's process.
 #[derive(Clone)]
 pub struct ManagerOptions {
-    /// Location of the subnet.
+    /// The port at which the SM runs.
     pub place: SmPort,
-    /// GUID of the SM's port; 0 for any.
+    /// GUID of the port at which the SM runs; 0 for any port.
     pub guid: Guid,
-    /// The option or line of a file that has set `guid`, for messages.
+    /// The option or the configuration line that has set `guid`, for error messages.
     pub guid_origin: String,
-    /// Timeout of the driver of umad devices for SMPs.
+    /// Time after which the driver of a umad device gives up waiting for the response to an SMP.
     pub transaction_timeout: Duration,
     /// Returns the SM's configuration.
     pub sm_config: SmConfigSource,
-    /// Returns the partitions after a reload.
+    /// Returns the partitions when they are reloaded.
     pub partitions: PartitionsSource,
-    /// True if the process exits once the subnet is up.
+    /// True if the process exits as soon as the subnet is up.
     pub once: bool,
-    /// True if the SM waits, on a real port, while another SM is the master.
+    /// True if the SM at a real port waits while another SM is the master.
     pub standby: bool,
-    /// True if output and default files are those of OpenSM.
+    /// True if the SM behaves as OpenSM: its output and its default files are the same.
     pub as_opensm: bool,
-    /// True if `dump_files_dir` is OpenSM's default directory, which no option has set.
+    /// True if no option has set `dump_files_dir`, so that it is OpenSM's default directory.
     pub has_usual_dumps: bool,
-    /// True if `log_file` is OpenSM's default log, which no option has set.
+    /// True if no option has set `log_file`, so that it is OpenSM's default log file.
     pub has_usual_log: bool,
     /// True if the process continues in the background once the SM is set up.
     pub background: bool,
     /// True if the SM starts in the state NOT-ACTIVE.
     pub inactive: bool,
-    /// True if LIDs of the cache remain valid after another SM was the master.
+    /// True if cached LIDs remain valid after another SM was the master.
     pub honor_guid2lid: bool,
-    /// Messages from before the log was opened.
+    /// Messages that are logged once the log is open.
     pub notes: Vec<String>,
     /// The directory of the caches of LIDs, M_Keys and neighbours.
     pub cache_dir: Option<PathBuf>,
     /// The file with the process ID.
     pub pid_file: Option<PathBuf>,
-    /// Name of the console; `None` for the default name, if it is free.
+    /// Name of the console socket; `None` for the first default name that is free.
     pub socket: Option<String>,
-    /// TCP port of the metrics server on the loopback device.
+    /// TCP port at the loopback address on which metrics are served.
     pub metrics_port: Option<u16>,
     /// Seconds between two collections of port counters; `None` for no collection.
     pub perf_interval: Option<u32>,
@@ -91,13 +92,13 @@ pub struct ManagerOptions {
     pub node_name_map: Option<PathBuf>,
     /// The directory of OpenSM's dump files.
     pub dump_files_dir: Option<PathBuf>,
-    /// Log levels, as bits.
+    /// Enabled log levels, as bits.
     pub log_flags: u8,
-    /// The log file; `None` for errors on standard error only.
+    /// The log file; if `None`, only errors are logged, on standard error.
     pub log_file: Option<PathBuf>,
-    /// Maximum size of the log file in MB; 0 for no limit.
+    /// Size in MB at which the log file is truncated; 0 for no limit.
     pub log_max_size: u32,
-    /// True if the log file is appended to, not emptied.
+    /// True if an existing log file is appended to instead of emptied.
     pub accum_log_file: bool,
 }
 

@@ -1,6 +1,7 @@
-//! Collection of port counters by performance management queries.
+//! Collects the counters of ports with performance management (PM) queries.
 //!
-//! Queries are addressed by LID. At most [`WINDOW`] queries are outstanding, and only while the SM is idle.
+//! Queries are addressed by LID. At most [`WINDOW`] queries are outstanding. New queries are sent only while the SM is
+//! idle.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use ib_wire::mad::{AttributeId, ClassPortInfo, Mad, Method, MgmtClass, Transacti
 
 use super::shared::{Counts, PortCounts, lock};
 
-/// Tag of transaction IDs that distinguishes the queries from the SM's own requests.
+/// Tag in the transaction IDs of PM queries. It distinguishes them from other requests of the SM.
 const TAG: u16 = 0x70;
 
 /// Maximum number of outstanding queries.
@@ -33,7 +34,7 @@ struct Target {
 /// A performance management query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Query {
-    /// ClassPortInfo of a port's node.
+    /// Query of the ClassPortInfo of a port's node.
     Ability(Target),
     Narrow(Target),
     Wide(Target),
@@ -47,9 +48,9 @@ pub(super) struct Perf {
     targets: Vec<Target>,
     queue: VecDeque<Query>,
     outstanding: BTreeMap<TransactionId, Query>,
-    /// True if a node has 64-bit counters, by node GUID.
+    /// True if a node has 64-bit counters. The key is the node GUID.
     wide: BTreeMap<Guid, bool>,
-    /// Start of the next collection; `None` while a collection is in progress.
+    /// Start of the next collection; `None` while counters are collected.
     next: Option<Instant>,
     began: Instant,
     counts: Arc<Mutex<Counts>>,
@@ -76,7 +77,7 @@ impl Perf {
         }
     }
 
-    /// Sets the ports after a sweep.
+    /// Sets the ports whose counters are collected. Called after each sweep.
     pub(super) fn set_ports(&mut self, now: Instant, ports: &[PortStatus]) {
         let has_link = |port: &&PortStatus| {
             let info = port.info.as_ref();
@@ -95,7 +96,7 @@ impl Perf {
         self.next.get_or_insert(now);
     }
 
-    /// Handles a received or lost MAD; returns true if it was a response to a query.
+    /// Handles a received or lost MAD; returns true if it belonged to a PM query.
     pub(super) fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let taken = self.requester.handle(now, incoming);
         self.collect(now);
@@ -108,13 +109,13 @@ impl Perf {
         self.collect(now);
     }
 
-    /// Returns the time of the next timer.
+    /// Returns the time at which the next timer expires.
     pub(super) fn poll_timeout(&self, idle: bool) -> Option<Instant> {
         let next = self.next.filter(|_| idle && !self.targets.is_empty());
         [self.requester.poll_timeout(), next].into_iter().flatten().min()
     }
 
-    /// Returns the next query to send; new queries are sent only while the SM is idle.
+    /// Returns the next query to send. New queries begin only while the SM is idle.
     pub(super) fn poll_transmit(&mut self, now: Instant, idle: bool) -> Option<Datagram> {
         if idle {
             if self.next.is_some_and(|at| at <= now) && !self.targets.is_empty() {
@@ -176,7 +177,7 @@ impl Perf {
         Request::new(Remote::gsi(target.lid), mad).with_timing(self.timing)
     }
 
-    /// Handles responses; the last one completes the collection.
+    /// Handles the responses that have arrived. The last one completes the collection.
     fn collect(&mut self, now: Instant) {
         let mut ended = false;
         while let Some(completion) = self.requester.poll_event() {
@@ -191,7 +192,7 @@ impl Perf {
             };
             match query {
                 Query::Ability(target) => {
-                    // Without a response the node is queried again in the next collection.
+                    // If the node does not respond, it is queried again in the next collection.
                     let info = answer.and_then(|a| a.mad().attribute::<ClassPortInfo>());
                     if let Some(info) = info {
                         let mask = PmCapabilityMask(info.capability_mask);

@@ -1,4 +1,4 @@
-//! Computes plans in another thread, so that the SM keeps responding.
+//! Computes plans in another thread, so that the SM keeps responding to MADs meanwhile.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -7,9 +7,9 @@ use ib_sm::{Plan, PlanError, PlanJob};
 
 type Made = (u64, Result<Plan, PlanError>);
 
-/// Computes plans; only the newest one is used.
+/// Computes plans. Only the plan that was started last is used.
 pub(super) struct Planner {
-    /// Bell of the SM's loop. `None` computes plans synchronously, for links in virtual time.
+    /// Wakes the SM's event loop. If `None`, plans are computed synchronously, as links in virtual time require.
     bell: Option<Bell>,
     started: u64,
     made: Receiver<Made>,
@@ -17,18 +17,19 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    /// Creates a planner. It rings the bell when a plan is complete; without a bell it computes synchronously.
+    /// Creates a planner. When a plan is complete, the planner rings the bell; without a bell it computes plans
+    /// synchronously.
     pub(super) fn new(bell: Option<Bell>) -> Self {
         let (sender, made) = channel();
         Self { bell, started: 0, made, sender }
     }
 
-    /// Starts to compute a plan; the result of an earlier one is ignored.
+    /// Starts to compute a plan. The results of plans that were started before are ignored.
     pub(super) fn start(&mut self, job: Box<PlanJob>) {
         self.started += 1;
         let (number, sender) = (self.started, self.sender.clone());
         let make = move || {
-            // The planner may have been dropped.
+            // The send fails if the planner was dropped.
             let _ = sender.send((number, job.run()));
         };
         match self.bell.clone() {
@@ -42,7 +43,7 @@ impl Planner {
         }
     }
 
-    /// Returns the newest plan once it is complete.
+    /// Returns the plan that was started last, once it is complete.
     pub(super) fn take(&mut self) -> Option<Result<Plan, PlanError>> {
         let newest = self.made.try_iter().find(|&(number, _)| number == self.started);
         newest.map(|(_, plan)| plan)

@@ -1,4 +1,4 @@
-//! The port of the SM.
+//! Opens the port of the SM.
 
 use ib_ibsim::client::{Attach, IbsimLink};
 use ib_link::MadLink as _;
@@ -11,7 +11,8 @@ use super::options::{ManagerOptions, SmPort};
 use crate::error::DaemonError;
 use crate::mad_port::{MadPort, attach};
 
-/// Opens a port of a fabric that this process simulates: by node, by GUID, or the first end port.
+/// Opens a port of a fabric that this process simulates. The port is found by node name or by GUID; by default it is
+/// the first end port.
 pub(super) fn of_sim<'s>(
     sim: &'s mut Sim,
     node: Option<&str>,
@@ -32,7 +33,7 @@ pub(super) fn of_sim<'s>(
     SimLink::attach(sim, port, options).map(MadPort::Sim).map_err(DaemonError::failed)
 }
 
-/// Opens a port of a simulator in another process, or a umad device.
+/// Opens a port of a simulator in another process, or of a umad device.
 ///
 /// # Errors
 /// Fails if the port does not exist or is in use.
@@ -61,7 +62,7 @@ pub(super) fn open(options: &ManagerOptions) -> Result<MadPort<'static>, DaemonE
     Ok(MadPort::Umad(Box::new(link), Some(duty)))
 }
 
-/// Returns the end port with a GUID.
+/// Returns the end port with the given GUID.
 fn with_guid(sim: &Sim, guid: Guid) -> Option<PortId> {
     let ports = sim.node_ids().flat_map(|node| {
         let numbers = if sim.is_switch(node) { 0..=0 } else { 1..=u8::MAX };
@@ -70,7 +71,8 @@ fn with_guid(sim: &Sim, guid: Guid) -> Option<PortId> {
     ports.into_iter().find(|&port| sim.link_port(port).port_guid == guid)
 }
 
-/// Returns the port with a GUID. If the GUID is 0, returns the first port with a link, or else the first port.
+/// Returns the port of this machine with the given GUID. If the GUID is 0, returns the first port that has a link, or
+/// else the first port.
 fn choose(guid: Guid) -> Result<UmadDevice, DaemonError> {
     let devices = UmadDevice::list().map_err(without_ports)?;
     if guid.is_zero() {
@@ -91,10 +93,10 @@ fn choose(guid: Guid) -> Result<UmadDevice, DaemonError> {
     Err(DaemonError::Failed(format!("found no port with GUID {guid}, expected one of: {known}")))
 }
 
-/// Lists the ports of this machine, or the port that a simulator assigns to its clients, one per line.
+/// Lists the ports of this machine, one per line. For a simulator, lists the port that it assigns to its clients.
 ///
 /// # Errors
-/// Fails if the machine has no ports, or if the simulator does not respond.
+/// Fails if the machine has no InfiniBand ports, or if the simulator does not respond.
 pub fn list(place: &SmPort) -> Result<String, DaemonError> {
     let mut text = String::new();
     if let SmPort::Ibsim { name, node } = place {
@@ -116,7 +118,7 @@ pub fn list(place: &SmPort) -> Result<String, DaemonError> {
     Ok(text)
 }
 
-/// Adds a hint to an error on machines without InfiniBand.
+/// If the machine has no InfiniBand ports, adds a hint to the error.
 fn without_ports(error: UmadError) -> DaemonError {
     match &error {
         UmadError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {

@@ -1,7 +1,7 @@
 //! Configuration of the SM, with the keys of OpenSM's configuration file.
 //!
-//! The configuration file, the options of `ibfabric sm` and OpenSM's command line all set a `Field` of [`Settings`],
-//! which parses and formats values.
+//! The configuration file, the options of `ibfabric sm` and OpenSM's command line all set a `Field` of [`Settings`].
+//! The field parses and formats the value.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -22,55 +22,56 @@ mod keys;
 
 pub(crate) use keys::{IGNORED, KEYS, REFUSED};
 
-/// Default log levels: errors and important messages.
+/// Default log levels: errors and events.
 pub(crate) const LOG_DEFAULT: u8 = 0x03;
 
-/// All settings of an SM except the location of its subnet.
+/// All settings of an SM except the location of its port.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The SM's configuration; `partitions`, `qos` and the times are set from the fields below.
+    /// The SM's configuration. `config()` replaces the `partitions`, the `qos` and the times in it by values of the
+    /// fields below.
     pub config: SmConfig,
-    /// Files and options of the routing engines.
+    /// Options of the routing engines, and the files that they name.
     pub engines: EngineFiles,
-    /// GUID of the SM's port; 0 for any.
+    /// GUID of the SM's port; 0 for any port.
     pub guid: u64,
     pub(crate) lmc: u8,
     pub(crate) sm_sl: u8,
     pub(crate) sweep_interval: u32,
-    /// Timeout of a transaction in milliseconds.
+    /// Timeout of a MAD in milliseconds.
     pub transaction_timeout: u32,
     pub(crate) transaction_retries: u32,
     pub(crate) sminfo_polling_timeout: u32,
     pub(crate) max_wire_smps: u32,
     /// The partition file.
     pub partition_config_file: Option<PathBuf>,
-    /// True if LIDs of the cache remain valid after another SM was the master.
+    /// True if cached LIDs remain valid after another SM was the master.
     pub honor_guid2lid: bool,
-    /// True if the process continues in the background.
+    /// True if the process runs in the background.
     pub daemon: bool,
     /// True if the SM starts in the state NOT-ACTIVE.
     pub inactive: bool,
-    /// Log levels, as bits.
+    /// Enabled log levels, as bits.
     pub log_flags: u8,
     /// The log file.
     pub log_file: Option<PathBuf>,
-    /// Maximum size of the log file in MB; 0 for no limit.
+    /// Size in MB at which the log file is truncated; 0 for no limit.
     pub log_max_size: u32,
-    /// True if the log file is appended to, not truncated.
+    /// True if an existing log file is appended to instead of truncated.
     pub accum_log_file: bool,
     /// The directory of dump files.
     pub dump_files_dir: Option<PathBuf>,
     /// The file that maps node GUIDs to names.
     pub node_name_map: Option<PathBuf>,
     pub(crate) qos: bool,
-    /// VL settings of all ports, and of CAs, switch ports 0, external switch ports and routers, which override those of
-    /// all.
+    /// VL settings of all ports, followed by those of CAs, switch ports 0, external switch ports and routers. The
+    /// settings of a port type override those of all ports.
     pub(crate) lanes: [Lanes; 5],
-    /// Origin of each key that was set: an option, or a line of the configuration file.
+    /// Where the value of each key comes from: an option, or a line of the configuration file.
     pub origins: BTreeMap<&'static str, String>,
 }
 
-/// Values of the `qos_` keys of a port type.
+/// The values of the `qos_` keys for one port type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lanes {
     pub(crate) max_vls: u8,
@@ -80,7 +81,7 @@ pub(crate) struct Lanes {
     pub(crate) sl2vl: Option<String>,
 }
 
-/// Limit of high-priority VL arbitration; `None` if the more general key applies.
+/// Limit of high-priority VL arbitration; `None` if the limit of all ports applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HighLimit(Option<u8>);
 
@@ -116,25 +117,25 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Sets the value of a key.
+    /// Sets the value of a key of the configuration file.
     ///
     /// # Errors
-    /// Fails with the value found and the values expected.
+    /// Fails if the value is invalid. The error names the found and the expected value.
     ///
     /// # Panics
-    /// Panics if the key does not exist.
+    /// Panics if there is no such key.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let key = KEYS.iter().find(|known| known.name == key).expect("the key is in the table");
         (key.field)(self).read(value)
     }
 
-    /// Sets a key from a command line argument. Paths may contain bytes that are not UTF-8.
+    /// Sets the value of a key from a command line argument. Paths may contain bytes that are not UTF-8.
     ///
     /// # Errors
-    /// Fails with the value found and the values expected.
+    /// Fails if the value is invalid. The error names the found and the expected value.
     ///
     /// # Panics
-    /// Panics if the key does not exist.
+    /// Panics if there is no such key.
     pub fn set_argument(&mut self, key: &str, value: &OsStr) -> Result<(), String> {
         let key = KEYS.iter().find(|known| known.name == key).expect("the key is in the table");
         match (key.field)(self) {
@@ -146,17 +147,17 @@ impl Settings {
         }
     }
 
-    /// Stores the origin of a key.
+    /// Stores which option or line has set a key.
     pub fn set_by(&mut self, key: &'static str, origin: String) {
         self.origins.insert(key, origin);
     }
 
-    /// Returns the origin of a key, or its name, for messages.
+    /// Returns which option or line has set a key, for messages; if none has, the key itself.
     pub fn origin<'k>(&'k self, key: &'k str) -> &'k str {
         self.origins.get(key).map_or(key, String::as_str)
     }
 
-    /// Reads the file that a key is set to.
+    /// Reads the file that the value of a key names.
     fn read(&self, key: &str, path: &Path) -> Result<Vec<u8>, DaemonError> {
         let named = |failure: DaemonError| {
             DaemonError::Failed(format!("{}: {}", self.origin(key), failure.into_message()))
@@ -164,7 +165,7 @@ impl Settings {
         input::bytes(path).map_err(named)
     }
 
-    /// Reads the configured partitions.
+    /// Reads the partition file, if one is configured.
     ///
     /// # Errors
     /// Fails if the file cannot be read or is invalid.
@@ -175,12 +176,13 @@ impl Settings {
         partitions.map_err(|error| DaemonError::Failed(format!("{}: {error}", self.origin(KEY))))
     }
 
-    /// Checks that all files of the routing engines are readable, because they are read again for each plan.
+    /// Checks that all files of the routing engines are readable. They are read again for each plan, when an error
+    /// would be too late.
     ///
     /// # Errors
-    /// Fails with the option and the file that cannot be read.
+    /// Fails if a file cannot be read. The error names the option and the file.
     fn check_files(&self) -> Result<(), DaemonError> {
-        /// Files that are written, or read elsewhere.
+        /// Keys whose files are not checked here, since they are written, or are read elsewhere.
         const OTHERS: [&str; 3] = ["partition_config_file", "log_file", "dump_files_dir"];
         let mut own = self.clone();
         for key in KEYS.iter().filter(|key| !OTHERS.contains(&key.name)) {
@@ -192,16 +194,16 @@ impl Settings {
         tables.map_or(Ok(()), |path| self.read("--keep-lfts", path).map(drop))
     }
 
-    /// Returns the SM's configuration. Problems of files are logged once.
+    /// Returns the SM's configuration. Each problem of a file is logged only once.
     ///
     /// # Errors
-    /// Fails if a configured file cannot be used.
+    /// Fails if a configured file cannot be read or is invalid.
     pub fn config(&self, log: &Log) -> Result<SmConfig, DaemonError> {
         self.check_files()?;
         let mut config = self.config.clone();
         config.partitions = self.partitions()?;
         config.max_smps = match self.max_wire_smps {
-            // OpenSM's value for no limit.
+            // The number of outstanding SMPs that OpenSM uses for no limit.
             0 => 1 << 16,
             window => window as usize,
         };
@@ -210,7 +212,7 @@ impl Settings {
         config.sminfo_polling_timeout = Duration::from_millis(self.sminfo_polling_timeout.into());
         config.timing.timeout = Duration::from_millis(self.transaction_timeout.into());
         config.timing.retries = self.transaction_retries;
-        config.routing.lids.lmc = Lmc::new(self.lmc).expect("the field admits an LMC");
+        config.routing.lids.lmc = Lmc::new(self.lmc).expect("the field accepts only valid LMCs");
         config.qos = self.qos.then(|| self.qos_config());
         let engines = self.engines.clone();
         let (log, logged) = (log.clone(), Mutex::new(BTreeSet::new()));
@@ -259,18 +261,18 @@ impl Settings {
     }
 }
 
-/// A field that a key sets, in the notation of OpenSM's file.
+/// A field of the settings that a key sets. It parses and formats the value as OpenSM's configuration file does.
 pub(crate) enum Field<'s> {
     /// `TRUE` or `FALSE`.
     Switch(&'s mut bool),
     Byte(&'s mut u8, std::ops::RangeInclusive<u8>),
-    /// A byte in hexadecimal digits, with its maximum.
+    /// A byte that is written in hexadecimal digits, and its maximum.
     Code(&'s mut u8, u8),
     Short(&'s mut u16),
     Number(&'s mut u32, std::ops::RangeInclusive<u32>),
-    /// A number of a routing engine, with its maximum.
+    /// An optional number for a routing engine, and its maximum.
     Option(&'s mut Option<u64>, u64),
-    /// A 64-bit number in hexadecimal digits.
+    /// A 64-bit number that is written in hexadecimal digits.
     Long(&'s mut u64),
     File(&'s mut Option<PathBuf>),
     Engines(&'s mut EngineList),
@@ -287,7 +289,7 @@ impl Field<'_> {
     /// Parses a value.
     ///
     /// # Errors
-    /// Fails with the value found and the values expected.
+    /// Fails if the value is invalid. The error names the found and the expected value.
     pub(crate) fn read(self, text: &str) -> Result<(), String> {
         let found = |expected: &str| format!("found `{text}`, expected {expected}");
         let range = |low: u64, high: u64| {
@@ -349,7 +351,7 @@ impl Field<'_> {
         Ok(())
     }
 
-    /// Returns the expected values.
+    /// Returns a description of the values that the field accepts.
     fn takes(&self) -> String {
         match self {
             Self::Switch(_) => "TRUE or FALSE".to_owned(),
@@ -372,7 +374,7 @@ impl Field<'_> {
         }
     }
 
-    /// Formats the value as it is parsed.
+    /// Formats the value so that it can be parsed again.
     pub(crate) fn show(&self) -> String {
         let truth = |value: bool| if value { "TRUE" } else { "FALSE" }.to_owned();
         match self {
@@ -402,13 +404,12 @@ impl Field<'_> {
     }
 }
 
-/// Describes a range of numbers.
+/// Describes a range of numbers for messages.
 fn numbers(low: u64, high: u64) -> String {
     if low == high { low.to_string() } else { format!("a number of {low} to {high}") }
 }
 
-/// Returns the description of a key with its values and its default, for the help of options; `None` if the key does
-/// not exist.
+/// Returns the help text of a key: its description, its values and its default; `None` if there is no such key.
 #[must_use]
 pub fn describe(name: &str) -> Option<String> {
     let key = KEYS.iter().find(|key| key.name == name)?;
@@ -424,7 +425,7 @@ pub fn describe(name: &str) -> Option<String> {
     })
 }
 
-/// Parses TRUE or FALSE. OpenSM reads any other text as FALSE.
+/// Parses TRUE or FALSE; `None` for other texts, which OpenSM reads as FALSE.
 fn switch(text: &str) -> Option<bool> {
     match text {
         "TRUE" => Some(true),

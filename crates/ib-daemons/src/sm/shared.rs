@@ -1,4 +1,4 @@
-//! State of a running SM for its console and its metrics.
+//! The state of a running SM that console and metrics show.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +12,14 @@ use ib_types::Guid;
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
 use ib_wire::mad::sm::SmInfo;
 
-/// State and pending requests.
+/// The state of the SM, and requests that the SM has not handled yet.
 pub(super) struct Shared {
     state: Mutex<State>,
     is_sweep_requested: AtomicBool,
     bell: Bell,
 }
 
-/// State of the SM.
+/// The state of the SM.
 #[derive(Clone, Default)]
 pub(super) struct State {
     pub(super) info: Option<SmInfo>,
@@ -27,51 +27,51 @@ pub(super) struct State {
     pub(super) requested: String,
     pub(super) traffic: RequesterCounters,
     pub(super) counters: SmCounters,
-    /// Number of faults and other errors since the start.
+    /// Number of faults and other errors since the SM was started.
     pub(super) fault_count: u64,
     /// Present faults.
     pub(super) faults: Arc<Vec<String>>,
     /// Present alarms.
     pub(super) alarms: Arc<Vec<ShownAlarm>>,
-    /// Quality of the forwarding tables in the switches; `None` if it is not known.
+    /// Quality of the LFTs in the switches; `None` if it is not known.
     pub(super) quality: Option<TableQuality>,
-    /// Reason why the last reload of a file failed.
+    /// Reason why the last reload of the partitions failed; `None` if it succeeded.
     pub(super) rejected: Option<String>,
-    /// Reason why there is no plan, if there is none.
+    /// Reason why the subnet cannot be routed; `None` if it can.
     pub(super) no_plan: Option<String>,
-    /// Other SMs: name, GUID, attributes.
+    /// The name, the GUID and the SMInfo of each other SM.
     pub(super) managers: Arc<Vec<(String, Guid, SmInfo)>>,
     pub(super) ports: Arc<Vec<PortStatus>>,
     pub(super) last: Option<Arc<Last>>,
     pub(super) counts: Arc<Mutex<Counts>>,
 }
 
-/// An alarm with the time at which it was raised.
+/// An alarm and the time at which it was raised.
 #[derive(Clone)]
 pub(crate) struct ShownAlarm {
     pub(crate) alarm: Alarm,
     pub(crate) since: SystemTime,
 }
 
-/// The last sweep that has brought the subnet up.
+/// The last sweep that brought the subnet up.
 pub(super) struct Last {
     pub(super) report: SweepReport,
     pub(super) at: SystemTime,
 }
 
-/// Counters of all ports, by node GUID and port number.
+/// Counters of all ports.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) ports: BTreeMap<(Guid, u8), PortCounts>,
-    /// Number of completed collections.
+    /// Number of collections that were completed.
     pub(super) rounds: u64,
-    /// Number of queries without a response.
+    /// Number of queries that got no response.
     pub(super) failures: u64,
     /// Duration of the last collection in seconds.
     pub(super) seconds: f64,
 }
 
-/// Counters of a port, 32-bit and 64-bit.
+/// The 32-bit and the 64-bit counters of a port.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PortCounts {
     pub(super) narrow: Option<PortCounters>,
@@ -106,7 +106,7 @@ impl Shared {
     }
 }
 
-/// Locks a mutex. No panic leaves its data in an inconsistent state.
+/// Locks a mutex. A poisoned mutex is used, because no panic leaves its data in an inconsistent state.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

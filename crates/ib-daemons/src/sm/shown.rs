@@ -1,4 +1,4 @@
-//! State of an SM for the process that hosts it.
+//! The state of an SM for the process in which it runs.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use super::daemon::Daemon;
 use super::events;
 use crate::log::Listener;
 
-/// State and progress of an SM.
+/// The state and the progress of an SM.
 pub(crate) struct Shown {
-    /// SM state as OpenSM's log prints it.
+    /// SM state, written as in OpenSM's log.
     pub(crate) state: String,
     /// Number of heavy sweeps that have brought the subnet up.
     pub(crate) sweeps: u64,
@@ -20,11 +20,11 @@ pub(crate) struct Shown {
     pub(crate) followed: u64,
     /// True if the last sweep has brought the subnet up.
     pub(crate) is_up: bool,
-    /// Result of the last sweep, or the reason why the subnet is not up.
+    /// Result of the last sweep, or else the reason why the subnet is not up.
     pub(crate) last: String,
-    /// Present alarms, in the format of `sm ctl status --json`.
+    /// The alarms that are raised, in the format of `sm ctl status --json`.
     pub(crate) alarms: Vec<Value>,
-    /// The plan that was last written to the switches.
+    /// The plan that was written to the switches last.
     pub(crate) plan: Option<Arc<Plan>>,
 }
 
@@ -53,7 +53,7 @@ impl Daemon {
         }
     }
 
-    /// Sets a listener for log lines.
+    /// Sets a callback that receives the SM's log lines.
     pub(crate) fn listen(&self, listener: Listener) {
         self.log().listen(listener);
     }

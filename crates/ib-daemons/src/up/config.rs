@@ -1,4 +1,4 @@
-//! The configuration of the process.
+//! Configuration of the process that runs a fabric, its SM and its hosts.
 
 use std::path::PathBuf;
 
@@ -7,35 +7,35 @@ use ib_routing::EngineList;
 use crate::own_capture::OwnCapture;
 use crate::sm::ManagerOptions;
 
-/// The configuration of a process with a fabric, its SM and its hosts.
+/// Configuration of the process that runs a fabric, its SM and its hosts.
 #[derive(Clone, Debug)]
 pub struct UpConfig {
-    /// The name of the fabric, for the page.
+    /// The name of the fabric that the page shows.
     pub fabric_name: String,
     /// The routing engines, in order of preference.
     pub engine: EngineList,
     /// The seed of all random numbers.
     pub seed: u64,
-    /// The file of commands with their times.
+    /// The script: a file of commands with their times.
     pub script: Option<PathBuf>,
     /// The subnet manager.
     pub manager: ManagerOptions,
-    /// The name of the sockets.
+    /// The name of the simulator's sockets.
     pub socket: String,
     /// Size in bytes of the block device.
     pub size: u64,
     /// The NBD socket of the block device.
     pub nbd: PathBuf,
-    /// The TCP port of the page on the loopback device, 0 for any that is free; `None` for no page.
+    /// The TCP port of the page at the loopback address; 0 for any free port, `None` for no page.
     pub http: Option<u16>,
-    /// The pcapng file of the packets of the block device.
+    /// The pcapng file to which the packets of the block device are written.
     pub write: Option<PathBuf>,
-    /// Captured bytes of the payload of each message in `write`.
+    /// Number of payload bytes of each message that are written to the file `write`.
     pub payload: u16,
     /// The capture of the packets of all hosts.
     pub capture: Option<OwnCapture>,
-    /// True if the self-test runs, after which the process ends.
+    /// True if the process runs the self-test and then exits.
     pub check: bool,
-    /// True if the report of the self-test is JSON.
+    /// True if the self-test prints its report as JSON.
     pub is_json: bool,
 }

@@ -1,4 +1,5 @@
-//! The hosts of `up`: an ACM service at each, a block device between some, the self-test and the page that use them.
+//! The hosts of `up`: each has an ACM service, and some have a block device between them. The self-test and the page
+//! use them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -31,48 +32,49 @@ use crate::up::hosts::{BlockPair, Hosts, PORT, PairEvent, PairOptions, Reply};
 /// Name of the block device.
 const DEVICE: &str = "disk0";
 
-/// Maximum number of outstanding requests of the block device.
+/// Maximum number of outstanding requests to the block device.
 const DEPTH: u16 = 64;
 
-/// Time limit of each stage: links become active, paths are resolved, the device is connected.
+/// Time limit of each stage of the start: links become active, paths are resolved, the block device is connected.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Interval between searches for ports without a host.
+/// How often ports without a host are searched.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Progress of the start.
+/// The stage that the start has reached.
 enum Stage {
-    /// No hosts yet.
+    /// No hosts are added yet.
     Empty,
-    /// The device's paths are being resolved; results by request number.
+    /// The paths of the block device are being resolved. The results are in the order of the request numbers.
     Resolving(Vec<Option<PathRecord>>),
-    /// The device's paths are being connected.
+    /// The paths of the block device are being connected.
     Connecting,
     Ready,
 }
 
-/// The embedded hosts of a fabric, from the discovery of their ports to the connected block device.
+/// The embedded hosts of a fabric. They are added when the SM has configured their ports, and then some of them connect
+/// the block device.
 pub(super) struct EmbeddedHosts {
     hosts: Hosts,
-    /// Ports that are used by HCAs of other processes.
+    /// Ports that HCAs of other processes use.
     away: BTreeSet<PortId>,
-    /// The hosts of the device's client and of its server.
+    /// The hosts of the block device's client, and those of its server.
     ends: [Vec<PortId>; 2],
     pair: Option<BlockPair>,
     programs: Option<NbdServer>,
     record: Option<Record>,
-    /// The captures of hosts' HCAs; `None` during a self-test, which needs their packets.
+    /// The captures of the hosts' HCAs; `None` during a self-test, which captures the packets itself.
     tracing: Option<Tracing<Hosts>>,
     stage: Stage,
     self_test: Option<SelfTest>,
     page: Option<Page>,
     load_generator: LoadGenerator,
     lines: VecDeque<String>,
-    /// Time limit of the stage.
+    /// Time at which the stage of the start times out.
     deadline: Instant,
-    /// Time limit until links are active.
+    /// Time until which the start waits for active links.
     managed_until: Option<Instant>,
-    /// Time of the next search for ports without a host.
+    /// Time of the next search for ports that have no host.
     look: Instant,
     nbd: PathBuf,
     write: Option<Target>,
@@ -134,7 +136,7 @@ impl EmbeddedHosts {
         })
     }
 
-    /// Adds hosts at all end ports of HCAs that have a LID and no host.
+    /// Adds a host at each end port of an HCA that has a LID and is not in use.
     fn populate(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), DaemonError> {
         self.look = sim.now() + SEARCH_INTERVAL;
         let ports: Vec<PortId> = addresses.iter().map(|(port, _)| port).collect();
@@ -151,7 +153,7 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Returns true if the SM has activated links, or after a timeout. An external SM may start later.
+    /// Returns true once the SM has activated links, or after a timeout, since an external SM may start later.
     fn is_managed(&mut self, sim: &Sim, addresses: &Addresses) -> bool {
         let ends = addresses.iter().filter_map(|(port, _)| Some((port, sim.peer(port)?)));
         let (mut linked, mut active) = (0, 0);
@@ -165,7 +167,7 @@ impl EmbeddedHosts {
         active >= linked.min(2) || now >= until
     }
 
-    /// Adds hosts, selects those of the block device, and starts to resolve its paths.
+    /// Adds hosts, selects those of the block device, and starts to resolve the device's paths.
     fn begin(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), DaemonError> {
         self.populate(sim, addresses)?;
         let ports: Vec<PortId> = self.hosts.ports().collect();
@@ -192,7 +194,7 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Connects the device over the resolved paths.
+    /// Connects the block device over the resolved paths.
     fn connect(&mut self, sim: &Sim, paths: &[PathRecord]) -> Result<(), DaemonError> {
         if let Some(write) = self.write.take() {
             let ports = self.ends.concat();
@@ -217,7 +219,7 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Exports the device to NBD clients once it is open.
+    /// Exports the block device to NBD clients once it is open.
     fn offer(&mut self, sim: &Sim) -> Result<(), DaemonError> {
         let Some(&geometry) = self.pair.as_ref().and_then(BlockPair::geometry) else {
             return Ok(());
@@ -248,7 +250,7 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Reports that there is no device. A self-test continues without it.
+    /// Handles a block device that cannot be connected: a self-test continues without it; otherwise this is an error.
     fn lack_device(&mut self, sim: &Sim, why: String) -> Result<(), DaemonError> {
         let Some(self_test) = &mut self.self_test else {
             return Err(DaemonError::Failed(format!("{DEVICE}: {why}")));
@@ -259,7 +261,7 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Queues a line for standard output. A self-test prints its results only.
+    /// Queues a line for standard output. During a self-test only its results are printed, so the line is dropped.
     fn print_line(&mut self, line: String) {
         if self.self_test.is_none() {
             self.lines.push_back(line);
@@ -280,7 +282,7 @@ impl EmbeddedHosts {
         self.lines.push_back("try:".to_owned());
         let ports: Vec<PortId> = self.hosts.ports().collect();
         let pairs = format!("ibfabric tracer --ibsim={name} --all-pairs");
-        // A port that is not used by the block device.
+        // A port that the block device does not use.
         let free = ports.iter().find(|port| !self.ends.iter().flatten().any(|end| end == *port));
         let adapter = free.map(|&port| {
             let node = sim.node_name(sim.place(port).0);
@@ -298,7 +300,7 @@ impl EmbeddedHosts {
         self.lines.push_back("running until Ctrl-C or SIGTERM".to_owned());
     }
 
-    /// Passes responses of ACM services to the stage, the self-test or the page that sent the request.
+    /// Passes each response of an ACM service to the requester: the stage of the start, the self-test or the page.
     fn take_replies(&mut self, sim: &Sim) -> Result<bool, DaemonError> {
         let mut moved = false;
         while let Some(reply) = self.hosts.poll_reply() {
@@ -322,7 +324,7 @@ impl EmbeddedHosts {
         Ok(moved)
     }
 
-    /// Continues with the next stage when the present one is complete.
+    /// Continues with the next stage of the start if the present one is complete.
     fn advance(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), DaemonError> {
         match &self.stage {
             Stage::Empty => {
@@ -348,7 +350,8 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Writes packets. At the first error the capture stops and the fabric keeps running; a self-test fails instead.
+    /// Writes captured packets to the file. If this fails, the capture stops and the fabric keeps running; a self-test
+    /// fails instead.
     fn write_record(&mut self, sim: &Sim) -> Result<(), DaemonError> {
         let Some(record) = &mut self.record else { return Ok(()) };
         match record.work(sim, &mut self.hosts) {
@@ -364,7 +367,7 @@ impl EmbeddedHosts {
         }
     }
 
-    /// Logs failed requests of the device.
+    /// Prints failed requests of the block device.
     fn log_failures(&mut self) {
         let Some(pair) = &mut self.pair else { return };
         while let Some(event) = pair.poll_event() {
@@ -374,7 +377,7 @@ impl EmbeddedHosts {
         }
     }
 
-    /// Does all work that is due now; returns true if there was any. The subnet is up.
+    /// Does all work that is due now; returns true if there was any. The subnet must be up.
     pub(super) fn work(
         &mut self,
         sim: &mut Sim,
@@ -411,7 +414,7 @@ impl EmbeddedHosts {
         Ok(moved)
     }
 
-    /// Returns when [`EmbeddedHosts::work`] has something to do without input.
+    /// Returns the time at which [`EmbeddedHosts::work`] must be called even without input.
     pub(super) fn due(&self) -> Option<Instant> {
         let pair = self.pair.as_ref().and_then(BlockPair::poll_timeout);
         let record = self.record.as_ref().map(Record::due);
@@ -422,17 +425,17 @@ impl EmbeddedHosts {
         own.into_iter().flatten().chain([self.deadline, self.look]).min()
     }
 
-    /// Reports that the HCA of a port may have input.
+    /// Must be called when the HCA of a port may have received packets.
     pub(super) fn notify_received(&mut self, port: PortId) {
         self.hosts.notify_received(port);
     }
 
-    /// Returns the file descriptors that are readable if requests of browsers or captures are queued.
+    /// Returns the file descriptors that are readable when requests of browsers or of capture clients are queued.
     pub(super) fn wakeups(&self) -> Vec<BorrowedFd<'_>> {
         self.page.as_ref().map(Page::bell).into_iter().chain(self.hosts.bell()).collect()
     }
 
-    /// Resets these descriptors.
+    /// Resets the file descriptors of [`EmbeddedHosts::wakeups`].
     pub(super) fn reset_wakeups(&mut self) {
         self.hosts.silence();
         if let Some(page) = &self.page {
@@ -440,7 +443,7 @@ impl EmbeddedHosts {
         }
     }
 
-    /// Answers requests of the page, and sends it the state of the fabric.
+    /// Answers requests of the page, and publishes the state of the fabric to it.
     pub(super) fn show(&mut self, mut view: FabricView<'_>) -> Result<(), DaemonError> {
         let Some(page) = &mut self.page else { return Ok(()) };
         let scene = Scene {
@@ -457,7 +460,8 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Removes the host of a port, for an HCA of another process, or returns the reason why it keeps the port.
+    /// Removes the host of a port, so that an HCA of another process can use the port. If the host has to remain,
+    /// returns the reason.
     pub(super) fn yield_port(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String> {
         if self.ends.iter().flatten().any(|&end| end == port) {
             return Err(format!("{DEVICE} uses this port; --node selects another node"));
@@ -473,19 +477,19 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Lets a port have a host again after the HCA of the other process has detached.
+    /// Allows a port to have a host again. The HCA of the other process has detached.
     pub(super) fn reclaim_port(&mut self, port: PortId) {
         self.away.remove(&port);
         self.look = Instant::ZERO;
     }
 
-    /// Returns the NBD server of the block device, if clients may use it.
+    /// Returns the NBD server of the block device, if clients may use it now.
     pub(super) fn nbd_server(&mut self) -> Option<&mut NbdServer> {
-        // Clients wait for the end of the self-test.
+        // Clients have to wait for the end of the self-test.
         self.programs.as_mut().filter(|_| self.self_test.is_none())
     }
 
-    /// Returns true once the hosts and the block device are usable.
+    /// Returns true once hosts and block device can be used.
     pub(super) fn is_ready(&self) -> bool {
         matches!(self.stage, Stage::Ready) && self.self_test.is_none()
     }
@@ -505,7 +509,7 @@ impl EmbeddedHosts {
         self.self_test.as_ref()?.ended()
     }
 
-    /// Finishes captures and records.
+    /// Finishes the captures and the capture file; fails if a self-test was interrupted.
     pub(super) fn close(&mut self, sim: &mut Sim) -> Result<(), DaemonError> {
         if let Some(tracing) = &mut self.tracing {
             tracing.finish(&mut self.hosts);
@@ -520,7 +524,7 @@ impl EmbeddedHosts {
     }
 }
 
-/// Returns the configuration of ACM services: without announcements, and with a small cache.
+/// Returns the configuration of the hosts' ACM services. They send no announcements and have small caches.
 fn service_config() -> ServiceConfig {
     ServiceConfig { announcements: 0, max_destinations: 128, ..ServiceConfig::default() }
 }

@@ -1,12 +1,13 @@
-//! Hosts of a simulated fabric in the simulator's process and virtual time. Each has an HCA and an ACM service.
+//! Hosts of a simulated fabric. They run within the simulator's process and in its virtual time. Each has an HCA and an
+//! ACM service.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `pair` | [`BlockPair`]: a server of block devices at some hosts, and its client at others |
-//! | `captured` | the capture interface of their HCAs |
+//! | `captured` | the interface between captures and the hosts' HCAs |
 //!
-//! The owner advances the fabric's time, reports ports with received packets to [`Hosts::notify_received`], and calls
-//! [`Hosts::work`] afterwards and at the time that [`Hosts::poll_timeout`] returns.
+//! The owner advances the fabric's time and reports ports with received packets to [`Hosts::notify_received`]. It then
+//! calls [`Hosts::work`], and again at the time that [`Hosts::poll_timeout`] returns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -29,30 +30,30 @@ mod pair;
 use captured::Capturing;
 pub use pair::{BlockPair, PORT, PairError, PairEvent, PairOptions};
 
-/// The port of a host's ACM service.
+/// The only port of a host's ACM service.
 const OWN: AcmPort = AcmPort(1);
 
-/// Number of receive WRs of a host's ACM QPs.
+/// Number of receive WRs that each UD QP of a host's ACM service holds.
 const DEPTH: u32 = 64;
 
 /// An embedded host.
 struct Host {
-    /// Node name and port number, as in interface names.
+    /// Node name and port number, as they appear in the names of pcapng interfaces.
     name: String,
     /// GID of the HCA's port.
     gid: Gid,
     service: Service,
-    /// Change counter of the port when the service was last updated.
+    /// Change counter of the port at the time when the service was last updated.
     seen: Option<u64>,
     due: Option<Instant>,
 }
 
-/// The response of an ACM service to a resolve request, as a message of the service's socket.
+/// The response of a host's ACM service to a resolve request. It is a message as on the service's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The host's port.
     pub port: PortId,
-    /// Number of the request.
+    /// Number of the request to which this is the response.
     pub number: u64,
     /// The response message.
     pub message: Vec<u8>,
@@ -70,7 +71,7 @@ pub enum HostError {
     OutOfMemory,
 }
 
-/// Embedded hosts, by the ports of their HCAs.
+/// Embedded hosts. Each is identified by the port of its HCA.
 #[derive(Default)]
 pub struct Hosts {
     devices: SimDevices,
@@ -85,13 +86,13 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Creates an empty collection. All random numbers of HCAs and services are derived from the seed.
+    /// Creates an empty collection of hosts. The seed determines all random numbers of HCAs and services.
     #[must_use]
     pub fn new(config: ServiceConfig, seed: [u8; 32]) -> Self {
         Self { config, seed, ..Self::default() }
     }
 
-    /// Adds a host at an end port that the SM has configured, with names and addresses.
+    /// Adds a host at an end port that the SM has configured. Its ACM service has the given names and addresses.
     ///
     /// # Errors
     /// Fails if the port has an HCA already or has no LID, or if memory is exhausted.
@@ -122,7 +123,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Removes a host with its state; returns true if there was one.
+    /// Removes a host and its state; returns true if the port had a host.
     pub fn remove(&mut self, sim: &mut Sim, port: PortId) -> bool {
         let Some(host) = self.hosts.remove(&port) else { return false };
         if let Some(due) = host.due {
@@ -133,35 +134,35 @@ impl Hosts {
         self.devices.detach(sim, port)
     }
 
-    /// Returns the ports of the hosts.
+    /// Returns the ports at which there are hosts.
     pub fn ports(&self) -> impl Iterator<Item = PortId> {
         self.hosts.keys().copied()
     }
 
-    /// Returns true if a port has a host.
+    /// Returns true if there is a host at the port.
     #[must_use]
     pub fn has(&self, port: PortId) -> bool {
         self.hosts.contains_key(&port)
     }
 
-    /// Returns the ACM service of a host.
+    /// Returns the ACM service of the host at a port.
     #[must_use]
     pub fn service(&self, port: PortId) -> Option<&Service> {
         self.hosts.get(&port).map(|host| &host.service)
     }
 
-    /// Returns the HCA of a host.
+    /// Returns the HCA of the host at a port.
     pub fn device(&mut self, port: PortId) -> Option<&mut SimDevice> {
         self.devices.get_mut(port)
     }
 
-    /// Reports that the HCA of a port may have received packets. Ports without a host are ignored.
+    /// Must be called when the HCA of a port may have received packets. Ports without a host are ignored.
     pub fn notify_received(&mut self, port: PortId) {
         self.devices.get_mut(port);
     }
 
-    /// Sends a resolve request to the service of a host. Returns the response if it is available at once; otherwise
-    /// [`Hosts::poll_reply`] returns it later. If the port has no host, there is no response.
+    /// Sends a resolve request to the ACM service of the host at a port. If the response is available at once, returns
+    /// it; otherwise [`Hosts::poll_reply`] returns it later. If the port has no host, there is no response.
     pub fn request(
         &mut self,
         sim: &mut Sim,
@@ -180,7 +181,7 @@ impl Hosts {
         has_reply.then_some(reply)
     }
 
-    /// Returns the next response to a request of [`Hosts::request`].
+    /// Returns the next response to an earlier call of [`Hosts::request`].
     pub fn poll_reply(&mut self) -> Option<Reply> {
         self.replies.pop_front()
     }
@@ -190,14 +191,14 @@ impl Hosts {
         self.replies.push_back(reply);
     }
 
-    /// Returns the next queue pair that a selection of a host's HCA has chosen outside of [`Hosts::captures`]: its port
-    /// and its packet reader.
+    /// Returns the next queue pair that was chosen by a selection which does not belong to [`Hosts::captures`]. The
+    /// result is its port and its packet reader.
     pub fn poll_selected(&mut self) -> Option<(PortId, PacketReader)> {
         self.hand_over();
         self.capturing.others.pop_front()
     }
 
-    /// Returns the next event of the HCA of a host that the ACM service does not handle.
+    /// Returns the next event of a host's HCA that the ACM service does not handle.
     pub fn poll_event(&mut self, port: PortId) -> Option<DeviceEvent> {
         self.ports.poll_event(port)
     }
@@ -227,7 +228,7 @@ impl Hosts {
         services.into_iter().chain(self.devices.poll_timeout()).min()
     }
 
-    /// Runs the service of a host.
+    /// Runs the ACM service of the host at a port.
     fn drive(&mut self, sim: &mut Sim, port: PortId) {
         let Self { devices, ports, hosts, due, replies, .. } = self;
         let Some(host) = hosts.get_mut(&port) else { return };

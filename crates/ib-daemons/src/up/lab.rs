@@ -1,4 +1,4 @@
-//! A simulated fabric for tests, configured by an SM.
+//! A simulated fabric for tests, which an SM configures.
 
 use ib_sim::{ClientOptions, Options, Sim};
 use ib_sm::{SmConfig, SmEvent, SubnetManager};
@@ -7,13 +7,13 @@ use ib_topology::generate::{self, Kind};
 
 use super::page::model::Model;
 
-/// Generates a fabric of a kind.
+/// Generates a fabric of the given kind. `words` are its parameters.
 pub(super) fn fabric(kind: &str, words: &[&str]) -> Fabric {
     let kind = Kind::parse(kind, words).expect("the kind is valid");
     generate::generate(&kind, &generate::Options::default()).expect("the fabric can be generated")
 }
 
-/// A fabric with an SM.
+/// A simulated fabric with an SM.
 pub(super) struct Lab {
     pub(super) sim: Sim,
     manager: SubnetManager,
@@ -33,7 +33,7 @@ impl Lab {
         lab
     }
 
-    /// Runs the SM until the subnet is up.
+    /// Runs the SM until it has brought the subnet up.
     pub(super) fn manage(&mut self) {
         let Self { sim, manager, client } = self;
         manager.sweep(sim.now());
@@ -72,7 +72,7 @@ impl Lab {
     }
 }
 
-/// Returns the model of a fabric.
+/// Returns the page's model of a fabric.
 pub(super) fn model(fabric: Fabric) -> Model {
     Model::new(fabric, "a fabric", "minhop", "up")
 }

@@ -1,7 +1,7 @@
-//! The load generator of the block device: writes a part of the device, reads it back and compares it.
+//! The load generator of the block device. It writes the end of the device, reads it back and compares the data.
 //!
-//! The load generator first saves the content of this part, and finally restores and verifies it. NBD clients have
-//! priority: if one connects, the load generator restores the content and stops early.
+//! The load generator first saves the content of the end of the device. Finally it restores and verifies this content.
+//! NBD clients have priority: if one connects, the load generator restores the content and stops early.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,59 +12,59 @@ use serde::Serialize;
 
 use super::pass::{Content, Pass, Task};
 
-/// Maximum size in bytes of the part of the device that is written: its end.
+/// The load generator writes at most this many bytes, at the end of the device.
 const MOST: u64 = 8 << 20;
 
-/// Time until the next attempt if the content could not be restored.
+/// Delay before the content is restored again if this has failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Progress of a run; the field names are JSON keys.
+/// Progress of a run of the load generator. The field names are JSON keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Progress {
     pub(super) running: bool,
-    /// Number of bytes written and read.
+    /// Number of bytes that were written and read.
     pub(super) done: u64,
-    /// Number of requests that failed or read wrong data.
+    /// Number of requests that failed or returned wrong data.
     pub(super) errors: u64,
 }
 
-/// The load generator, idle or running.
+/// The load generator, with its run if there is one.
 #[derive(Debug, Default)]
 pub(super) struct LoadGenerator {
     run: Option<Run>,
     progress: Progress,
 }
 
-/// A run.
+/// A run of the load generator.
 #[derive(Debug)]
 struct Run {
     part: Range<u64>,
     until: Instant,
     pass: Pass,
     stage: Stage,
-    /// Saved content of the part.
+    /// Content of the part of the device before the run.
     old: Content,
-    /// Content that the run writes.
+    /// Content that the run writes to the part of the device.
     new: Content,
     round: u64,
-    /// Time before which nothing is done, after a failed attempt to restore the content.
+    /// After a failed attempt to restore the content, the run pauses until this time.
     retry_at: Instant,
 }
 
 /// Purpose of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Saves the content of the part.
+    /// Saves the content of the part of the device.
     Saving,
     Writing,
     Comparing,
-    /// Writes the saved content.
+    /// Writes the saved content back.
     Restoring,
     Verifying,
 }
 
 impl LoadGenerator {
-    /// Starts a run of duration `time` on a device of `size` bytes. No run may be active.
+    /// Starts a run of the given duration on a device of `size` bytes. No other run may be active.
     pub(super) fn start(&mut self, now: Instant, size: u64, time: Duration) {
         let part = size.saturating_sub(MOST)..size;
         let old = Content::Bytes(part.start, vec![0; (part.end - part.start) as usize]);
@@ -85,7 +85,7 @@ impl LoadGenerator {
         self.run.is_some()
     }
 
-    /// Returns the progress up to now.
+    /// Returns the progress so far.
     pub(super) fn progress(&self) -> Progress {
         let mut progress = self.progress;
         if let Some(run) = &self.run {
@@ -94,13 +94,14 @@ impl LoadGenerator {
         progress
     }
 
-    /// Returns the time of the next start of a pass, at which [`LoadGenerator::work`] must be called.
+    /// Returns the time at which [`LoadGenerator::work`] must be called to start the next pass.
     pub(super) fn due(&self) -> Option<Instant> {
         let is_fresh = |run: &Run| run.pass.outstanding() == 0;
         self.run.as_ref().filter(|run| is_fresh(run)).map(|run| run.retry_at)
     }
 
-    /// Makes progress; returns true if there was any. With `is_interrupted` the run restores the content and stops.
+    /// Makes progress; returns true if there was any. If `is_interrupted` is true, the run restores the content and
+    /// stops.
     pub(super) fn work(
         &mut self,
         now: Instant,
@@ -110,7 +111,7 @@ impl LoadGenerator {
         let Some(run) = &mut self.run else { return false };
         if is_interrupted || now >= run.until {
             run.until = now;
-            // A restore that has begun is completed.
+            // A pass that restores or verifies the content is not stopped.
             if matches!(run.stage, Stage::Writing | Stage::Comparing) {
                 run.pass.stop();
             }
@@ -142,11 +143,11 @@ impl LoadGenerator {
 }
 
 impl Run {
-    /// Returns the pass after the completed one, or `None` at the end of the run.
+    /// Returns the pass that follows the completed one; `None` if the run has ended.
     fn next(&mut self, now: Instant) -> Option<(Stage, Task)> {
         let is_late = now >= self.until;
         match self.stage {
-            // Content that could not be read cannot be restored, so nothing is written.
+            // Content that could not be saved cannot be restored, so nothing is written.
             Stage::Saving if self.pass.errors + self.pass.wrong > 0 || is_late => None,
             Stage::Saving => Some((Stage::Writing, Task::Write)),
             Stage::Writing | Stage::Comparing if is_late => Some((Stage::Restoring, Task::Write)),
@@ -156,7 +157,7 @@ impl Run {
                 self.new = Content::Pattern(self.round);
                 Some((Stage::Writing, Task::Write))
             }
-            // The saved content is user data, so its restore is retried until it succeeds.
+            // The saved content is user data, so restoring it is tried until it succeeds.
             Stage::Restoring | Stage::Verifying if self.pass.errors + self.pass.wrong > 0 => {
                 self.retry_at = now + RETRY;
                 Some((Stage::Restoring, Task::Write))

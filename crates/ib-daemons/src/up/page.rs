@@ -1,12 +1,12 @@
-//! The web page of the fabric: responses of the API, and commands that change the fabric.
+//! The web page of the fabric. It answers calls of the API and executes commands that change the fabric.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `files` | the static files of the page |
-//! | `model` | constant data of the fabric: nodes, links and their numbers |
-//! | `state` | variable state: links, traffic, the SM |
-//! | `missing` | nodes that the SM does not reach |
-//! | `path`, `load` | the path between two nodes, the number of host pairs that use each link |
+//! | `model` | data of the fabric that does not change: nodes, links and their numbers |
+//! | `state` | the state that changes: links, traffic, the SM |
+//! | `missing` | nodes that the SM cannot reach |
+//! | `path`, `load` | the path between two nodes; the number of host pairs that use each link |
 //! | `node`, `acm`, `device` | details of a node, of its ACM service, of the block device |
 
 use std::collections::BTreeMap;
@@ -44,10 +44,10 @@ use model::{Model, json};
 use node::NodeContext;
 use state::States;
 
-/// First number of the page's resolve requests.
+/// The page's resolve requests are numbered from here on.
 const FIRST_REQUEST: u64 = 1 << 32;
 
-/// Maximum duration of a run of the load generator in seconds.
+/// Maximum duration of a run of the load generator, in seconds.
 const LONGEST_EXERCISE: u32 = 600;
 
 /// The web page.
@@ -56,39 +56,39 @@ pub(super) struct Page {
     model: Arc<Model>,
     states: States,
     loads: Loads,
-    /// Lines that the SM has logged since the last view.
+    /// Lines that the SM has logged and that were not published yet.
     sm_lines: Option<Arc<Mutex<Vec<String>>>>,
     /// True if there are log lines that were not published yet.
     has_lines: bool,
-    /// Outstanding resolve requests by number, with their start time.
+    /// Outstanding resolve requests by number, each with the time at which it was sent.
     waiting: BTreeMap<u64, (Request, Instant)>,
     next_request: u64,
-    /// True if calls were handled, so that the loop runs again at once.
+    /// True if calls were handled in the last round, so that the event loop runs again at once.
     has_changed: bool,
 }
 
-/// The simulated fabric, for the page.
+/// The simulated fabric as the page sees it.
 pub(super) struct FabricView<'a> {
     /// The fabric.
     pub(super) sim: &'a mut Sim,
-    /// The IP addresses of its ports.
+    /// The IP addresses of the fabric's ports.
     pub(super) addresses: &'a Addresses,
-    /// The SM in this process.
+    /// The SM that runs within this process, if any.
     pub(super) manager: Option<&'a Manager>,
 }
 
-/// Hosts and block device, for the page.
+/// The hosts and the block device as the page sees them.
 pub(super) struct Scene<'a> {
     pub(super) hosts: &'a mut Hosts,
     /// Name of the block device.
     pub(super) device: &'static str,
-    /// Client and server of the block device.
+    /// The client and the server of the block device.
     pub(super) pair: Option<&'a BlockPair>,
-    /// Hosts of the client and of the server.
+    /// The hosts of the block device's client, and those of its server.
     pub(super) ends: &'a [Vec<PortId>; 2],
-    /// NBD socket of the block device.
+    /// Path of the block device's NBD socket.
     pub(super) nbd: &'a Path,
-    /// Number of NBD clients.
+    /// Number of connected NBD clients.
     pub(super) programs: usize,
     /// True if no NBD request is outstanding, including those of disconnected clients.
     pub(super) is_idle: bool,
@@ -96,7 +96,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Page {
-    /// Starts the web server on a port of the loopback device; port 0 selects a free one.
+    /// Starts the web server on a port of the loopback address; port 0 selects a free port.
     pub(super) fn start(
         port: u16,
         fabric: Fabric,
@@ -133,13 +133,13 @@ impl Page {
         self.web.silence();
     }
 
-    /// Returns when [`Page::show`] has something to do without a request.
+    /// Returns the time at which [`Page::show`] must be called even without a request.
     pub(super) fn due(&self) -> Option<Instant> {
         let listeners = self.web.listeners();
         self.has_changed.then_some(Instant::ZERO).or((listeners > 0).then(|| self.states.due()))
     }
 
-    /// Answers requests, and publishes the state of the fabric to listeners.
+    /// Answers requests of the page, and publishes the state of the fabric to listeners.
     pub(super) fn show(&mut self, view: &mut FabricView<'_>, mut scene: Scene<'_>) {
         self.take_lines(view);
         self.has_changed = false;
@@ -183,7 +183,7 @@ impl Page {
             self.has_lines = true;
         }
         for line in condensed(&view.sim.take_log()) {
-            // The simulator's log lines begin with their time.
+            // Each log line of the simulator begins with its time.
             let (at, line) = line.split_once(' ').unwrap_or(("", &line));
             let seconds = at.parse::<f64>().ok();
             let at = seconds.map_or(now, |seconds| Instant::from_nanos((seconds * 1e9) as u64));
@@ -239,7 +239,7 @@ impl Page {
         Ok(Answer::Json(json))
     }
 
-    /// Returns the port of a node's host.
+    /// Returns the port of the host at a node.
     fn host(&self, hosts: &Hosts, id: u32) -> Result<PortId, Refusal> {
         let node = self.model.node(id)?;
         let port = self.model.end_port(node).filter(|&port| hosts.has(port));
@@ -249,7 +249,7 @@ impl Page {
         })
     }
 
-    /// Sends a resolve request to the ACM service of a host.
+    /// Sends a resolve request to the ACM service of the host at a node.
     fn resolve(&mut self, sim: &mut Sim, hosts: &mut Hosts, what: &Resolve, request: Request) {
         let port = self.host(hosts, what.from);
         let entry = port.and_then(|port| Ok((port, acm::destination_of(sim, port, &what.to)?)));
@@ -265,7 +265,7 @@ impl Page {
         }
     }
 
-    /// Passes the response to a resolve request to the client that waits for it.
+    /// Passes the response to a resolve request to the client that has sent the request.
     pub(super) fn take_reply(
         &mut self,
         now: Instant,
@@ -281,7 +281,7 @@ impl Page {
         }
     }
 
-    /// Answers the outstanding resolve requests of a removed host with an error.
+    /// Answers the outstanding resolve requests of a host with an error. The host was removed.
     pub(super) fn cancel_requests(&mut self, port: PortId) {
         let (node, model) = (|id: u32| self.model.node(id).ok(), &self.model);
         let is_there = |(_, (request, _)): (&u64, &mut (Request, Instant))| match &request.call {
@@ -327,7 +327,7 @@ fn begin(now: Instant, Start { seconds }: Start, scene: &mut Scene<'_>) -> Resul
     Ok(Json::from_static(b"{}"))
 }
 
-/// Returns a log listener that stores lines until the next view.
+/// Returns a callback that stores the SM's log lines until they are published.
 fn listener(sm_lines: Arc<Mutex<Vec<String>>>) -> crate::log::Listener {
     Box::new(move |line| {
         sm_lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());

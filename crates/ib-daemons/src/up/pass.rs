@@ -1,45 +1,45 @@
-//! A pass over a part of the block device, which writes, compares or saves all of it.
+//! A pass over a part of the block device. It writes, compares or saves the content of the part.
 
 use std::ops::Range;
 
 use ib_block::{Command, Operation};
 use ib_storage::nbd::Backing;
 
-/// Size of a request in bytes.
+/// Size of each request in bytes.
 const LENGTH: u64 = 64 << 10;
 
-/// Maximum number of outstanding requests.
+/// Maximum number of outstanding requests of a pass.
 const MOST: usize = 48;
 
-/// Operation of a pass.
+/// The operation of a pass on each block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     Write,
-    /// Reads, and counts requests with unexpected data.
+    /// Reads the blocks, and counts requests that return unexpected data.
     Compare,
-    /// Reads, and stores the data as the expected content.
+    /// Reads the blocks, and stores their data as the expected content.
     Save,
 }
 
-/// Content of the blocks, for writing and for verification.
+/// The content of the blocks, which is written or expected.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// A pattern; each number has a different one.
+    /// A pattern that the number determines; different numbers have different patterns.
     Pattern(u64),
-    /// Offset of the first byte, and the bytes.
+    /// The bytes of the blocks, and the offset of the first byte on the device.
     Bytes(u64, Vec<u8>),
 }
 
-/// A pass over a part of the device.
+/// A pass over a part of the block device.
 #[derive(Debug)]
 pub(super) struct Pass {
     task: Task,
     part: Range<u64>,
     next: u64,
     outstanding: usize,
-    /// Number of bytes written or read.
+    /// Number of bytes that were written or read.
     pub(super) done: u64,
-    /// Number of requests that read wrong data.
+    /// Number of requests that returned wrong data.
     pub(super) wrong: u64,
     /// Number of requests that failed.
     pub(super) errors: u64,
@@ -94,7 +94,7 @@ impl Pass {
         self.part.end = self.next;
     }
 
-    /// Returns the number of requests of the whole pass.
+    /// Returns how many requests the whole pass needs.
     pub(super) const fn requests(&self) -> u64 {
         (self.part.end - self.part.start).div_ceil(LENGTH)
     }
@@ -113,14 +113,14 @@ impl Pass {
         self.next == self.part.end && self.outstanding == 0
     }
 
-    /// Returns the size of the request at an offset.
+    /// Returns the size in bytes of the request that starts at the given offset.
     fn length(&self, offset: u64) -> u64 {
         LENGTH.min(self.part.end - offset)
     }
 }
 
 impl Content {
-    /// Returns the bytes at an offset.
+    /// Returns the bytes of the content at the given offset.
     fn bytes(&self, offset: u64, length: u64) -> Vec<u8> {
         match self {
             Self::Pattern(number) => {

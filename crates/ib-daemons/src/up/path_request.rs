@@ -4,7 +4,7 @@ use ib_acm::Address;
 use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER_LENGTH, Resolve};
 use ib_wire::mad::sa::PathRecord;
 
-/// Returns the destination of a path request.
+/// Returns the entry with the destination of a path request.
 pub(super) fn destination(to: &Address) -> Entry {
     match to {
         Address::Gid(gid) => {
@@ -14,7 +14,7 @@ pub(super) fn destination(to: &Address) -> Entry {
     }
 }
 
-/// Returns the path of a response, or its status if it has none.
+/// Returns the path that a response contains; if it contains none, returns its status as an error.
 pub(super) fn path_of(message: &[u8]) -> Result<PathRecord, ClientStatus> {
     let header = ClientHeader::parse(message.first_chunk().expect("an answer has a header"));
     if header.status != ClientStatus::SUCCESS {

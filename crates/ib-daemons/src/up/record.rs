@@ -1,4 +1,4 @@
-//! Capture file of the packets of the block device's QPs.
+//! A capture file with the packets of the block device's QPs.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Seek as _, Write as _};
@@ -16,13 +16,13 @@ use ib_types::Instant;
 use crate::error::DaemonError;
 use crate::up::hosts::Hosts;
 
-/// Interval between reads of the ring buffers.
+/// How often the ring buffers are read.
 const EVERY: Duration = Duration::from_millis(5);
 
 /// Size in bytes of the ring buffer of each QP.
 const RING: usize = 1 << 20;
 
-/// Numbers of captured and lost packets.
+/// Numbers of packets of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) noted: u64,
@@ -30,28 +30,29 @@ pub(super) struct Counted {
     pub(super) overwritten: u64,
 }
 
-/// Content of a capture file.
+/// Numbers of the frames that a capture file contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadBack {
     /// Number of RDMA packets.
     pub(super) packets: u64,
-    /// Number of other frames.
+    /// Number of frames that are not RDMA packets.
     pub(super) other: u64,
 }
 
 /// The output file.
 pub(super) struct Target {
     file: File,
-    /// `None` for an anonymous file, which is used by the self-test only.
+    /// Path of the file; `None` for an anonymous file, which only the self-test uses.
     path: Option<PathBuf>,
 }
 
 impl Target {
-    /// Opens and truncates a file. Pipes and sockets are errors, because a write to them could block the process.
+    /// Opens and truncates a file. Fails for pipes and sockets, because writing to them could block the process.
     pub(super) fn named(path: PathBuf) -> Result<Self, DaemonError> {
         let failed = |error| DaemonError::Failed(format!("{}: {error}", path.display()));
         if path == Path::new("-") {
-            let message = "standard output has the lines of `up`, and the packets are read back: expected a file";
+            let message =
+                "standard output is used by `up`, and the packets are read back: expected a file";
             return Err(failed(io::Error::other(message)));
         }
         let waits = |kind: fs::FileType| kind.is_fifo() || kind.is_socket();
@@ -64,7 +65,7 @@ impl Target {
         Ok(Self { file: file.map_err(failed)?, path: Some(path) })
     }
 
-    /// Creates an anonymous file in the directory for temporary files.
+    /// Creates an anonymous file in the directory of temporary files.
     pub(super) fn scratch() -> Result<Self, DaemonError> {
         let directory = std::env::temp_dir();
         let file = tempfile::tempfile_in(&directory).map_err(|error| {
@@ -92,7 +93,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Starts to capture packets of the QPs of a service at some ports.
+    /// Starts to capture the packets of the QPs that have the given service ID, at the HCAs of the given ports.
     pub(super) fn start(
         target: Target,
         payload: u16,
@@ -117,7 +118,7 @@ impl Record {
         Ok(Self { collector, target, bytes: Vec::new(), due: now, selected })
     }
 
-    /// Returns the path of the capture file, if it has one.
+    /// Returns the path of the capture file; `None` if the file is anonymous.
     pub(super) fn path(&self) -> Option<&Path> {
         self.target.path.as_deref()
     }
@@ -126,14 +127,14 @@ impl Record {
         self.due
     }
 
-    /// Stops the capture without a final flush.
+    /// Stops the capture without writing the remaining packets.
     pub(super) fn abandon(self, hosts: &mut Hosts) {
         for (port, id) in self.selected {
             hosts.device(port).into_iter().for_each(|device| device.hca().deselect(id));
         }
     }
 
-    /// Adds new QPs, and writes their packets every [`EVERY`].
+    /// Adds new QPs to the capture. Every [`EVERY`] it also writes the packets of all QPs.
     pub(super) fn work(&mut self, sim: &Sim, hosts: &mut Hosts) -> Result<(), DaemonError> {
         let now = sim.now();
         while let Some((port, reader)) = hosts.poll_selected() {
@@ -158,7 +159,7 @@ impl Record {
         written.map_err(|error| self.target.failed(&error))
     }
 
-    /// Finishes the file; returns the numbers of packets.
+    /// Finishes the capture file; returns the numbers of packets.
     pub(super) fn finish(&mut self, sim: &Sim, hosts: &mut Hosts) -> Result<Counted, DaemonError> {
         self.due = Instant::ZERO;
         self.work(sim, hosts)?;
@@ -173,7 +174,7 @@ impl Record {
         Ok(sum)
     }
 
-    /// Reads the file back and counts its frames.
+    /// Reads the capture file back and counts its frames.
     pub(super) fn read_back(&self) -> Result<ReadBack, DaemonError> {
         let mut file = &self.target.file;
         file.rewind().map_err(|error| self.target.failed(&error))?;

@@ -1,10 +1,10 @@
-//! The self-test of `up --check`: a sequence of checks.
+//! The self-test of `up --check`, which is a sequence of checks.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `names` | hosts resolve names |
-//! | `paths` | traces of paths between hosts |
-//! | `device` | the device is written and read while links are cut |
+//! | `names` | the check that hosts resolve names |
+//! | `paths` | the check that paths between hosts can be traced |
+//! | `device` | the check that the block device can be written and read while links are cut |
 //! | `results` | [`CheckResult`]: the numbers of each check and their text |
 
 use std::collections::VecDeque;
@@ -38,10 +38,10 @@ use names::ResolvedNames;
 use paths::TracedPaths;
 use results::{CaptureResult, CheckResult, RoutesResult, SubnetResult};
 
-/// Interval of the progress display.
+/// How often the progress display is updated.
 const BETWEEN: Duration = Duration::from_millis(200);
 
-/// Time that the SM has for the last ports after the first hosts are up.
+/// When the first hosts are up, the SM has this time to bring up the remaining ports.
 const SETTLES: Duration = Duration::from_secs(5);
 
 /// The parts of `up` that the self-test uses.
@@ -50,11 +50,11 @@ pub(super) struct SelfTestContext<'a> {
     pub(super) hosts: &'a mut Hosts,
     pub(super) pair: &'a mut Option<BlockPair>,
     pub(super) record: &'a mut Option<Record>,
-    /// The hosts of the device's client and of its server.
+    /// The hosts of the block device's client, and those of its server.
     pub(super) ends: &'a [Vec<PortId>; 2],
 }
 
-/// A check; field names are JSON keys.
+/// The result of a check. The field names are JSON keys.
 #[derive(Clone, Debug, Serialize)]
 struct Check {
     check: &'static str,
@@ -65,7 +65,7 @@ struct Check {
 
 const TAKES_TWO_HOSTS: &str = "none, because a block device needs two hosts";
 
-/// Result of the self-test; field names are JSON keys.
+/// The report of the self-test. The field names are JSON keys.
 #[derive(Serialize)]
 struct Report<'a> {
     good: bool,
@@ -73,12 +73,12 @@ struct Report<'a> {
     seconds: f64,
 }
 
-/// Current step.
+/// The step that the self-test is executing.
 enum Step {
-    /// Deadline for ports to come up.
+    /// Waits until this time for all ports to come up.
     Subnet(Instant),
     Routes,
-    /// `None` before the first request.
+    /// The requests and their results; `None` before the first request.
     Names(Option<ResolvedNames>),
     Paths(Box<TracedPaths>),
     Device(DeviceCheck),
@@ -97,10 +97,10 @@ pub(super) struct SelfTest {
     started: WallClock,
     since: WallClock,
     has_begun: bool,
-    /// The reason why there is no device.
+    /// The reason why there is no block device, although one was expected.
     no_device: Option<String>,
     ended: Option<Verdict>,
-    /// Progress text on the terminal, and the time of its last update. The text is erased before a line is printed.
+    /// The progress text on the terminal, and the time of its last update. The text is erased before a line is printed.
     progress: Option<Progress>,
     shown_at: WallClock,
 }
@@ -125,13 +125,13 @@ impl SelfTest {
         }
     }
 
-    /// All parts are available.
+    /// Starts the checks. Hosts and block device are available now.
     pub(super) fn begin(&mut self, sim: &Sim) {
         self.has_begun = true;
         self.step = Step::Subnet(sim.now() + SETTLES);
     }
 
-    /// The device is missing, although it was expected.
+    /// Must be called if the block device cannot be connected, although one was expected.
     pub(super) fn lack_device(&mut self, why: String) {
         self.no_device = Some(why);
     }
@@ -173,7 +173,7 @@ impl SelfTest {
         self.checks.push(Check { check, good, seconds, result });
     }
 
-    /// Handles the response to a name request.
+    /// Handles the response to a request for a name.
     pub(super) fn take_reply(&mut self, number: u64, found: Result<PathRecord, ClientStatus>) {
         if let Step::Names(Some(names)) = &mut self.step {
             names.take_reply(number, found);
@@ -304,7 +304,7 @@ impl SelfTest {
     }
 }
 
-/// Returns the number of linked nodes that are not up: without a LID, or with a link that is not in use.
+/// Returns the number of nodes with a link that are not up: they have no LID, or one of their links is not active.
 fn missing(sim: &Sim, fabric: &Fabric) -> usize {
     let is_up = |&node: &NodeId| {
         let ports: Vec<PortId> = fabric.ports_of(node).map(|(port, _)| port).collect();
@@ -316,14 +316,14 @@ fn missing(sim: &Sim, fabric: &Fabric) -> usize {
     sim.node_ids().filter(|node| !is_up(node)).count()
 }
 
-/// Returns the numbers of nodes.
+/// Returns the result with the numbers of nodes.
 fn subnet(sim: &Sim, not_up: usize) -> CheckResult {
     let nodes: Vec<_> = sim.node_ids().collect();
     let switches = nodes.iter().filter(|&&node| sim.is_switch(node)).count();
     CheckResult::Subnet(SubnetResult { hosts: nodes.len() - switches, switches, not_up })
 }
 
-/// Ends the capture, and reads it back.
+/// Finishes the capture and reads its file back.
 fn capture(record: &mut Record, sim: &Sim, hosts: &mut Hosts) -> Result<CheckResult, DaemonError> {
     let counted = record.finish(sim, hosts)?;
     let read = record.read_back()?;
@@ -336,7 +336,7 @@ fn capture(record: &mut Record, sim: &Sim, hosts: &mut Hosts) -> Result<CheckRes
     }))
 }
 
-/// Compares the tables that switches have with those that the engine makes, and checks them.
+/// Compares the LFTs of the switches with those that the routing engine computes, and checks them.
 fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<CheckResult, DaemonError> {
     let tables = Tables::of(sim, fabric);
     let mut known = fabric.clone();
@@ -360,8 +360,8 @@ fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<CheckResul
     }))
 }
 
-/// Returns the routes that a subnet manager programs at first: those of the first engine that reach
-/// everything without a credit loop, or else those of the first engine.
+/// Returns the routes that an SM programs at first. They are those of the first engine that reaches all LIDs without a
+/// credit loop, or else those of the first engine.
 fn expected_routing(subnet: &Subnet<'_>, engines: &EngineList) -> Result<Routing, DaemonError> {
     for kind in engines.candidates() {
         let Ok(routing) = engine(kind).route(subnet, &RoutingOptions::default()) else { continue };

@@ -1,4 +1,4 @@
-//! The loop of `up`: the simulator with its SM, the hosts and the page take turns.
+//! The event loop of `up`. It runs the simulator with its SM, the hosts and the page in turn.
 
 use std::io::Write;
 
@@ -9,10 +9,10 @@ use super::page::FabricView;
 use crate::error::{DaemonError, Verdict};
 use crate::sim::SimServer;
 
-/// How many times the hosts work before the simulator's clients have their turn.
+/// How many times the hosts run before the simulator's clients are served again.
 const TURNS: usize = 64;
 
-/// Runs until a signal stops the process or the self-test has finished.
+/// Runs the event loop until a signal stops the process or the self-test has finished.
 pub(super) fn run(
     mut server: SimServer,
     mut hosts: EmbeddedHosts,
@@ -46,7 +46,7 @@ pub(super) fn run(
     Ok(Verdict::Good)
 }
 
-/// Waits for input, a timer, or work that is left.
+/// Waits for input or for a timer; returns at once if work is left.
 fn wait(
     server: &mut SimServer,
     hosts: &mut EmbeddedHosts,
@@ -59,7 +59,8 @@ fn wait(
     server.wait(due, &files, limit)
 }
 
-/// Hands ports over between hosts and the HCAs of other processes.
+/// Passes ports of hosts to HCAs of other processes that request them, and ports that such HCAs have released back to
+/// hosts.
 fn exchange_ports(server: &mut SimServer, hosts: &mut EmbeddedHosts) -> Result<(), DaemonError> {
     while let Some(claim) = server.poll_claim() {
         match hosts.yield_port(&mut server.sim, claim.port) {
@@ -73,7 +74,7 @@ fn exchange_ports(server: &mut SimServer, hosts: &mut EmbeddedHosts) -> Result<(
     Ok(())
 }
 
-/// Lets the hosts work, once the subnet is up; returns true if they have more work.
+/// Once the subnet is up, runs the hosts; returns true if they have more work to do.
 fn work(server: &mut SimServer, hosts: &mut EmbeddedHosts) -> Result<bool, DaemonError> {
     let opened = server.take_opened();
     if !server.is_up() {
@@ -103,7 +104,8 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Prints the lines of the hosts. A self-test continues after its reader has closed the pipe: its exit status counts.
+    /// Prints the lines of the hosts. If the reader has closed the pipe, a self-test continues, since its exit status
+    /// is still of use.
     fn print(&mut self, hosts: &mut EmbeddedHosts) -> Result<(), DaemonError> {
         let lines: Vec<String> = std::iter::from_fn(|| hosts.poll_line()).collect();
         if lines.is_empty() || self.is_closed {

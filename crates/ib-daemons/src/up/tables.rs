@@ -1,4 +1,4 @@
-//! A copy of LIDs and LFTs, for computations in other threads.
+//! Copies of LIDs and LFTs, from which other threads compute results.
 
 use ib_routing::{Lfts, Subnet};
 use ib_sim::Sim;
@@ -7,14 +7,14 @@ use ib_types::{Lid, Lmc};
 
 use crate::error::DaemonError;
 
-/// Copied LIDs of end ports and LFTs of switches.
+/// Copies of the LIDs of end ports and of the LFTs of switches.
 pub(super) struct Tables {
     lids: Vec<(NodeId, u8, Option<Lid>, Lmc)>,
     entries: Vec<Box<[u8]>>,
 }
 
 impl Tables {
-    /// Copies the LIDs and LFTs of a simulated fabric.
+    /// Copies the LIDs and the LFTs of the simulated fabric.
     pub(super) fn of(sim: &Sim, fabric: &Fabric) -> Self {
         let (mut lids, mut entries) = (Vec::new(), Vec::with_capacity(fabric.node_count()));
         for (node, spec) in fabric.nodes() {
@@ -30,7 +30,7 @@ impl Tables {
         Self { lids, entries }
     }
 
-    /// Sets the LIDs of a fabric's end ports.
+    /// Sets the LIDs of the end ports of `fabric` to the copied ones.
     pub(super) fn set_lids(&self, fabric: &mut Fabric) -> Result<(), DaemonError> {
         for &(node, number, lid, lmc) in &self.lids {
             fabric.set_lid(node, number, lid, lmc).map_err(DaemonError::failed)?;
@@ -38,7 +38,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Returns the LFTs of the switches of a subnet.
+    /// Returns the copied LFTs of a subnet's switches.
     pub(super) fn lfts(&self, subnet: &Subnet<'_>) -> Lfts {
         let mut lfts = Lfts::new(subnet);
         for id in subnet.switch_ids() {

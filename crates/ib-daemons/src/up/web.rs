@@ -1,20 +1,22 @@
-//! HTTP server of the web page and its JSON API, on the loopback device.
+//! The HTTP server of the web page and its JSON API. It listens on the loopback address.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `request` | [`ApiCall`], [`Request`], [`Answer`]: the calls of the API that the loop answers |
-//! | `feed` | server-sent events: states of the fabric and log lines |
+//! | `request` | [`ApiCall`], [`Request`], [`Answer`]: the calls of the API, which the event loop answers |
+//! | `feed` | server-sent events with states of the fabric and log lines |
 //! | `guard` | access control by token and `Host` header; security headers of all responses |
 //! | `routes` | HTTP paths and methods |
 //! | `serve` | connections and their limits |
 //! | `write_timeout` | a stream that fails if its peer reads nothing for some time |
 //!
-//! The server runs in its own thread. The loop polls [`Web::bell`], takes requests from [`Web::poll_request`], and
-//! answers each one, at once or later. While [`Web::listeners`] is not 0, the loop publishes states. The loop never
-//! waits for a client: a slow client misses states, and a client that reads nothing is disconnected.
+//! The server runs in a thread of its own. The event loop polls [`Web::bell`], takes requests from
+//! [`Web::poll_request`], and answers each of them, at once or later. While [`Web::listeners`] is not 0, the loop
+//! publishes states. The loop never waits for a client: a slow client misses states, and a client that reads nothing is
+//! disconnected.
 //!
-//! The server listens on the loopback device only. Every path begins with an unguessable token. A request whose `Host`
-//! is not this machine gets status 403. So neither other users nor pages of other sites can use the API.
+//! The server listens only on the loopback address. Every path begins with an unguessable token. If the `Host` of a
+//! request is not this machine, the request gets status 403. So neither other users nor pages of other sites can use
+//! the API.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -43,15 +45,15 @@ use request::RequestQueue;
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct File {
-    /// File name, such as `app.css`; empty for the page itself.
+    /// Name of the file, such as `app.css`; empty for the page itself.
     pub name: &'static str,
     /// Media type.
     pub kind: &'static str,
-    /// Content in bytes.
+    /// Content of the file, as bytes.
     pub content: &'static [u8],
 }
 
-/// Handle of the server, for the loop.
+/// The handle by which the event loop uses the server.
 #[derive(Debug)]
 pub struct Web {
     address: SocketAddr,
@@ -60,13 +62,13 @@ pub struct Web {
     requests: Receiver<Request>,
     feed: Arc<Feed>,
     states: watch::Sender<Arc<str>>,
-    /// Stops the server's thread when dropped.
+    /// Stops the server's thread when it is dropped.
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Web {
-    /// Starts the server on a port of the loopback device; port 0 selects a free one.
+    /// Starts the server on a port of the loopback address; port 0 selects a free port.
     ///
     /// # Errors
     /// Fails if the port is in use, or if the system provides no thread or no random bytes.
@@ -85,7 +87,7 @@ impl Web {
         let runtime = serve::runtime()?;
         let run = move || {
             runtime.block_on(serve::serve(listener, context, ended));
-            // Does not wait for answers that are still being computed: their clients are disconnected.
+            // Answers that are still being computed are not waited for: their clients are disconnected.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("web".to_owned()).spawn(run)?;
@@ -99,13 +101,13 @@ impl Web {
         format!("http://{}/{}/", self.address, self.token.as_str())
     }
 
-    /// Returns a file descriptor that is readable if a request or a new listener has arrived.
+    /// Returns a file descriptor that is readable when a request has arrived or a listener was added.
     #[must_use]
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.alarm.as_fd()
     }
 
-    /// Resets the bell until the next request or listener.
+    /// Resets the bell until the next request or listener arrives.
     pub fn silence(&self) {
         self.alarm.silence();
     }
@@ -115,20 +117,20 @@ impl Web {
         self.requests.try_recv().ok()
     }
 
-    /// Returns the number of clients that listen to states.
+    /// Returns the number of clients that listen to published states.
     #[must_use]
     pub fn listeners(&self) -> usize {
         self.feed.listeners()
     }
 
-    /// Returns true if a listener has been added since the last call; it needs a state.
+    /// Returns true if a listener was added since the last call. A new listener needs a state.
     #[must_use]
     pub fn has_newcomers(&self) -> bool {
         self.feed.take_newcomers()
     }
 
-    /// Publishes a state to all listeners: the members of a JSON object without its braces. The server adds a member
-    /// `log` with the lines that the listener has not received yet.
+    /// Publishes a state to all listeners. `members` are the members of a JSON object without its braces. The server
+    /// adds the member `log` with the lines that the listener has not received yet.
     pub fn publish(&self, members: &str) {
         self.states.send_replace(Arc::from(members));
     }
@@ -143,7 +145,7 @@ impl Drop for Web {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // The thread returns nothing; a panic in it has been printed already.
+            // If the thread has panicked, the panic was printed already.
             let _ = thread.join();
         }
     }

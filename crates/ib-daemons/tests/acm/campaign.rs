@@ -1,7 +1,7 @@
-//! Services on a fabric that loses packets, whose hosts restart, whose LIDs change and whose SM fails.
+//! ACM services on a fabric with faults: it loses packets, hosts restart, LIDs change, and the SM fails.
 //!
-//! Every request gets a reply in bounded time, even during the faults. After all faults are removed and the fabric is
-//! quiet, every address resolves to a path to its owner.
+//! Every request must get a reply in bounded time, even during the faults. When all faults are removed and the fabric
+//! is quiet, every address must resolve to a path to its owner.
 //!
 //! `ACM_RUNS` is the number of runs and `ACM_FIRST` is the seed of the first one. `ACM_FIRST=SEED ACM_RUNS=1` repeats a
 //! run. `cargo xtask campaign acm --runs 5000` executes 5000 runs.
@@ -27,16 +27,16 @@ const FABRICS: [(&str, &str); 4] = [
     ("torus 3x3 hosts=1", "lash"),
 ];
 
-/// Time with faults.
+/// Duration of the part of a run with faults.
 const FAULT_TIME: Duration = Duration::from_secs(30);
 
-/// Time without faults and without link changes after which the fabric is quiet.
+/// The fabric is quiet when it has had no faults and no link changes for this time.
 const QUIET_TIME: Duration = Duration::from_secs(60);
 
-/// Maximum time from a request to its reply, including the time in the queue.
+/// Maximum time from a request to its reply, including the time that the request is queued.
 const REPLY_LIMIT: Duration = Duration::from_secs(6);
 
-/// Random numbers of a run.
+/// The random numbers of one run.
 struct Random(Rng);
 
 impl Random {
@@ -45,7 +45,7 @@ impl Random {
     }
 }
 
-/// Counters over all runs.
+/// Counters over all runs of the test.
 #[derive(Debug, Default)]
 struct Counters {
     requests: u64,
@@ -55,9 +55,9 @@ struct Counters {
     reassignments: u64,
     failovers: u64,
     faults: u64,
-    /// Addresses resolved after the faults.
+    /// Number of addresses that were resolved after the faults.
     resolved: u64,
-    /// Paths to a wrong host during the faults.
+    /// Number of paths that led to a wrong host during the faults.
     misdirected: u64,
 }
 
@@ -70,7 +70,7 @@ fn run(seed: u64, counters: &mut Counters) {
         route_protocol,
         sa_depth: 4,
         address_timeout: Some(Duration::from_secs(600)),
-        // Maximum age of a cached SA route.
+        // Limits the age of a cached SA route.
         route_timeout: Some(Duration::from_secs(20)),
         check_interval: Some(Duration::from_secs(5)),
         check_routes: random.below(4) > 0,
@@ -98,7 +98,7 @@ fn run(seed: u64, counters: &mut Counters) {
         match random.below(12) {
             0 => {
                 let host = random.below(count as u64) as usize;
-                // The host's clients are gone, too.
+                // The host's clients restart too, so their requests are abandoned.
                 open.retain(|&(client_host, _), _| client_host != host);
                 lab.reboot(host);
                 counters.reboots += 1;
@@ -144,7 +144,7 @@ fn run(seed: u64, counters: &mut Counters) {
         for _ in 0..random.below(6) {
             let (from, to) = (random.below(count as u64) as usize, random.below(count as u64 + 1));
             let to = to as usize;
-            // The destination after the last host stands for addresses that no host has.
+            // The destination number after the last host stands for addresses that no host has.
             let all = match to {
                 to if to < count => lab.addresses(to),
                 _ => [name(to), ip(to), ip6(to), Address::Gid(Gid(1)), Address::Lid(0xbfff)],
@@ -170,7 +170,7 @@ fn run(seed: u64, counters: &mut Counters) {
     lab.run_for(REPLY_LIMIT);
     take_replies(&mut lab, &mut open, counters);
     assert!(open.is_empty(), "requests without a reply: {open:?}");
-    // Wait for the SMs: until no link came up for the whole quiet time.
+    // Waits until the SMs have activated all links: no link may come up for the whole quiet time.
     loop {
         let ups = lab.managed.ups;
         lab.run_for(QUIET_TIME);
@@ -215,7 +215,7 @@ fn run(seed: u64, counters: &mut Counters) {
     }
 }
 
-/// Returns the connected ports that are not active: node name, port number, state.
+/// Returns the connected ports that are not active, each with its node name, port number and state.
 fn not_active(lab: &Lab) -> Vec<(String, u8, PortState)> {
     let sim = &lab.managed.sim;
     let nodes = sim.node_ids();
@@ -228,7 +228,7 @@ fn not_active(lab: &Lab) -> Vec<(String, u8, PortState)> {
     states.filter(|&(.., state)| state != PortState::ACTIVE).collect()
 }
 
-/// Removes the requests that have a reply, and checks the age of the others.
+/// Removes the requests that have got a reply, and checks that the others are not too old.
 fn take_replies(
     lab: &mut Lab,
     open: &mut BTreeMap<(usize, u64), (usize, Instant)>,

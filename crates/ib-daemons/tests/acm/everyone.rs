@@ -1,4 +1,4 @@
-//! Every host resolves every other host.
+//! Resolves the names of all hosts at every host of a fabric, and counts the results.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,28 +22,28 @@ use crate::lab::{Lab, name};
 pub(crate) struct Figures {
     pub(crate) hosts: u64,
     pub(crate) resolutions: u64,
-    /// Number of paths that lead to another host, and of requests that failed.
+    /// Number of requests that failed, plus the number of paths that lead to a wrong host.
     pub(crate) wrong: u64,
     pub(crate) announcements: u64,
-    /// Multicast requests sent, including announcements.
+    /// Number of multicast requests that were sent, including announcements.
     pub(crate) multicasts: u64,
     pub(crate) sa_queries: u64,
     pub(crate) joins: u64,
-    /// Packets sent over resolved paths.
+    /// Number of packets that were sent over resolved paths.
     pub(crate) sent: u64,
-    /// Packets of `sent` that arrived.
+    /// Number of the packets in `sent` that arrived.
     pub(crate) arrived: u64,
-    /// Simulated time of all resolutions.
+    /// Simulated time that all resolutions took.
     pub(crate) time: Duration,
 }
 
-/// Maximum number of outstanding requests of a host.
+/// Maximum number of outstanding requests of each host.
 const WINDOW: usize = 64;
 
-/// Number of paths over which each host sends a packet.
+/// Number of resolved paths over which each host sends a packet.
 const SENDS_PER_HOST: usize = 10;
 
-/// Resolves the name of every host at every other host, and sends packets over some of the paths.
+/// Resolves the name of every host at every other host, and then sends packets over some of the resolved paths.
 pub(crate) fn everyone(kind: &str, engine: &str, routes: RouteProtocol) -> Figures {
     let config = ServiceConfig { route_protocol: routes, sa_depth: 4, ..ServiceConfig::default() };
     let mut lab = Lab::new(kind, Options { seed: 1, ..Options::default() }, engine, config);
@@ -67,11 +67,13 @@ pub(crate) fn everyone(kind: &str, engine: &str, routes: RouteProtocol) -> Figur
         for host in std::mem::take(&mut hosts) {
             let mut done = Vec::new();
             while let Some((number, reply)) = lab.hosts[host].replies.pop_first() {
-                let to = outstanding[host].remove(&number).expect("the request was sent above");
+                let to = outstanding[host]
+                    .remove(&number)
+                    .expect("a request with this number is outstanding");
                 done.push((to, reply));
             }
             while outstanding[host].len() < WINDOW && next[host] < count {
-                // Each host begins with another destination.
+                // Each host begins with a different destination.
                 let to = (host + next[host]) % count;
                 next[host] += 1;
                 if to == host {
@@ -116,7 +118,7 @@ pub(crate) fn everyone(kind: &str, engine: &str, routes: RouteProtocol) -> Figur
     figures
 }
 
-/// Sends a packet over each path, and counts the packets that arrive.
+/// Sends a packet over each path, and counts those that arrive.
 fn send(lab: &mut Lab, paths: &[Vec<(usize, PathRecord)>], figures: &mut Figures) {
     let key = QKey(0x1234);
     let mut qps = Vec::new();

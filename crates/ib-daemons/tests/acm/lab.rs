@@ -1,4 +1,4 @@
-//! A simulated fabric with an ACM service at every host.
+//! A simulated fabric with an ACM service at each host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -21,7 +21,7 @@ pub(crate) mod managed;
 
 use managed::Managed;
 
-/// The service's identifier of a host's first port. The others follow.
+/// The number by which a service knows its host's first port. The numbers of the other ports follow.
 const FIRST_PORT: AcmPort = AcmPort(1);
 
 /// A host with an ACM service.
@@ -29,33 +29,33 @@ pub(crate) struct Host {
     /// The first port.
     pub(crate) port: PortId,
     pub(crate) service: Service,
-    /// All ports, each with the value of `Port::changes` that the service has handled.
+    /// All ports. Each has the value of `Port::changes` up to which the service has handled changes.
     ports: Vec<(PortId, Option<u64>)>,
-    /// Late replies, by the number of the request.
+    /// Replies that were not immediate, by the number of their request.
     pub(crate) replies: BTreeMap<u64, ReplyResult>,
     pub(crate) events: Vec<(Instant, Event)>,
 }
 
-/// The path in a reply, or the status of the reply.
+/// The path that a reply contains; if it contains none, its status.
 pub(crate) type ReplyResult = Result<PathRecord, ClientStatus>;
 
-/// A simulated fabric with SMs and ACM services, in virtual time.
+/// A simulated fabric in virtual time, with SMs and with an ACM service at each host.
 pub(crate) struct Lab {
     pub(crate) managed: Managed,
     pub(crate) ports: SimPorts,
     pub(crate) hosts: Vec<Host>,
     host_of_port: BTreeMap<PortId, usize>,
-    /// Timeouts of the services, with their hosts.
+    /// The time at which each service must run again, with the index of its host.
     timeouts: BTreeSet<(Instant, usize)>,
-    /// The same timeouts, by host.
+    /// The same times, in the order of the hosts.
     timeout_of_host: Vec<Option<Instant>>,
-    /// Hosts whose services were driven. The caller clears the list.
+    /// Hosts whose services have run. The caller clears the list.
     pub(crate) driven: Vec<usize>,
-    /// Number of requests sent.
+    /// Number of client requests that were sent.
     requests: u64,
     config: ServiceConfig,
     seed: u64,
-    /// Number of HCAs created so far, which is part of their seed.
+    /// Number of HCAs that were created. It is part of the seed of the next HCA.
     boots: u64,
 }
 
@@ -69,13 +69,13 @@ pub(crate) fn ip6(host: usize) -> Address {
     Address::V6(Ipv6Addr::from((0xfd00 << 112) | (1 + host as u128)))
 }
 
-/// Returns the entry of a request that resolves an address.
+/// Returns the entry of a client request that resolves the given address.
 pub(crate) fn destination(to: &Address) -> Entry {
     let path = |path: PathRecord| Entry::path(EntryFlags(0), &path);
     match to {
         Address::Gid(gid) => path(PathRecord { dgid: *gid, ..PathRecord::zeroed() }),
         Address::Lid(lid) => path(PathRecord { dlid: *lid, ..PathRecord::zeroed() }),
-        _ => to.to_entry(EntryFlags::DESTINATION).expect("a name or an IP address"),
+        _ => to.to_entry(EntryFlags::DESTINATION).expect("the address is a name or an IP address"),
     }
 }
 
@@ -93,7 +93,7 @@ impl Lab {
         Self::with(managed, seed, config, hosts)
     }
 
-    /// Creates a fabric with one service for each host. `hosts` are the ports of each service.
+    /// Creates a fabric with one service for each host. `hosts` lists the ports of each service.
     pub(crate) fn with(
         managed: Managed,
         seed: u64,
@@ -128,7 +128,7 @@ impl Lab {
         this
     }
 
-    /// Creates a service, and an HCA at each of its ports.
+    /// Creates the service of a host, and an HCA at each of the host's ports.
     fn boot(&mut self, host: usize, ports: &[PortId]) -> Service {
         let mut options = SimDeviceOptions::default();
         for &port in ports {
@@ -144,7 +144,7 @@ impl Lab {
         Service::new(self.config.clone(), options.seed)
     }
 
-    /// Restarts a host: replaces its HCAs and its service, whose cache is empty.
+    /// Restarts a host: replaces its HCAs and its service. The cache of the new service is empty.
     pub(crate) fn reboot(&mut self, host: usize) {
         let ports: Vec<PortId> = self.hosts[host].ports.iter().map(|&(port, _)| port).collect();
         let Managed { sim, devices, .. } = &mut self.managed;
@@ -158,7 +158,7 @@ impl Lab {
         self.drive(host);
     }
 
-    /// Runs the service of a host until it has no more work at the current time.
+    /// Runs the service of a host until it has nothing more to do at the current time.
     pub(crate) fn drive(&mut self, host: usize) {
         let Managed { sim, devices, .. } = &mut self.managed;
         let now = sim.now();
@@ -186,7 +186,7 @@ impl Lab {
         }
     }
 
-    /// Advances the time to the next event, at most to `until`. Returns false if there is no event until then.
+    /// Advances the time to the next event, but at most to `until`. Returns false if no event happens until then.
     pub(crate) fn step(&mut self, until: Instant) -> bool {
         let due = self.timeouts.first().map_or(Instant::NEVER, |&(at, _)| at);
         let has_advanced = self.managed.step(due.min(until));
@@ -214,7 +214,7 @@ impl Lab {
         self.managed.sim.run_until(end);
     }
 
-    /// Sends a client request to the service of a host. Returns the number of the request, and its reply if it is
+    /// Sends a client request to the service of a host. Returns the number of the request, and the reply if it is
     /// immediate.
     pub(crate) fn request(
         &mut self,
@@ -235,13 +235,13 @@ impl Lab {
         (number, has_reply.then(|| parse_reply(&out)))
     }
 
-    /// Resolves an address at the service of a host.
+    /// Resolves an address with the service of a host.
     pub(crate) fn resolve(&mut self, host: usize, to: &Address) -> ReplyResult {
         let (number, found) = self.request(host, vec![destination(to)]);
         found.unwrap_or_else(|| self.await_reply(host, number))
     }
 
-    /// Advances the time until a reply is received, at most by 100 s.
+    /// Advances the time by at most 100 s, until the reply to a request is received.
     pub(crate) fn await_reply(&mut self, host: usize, number: u64) -> ReplyResult {
         let end = self.managed.sim.now() + Duration::from_secs(100);
         loop {
@@ -252,7 +252,7 @@ impl Lab {
         }
     }
 
-    /// Returns the current addresses of a host: name, IPv4, IPv6, GID and LID.
+    /// Returns the current addresses of a host: its name, IPv4 address, IPv6 address, GID and LID.
     pub(crate) fn addresses(&self, host: usize) -> [Address; 5] {
         let port = self.managed.sim.link_port(self.hosts[host].port);
         [name(host), ip(host), ip6(host), Address::Gid(port.gid()), Address::Lid(port.lid)]
@@ -264,7 +264,8 @@ impl Lab {
         self.managed.sim.node_name(node).to_owned()
     }
 
-    /// Returns true if a path has the addresses of two hosts and the forwarding tables lead from one to the other.
+    /// Returns true if the path has the addresses of the two hosts, and the forwarding tables lead from one host to the
+    /// other.
     pub(crate) fn leads(&self, from: usize, to: usize, path: &PathRecord) -> bool {
         let sim = &self.managed.sim;
         let (own, other) = (sim.link_port(self.hosts[from].port), self.hosts[to].port);
@@ -279,7 +280,7 @@ impl Lab {
     }
 }
 
-/// Returns the path in the message of a reply, or its status.
+/// Returns the path that a reply message contains; if it contains none, its status.
 fn parse_reply(bytes: &[u8]) -> ReplyResult {
     let header = ClientHeader::parse(bytes.first_chunk().expect("the message has a header"));
     let (length, order) = header.length().expect("the length is valid");

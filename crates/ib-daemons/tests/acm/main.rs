@@ -50,7 +50,7 @@ fn all_to_all_resolution_needs_few_requests() {
         assert_eq!(figures.wrong, 0);
         assert_eq!(figures.arrived, figures.sent);
         assert!(figures.sent >= figures.hosts);
-        // Every service has cached the announcements of the others.
+        // Every service has cached the addresses that the other services have announced.
         assert!(figures.multicasts <= 2 * figures.hosts, "{figures:?}");
         match routes {
             RouteProtocol::Acm => assert!(figures.sa_queries <= figures.hosts, "{figures:?}"),
@@ -69,9 +69,9 @@ fn returned_host_resolves_despite_stale_cache_entries() {
     lab.run_for(Duration::from_secs(10));
     let before = lab.resolve(0, &name(5)).expect("the host can be resolved");
     lab.reboot(5);
-    assert_eq!(lab.resolve(0, &name(5)), Ok(before), "its LID is unchanged");
+    assert_eq!(lab.resolve(0, &name(5)), Ok(before), "the LID of the host is unchanged");
 
-    // Without its link, the host does not respond to checks, and its cache entries are removed.
+    // A host without a link does not respond to checks, so its cache entries are removed.
     let host = lab.managed.sim.place(lab.hosts[5].port).0;
     let host = lab.managed.sim.node_name(host).to_owned();
     lab.managed.command(&format!("Unlink \"{host}\"[1]"));
@@ -79,6 +79,6 @@ fn returned_host_resolves_despite_stale_cache_entries() {
     assert_eq!(lab.resolve(0, &name(5)), Err(ClientStatus::ETIMEDOUT));
     lab.managed.command(&format!("Relink \"{host}\"[1]"));
     lab.run_for(Duration::from_secs(10));
-    let after = lab.resolve(0, &name(5)).expect("the host has returned");
+    let after = lab.resolve(0, &name(5)).expect("the link of the host is up again");
     assert!(lab.leads(0, 5, &after));
 }

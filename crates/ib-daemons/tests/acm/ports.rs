@@ -1,4 +1,4 @@
-//! Services with several ports, several partitions, and paths with different SLs.
+//! ACM services with several ports, several partitions, and paths with different SLs.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn options() -> Options {
     Options { seed: 5, ..Options::default() }
 }
 
-/// Returns a port by the name of its node and its number.
+/// Returns the port with the given node name and number.
 fn port(managed: &Managed, node: &str, number: u8) -> PortId {
     let node = managed.sim.find_node(node).expect("the node exists");
     managed.sim.find_port(node, number).expect("the port exists")
@@ -35,15 +35,17 @@ impl Lab {
         self.managed.sim.link_port(port).gid()
     }
 
-    /// Resolves an address at the service of a host, with a source address in the request.
+    /// Resolves an address with the service of a host. The request contains a source address.
     fn resolve_from(&mut self, host: usize, from: &Address, to: &Address) -> ReplyResult {
-        let source = from.to_entry(EntryFlags::SOURCE).expect("a name or an IP address");
-        let to = to.to_entry(EntryFlags::DESTINATION).expect("a name or an IP address");
+        let source =
+            from.to_entry(EntryFlags::SOURCE).expect("the address is a name or an IP address");
+        let to =
+            to.to_entry(EntryFlags::DESTINATION).expect("the address is a name or an IP address");
         let (number, found) = self.request(host, vec![source, to]);
         found.unwrap_or_else(|| self.await_reply(host, number))
     }
 
-    /// Resolves a GID at the service of a host.
+    /// Resolves a GID with the service of a host.
     fn resolve_gid(&mut self, host: usize, dgid: Gid) -> ReplyResult {
         let path = PathRecord { dgid, ..PathRecord::zeroed() };
         let (number, found) = self.request(host, vec![Entry::path(EntryFlags::PATH, &path)]);
@@ -51,7 +53,8 @@ impl Lab {
     }
 }
 
-/// Two subnets, each with a host, and an HCA with a port in both. Also returns the two ports of that HCA.
+/// Creates two subnets with one host each, and an HCA that has a port in each subnet. Also returns the two ports of
+/// this HCA.
 fn two_subnets(config: ServiceConfig) -> (Lab, [PortId; 2]) {
     let text = "Switch 4 \"left\"\n[1] \"gate\"[1]\n[2] \"west\"[1]\n\n\
                 Switch 4 \"right\"\n[1] \"gate\"[2]\n[2] \"east\"[1]\n\n\
@@ -72,7 +75,7 @@ fn two_subnets(config: ServiceConfig) -> (Lab, [PortId; 2]) {
 
 #[test]
 fn requests_leave_from_the_port_in_the_subnet_of_the_target() {
-    // With 2 announcements the addresses are cached before the requests, with 0 they are not.
+    // With 2 announcements the addresses are cached before the requests are sent; with 0 announcements they are not.
     for announcements in [2, 0] {
         let config = ServiceConfig { announcements, ..ServiceConfig::default() };
         let (mut lab, gates) = two_subnets(config);
@@ -92,7 +95,7 @@ fn requests_leave_from_the_port_in_the_subnet_of_the_target() {
         }
         assert_eq!(lab.resolve(0, &name(7)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.hosts[0].service.pending(), 0);
-        // No router connects the subnets.
+        // The hosts cannot reach each other, since no router connects the subnets.
         assert_eq!(lab.resolve(1, &name(2)), Err(ClientStatus::ETIMEDOUT));
     }
 }
@@ -103,18 +106,19 @@ fn requests_use_the_other_port_while_one_is_down() {
     lab.run_for(Duration::from_secs(20));
     lab.managed.command("Unlink \"gate\"[1]");
     lab.run_for(Duration::from_secs(1));
-    let path = lab.resolve(0, &name(2)).expect("its subnet is up");
+    let path = lab.resolve(0, &name(2)).expect("the subnet of the second port is up");
     assert_eq!(path.sgid, lab.gid(gates[1]));
     let own = lab.resolve(0, &name(0)).expect("the second port is active");
     assert_eq!(own.sgid, lab.gid(gates[1]));
     assert!(lab.resolve(0, &name(1)).is_err());
     lab.managed.command("Relink \"gate\"[1]");
     lab.run_for(Duration::from_secs(20));
-    let path = lab.resolve(0, &name(1)).expect("the host has returned");
+    let path = lab.resolve(0, &name(1)).expect("the link of the first port is up again");
     assert_eq!(path.sgid, lab.gid(gates[0]));
 }
 
-/// Returns the default partition of all hosts, and partition 1 of the ports with the GUIDs `members`.
+/// Returns the default partition, which all hosts are in, and partition 1, which only the ports with the GUIDs
+/// `members` are in.
 fn partitions(members: &[u64]) -> Partitions {
     let members: Vec<String> = members.iter().map(|guid| format!("{guid:#x}=full")).collect();
     let blue = match &members[..] {
@@ -164,14 +168,14 @@ fn address_resolves_only_inside_its_partition() {
             .resolve_from(0, &name(0), &name(1))
             .expect("both hosts are in the default partition");
         assert_eq!(path.p_key, PKey(0xffff));
-        // The name does not resolve from the default partition or at a host outside of the partition. The name that is
-        // assigned to that host does not resolve either.
+        // The name resolves neither from the default partition nor at a host outside of partition 1. A name in
+        // partition 1 that is assigned to that host does not resolve either.
         assert_eq!(lab.resolve_from(0, &name(0), &blue(1)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve(2, &blue(1)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve_from(0, &blue(0), &blue(2)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve_from(2, &blue(2), &blue(0)), Err(ClientStatus::ESRCADDR));
 
-        // The second host is removed from the partition.
+        // The second host is removed from partition 1.
         lab.managed.change(|manager| manager.set_partitions(partitions(&[0x101])));
         lab.run_for(Duration::from_secs(10));
         let keys = |lab: &Lab, host: usize| {
@@ -185,7 +189,7 @@ fn address_resolves_only_inside_its_partition() {
         assert_eq!(lab.resolve(1, &blue(0)), Err(ClientStatus::ETIMEDOUT));
         assert!(lab.resolve(1, &name(0)).is_ok());
 
-        // The second host is added again.
+        // The second host is added to partition 1 again.
         lab.managed.change(|manager| manager.set_partitions(partitions(&[0x101, 0x201])));
         lab.run_for(Duration::from_secs(20));
         let path = lab.resolve(1, &blue(0)).expect("both hosts are in the partition again");
@@ -195,7 +199,7 @@ fn address_resolves_only_inside_its_partition() {
 
 #[test]
 fn group_routes_are_not_used_if_lash_assigns_other_sls() {
-    // Without the comparison of SLs, some paths have a wrong SL, so that the comparison is what the test proves.
+    // If SLs are not compared, some paths have a wrong SL. So the test proves that the comparison is needed.
     for check_routes in [true, false] {
         let config = ServiceConfig {
             route_protocol: RouteProtocol::Acm,
@@ -213,7 +217,7 @@ fn group_routes_are_not_used_if_lash_assigns_other_sls() {
             for to in (0..count).filter(|to| *to != from) {
                 let path = lab.resolve(from, &name(to)).expect("the host can be resolved");
                 assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
-                // The response of the SA to a query.
+                // The path that the SA returns for the same hosts.
                 let flags = EntryFlags(EntryFlags::PATH.0 | EntryFlags::QUERY_SA.0);
                 let query = PathRecord {
                     sgid: path.sgid,

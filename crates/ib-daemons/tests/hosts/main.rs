@@ -1,4 +1,4 @@
-//! Embedded hosts of a simulated fabric: name resolution between all hosts, block devices between some.
+//! Embedded hosts of a simulated fabric: all resolve each other's names, and some have block devices between them.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl Lab {
         self.managed.sim.now()
     }
 
-    /// Does all work that is due now, and advances the time to the next event before `until`.
+    /// Does all work that is due now, and then advances the time to the next event, but at most to `until`.
     fn step(&mut self, until: Instant) {
         let Self { managed, hosts, pair, events, .. } = self;
         loop {
@@ -86,7 +86,7 @@ impl Lab {
         }
     }
 
-    /// Resolves the name of a host at another one.
+    /// Resolves the name of host `to` at host `from`.
     fn resolve(&mut self, from: usize, to: usize) -> PathRecord {
         self.requests += 1;
         let (number, port) = (self.requests, self.ports[from]);
@@ -107,7 +107,7 @@ impl Lab {
         Resolve::parse(header, &bytes[HEADER_LENGTH..], order).entries[0].path_record()
     }
 
-    /// Connects a block pair with paths from the first hosts to the last ones.
+    /// Connects a block device with this number of paths. The first hosts are the client's, the last ones the server's.
     fn connect(&mut self, paths: usize) {
         let ends: [Vec<usize>; 2] =
             [(0..paths).collect(), (self.ports.len() - paths..self.ports.len()).collect()];
@@ -128,8 +128,8 @@ impl Lab {
         self.pair.as_mut().expect("a pair was connected")
     }
 
-    /// Reads or writes the whole device with 32 outstanding requests; passes offset and data of each completion to
-    /// `each`.
+    /// Reads or writes the whole device with 32 outstanding requests. Passes the offset and the data of each completed
+    /// request to `each`.
     fn all(&mut self, operation: Operation, mut each: impl FnMut(&mut Self, u64, &[u8])) {
         const LENGTH: u64 = 128 << 10;
         let (mut next, mut outstanding) = (0, 0);
@@ -183,7 +183,7 @@ fn hosts_resolve_the_names_of_all_hosts() {
         let expected = [from, to].map(|host| lab.managed.sim.link_port(lab.ports[host]).lid);
         assert_eq!([path.slid, path.dlid], expected, "{from} to {to}");
     }
-    // A removed host can be added again.
+    // A host that was removed can be added again.
     let (port, node) = (lab.ports[1], name(1));
     assert!(lab.hosts.remove(&mut lab.managed.sim, port) && !lab.hosts.has(port));
     lab.run_for(Duration::from_secs(1));

@@ -24,14 +24,14 @@ fn exports() -> Arc<[Export]> {
     [export("disk0", geometry), export("disk1", read_only)].into()
 }
 
-/// A client and a session that are connected.
+/// A client that is connected to a session.
 struct Program {
     session: Session,
     got: Vec<u8>,
 }
 
 impl Program {
-    /// Connects with client flags.
+    /// Connects and sends the client's flags.
     fn connect(client_flags: u32) -> Self {
         let mut program = Self { session: Session::new(exports()), got: Vec::new() };
         program.send(&client_flags.to_be_bytes());
@@ -78,7 +78,7 @@ impl Program {
         self.got.drain(..length).collect()
     }
 
-    /// Sends an option, and returns type and data of the first reply.
+    /// Sends an option; returns the type and the data of the first reply.
     fn option(&mut self, number: u32, data: &[u8]) -> (u32, Vec<u8>) {
         let mut bytes = wire::OPTION_MAGIC.to_be_bytes().to_vec();
         bytes.extend(number.to_be_bytes());
@@ -100,7 +100,7 @@ impl Program {
         self.send(&request(flags, kind, 77, (offset, length), data));
     }
 
-    /// Returns the error number of a simple reply.
+    /// Receives a simple reply and returns its error number.
     fn simple(&mut self) -> u32 {
         let head = self.receive(16);
         assert_eq!(head[..4], SIMPLE_MAGIC.to_be_bytes());
@@ -108,7 +108,7 @@ impl Program {
         u32::from_be_bytes(head[4..8].try_into().expect("4 bytes"))
     }
 
-    /// Returns type and data of the only chunk of a reply.
+    /// Receives a reply of one chunk and returns its type and data.
     fn chunk(&mut self) -> (u16, Vec<u8>) {
         let head = self.receive(20);
         assert_eq!(head[..4], STRUCTURED_MAGIC.to_be_bytes());
@@ -142,7 +142,7 @@ fn named(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Appends the output of a session.
+/// Appends the output of a session to `bytes`.
 fn unsent(session: &Session, bytes: &mut Vec<u8>) {
     session.output().for_each(|slice| slice.append_to(bytes));
 }
@@ -169,7 +169,7 @@ fn devices_are_listed_and_described() {
     assert_eq!(sizes[2..6], 4096_u32.to_be_bytes());
     assert_eq!(sizes[10..], MAX_DATA.to_be_bytes());
     assert_eq!(program.reply(option::INFO).0, reply::ACK);
-    // The negotiation continues.
+    // No device is chosen yet, so the negotiation continues.
     assert_eq!(program.session.export(), None);
 }
 
@@ -180,7 +180,7 @@ fn the_oldest_way_to_choose_a_device_works() {
         let mut bytes = wire::OPTION_MAGIC.to_be_bytes().to_vec();
         bytes.extend([0, 0, 0, 1, 0, 0, 0, 5]);
         bytes.extend(b"disk0");
-        // A request follows the option immediately.
+        // A request follows in the same input as the option.
         bytes.extend(request(0, command::FLUSH, 77, (0, 0), b""));
         program.send(&bytes);
         let found = program.receive(10 + zeros);
@@ -212,7 +212,7 @@ fn options_that_make_no_sense_are_answered() {
     for (number, data, expected) in cases {
         assert_eq!(program.option(number, &data).0, expected, "option {number}");
     }
-    // The negotiation continues after all refused options.
+    // After each refused option the negotiation can continue.
     program.option(option::STRUCTURED_REPLY, b"");
     assert_eq!(program.option(option::SET_META_CONTEXT, &go("disk0", &[0; 4])).0, reply::ACK);
     let kinds = go("disk0", &[&1_u32.to_be_bytes()[..], &named("base:allocation")].concat());
@@ -359,7 +359,7 @@ fn who_chooses_no_device_is_given_up_and_who_has_is_not() {
         (program.session.failed(), program.session.is_over()),
         (Some(&NbdError::Silent), true)
     );
-    // A client that disconnects gets its outstanding replies.
+    // A client that disconnects still gets the replies to its outstanding requests.
     let mut program = Program::with("disk0", false);
     program.request(0, command::READ, (0, 512), b"");
     let token = program.session.poll_request().expect("a request").token;
@@ -388,7 +388,7 @@ fn a_program_that_takes_nothing_is_not_listened_to() {
     assert!(asked >= 64 && program.session.unsent() <= 66 << 20, "{asked}");
     program.collect();
     assert!(program.session.room().is_some());
-    // The maximum number of requests is accepted.
+    // The session accepts the maximum number of requests.
     let mut tokens = Vec::new();
     while program.session.room().is_some() {
         program.request(0, command::FLUSH, (0, 0), b"");
@@ -399,7 +399,7 @@ fn a_program_that_takes_nothing_is_not_listened_to() {
     assert!(program.session.room().is_some());
 }
 
-/// The limits also apply to requests that arrive together.
+/// The limits apply even to requests that arrive in one piece.
 #[test]
 fn requests_that_come_at_once_are_not_all_taken_at_once() {
     let mut program = Program::with("disk0", false);
@@ -427,7 +427,7 @@ fn requests_that_come_at_once_are_not_all_taken_at_once() {
     assert_eq!(asked, 1000);
 }
 
-/// The result does not depend on the division of the input.
+/// The result must not depend on how the input is divided.
 #[test]
 fn the_pieces_in_which_bytes_come_make_no_difference() {
     let mut bytes = 3_u32.to_be_bytes().to_vec();
@@ -476,7 +476,7 @@ fn the_pieces_in_which_bytes_come_make_no_difference() {
     }
 }
 
-/// Random input does not cause a panic.
+/// Random input must not cause a panic.
 #[test]
 fn any_bytes_can_come() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
@@ -506,7 +506,7 @@ fn any_bytes_can_come() {
     }
 }
 
-/// Output that is sent in parts is complete. Long data is not copied, and its buffers are returned.
+/// Output that is sent in parts arrives completely. Long data is not copied, and its buffers return to the owner.
 #[test]
 fn data_is_sent_from_where_it_lies() {
     let mut program = Program::with("", true);
@@ -543,7 +543,7 @@ fn data_is_sent_from_where_it_lies() {
     assert_eq!(used.count(), 5);
 }
 
-/// Sent output is freed even if the queue never becomes empty.
+/// Output that was sent is freed even if the queue never becomes empty.
 #[test]
 fn an_output_that_never_runs_dry_does_not_grow() {
     let mut program = Program::with("", true);

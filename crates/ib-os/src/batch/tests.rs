@@ -5,10 +5,10 @@ use super::*;
 
 #[test]
 fn datagrams_arrive_in_order_and_truncation_is_detected() {
-    let (here, there) = UnixDatagram::pair().expect("a pair of sockets");
+    let (here, there) = UnixDatagram::pair().expect("a pair of sockets can be created");
     let sent: Vec<[u8; 8]> = (0..5).map(|number| [number; 8]).collect();
     assert_eq!(send(here.as_fd(), &sent).expect("room for five"), 5);
-    here.send(&[9; 20]).expect("room for one more");
+    here.send(&[9; 20]).expect("the socket accepts one more datagram");
     let mut batch: Batch<8> = Batch::new();
     assert_eq!(batch.receive(there.as_fd()).expect("received"), 6);
     for (index, datagram) in sent.iter().enumerate() {
@@ -20,7 +20,7 @@ fn datagrams_arrive_in_order_and_truncation_is_detected() {
 
 #[test]
 fn full_receiver_accepts_no_datagrams() {
-    let (here, _there) = UnixDatagram::pair().expect("a pair of sockets");
+    let (here, _there) = UnixDatagram::pair().expect("a pair of sockets can be created");
     let datagrams = [[0u8; 8]; BATCH];
     let mut total = 0;
     loop {

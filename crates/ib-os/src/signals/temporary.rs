@@ -1,4 +1,4 @@
-//! Temporary files, which a signal that ends the process removes.
+//! Temporary files, which are removed if a signal ends the process.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,26 +8,26 @@ use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-/// The signals of users, limits and terminals that terminate a process by default.
+/// Signals that terminate a process by default, and that users, terminals or resource limits cause.
 const SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ];
 
 /// Paths of the temporary files that exist.
 static PATHS: LazyLock<Mutex<Vec<PathBuf>>> = LazyLock::new(Mutex::default);
 
-/// True once [`Termination`](super::Termination) or [`Orders`](super::Orders) catch signals. Such a program exits
-/// normally, and its destructors remove the files.
+/// True once [`Termination`](super::Termination) or [`Orders`](super::Orders) catch signals. Then the process exits
+/// normally, and destructors remove the files.
 pub(super) static ENDS_IN_ORDER: AtomicBool = AtomicBool::new(false);
 
-/// The path of a temporary file. Dropping it removes the file, and so does a signal that ends the process.
+/// The path of a temporary file. The file is removed when this is dropped, or when a signal ends the process.
 #[derive(Debug)]
 pub struct TemporaryPath(PathBuf);
 
 impl TemporaryPath {
-    /// Registers a path. The file is created afterwards.
+    /// Registers the path of a file that will be created afterwards.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         static STARTED: Once = Once::new();
-        // If the thread cannot start, the default handlers remain, and a signal leaves the temporary file.
+        // If the thread cannot be started, a signal ends the process without removing the file.
         STARTED.call_once(|| drop(remove_on_signals()));
         lock().push(path.clone());
         Self(path)
@@ -39,12 +39,12 @@ impl TemporaryPath {
         &self.0
     }
 
-    /// Renames the file, which is no longer temporary.
+    /// Renames the file. It is then no longer temporary.
     ///
     /// # Errors
-    /// Fails if the system cannot rename it. The file is removed then.
+    /// Fails if the system cannot rename the file. The file is then removed.
     pub fn persist(self, path: &Path) -> io::Result<()> {
-        // A signal removes the file under the same lock: before the rename or not at all.
+        // The thread that handles signals takes the same lock: it removes the file before the rename or not at all.
         let mut paths = lock();
         std::fs::rename(&self.0, path)?;
         paths.retain(|other| *other != self.0);
@@ -57,7 +57,7 @@ impl Drop for TemporaryPath {
         let mut paths = lock();
         if let Some(at) = paths.iter().position(|path| *path == self.0) {
             paths.swap_remove(at);
-            // The file may not exist yet.
+            // Removing fails if the file was not created yet.
             let _ = std::fs::remove_file(&self.0);
         }
     }
@@ -67,7 +67,7 @@ fn lock() -> MutexGuard<'static, Vec<PathBuf>> {
     PATHS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a thread that removes the temporary files on a signal, and then ends the process by that signal.
+/// Starts a thread that handles signals: it removes the temporary files and then ends the process with the same signal.
 fn remove_on_signals() -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let wanted = SIGNALS.into_iter().filter(|&signal| !super::ignores(&status, signal));
@@ -79,7 +79,7 @@ fn remove_on_signals() -> io::Result<()> {
             if is_handled && ENDS_IN_ORDER.load(Ordering::SeqCst) {
                 continue;
             }
-            // The lock is held until the process ends, so that no other thread creates or renames a file.
+            // The lock is held until the process ends, so that no other thread can create or rename a temporary file.
             let paths = lock();
             for path in &*paths {
                 let _ = std::fs::remove_file(path);

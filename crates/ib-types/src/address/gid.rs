@@ -9,13 +9,13 @@ use super::Guid;
 /// A 128-bit global identifier (GID): the address of a port across subnets, or of a multicast
 /// group.
 ///
-/// A unicast GID is a subnet prefix followed by a port GUID. With RoCEv2 it is the IP address of
-/// the port. The number is in host byte order. Source: IBTA volume 1, chapter 4.1.1.
+/// A unicast GID is a subnet prefix followed by a port GUID. With RoCEv2, a GID is the IP address of the port. The
+/// number in the type is in host byte order. Source: IBTA volume 1, chapter 4.1.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gid(pub u128);
 
 impl Gid {
-    /// Zero, which is reserved. Files use it for "unknown".
+    /// The number zero, which is reserved. In files it means "unknown".
     pub const ZERO: Self = Self(0);
 
     /// The default subnet prefix, `fe80::/64`.
@@ -39,13 +39,13 @@ impl Gid {
         Guid(self.0 as u64)
     }
 
-    /// Returns true for the GID of a multicast group; its first byte is 0xff.
+    /// Returns true if the GID belongs to a multicast group, that is, if its first byte is 0xff.
     #[must_use]
     pub const fn is_multicast(self) -> bool {
         self.0 >> 120 == 0xff
     }
 
-    /// Returns the IPv4 address of a RoCEv2 GID `::ffff:a.b.c.d`; `None` for all other GIDs.
+    /// Returns the IPv4 address if the GID has the form `::ffff:a.b.c.d`, as with RoCEv2; `None` for all other GIDs.
     #[must_use]
     pub const fn to_ipv4(self) -> Option<Ipv4Addr> {
         Ipv6Addr::from_bits(self.0).to_ipv4_mapped()
@@ -71,7 +71,7 @@ impl From<Ipv6Addr> for Gid {
 }
 
 impl From<Ipv4Addr> for Gid {
-    /// Converts a.b.c.d to `::ffff:a.b.c.d`, the GID of a RoCEv2 port.
+    /// Converts the IPv4 address a.b.c.d to `::ffff:a.b.c.d`, the GID of a RoCEv2 port.
     fn from(address: Ipv4Addr) -> Self {
         address.to_ipv6_mapped().into()
     }

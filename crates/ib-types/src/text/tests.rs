@@ -6,7 +6,7 @@ fn control_characters_are_escaped() {
         ("plain é 漢", "plain é 漢"),
         ("\x1b[31mred", "\\u{1b}[31mred"),
         ("a\nb\tc\rd\x7f", "a\\nb\\tc\\rd\\u{7f}"),
-        // CSI (8-bit terminals), and characters that change the text direction.
+        // CSI, which 8-bit terminals interpret, and characters that change the text direction.
         ("\u{9b}2J", "\\u{9b}2J"),
         ("x\u{202e}y\u{2066}\u{200f}", "x\\u{202e}y\\u{2066}\\u{200f}"),
         ("\u{2028}", "\\u{2028}"),

@@ -14,7 +14,7 @@ use super::super::hca_owner;
 use super::super::message::AdapterInfo;
 use super::*;
 
-/// A program with one HCA, whose clock the test sets.
+/// A program with one HCA. The test sets the time of its clock.
 struct Program {
     hca: Hca,
     clock: Arc<AtomicU64>,
@@ -29,7 +29,7 @@ impl Program {
         Self { hca, clock: Arc::default(), inbox, on_reader: None }
     }
 
-    /// Sends datagrams at a time, in milliseconds.
+    /// Sends datagrams, each at the given time in milliseconds.
     fn send_datagrams(&mut self, count: u64, at: u64) {
         let mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(1));
         for _ in 0..count {
@@ -85,7 +85,7 @@ fn millis(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
 }
 
-/// The recorder thread may find the end of the duration late: the HCA has sent many packets since then.
+/// The recorder thread may detect the end of the duration late. By then the HCA has sent many more packets.
 #[test]
 fn packets_after_the_duration_do_not_overwrite_earlier_ones() {
     const BEFORE: u64 = 150;
@@ -106,14 +106,14 @@ fn packets_after_the_duration_do_not_overwrite_earlier_ones() {
         keep: None,
     };
     let number = captures.start_with(&mut program, options).expect("the capture starts");
-    // 150 datagrams nearly fill the ring; none is collected before its time.
+    // 150 datagrams nearly fill the ring. No packet is collected before the time of its timestamp.
     program.send_datagrams(BEFORE, 3_600_000);
     program.send_datagrams(10_000, 3_600_001);
     program.hand_over();
     program.clock.store(millis(3_700_000).as_nanos(), Ordering::SeqCst);
     let end = WallClock::now() + Duration::from_secs(20);
     while !captures.recorded(number).expect("the capture is running").has_ended {
-        assert!(WallClock::now() < end, "the capture does not end");
+        assert!(WallClock::now() < end, "the capture keeps running");
         std::thread::sleep(Duration::from_millis(1));
         while let Some(work) = program.inbox.next() {
             work(&mut program);

@@ -9,14 +9,14 @@ use ib_types::{Instant, Qpn};
 use super::super::Rotation;
 use super::*;
 
-/// A queue pair that sends a number of packets as fast as they are read.
+/// A queue pair that sends this many packets, as fast as they are read.
 struct Flood {
     left: u64,
     sent: Arc<AtomicU64>,
-    /// Time of the first packet, and interval of the next ones, in nanoseconds.
+    /// Time of the first packet, and interval between packets, in nanoseconds.
     since: u64,
     every: u64,
-    /// Duration of the first read.
+    /// How long the first read of the ring takes.
     delay: Duration,
 }
 
@@ -30,7 +30,7 @@ impl PacketSource for Flood {
         std::thread::sleep(std::mem::take(&mut self.delay));
         let number = self.sent.fetch_add(1, Ordering::Relaxed);
         bytes.clear();
-        // An RC SEND Only.
+        // Header of an RC SEND Only packet.
         bytes.extend([4, 0, 0xff, 0xff, 0, 0, 0, 7, 0, 0, 0, number as u8]);
         Some(PacketRecord {
             number,
@@ -72,7 +72,7 @@ fn started(target: Target, autostop: Autostop) -> (Recorder, Arc<AtomicBool>) {
     (recorder, ended)
 }
 
-/// Returns the number of packets in a file.
+/// Returns the number of packets in a capture file.
 fn packets(file: &[u8]) -> u64 {
     let mut reader = Reader::new(file).expect("a capture");
     let mut count = 0;
@@ -85,7 +85,7 @@ fn packets(file: &[u8]) -> u64 {
 fn ended(recorder: &Recorder) {
     let end = WallClock::now() + Duration::from_secs(20);
     while !recorder.recorded().has_ended {
-        assert!(WallClock::now() < end, "it does not end");
+        assert!(WallClock::now() < end, "the capture keeps running");
         std::thread::sleep(PAUSE);
     }
 }
@@ -152,7 +152,7 @@ fn late_thread_writes_all_packets_of_the_duration() {
     let before = ib_os::clock::now();
     let (recorder, by_itself) = started(Target::File(path.clone()), autostop);
     let after = ib_os::clock::now();
-    // A packet each microsecond; the packets are not read while the capture runs.
+    // The queue pair sends a packet each microsecond. The packets are not read while the capture runs.
     let source = Flood {
         since: before.as_nanos(),
         every: 1000,
@@ -231,7 +231,7 @@ fn stalled_reader_does_not_block_and_loses_the_rest() {
     assert_eq!(counted.captured.plus(counted.unwritten), counted.noted);
     let error = recorded.error.expect("the reader does not read");
     assert!(error.contains("the reader has not read for 2 seconds"), "{error}");
-    // The data that was read is a valid capture.
+    // The data that the reader has received is a valid capture.
     let mut taken = Vec::new();
     reader.read_to_end(&mut taken).expect("the capture has ended");
     let mut capture = Reader::new(&taken[..]).expect("a capture");
@@ -240,7 +240,7 @@ fn stalled_reader_does_not_block_and_loses_the_rest() {
         count += u64::from(matches!(event, Event::Packet(_)));
     }
     assert!(count > 100, "{count}");
-    // Only packets that were read completely count as captured.
+    // Only packets that the reader has received completely count as captured.
     assert_eq!(recorded.counted[0].captured.sent, count);
 }
 

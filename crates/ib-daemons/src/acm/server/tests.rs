@@ -1,4 +1,4 @@
-//! Slow clients do not delay the other ones.
+//! A slow client must not delay other clients.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use ib_wire::acm::ClientOpcode;
 
 use super::*;
 
-/// Reply to every request.
+/// The reply to every request.
 const REPLY: [u8; 88] = [7; 88];
 
 fn tcp_server() -> (Server, SocketAddr) {
@@ -23,7 +23,7 @@ fn connect(address: SocketAddr) -> std::net::TcpStream {
     stream
 }
 
-/// Returns a request of `length` bytes.
+/// Returns a request that is `length` bytes long.
 fn request(length: usize) -> Vec<u8> {
     let mut header = ClientHeader::new(ClientOpcode::RESOLVE, [1; 8]);
     header.set_length(length, ByteOrder::NATIVE);
@@ -32,7 +32,7 @@ fn request(length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Serves all clients once. Returns the number of requests handled.
+/// Serves all clients once; returns the number of requests handled.
 fn serve(server: &mut Server) -> usize {
     let mut handled = 0;
     server.wait(Duration::from_millis(1)).expect("the server can poll");
@@ -44,13 +44,13 @@ fn serve(server: &mut Server) -> usize {
     handled
 }
 
-/// Reads up to `limit` bytes without blocking. Returns the number of bytes read.
+/// Reads at most `limit` bytes without blocking; returns the number of bytes read.
 fn read(stream: &mut impl Read, limit: usize) -> usize {
     let mut buffer = vec![0; limit];
     stream.read(&mut buffer).unwrap_or(0)
 }
 
-/// Sends a request. Returns true if its reply is received within `rounds` calls of [`serve`].
+/// Sends a request; returns true if its reply is received within `rounds` calls of [`serve`].
 fn gets_reply(server: &mut Server, stream: &mut (impl Read + Write), rounds: usize) -> bool {
     stream.write_all(&request(HEADER_LENGTH)).expect("the peer accepts data");
     let mut got = 0;
@@ -63,7 +63,7 @@ fn gets_reply(server: &mut Server, stream: &mut (impl Read + Write), rounds: usi
 
 #[test]
 fn output_of_a_client_that_never_catches_up_stays_bounded() {
-    // The kernel buffers less for a Unix socket than for TCP, so that the server has to buffer more.
+    // The kernel buffers less data for a Unix socket than for TCP, so that the server must buffer more.
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let unix = Some(directory.path().join("acm.sock"));
     let options = ServerOptions { unix, max_clients: 10, ..ServerOptions::default() };
@@ -92,7 +92,7 @@ fn output_of_a_client_that_never_catches_up_stays_bounded() {
         let is_bounded = capacity.is_none_or(|capacity| capacity <= 1 << 20);
         assert!(is_bounded, "output buffer of {capacity:?} bytes after {received} bytes");
     }
-    assert_eq!(caught_up, 0, "the client was never up to date");
+    assert_eq!(caught_up, 0, "the slow client never catches up");
     assert!(gets_reply(&mut server, &mut other, 100), "another client gets its reply");
 }
 
@@ -113,8 +113,12 @@ fn requests_in_fragments_do_not_delay_other_clients() {
         serve(&mut server);
         got += read(&mut slow, 1000);
     }
-    assert_eq!(got, REPLY.len(), "one reply to a request in single bytes");
-    // One client completes its request, another one disconnects after half a header.
+    assert_eq!(
+        got,
+        REPLY.len(),
+        "the server sends one reply to a request that arrives in single bytes"
+    );
+    // One client completes its request. The other disconnects after half of a header.
     half.write_all(&request(88)[50..]).expect("the peer accepts data");
     drop(header);
     let mut got = 0;

@@ -1,20 +1,20 @@
-//! The configuration of the benchmark of a block device.
+//! Configuration of the block device benchmark.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// The configuration of a benchmark.
+/// Configuration of the block device benchmark.
 #[derive(Clone, Debug)]
 pub struct BenchConfig {
     /// The mix of commands.
     pub rw: ReadWrite,
-    /// Block sizes, the sizes of the commands.
+    /// Range of block sizes; each command has one of these sizes.
     pub sizes: BlockSizes,
-    /// Number of writes after which a flush follows; 0 for no flushes.
+    /// A flush follows each time this many writes are submitted; 0 for no flushes.
     pub fsync: u64,
-    /// Number of writes after which a discard follows; 0 for no discards.
+    /// A discard follows each time this many writes are submitted; 0 for no discards.
     pub trim: u64,
     /// Number of outstanding commands of each job.
     pub iodepth: u64,
@@ -22,19 +22,19 @@ pub struct BenchConfig {
     pub jobs: u64,
     /// Duration of the benchmark.
     pub runtime: Duration,
-    /// Maximum number of bytes that are read and written.
+    /// Total length in bytes of the commands after which the benchmark ends; `None` for no limit.
     pub io_size: Option<u64>,
-    /// Number of bytes of the device that are used; `None` for all.
+    /// Number of bytes at the start of the device that are used; `None` for the whole device.
     pub size: Option<u64>,
-    /// True if verifiable data is written, and read data is compared with it.
+    /// True if writes write verifiable data, and reads compare their data with it.
     pub verify: bool,
-    /// Duration for which the device is idle before the benchmark.
+    /// How long the device stays idle before the benchmark.
     pub idle: Duration,
-    /// Seed of offsets and sizes.
+    /// Seed of the random offsets and sizes.
     pub seed: u64,
 }
 
-/// Mix of commands, named as by fio.
+/// Mix of commands, with the names that fio uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadWrite {
@@ -46,7 +46,7 @@ pub enum ReadWrite {
     Randread,
     /// Random writes.
     Randwrite,
-    /// Random reads and writes, half of each.
+    /// Random reads and writes, half of the commands each.
     Randrw,
     /// Sequential discards.
     Trim,
@@ -54,12 +54,12 @@ pub enum ReadWrite {
     Randtrim,
 }
 
-/// Range of block sizes in bytes.
+/// Range of block sizes. Its limits are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
-    /// The smallest.
+    /// The smallest block size.
     pub least: u64,
-    /// The largest.
+    /// The largest block size.
     pub most: u64,
 }
 
@@ -83,13 +83,13 @@ impl Default for BenchConfig {
 }
 
 impl BenchConfig {
-    /// Returns true if data on the device is changed.
+    /// Returns true if the workload changes data on the device.
     #[must_use]
     pub const fn changes(&self) -> bool {
         !matches!(self.rw, ReadWrite::Read | ReadWrite::Randread)
     }
 
-    /// Returns true if blocks are discarded.
+    /// Returns true if the workload discards blocks.
     #[must_use]
     pub const fn discards(&self) -> bool {
         self.changes() && self.trim > 0 || matches!(self.rw, ReadWrite::Trim | ReadWrite::Randtrim)
@@ -97,7 +97,7 @@ impl BenchConfig {
 }
 
 impl ReadWrite {
-    /// Returns true if offsets are random.
+    /// Returns true if the workload uses random offsets.
     #[must_use]
     pub const fn is_random(self) -> bool {
         matches!(self, Self::Randread | Self::Randwrite | Self::Randrw | Self::Randtrim)

@@ -1,5 +1,5 @@
-//! Verifiable content of sectors. Each sector of 512 bytes starts with its number and the round of the write, which
-//! also seed its pseudorandom rest. Thus misplaced sectors and sectors of older writes are detected.
+//! Verifiable content of sectors. Each sector of 512 bytes starts with its number and the round of its write. Both also
+//! seed the pseudorandom bytes that follow. Thus misplaced sectors and sectors of older writes are detected.
 
 use ib_types::rng::Rng;
 
@@ -9,7 +9,7 @@ pub(super) const SECTOR: u64 = 512;
 /// First word of a sector with verifiable content.
 const MAGIC: u64 = 0x7472_7369_6266_6162;
 
-/// Fills whole sectors from an offset of the device on.
+/// Fills the sectors that begin at the given offset of the device.
 pub(super) fn fill(bytes: &mut [u8], offset: u64, round: u32) {
     for (at, sector) in bytes.chunks_mut(SECTOR as usize).enumerate() {
         let number = offset / SECTOR + at as u64;
@@ -26,7 +26,8 @@ pub(super) fn fill(bytes: &mut [u8], offset: u64, round: u32) {
     }
 }
 
-/// Compares a sector with the content of its last write. Round 0 means unknown content, which passes.
+/// Compares a sector with the content of its last write. If the round is 0, the content is unknown and any content is
+/// accepted.
 pub(super) fn check(sector: &[u8], number: u64, round: u32) -> Result<(), String> {
     let mut expected = [0; SECTOR as usize];
     fill(&mut expected, number * SECTOR, round);
@@ -39,7 +40,7 @@ pub(super) fn check(sector: &[u8], number: u64, round: u32) -> Result<(), String
         0 if sector.iter().all(|byte| *byte == 0) => "zeros".to_owned(),
         _ => "other data".to_owned(),
     };
-    Err(format!("sector {number} has {found}: expected what was written in round {round}"))
+    Err(format!("sector {number} contains {found}: expected the data of round {round}"))
 }
 
 #[cfg(test)]
@@ -53,20 +54,21 @@ mod tests {
         let sector = |bytes: &[u8], at: usize| bytes[at * 512..][..512].to_vec();
         assert_eq!(check(&sector(&bytes, 7), 23, 3), Ok(()));
         assert_eq!(check(&sector(&bytes, 7), 99, 0), Ok(()));
-        let old = check(&sector(&bytes, 0), 16, 4).expect_err("the sector has an older round");
-        assert_eq!(old, "sector 16 has sector 16 of round 3: expected what was written in round 4");
+        let old =
+            check(&sector(&bytes, 0), 16, 4).expect_err("the sector was written in an older round");
+        assert_eq!(old, "sector 16 contains sector 16 of round 3: expected the data of round 4");
         let moved = check(&sector(&bytes, 0), 8, 3).expect_err("the sector is misplaced");
-        assert!(moved.starts_with("sector 8 has sector 16 of round 3"), "{moved}");
+        assert!(moved.starts_with("sector 8 contains sector 16 of round 3"), "{moved}");
         bytes[1024 + 300] ^= 1;
         let hurt = check(&sector(&bytes, 2), 18, 3).expect_err("a bit differs");
-        assert!(hurt.starts_with("sector 18 has sector 18 of round 3"), "{hurt}");
+        assert!(hurt.starts_with("sector 18 contains sector 18 of round 3"), "{hurt}");
         bytes[512..1024].fill(0);
         let lost = check(&sector(&bytes, 1), 17, 3).expect_err("the sector was not written");
-        assert!(lost.starts_with("sector 17 has zeros"), "{lost}");
+        assert!(lost.starts_with("sector 17 contains zeros"), "{lost}");
         bytes[512] = 7;
         assert!(
             check(&sector(&bytes, 1), 17, 3)
-                .expect_err("the sector has other data")
+                .expect_err("the sector contains other data")
                 .contains("other data")
         );
     }

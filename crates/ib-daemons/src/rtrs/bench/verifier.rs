@@ -1,4 +1,4 @@
-//! The expected content of each sector, and the ranges of outstanding requests.
+//! The expected content of each sector, and the byte ranges of outstanding commands.
 
 use std::collections::BTreeMap;
 
@@ -6,35 +6,35 @@ use ib_block::{Command, Operation};
 
 use super::pattern::{self, SECTOR};
 
-/// Verifies read data against the writes before.
+/// Verifies that reads return the data of earlier writes.
 #[derive(Clone, Debug)]
 pub(super) struct Verifier {
-    /// Round of the last write of each sector; 0 if its content is unknown.
+    /// Round of the last write to each sector; 0 if the content of the sector is unknown.
     rounds: Vec<u32>,
     round: u32,
-    /// Ranges of outstanding requests in bytes: end by start. They do not overlap.
+    /// Byte ranges of outstanding commands, as a map from start to end. The ranges do not overlap.
     busy: BTreeMap<u64, u64>,
 }
 
 impl Verifier {
-    /// Returns the verifier of a device of `size` bytes, whose content is unknown.
+    /// Returns the verifier of a device of `size` bytes. The content of the device is unknown.
     pub(super) fn new(size: u64) -> Self {
         Self { rounds: vec![0; (size / SECTOR) as usize], round: 0, busy: BTreeMap::new() }
     }
 
-    /// Returns true if no outstanding request overlaps the range of a command.
+    /// Returns true if no outstanding command overlaps the range of `command`.
     pub(super) fn is_free(&self, command: &Command) -> bool {
         let end = command.offset + command.length;
         let before = self.busy.range(..end).next_back();
         before.is_none_or(|(_, ends)| *ends <= command.offset)
     }
 
-    /// Returns true if the content of any sector of a range is known.
+    /// Returns true if the range contains a sector whose content is known.
     pub(super) fn was_written(&self, offset: u64, length: u64) -> bool {
         self.rounds[sectors(offset, length)].iter().any(|round| *round > 0)
     }
 
-    /// Starts a command whose range is free. Fills the data of a write, and returns its round.
+    /// Starts a command that overlaps no outstanding one. For a write, fills its data and returns its round.
     pub(super) fn begin(&mut self, command: &Command, data: &mut [u8]) -> u32 {
         if command.length > 0 {
             self.busy.insert(command.offset, command.offset + command.length);
@@ -42,16 +42,16 @@ impl Verifier {
         if command.operation != Operation::Write {
             return 0;
         }
-        // Rounds wrap around after 2^32 writes; 0 is never used.
+        // After 2^32 writes the rounds start again at 1, because 0 means unknown content.
         self.round = self.round.checked_add(1).unwrap_or(1);
         pattern::fill(data, command.offset, self.round);
         self.round
     }
 
-    /// Completes a command: with the data of a successful read, with `None` if it has failed.
+    /// Completes a command. `data` is what a successful command returned; it is `None` if the command has failed.
     ///
     /// # Errors
-    /// Fails if the data is not that of the last write.
+    /// Fails if a read returned other data than the last write has written.
     pub(super) fn end(
         &mut self,
         command: &Command,
@@ -77,14 +77,14 @@ impl Verifier {
                 }
             }
             (Operation::Read, None) => {}
-            // The content after a failed write and after a discard is unknown.
+            // After a failed write and after a discard, the content is unknown.
             _ => self.rounds[place].fill(0),
         }
         Ok(())
     }
 }
 
-/// Returns the numbers of the sectors of a range.
+/// Returns the numbers of the sectors in a byte range.
 const fn sectors(offset: u64, length: u64) -> std::ops::Range<usize> {
     (offset / SECTOR) as usize..((offset + length) / SECTOR) as usize
 }
@@ -131,12 +131,14 @@ mod tests {
         verifier.begin(&read, &mut []);
         assert_eq!(verifier.end(&read, 0, Some(&disk)), Ok(()));
         assert!(verifier.was_written(5120, 512) && !verifier.was_written(5632, 512));
-        // A sector of an older write is not good enough.
+        // The data of an older write must be refused.
         let mut old = vec![0; 512];
         pattern::fill(&mut old, 1024, 1);
         disk[1024..1536].copy_from_slice(&old);
-        let wrong = verifier.end(&read, 0, Some(&disk)).expect_err("the sector has an older round");
-        assert_eq!(wrong, "sector 2 has sector 2 of round 1: expected what was written in round 2");
+        let wrong = verifier
+            .end(&read, 0, Some(&disk))
+            .expect_err("the sector was written in an older round");
+        assert_eq!(wrong, "sector 2 contains sector 2 of round 1: expected the data of round 2");
         let short = verifier.end(&read, 0, Some(&disk[..512])).expect_err("the data is too short");
         assert_eq!(short, "512 bytes: expected 8192");
     }

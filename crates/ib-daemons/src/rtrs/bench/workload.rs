@@ -1,4 +1,4 @@
-//! The next command of each job.
+//! The sequence of commands of each job.
 
 use std::ops::Range;
 
@@ -11,50 +11,50 @@ use super::pattern::SECTOR;
 /// The reason why a workload does not fit a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WorkloadError {
-    /// The block sizes are not multiples of the device's blocks.
+    /// A block size is not a multiple of the required unit.
     #[error("block size {sizes}: expected multiples of {unit}")]
     BlockSize {
         /// The block sizes.
         sizes: BlockSizes,
-        /// The size of the device's blocks in bytes.
+        /// The required unit of block sizes in bytes.
         unit: u64,
     },
-    /// The workload discards, and the device does not.
+    /// The workload contains discards, which the device does not support.
     #[error("the device does not discard")]
     NoDiscard,
-    /// The workload covers more than the device.
+    /// The workload needs more bytes than the device has.
     #[error("--size {size}: the device has {device} bytes")]
     Size {
-        /// The requested number of bytes.
+        /// The configured number of bytes.
         size: u64,
         /// The number of bytes of the device.
         device: u64,
     },
-    /// The part of each job is shorter than a block.
+    /// The share of the device that each job gets is smaller than a block.
     #[error("{size} bytes for {jobs} jobs: each job needs a block of {block} bytes")]
     Jobs {
-        /// The number of bytes of all jobs.
+        /// Number of bytes that all jobs share.
         size: u64,
         /// The number of jobs.
         jobs: u64,
         /// The largest block size in bytes.
         block: u64,
     },
-    /// There are fewer blocks than outstanding requests, which must not overlap if data is verified.
+    /// There are fewer blocks than outstanding commands. If data is verified, these must not overlap.
     #[error(
         "{size} bytes have {blocks} blocks: --verify needs one for each of {depth} outstanding requests"
     )]
     Blocks {
-        /// The number of bytes of all jobs.
+        /// Number of bytes that all jobs share.
         size: u64,
         /// The number of blocks.
         blocks: u64,
-        /// The number of outstanding requests.
+        /// Maximum number of outstanding commands.
         depth: u64,
     },
 }
 
-/// A stream of commands, with a part of the device of its own for sequential access.
+/// The command sequence of one job. For sequential access, the job uses its own part of the device.
 #[derive(Clone, Debug)]
 struct Job {
     part: Range<u64>,
@@ -67,14 +67,14 @@ struct Job {
 pub(super) struct Workload {
     rw: ReadWrite,
     sizes: BlockSizes,
-    /// Number of bytes of the device that are used.
+    /// Number of bytes at the start of the device that are used.
     size: u64,
     jobs: Vec<Job>,
     flush: Every,
     discard: Every,
 }
 
-/// A command that follows each `count` writes; none if `count` is 0.
+/// Counts writes until a flush or discard is due: one after each `count` writes, or none if `count` is 0.
 #[derive(Clone, Copy, Debug)]
 struct Every {
     count: u64,
@@ -91,7 +91,7 @@ impl Every {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// Returns true if the command is due, and restarts the count.
+    /// Returns true if the flush or discard is due, and restarts the count.
     fn is_due(&mut self) -> bool {
         let due = self.count > 0 && self.left == 0;
         if due {
@@ -102,7 +102,7 @@ impl Every {
 }
 
 impl Workload {
-    /// Returns the workload on a device.
+    /// Creates the workload for a device with the given geometry.
     pub(super) fn new(config: &BenchConfig, geometry: &Geometry) -> Result<Self, WorkloadError> {
         let unit = u64::from(geometry.logical_block).max(if config.verify { SECTOR } else { 1 });
         let sizes = config.sizes;
@@ -141,7 +141,7 @@ impl Workload {
         })
     }
 
-    /// Returns the number of bytes of the device that are used.
+    /// Returns the number of bytes at the start of the device that are used.
     pub(super) const fn size(&self) -> u64 {
         self.size
     }
@@ -160,7 +160,8 @@ impl Workload {
             more => least + job.random.next_u64() % (more / least + 1) * least,
         };
         let offset = match self.rw.is_random() {
-            // Blocks of one size start at multiples of it, those of several at multiples of the smallest.
+            // If all blocks have the same size, they start at multiples of it. Otherwise they start at multiples of the
+            // smallest size.
             true if least == most => job.random.next_u64() % (self.size / least) * least,
             true => job.random.next_u64() % ((self.size - length) / least + 1) * least,
             false => {

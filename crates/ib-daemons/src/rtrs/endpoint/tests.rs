@@ -42,8 +42,11 @@ fn iwarp_endpoints_are_refused() {
     for text in
         ["iwarp:10.0.0.1", "iw:10.0.0.1", "siw0", "siw_eth0", "iwp3s0", "iw_cxgb4", "cxgb4_0"]
     {
-        let why = text.parse::<RequestedPath>().expect_err("the endpoint is of iWARP");
-        assert!(why.contains(text) && why.contains("of iWARP, which is not supported"), "{why}");
+        let why = text.parse::<RequestedPath>().expect_err("the endpoint belongs to iWARP");
+        assert!(
+            why.contains(text) && why.contains("belongs to iWARP, which is not supported"),
+            "{why}"
+        );
     }
     for text in ["siwan", "iwata", "cxgb"] {
         assert_eq!(text.parse(), Ok(Endpoint::Name(text.to_owned())));

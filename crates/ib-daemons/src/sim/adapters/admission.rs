@@ -1,4 +1,4 @@
-//! Admission of HCAs of other processes to ports, including ports of embedded hosts.
+//! Admission of other processes' HCAs to ports, including ports of embedded hosts.
 
 use std::collections::VecDeque;
 
@@ -12,14 +12,14 @@ use super::{Adapter, Adapters, Context, MOST_CLASSES, detach, record};
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// Ports that are exchanged between HCAs of other processes and embedded hosts.
+/// Ports that change between HCAs of other processes and embedded hosts.
 #[derive(Default)]
 pub(super) struct EmbeddedPorts {
     pub(super) claims: VecDeque<PortClaim>,
     released: VecDeque<PortId>,
 }
 
-/// A request of another process's HCA for the port of an embedded host.
+/// A request of another process's HCA for a port that an embedded host may use.
 pub(crate) struct PortClaim {
     /// Number of the process.
     pub(in crate::sim) client: usize,
@@ -29,21 +29,21 @@ pub(crate) struct PortClaim {
     pub(crate) port: PortId,
 }
 
-/// Result of an HCA's request for a port.
+/// Result of a request to attach an HCA to a port.
 pub(super) enum Admission {
     Admitted,
     Refused(String),
-    /// The request waits until the embedded host has left the port.
+    /// The request waits until the embedded host has released the port.
     Claimed,
 }
 
 impl Adapters {
-    /// Allows embedded hosts to use the ports without HCAs of other processes.
+    /// Allows embedded hosts to use ports at which no HCA of another process is attached.
     pub(in crate::sim) fn set_embedded_hosts(&mut self) {
         self.embedded = Some(EmbeddedPorts::default());
     }
 
-    /// Returns the next request for the port of an embedded host.
+    /// Returns the next request for a port that an embedded host may use.
     pub(in crate::sim) fn poll_claim(&mut self) -> Option<PortClaim> {
         self.embedded.as_mut()?.claims.pop_front()
     }
@@ -51,7 +51,7 @@ impl Adapters {
     /// Returns the next port whose last HCA has detached, so that an embedded host may use it.
     pub(in crate::sim) fn poll_released(&mut self) -> Option<PortId> {
         let released = &mut self.embedded.as_mut()?.released;
-        // Another HCA may have attached to the port since.
+        // The port is skipped if another HCA has attached to it since.
         std::iter::from_fn(|| released.pop_front()).find(|port| !self.by_port.contains_key(port))
     }
 
@@ -61,13 +61,13 @@ impl Adapters {
         claims.is_some_and(|claims| claims.iter().any(|claim| claim.client == client))
     }
 
-    /// Refuses an HCA's request for a port.
+    /// Refuses to attach the HCA of a process.
     pub(in crate::sim) fn refuse_hello(&mut self, client: usize, reason: String) {
         say!("refused an HCA: {reason}");
         self.server.refuse(client, reason);
     }
 
-    /// Attaches the HCA of a process to the requested port; returns true if it was attached.
+    /// Attaches the HCA of a process to the port that it has requested; returns true if this succeeds.
     pub(in crate::sim) fn grant(
         &mut self,
         claim: &PortClaim,
@@ -82,7 +82,7 @@ impl Adapters {
         }
     }
 
-    /// Checks the request of a process for a port. Attaches the HCA unless an embedded host may use the port.
+    /// Checks a process's request to attach an HCA. Attaches the HCA unless an embedded host may be using the port.
     pub(super) fn admit(
         &mut self,
         client: usize,
@@ -113,7 +113,7 @@ impl Adapters {
         })
     }
 
-    /// Attaches the HCA of a process to a port, or returns the reason of the refusal.
+    /// Attaches the HCA of a process to a port; otherwise returns the reason for refusing it.
     fn attach(
         &mut self,
         client: usize,
@@ -160,7 +160,7 @@ impl Adapters {
         };
         let is_first = others.is_empty();
         let mut clients = Vec::new();
-        // An HCA without classes has one client, for SA path queries.
+        // An HCA without classes has one client, which it uses for SA path queries.
         let client_classes = if classes.is_empty() {
             vec![None]
         } else {

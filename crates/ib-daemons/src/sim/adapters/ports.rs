@@ -1,4 +1,4 @@
-//! Ports of HCAs: look-up by name, and the attributes that are reported to the HCA.
+//! Ports to which HCAs are attached: look-up by name, and the attributes that the simulator reports to the HCA.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use ib_types::{Mtu, PKey};
 use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::PortState;
 
-/// Attributes of a port that its HCA needs.
+/// Attributes of a port that the simulator reports to the attached HCA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PortAttributes {
     port: LinkPort,
@@ -35,7 +35,7 @@ impl PortAttributes {
     }
 }
 
-/// Returns the attributes of a port that are reported to its HCA.
+/// Returns the attributes of a port that the simulator reports to the attached HCA.
 pub(super) fn details(
     sim: &Sim,
     addresses: &Addresses,
@@ -57,7 +57,8 @@ pub(super) fn details(
     }
 }
 
-/// Finds a port by node name, `NODE:PORT`, IP address, GID or LID; the fabric's first host port if the name is empty.
+/// Finds a port by node name, `NODE:PORT`, IP address, GID or LID. An empty name stands for the port of the fabric's
+/// first host.
 pub(super) fn locate(sim: &Sim, addresses: &Addresses, name: &str) -> Option<PortId> {
     if name.is_empty() {
         return sim.first_end_port();

@@ -17,9 +17,9 @@ fn cached_lids_outlive_the_sm() {
     let (mut cache, warnings) = open(&directory);
     assert!(warnings.is_empty() && cache.lids.is_empty(), "{warnings:?}");
     let first = Lids::from([(Guid(1), (4, 7)), (Guid(2), (8, 11))]);
-    let mut keep = |lids| cache.keep(lids, 0x12, &fabric).expect("there is a directory")();
+    let mut keep = |lids| cache.keep(lids, 0x12, &fabric).expect("the cache has a directory")();
     assert!(keep(first.clone()).is_empty());
-    // Removed ports keep their LIDs.
+    // A port that was removed from the subnet keeps its LIDs in the cache.
     assert!(keep(Lids::from([(Guid(2), (8, 11))])).is_empty());
     let (again, warnings) = open(&directory);
     assert!(warnings.is_empty(), "{warnings:?}");
@@ -66,7 +66,7 @@ fn ports_with_equal_lids_are_reported_with_their_lines() {
     std::fs::write(place.path().join(LIDS), text).expect("the file can be written");
     let mut warnings = Vec::new();
     Cache::open(Some(place.path()), &mut |text| warnings.push(text));
-    let expected = "guid2lid:3: found LID 0x0005 of port 0x0000000000000002, which port \
-                    0x0000000000000001 in line 1 has, too; the line is ignored";
+    let expected = "guid2lid:3: found LID 0x0005 of port 0x0000000000000002, which also \
+                    port 0x0000000000000001 has in line 1; the line is ignored";
     assert!(warnings.len() == 1 && warnings[0].ends_with(expected), "{warnings:?}");
 }

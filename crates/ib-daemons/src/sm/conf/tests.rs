@@ -28,7 +28,7 @@ fn values_are_read_in_their_notations() {
         echoes: false,
     };
     let log = Log::open(&log).expect("the log can be opened");
-    let config = settings.config(&log).expect("no file is needed");
+    let config = settings.config(&log).expect("the configuration names no missing file");
     assert_eq!(config.packet_life_time, 16);
     assert_eq!(config.sweep_interval, None);
     let qos = config.qos.expect("the configuration has QoS");

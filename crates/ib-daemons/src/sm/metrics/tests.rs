@@ -5,7 +5,7 @@ use ib_types::NodeKind;
 use super::super::shared::Counts;
 use super::*;
 
-/// Returns the lines of a page that begin with a prefix.
+/// Returns the lines of a page that begin with the given text.
 fn lines<'p>(page: &'p str, begin: &str) -> Vec<&'p str> {
     page.lines().filter(|line| line.starts_with(begin)).collect()
 }

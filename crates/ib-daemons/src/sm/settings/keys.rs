@@ -6,15 +6,15 @@ use crate::sm::reasons;
 /// A supported key.
 pub(crate) struct Key {
     pub(crate) name: &'static str,
-    /// Its description, for the file that `--create-config` writes.
+    /// Description of the key, for the file that `--create-config` writes.
     pub(crate) about: &'static str,
     pub(crate) field: fn(&mut Settings) -> Field<'_>,
 }
 
-/// Defines the table: key, description, field.
+/// Defines the table of keys. Each entry has the key, its description and its field.
 macro_rules! keys {
     ($($name:literal $about:literal $settings:ident => $field:expr;)*) => {
-        /// The supported keys, in the order of the written file.
+        /// The supported keys, in the order in which `write` writes them.
         pub(crate) const KEYS: &[Key] = &[
             $(Key { name: $name, about: $about, field: |$settings| $field },)*
         ];
@@ -26,10 +26,10 @@ use Field::{
     Turns,
 };
 
-/// A day in seconds.
+/// Number of seconds in a day.
 const DAY: u32 = 86_400;
 
-/// An hour in milliseconds.
+/// Number of milliseconds in an hour.
 const HOUR: u32 = 3_600_000;
 
 keys! {
@@ -190,8 +190,8 @@ keys! {
     "qos_rtr_sl2vl" "" s => Levels(&mut s.lanes[4].sl2vl);
 }
 
-/// Unsupported keys of OpenSM with OpenSM's defaults. Other values cause a note that the key is ignored. Keys without a
-/// default here are ignored silently, because all their values have the same effect.
+/// Keys of OpenSM that are not supported, with OpenSM's defaults. Any other value causes a note that the key is
+/// ignored. If no default is given here, the key is ignored silently, since all its values have the same effect.
 pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("m_key_lookup", "TRUE"),
     ("force_link_speed", "15"),
@@ -199,11 +199,11 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("force_link_width", "255"),
     ("fdr10", "1"),
     ("use_mfttop", "TRUE"),
-    // TRUE is read as `part_enforce off`.
+    // The value TRUE is read as `part_enforce off`.
     ("no_partition_enforcement", ""),
-    // Ports can always be full and limited members.
+    // A port can always be a full member and a limited member of a partition.
     ("allow_both_pkeys", ""),
-    // P_Keys keep their index as long as they are in a table.
+    // A P_Key keeps its index while it is in a port's table.
     ("keep_pkey_indexes", "TRUE"),
     ("sm_assigned_guid", "0x00"),
     ("force_heavy_sweep", "FALSE"),
@@ -220,7 +220,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("max_smps_timeout", "600000"),
     ("long_transaction_timeout", "500"),
     ("max_msg_fifo_timeout", "10000"),
-    // One thread answers all queries.
+    // One thread answers all SA queries.
     ("single_thread", ""),
     ("babbling_port_policy", "FALSE"),
     ("drop_event_subscriptions", "FALSE"),
@@ -228,7 +228,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("mcgroup_join_validation", "TRUE"),
     ("use_original_extended_sa_rates_only", "FALSE"),
     ("use_optimized_slvl", "FALSE"),
-    // Files are always synchronized.
+    // Files are synced to disk regardless of this key.
     ("fsync_high_avail_files", "TRUE"),
     ("perfmgr", "FALSE"),
     ("perfmgr_redir", "TRUE"),
@@ -243,7 +243,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("event_db_dump_file", "(null)"),
     ("event_plugin_name", "(null)"),
     ("event_plugin_options", "(null)"),
-    // The log is always flushed.
+    // The log is flushed regardless of this key.
     ("force_log_flush", ""),
     ("per_module_logging_file", "/etc/opensm/per-module-logging.conf"),
     ("enable_quirks", "FALSE"),
@@ -276,7 +276,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("log_prefix", "(null)"),
 ];
 
-/// Keys from the table above whose other values are errors, with the reason.
+/// Keys of the table above that must have their default value, with the reason. Other values are errors.
 pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("do_mesh_analysis", reasons::MESHES),
     ("nue_max_num_vls", reasons::ENGINE),
@@ -295,5 +295,5 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("log_prefix", reasons::NO_SYSLOG),
 ];
 
-/// A mask of 256 ports.
+/// An empty mask of 256 ports.
 const ZEROS: &str = "0x0000000000000000000000000000000000000000000000000000000000000000";

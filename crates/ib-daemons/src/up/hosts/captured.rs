@@ -1,4 +1,5 @@
-//! Capture interface of the HCAs of embedded hosts, numbered by their ports, with timestamps in the fabric's time.
+//! The interface between captures and the HCAs of embedded hosts. Each HCA has the number of its port, and timestamps
+//! are in the fabric's time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,18 +19,18 @@ use ib_types::Instant;
 
 use super::Hosts;
 
-/// Capture state of the hosts.
+/// State of the captures of the hosts' HCAs.
 #[derive(Default)]
 pub(super) struct Capturing {
     pub(super) clock: SimClock,
     inbox: Option<Inbox<Hosts>>,
     captures: Option<Captures<Hosts>>,
     on_reader: Option<OnReader>,
-    /// Packet readers of QPs that other selections have chosen.
+    /// Packet readers of QPs that were chosen by selections which do not belong to the captures.
     pub(super) others: VecDeque<(PortId, PacketReader)>,
 }
 
-/// The fabric's time, readable by other threads.
+/// The fabric's time, which other threads can read.
 #[derive(Clone, Default)]
 pub(super) struct SimClock(Arc<AtomicU64>);
 
@@ -40,10 +41,10 @@ impl SimClock {
 }
 
 impl Hosts {
-    /// Returns the captures of all hosts' HCAs, including those that are added later.
+    /// Returns the captures of all hosts' HCAs, including hosts that are added later.
     ///
     /// # Errors
-    /// Fails if the system has no more files.
+    /// Fails if the process has no free file descriptors.
     pub fn captures(&mut self) -> io::Result<Captures<Self>> {
         let captures = match &self.capturing.captures {
             Some(captures) => captures.clone(),
@@ -53,13 +54,13 @@ impl Hosts {
         Ok(captures)
     }
 
-    /// Returns the descriptor that is readable while other threads have queued work for [`Hosts::work`].
+    /// Returns the file descriptor that is readable while other threads have queued work for [`Hosts::work`].
     #[must_use]
     pub fn bell(&self) -> Option<BorrowedFd<'_>> {
         self.capturing.inbox.as_ref().map(Inbox::as_fd)
     }
 
-    /// Resets the wake-up.
+    /// Resets the file descriptor of [`Hosts::bell`] until work is queued again.
     pub fn silence(&self) {
         self.capturing.inbox.as_ref().into_iter().for_each(Inbox::silence);
     }
@@ -76,7 +77,7 @@ impl Hosts {
         }
     }
 
-    /// Runs the work of other threads; returns true if there was any.
+    /// Runs the work that other threads have queued; returns true if there was any.
     pub(super) fn run_queued(&mut self) -> bool {
         if self.capturing.inbox.as_ref().is_none_or(|inbox| !inbox.is_pending()) {
             return false;

@@ -1,4 +1,4 @@
-//! An RTRS block server at hosts of a simulated fabric, and its client at other hosts.
+//! An RTRS block server at hosts of a simulated fabric, and its client at other hosts of the fabric.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,31 +23,31 @@ use ib_storage::disk::{Disk, DiskError};
 use ib_storage::nbd::Backing;
 use ib_storage::rtrs::{BlockEvent, Exports};
 
-/// RTRS port of the server.
+/// RTRS port on which the server listens.
 pub const PORT: u16 = 1234;
 
-/// Maximum I/O size in bytes; client and server allocate it for each request of the queue depth.
+/// Maximum I/O size in bytes. Client and server allocate this size for each request of the queue depth.
 const LONGEST: u32 = 128 << 10;
 
-/// Time until the next attempt to connect a failed path.
+/// Delay before a failed path is connected again.
 const RECONNECT: Duration = Duration::from_secs(1);
 
-/// Options of a block pair.
+/// Options of a block server and its client.
 #[derive(Clone, Debug)]
 pub struct PairOptions {
-    /// Name of the device.
+    /// Name of the block device.
     pub device: String,
-    /// Size of the device in bytes, a multiple of 512. The device is kept in memory.
+    /// Size of the device in bytes, a multiple of 512. The data is kept in memory.
     pub size: u64,
-    /// Queue depth: maximum number of outstanding requests, 1 to 8192.
+    /// Queue depth: maximum number of outstanding requests, from 1 to 8192.
     pub depth: u16,
-    /// Hosts of the client, and of the server. Path N connects host N of the client to host N of the server.
+    /// The hosts of the client, and those of the server. Path N connects host N of the client to host N of the server.
     pub hosts: [Vec<PortId>; 2],
-    /// Seed of keys and of random numbers.
+    /// Seed of memory keys and of other random numbers.
     pub seed: [u8; 32],
 }
 
-/// The reason why a pair or a path cannot be created.
+/// The reason why the server, the client or a path cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PairError {
@@ -60,7 +60,7 @@ pub enum PairError {
     /// The client cannot open the device.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The server cannot listen at a host.
+    /// The server cannot listen at one of its hosts.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// The client cannot be created.
@@ -69,7 +69,7 @@ pub enum PairError {
     /// The client cannot add a path.
     #[error(transparent)]
     Path(#[from] AddError),
-    /// The MTU code of a path is unknown.
+    /// The path record contains an unknown MTU code.
     #[error("a path with MTU code {0}: expected 1 to 5")]
     Mtu(u8),
 }
@@ -100,7 +100,7 @@ impl Adapters for Side<'_> {
     }
 }
 
-/// Passes events of HCAs to `take`. Returns true if there was an event.
+/// Passes each event of the HCAs to `take`; returns true if there was an event.
 fn dispatch_events(
     hosts: &mut Hosts,
     ports: &[PortId],
@@ -116,7 +116,7 @@ fn dispatch_events(
     moved
 }
 
-/// An RTRS block server and its client.
+/// An RTRS block server and its client, at hosts of the same fabric.
 pub struct BlockPair {
     client_ports: Vec<PortId>,
     server_ports: Vec<PortId>,
@@ -128,10 +128,10 @@ pub struct BlockPair {
 }
 
 impl BlockPair {
-    /// Creates server and client; they have no paths yet.
+    /// Creates server and client. They have no paths at first.
     ///
     /// # Errors
-    /// Fails if memory is exhausted, the name is invalid, or the RTRS port of a host is in use.
+    /// Fails if memory is exhausted, if the device name is invalid, or if the RTRS port of a host is in use.
     pub fn new(hosts: &mut Hosts, options: PairOptions) -> Result<Self, PairError> {
         let PairOptions { device, size, depth, hosts: [client_ports, server_ports], seed } =
             options;
@@ -160,7 +160,7 @@ impl BlockPair {
         Ok(Self { client_ports, server_ports, remote, device, rtrs, exports, events })
     }
 
-    /// Adds a resolved path from host number `index` of the client to the same host number of the server.
+    /// Adds the resolved path from the client's host with number `index` to the server's host with the same number.
     ///
     /// # Errors
     /// Fails if there are too many paths, or if the MTU code is unknown.
@@ -196,7 +196,7 @@ impl BlockPair {
         &self.rtrs
     }
 
-    /// Returns the hosts of the client and of the server.
+    /// Returns the ports of the client's hosts, and those of the server's hosts.
     #[must_use]
     pub fn ports(&self) -> [&[PortId]; 2] {
         [&self.client_ports, &self.server_ports]
@@ -241,7 +241,7 @@ impl BlockPair {
         Ok(moved)
     }
 
-    /// Returns when [`BlockPair::work`] has something to do without input.
+    /// Returns the time at which [`BlockPair::work`] must be called even without input.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.remote.poll_timeout().into_iter().chain(self.rtrs.poll_timeout()).min()

@@ -3,7 +3,7 @@ use crate::up::pass::tests::Memory;
 
 const SIZE: u64 = MOST + 4096;
 
-/// Runs the load generator until it stops or a condition is true.
+/// Runs the load generator until it stops or the given condition is true.
 fn run(
     generator: &mut LoadGenerator,
     device: &mut Memory,
@@ -46,7 +46,7 @@ fn content_is_restored_at_the_end() {
 fn interrupted_run_restores_the_content() {
     let mut device = Memory::new(SIZE as usize);
     let before = device.bytes.clone();
-    // Interrupted in any stage.
+    // The run is interrupted in each of its stages.
     for parts in 0..12 {
         let mut generator = started(1000);
         let now = run(&mut generator, &mut device, |it| it.progress().done > parts * MOST / 2);

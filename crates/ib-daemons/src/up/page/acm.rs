@@ -1,4 +1,4 @@
-//! Cache and counters of a host's ACM service, and its resolve requests.
+//! The cache and the counters of a host's ACM service, and resolve requests to it.
 
 use ib_acm::service::CachedAddressView;
 use ib_acm::{Address, Service};
@@ -13,14 +13,14 @@ use super::model::json;
 use crate::up::path_request::destination;
 use crate::up::web::{Json, Refusal};
 
-/// Summary of an ACM service; field acm are JSON keys.
+/// Summary of an ACM service. The field names are JSON keys.
 #[derive(Serialize)]
 pub(super) struct Summary {
     /// Number of cached destinations and of outstanding resolutions.
     lines: usize,
 }
 
-/// Response about an ACM service; field acm are JSON keys.
+/// The response with the state of an ACM service. The field names are JSON keys.
 #[derive(Serialize)]
 struct AcmResponse {
     addresses: Vec<String>,
@@ -28,7 +28,7 @@ struct AcmResponse {
     destinations: Vec<Destination>,
     counters: Vec<(&'static str, u64)>,
 }
-/// An endpoint: a port in a partition.
+/// An endpoint: one port in one partition.
 #[derive(Serialize)]
 struct Endpoint {
     pkey: String,
@@ -36,7 +36,7 @@ struct Endpoint {
     up: bool,
     groups: Vec<String>,
 }
-/// A destination: cached, or being resolved.
+/// A destination whose path is cached or being resolved.
 #[derive(Serialize)]
 struct Destination {
     to: String,
@@ -49,11 +49,11 @@ struct Destination {
     age: Option<f64>,
 }
 
-/// Response to a resolve request; field acm are JSON keys.
+/// The response to a resolve request. The field names are JSON keys.
 #[derive(Serialize)]
 struct Resolved {
     path: Path,
-    /// Time until the response, in the fabric's time.
+    /// Time from the request to its response, in the fabric's time.
     microseconds: f64,
 }
 
@@ -76,7 +76,7 @@ impl Summary {
     }
 }
 
-/// Returns the response about an ACM service.
+/// Returns the response with the state of an ACM service.
 pub(super) fn acm(service: &Service, now: Instant) -> Json {
     let endpoints = service.endpoints();
     let addresses = endpoints.iter().flat_map(|endpoint| &endpoint.addresses);
@@ -113,12 +113,13 @@ pub(super) fn acm(service: &Service, now: Instant) -> Json {
     json(&AcmResponse { addresses, endpoints, destinations, counters: counters(service) })
 }
 
-/// Returns the destination entry of a resolve request from a port to an address, which is given as text.
+/// Parses the destination address of a resolve request that is sent from the host at port `from`. Returns the entry for
+/// the request.
 pub(super) fn destination_of(sim: &Sim, from: PortId, to: &str) -> Result<Entry, Refusal> {
     let to = Address::parse(to.trim()).map_err(Refusal::bad)?;
     let prefix = sim.link_port(from).gid_prefix;
     Ok(destination(&match to {
-        // GIDs are written like IPv6 addresses; an address with the subnet's prefix is a GID.
+        // A GID is written like an IPv6 address. If the address has the subnet's prefix, it is a GID.
         Address::V6(address) if (u128::from(address) >> 64) as u64 == prefix => {
             Address::Gid(ib_types::Gid::from_bytes(address.octets()))
         }
@@ -126,7 +127,7 @@ pub(super) fn destination_of(sim: &Sim, from: PortId, to: &str) -> Result<Entry,
     }))
 }
 
-/// Returns the response to a resolve request that took some time.
+/// Returns the response to a resolve request that has taken the given time.
 pub(super) fn resolved(
     found: Result<PathRecord, ClientStatus>,
     microseconds: f64,
@@ -154,7 +155,7 @@ const fn kind(address: &Address) -> &'static str {
     }
 }
 
-/// Returns the counters of a service: those of `ib_acme`, and additional ones.
+/// Returns the counters of an ACM service: those that `ib_acme` prints, and additional ones.
 fn counters(service: &Service) -> Vec<(&'static str, u64)> {
     let standard = PerfCounters::NAMES.into_iter().zip(service.perf_counters().values());
     let own = service.counters();

@@ -12,7 +12,7 @@ use super::model::json;
 use crate::up::hosts::BlockPair;
 use crate::up::web::Json;
 
-/// Response about the block device; field names are JSON keys.
+/// The response with the state of the block device. The field names are JSON keys.
 #[derive(Serialize)]
 struct DeviceResponse<'a> {
     device: &'a str,
@@ -39,7 +39,7 @@ struct PathResponse {
     latency: Latency,
 }
 
-/// Histogram and quantiles of the latency of reads and writes.
+/// Histogram and quantiles of the latencies of reads and writes.
 #[derive(Serialize)]
 struct Latency {
     unit: &'static str,
@@ -49,7 +49,8 @@ struct Latency {
     max: f64,
 }
 
-/// Returns the response about the block device: its name, NBD socket and number of NBD clients.
+/// Returns the response with the state of the block device. The last parameter has its name, its NBD socket and its
+/// number of NBD clients.
 pub(super) fn device(
     sim: &Sim,
     pair: Option<&BlockPair>,
@@ -85,7 +86,7 @@ pub(super) fn device(
     json(&DeviceResponse { device: name, size: geometry.size, nbd, paths, programs })
 }
 
-/// Returns the latency of reads and writes together.
+/// Returns the latencies of reads and writes together.
 fn latency([reads, writes]: &[LatencyHistogram; 2]) -> Latency {
     let mut all = reads.clone();
     all.add(writes);

@@ -1,8 +1,8 @@
-//! Static files of the page, embedded into the binary.
+//! The static files of the page, which are embedded into the binary.
 
 use crate::up::web::File;
 
-/// Builds the table of files from their names; the first file is the page itself.
+/// Builds the table of files from the files' names. The first file is the page itself.
 macro_rules! files {
     ($page:literal $(, $name:literal)* $(,)?) => {
         &[
@@ -60,7 +60,7 @@ pub(super) const FILES: &[File] = files![
     "path.js"
 ];
 
-/// Returns the media type of a file name.
+/// Returns the media type of a file with the given name.
 const fn kind(name: &str) -> &'static str {
     match name.as_bytes() {
         [.., b'.', b'h', b't', b'm', b'l'] => "text/html; charset=utf-8",

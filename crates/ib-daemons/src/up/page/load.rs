@@ -1,4 +1,4 @@
-//! Number of host pairs whose path uses each link, by the present LFTs.
+//! The number of host pairs whose path uses each link, according to the present LFTs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::error::DaemonError;
 use crate::up::tables::Tables;
 use crate::up::web::{Answer, Json, Refusal};
 
-/// Response with the load of all links; field names are JSON keys.
+/// The response with the load of all links. The field names are JSON keys.
 #[derive(Serialize)]
 struct LoadResponse<'a> {
     routes: u64,
@@ -24,33 +24,34 @@ struct LoadResponse<'a> {
     max: u32,
 }
 
-/// Cache of the last computed load, and the newest requested version of the routes.
+/// The cache with the load that was computed last, and the newest version of the routes for which the load was
+/// requested.
 #[derive(Clone, Default)]
 pub(super) struct Loads(Arc<Mutex<Cache>>, Arc<AtomicU64>);
 
 #[derive(Default)]
 struct Cache {
-    /// Version of the routes, and the response.
+    /// The version of the routes for which the load was computed last, and the response.
     last: Option<(u64, Json)>,
-    /// Pool of one thread, so that the simulator keeps the other processors.
+    /// A thread pool with only one thread, so that the simulator can use the other processors.
     pool: Option<ThreadPool>,
 }
 
-/// A copy of the data from which the load is computed.
+/// A copy of the data from which the load of all links is computed.
 struct Copied {
     model: Arc<Model>,
     tables: Tables,
-    /// A port of each link that is not active.
+    /// One port of each link that is not active.
     down: Vec<PortId>,
     routes: u64,
     engine: String,
 }
 
 impl Loads {
-    /// Returns the load, or a function that computes it in another thread.
+    /// Returns the load of all links, or a function that computes it in another thread.
     pub(super) fn answer(&self, sim: &Sim, model: &Arc<Model>, engine: &str) -> Answer {
         let routes = sim.route_changes();
-        // A thread that computes the load holds the lock.
+        // The lock is not waited for, because a thread holds it while it computes the load.
         if let Ok(cache) = self.0.try_lock()
             && let Some(json) = cache.get(routes)
         {
@@ -68,12 +69,12 @@ impl Loads {
         newest.store(routes, Ordering::Relaxed);
         Answer::Later(Box::new(move || {
             let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
-            // Another thread may have computed it.
+            // Another thread may have computed the load meanwhile.
             if let Some(json) = cache.get(routes) {
                 return Ok(json);
             }
             if newest.load(Ordering::Relaxed) != routes {
-                // Newer requests wait for newer routes, so this result is obsolete.
+                // A newer request waits for the load of newer routes, so this result would be obsolete.
                 return Err(Refusal::conflict("the LFTs have changed; request the load again"));
             }
             let pool = match &cache.pool {
@@ -104,7 +105,8 @@ impl Copied {
         Ok(json(&LoadResponse { routes: self.routes, engine: &self.engine, load: &load, max }))
     }
 
-    /// Returns the load of each link: from its first end to its second end, and in the other direction.
+    /// Returns the load of each link, first in the direction from its first to its second end, then in the other
+    /// direction.
     fn load(&self) -> Result<Vec<[u32; 2]>, DaemonError> {
         let model = &*self.model;
         let mut fabric = model.fabric.clone();
@@ -114,7 +116,7 @@ impl Copied {
         }
         let mut load = vec![[0; 2]; model.links.len()];
         let mut seen = vec![false; fabric.node_count()];
-        // Links that are down may have split the fabric into several subnets.
+        // Links that are down may have split the fabric into several subnets, which are computed separately.
         for (node, spec) in fabric.nodes().filter(|(_, spec)| !spec.kind.is_switch()) {
             let ends: Vec<PortId> = fabric
                 .ports_of(node)
@@ -124,7 +126,8 @@ impl Copied {
             for end in ends {
                 let peer = fabric.peer(end).expect("the port is linked").node;
                 if !fabric.node(peer).kind.is_switch() {
-                    // A cable between two hosts needs no LFT. The other host counts the other direction.
+                    // A cable between two hosts needs no LFT. This direction is counted here, the other one at the
+                    // other host.
                     add(model, end, 1, &mut load);
                 } else if !seen[peer.index()] {
                     let guid = fabric.port(end).guid;
@@ -158,7 +161,7 @@ impl Copied {
     }
 }
 
-/// Adds routes that leave by a port to the load of its link.
+/// Adds to the load of a port's link the number of routes that leave through the port.
 fn add(model: &Model, port: PortId, routes: u32, load: &mut [[u32; 2]]) {
     if let Some(number) = model.link_of(port) {
         let is_second = model.links[number as usize].1 == port;

@@ -1,11 +1,12 @@
-//! Log lines of the simulator, condensed for the page.
+//! Condenses the log lines of the simulator for the page.
 
 use std::borrow::Cow;
 
-/// Maximum number of clients attached together that have log lines of their own.
+/// If at most this many clients attach one after the other, each has a log line of its own.
 const MOST: usize = 8;
 
-/// Returns the lines of a log. If more than [`MOST`] clients attach, one line with their number replaces these lines.
+/// Returns the lines of a log. If more than [`MOST`] clients attach one after the other, a single line with their
+/// number replaces their lines.
 pub(super) fn condensed(log: &str) -> Vec<Cow<'_, str>> {
     let is_attach = |line: &&str| line.ends_with(" attached") && line.contains(" client ");
     let count = log.lines().filter(is_attach).count();

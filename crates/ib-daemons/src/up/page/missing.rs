@@ -1,4 +1,4 @@
-//! Nodes that are not reached from the SM over links in use, and since when.
+//! The nodes that the SM cannot reach over active links, and since when.
 
 use ib_sim::Sim;
 use ib_topology::{NodeId, PortId};
@@ -6,16 +6,16 @@ use ib_types::Instant;
 
 use super::model::Model;
 
-/// Returns the nodes that cannot be reached from a node, each with the time of its disconnection.
+/// Returns the nodes that cannot be reached from node `from`, each with the time at which it was cut off.
 ///
-/// This is the time at which the last link between the node's part of the fabric and the reachable part became
-/// inactive. If the parts have no common link, it is the start of the simulation.
+/// A node was cut off when the last link between its part of the fabric and the reachable part became inactive. If
+/// there is no such link, the time is the start of the simulation.
 ///
-/// Nodes without any cable are omitted, because they were never connected.
+/// Nodes without any cable are omitted, since they were never connected.
 pub(super) fn missing(sim: &Sim, model: &Model, from: NodeId) -> Vec<(u32, Instant)> {
     let (fabric, mut parts) = (&model.fabric, vec![None; model.fabric.node_count()]);
     spread(sim, model, from, 0, &mut parts);
-    // Time at which each part was cut off. Part 0 has `from` and is not cut off.
+    // The time at which each part of the fabric was cut off. Part 0 contains `from` and is not cut off.
     let mut since = vec![Instant::ZERO];
     for (node, _) in fabric.nodes() {
         if parts[node.index()].is_none() && cables(model, node).next().is_some() {
@@ -34,7 +34,7 @@ pub(super) fn missing(sim: &Sim, model: &Model, from: NodeId) -> Vec<(u32, Insta
     of_parts.filter(|&(_, part)| part > 0).map(|(node, part)| (node, since[part])).collect()
 }
 
-/// Assigns a part number to all nodes that active links connect to a node.
+/// Assigns a part number to a node and to all nodes that are connected with it by active links.
 fn spread(sim: &Sim, model: &Model, from: NodeId, number: usize, parts: &mut [Option<usize>]) {
     parts[from.index()] = Some(number);
     let mut queue = vec![from];
@@ -49,7 +49,7 @@ fn spread(sim: &Sim, model: &Model, from: NodeId, number: usize, parts: &mut [Op
     }
 }
 
-/// Returns both ports of each cable of a node.
+/// Returns the two ports of each cable that is connected to a node.
 fn cables(model: &Model, node: NodeId) -> impl Iterator<Item = (PortId, PortId)> + '_ {
     model.fabric.ports_of(node).filter_map(|(port, known)| Some((port, known.peer?)))
 }

@@ -1,4 +1,4 @@
-//! Constant data of the fabric: its nodes and links, with the numbers that the API uses.
+//! The data of the fabric that does not change: its nodes and links, with the numbers that the API uses.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,20 @@ use serde::Serialize;
 
 use crate::up::web::{Json, Refusal};
 
-/// Nodes and links. Nodes have their number in the fabric; a link's number is its index in the list of links.
+/// The nodes and the links of the fabric. A node has its number in the fabric; the number of a link is its index in the
+/// list of links.
 pub(in crate::up) struct Model {
     pub(in crate::up) fabric: Fabric,
     pub(super) links: Vec<(PortId, PortId)>,
-    /// Link of each port.
+    /// The number of each port's link; `None` for ports without a link.
     link_of: Vec<Option<u32>>,
-    /// Distance of each node from the nearest host, in links.
+    /// The distance of each node from the nearest host, in links.
     ranks: Vec<u32>,
-    /// Response with the nodes and links.
+    /// The response with the nodes and links.
     json: Json,
 }
 
-/// Response with the nodes and links; field names are JSON keys.
+/// The response with the nodes and links. The field names are JSON keys.
 #[derive(Serialize)]
 struct FabricResponse<'a> {
     name: &'a str,
@@ -43,7 +44,7 @@ struct Node<'a> {
     rank: u32,
 }
 
-/// A link: node and port number of both ends.
+/// A link. Each end is the number of a node and of its port.
 #[derive(Serialize)]
 struct Link {
     a: (u32, u8),
@@ -55,19 +56,19 @@ struct Link {
 /// Rate of a link.
 #[derive(Serialize)]
 pub(super) struct Rate {
-    /// Link width, such as `4X`.
+    /// Width of the link, such as `4X`.
     width: String,
-    /// Data rate of one physical lane in Gbit/s.
+    /// Data rate of one physical lane, in Gbit/s.
     speed: String,
     /// Name of the speed, such as `NDR`.
     generation: String,
-    /// Rate of the link in Gbit/s.
+    /// Data rate of the link, in Gbit/s.
     gbit: f64,
 }
 
 impl Rate {
     pub(super) fn of(LinkRate { width, speed }: LinkRate) -> Self {
-        // The rate of four physical lanes is an integer for all speeds.
+        // The rate is computed from four physical lanes, because it is an integer for all speeds.
         let lane = f64::from(speed.megabits_per_second(LinkWidth::X4)) / 4000.0;
         let named = RateCode::of_link(speed, width).and_then(RateCode::megabits_per_second);
         let megabits = named.unwrap_or_else(|| speed.megabits_per_second(width));
@@ -81,7 +82,7 @@ impl Rate {
 }
 
 impl Model {
-    /// Creates the model of a fabric; `name`, `engine` and `socket` are shown by the page.
+    /// Creates the page's model of a fabric. The page shows `name`, `engine` and `socket`.
     pub(in crate::up) fn new(fabric: Fabric, name: &str, engine: &str, socket: &str) -> Self {
         let links: Vec<(PortId, PortId)> = fabric.links().collect();
         let ports = fabric.nodes().map(|(id, _)| fabric.ports_of(id).len()).sum();
@@ -118,7 +119,7 @@ impl Model {
         self.json.clone()
     }
 
-    /// Returns the node with a number.
+    /// Returns the node with the given number.
     pub(super) fn node(&self, number: u32) -> Result<NodeId, Refusal> {
         let count = self.fabric.node_count();
         let is_there = (number as usize) < count;
@@ -127,7 +128,7 @@ impl Model {
         })
     }
 
-    /// Returns the link with a number.
+    /// Returns the two ports of the link with the given number.
     pub(super) fn link(&self, number: u32) -> Result<(PortId, PortId), Refusal> {
         let count = self.links.len();
         let link = self.links.get(number as usize).copied();
@@ -138,7 +139,7 @@ impl Model {
         })
     }
 
-    /// Returns the link of a port.
+    /// Returns the number of a port's link.
     pub(super) fn link_of(&self, port: PortId) -> Option<u32> {
         self.link_of[port.index()]
     }
@@ -148,7 +149,7 @@ impl Model {
         self.ranks[node.index()]
     }
 
-    /// Returns the end port of a node: port 0 of a switch, or the first linked port of other nodes.
+    /// Returns the end port of a node: port 0 of a switch; for other nodes, the first port that has a link.
     pub(super) fn end_port(&self, node: NodeId) -> Option<PortId> {
         if self.fabric.node(node).kind.is_switch() {
             return self.fabric.port_id(node, 0);
@@ -164,7 +165,7 @@ pub(super) fn json(value: &impl Serialize) -> Json {
     serde_json::to_vec(value).expect("the value can be serialised").into()
 }
 
-/// Returns the JSON word of a node type.
+/// Returns the word for a node type in JSON.
 pub(super) const fn kind_word(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::Switch => "switch",
@@ -173,7 +174,7 @@ pub(super) const fn kind_word(kind: NodeKind) -> &'static str {
     }
 }
 
-/// Returns the distance of each node from the nearest node that is not a switch; 1 if there is no such node.
+/// Returns the distance of each node from the nearest node that is not a switch, in links; 1 if there is no such node.
 fn ranks(fabric: &Fabric) -> Vec<u32> {
     let mut ranks = vec![u32::MAX; fabric.node_count()];
     let mut queue = VecDeque::new();

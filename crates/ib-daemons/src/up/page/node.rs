@@ -1,4 +1,4 @@
-//! Details of a node: its ports, its LFT, its roles in the fabric.
+//! The details of a node: its ports, its LFT, and its roles in the fabric.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::sim::Manager;
 use crate::up::hosts::Hosts;
 use crate::up::web::Json;
 
-/// Response about a node; field acm are JSON keys.
+/// The response with the details of a node. The field names are JSON keys.
 #[derive(Serialize)]
 struct NodeResponse<'a> {
     id: u32,
@@ -29,7 +29,7 @@ struct NodeResponse<'a> {
     values: Vec<(&'static str, String)>,
 }
 
-/// Response with all end ports: node, port number, LID, IP addresses.
+/// The response with all end ports. Each has the number of its node, its port number, its LID and its IP addresses.
 #[derive(Serialize)]
 struct EndPorts {
     ports: Vec<(u32, u8, u16, Vec<String>)>,
@@ -49,17 +49,17 @@ struct Port {
     counters: BTreeMap<&'static str, u64>,
 }
 
-/// Sources of the response besides the simulator and the model.
+/// Sources of a node's details, besides the simulator and the model.
 pub(super) struct NodeContext<'a> {
     pub(super) hosts: &'a Hosts,
-    /// Hosts of the block device's client and of its server.
+    /// The hosts of the block device's client, and those of its server.
     pub(super) ends: &'a [Vec<PortId>; 2],
     pub(super) device: &'a str,
     pub(super) manager: Option<&'a Manager>,
     pub(super) addresses: &'a Addresses,
 }
 
-/// Returns the response about a node.
+/// Returns the response with the details of a node.
 pub(super) fn node((sim, model): (&Sim, &Model), context: &NodeContext<'_>, id: NodeId) -> Json {
     let spec = model.fabric.node(id);
     let end = model.end_port(id);
@@ -113,7 +113,7 @@ pub(super) fn addresses(sim: &Sim, addresses: &Addresses) -> Json {
     json(&EndPorts { ports: ports.collect() })
 }
 
-/// Returns the roles of a node: SM, client or server of the block device.
+/// Returns the roles of a node, such as SM, and client or server of the block device.
 fn roles(sim: &Sim, context: &NodeContext<'_>, id: NodeId) -> Vec<String> {
     let mut roles = Vec::new();
     let manager = context.manager.and_then(|manager| sim.client_port(manager.client()));
@@ -130,7 +130,7 @@ fn roles(sim: &Sim, context: &NodeContext<'_>, id: NodeId) -> Vec<String> {
     roles
 }
 
-/// Returns further properties of a node, with their labels.
+/// Returns further properties of a node, each with its label.
 fn values(
     sim: &Sim,
     model: &Model,
@@ -151,7 +151,7 @@ fn values(
     values
 }
 
-/// Returns the counters of a port by the acm that `perfquery` prints.
+/// Returns the counters of a port under the names that `perfquery` prints.
 fn counters(counters: &Counters) -> BTreeMap<&'static str, u64> {
     let named = counters.named().into_iter();
     named.map(|(name, count)| (display_name(name), count)).collect()

@@ -1,4 +1,4 @@
-//! The path of packets from one node to another, by the present LFTs.
+//! The path of packets from one node to another, according to the present LFTs.
 
 use ib_routing::SwitchId;
 use ib_sim::Sim;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::model::{Model, json};
 use crate::up::web::{Json, Refusal};
 
-/// Response about a path; field names are JSON keys.
+/// The response with a path. The field names are JSON keys.
 #[derive(Debug, Serialize)]
 struct PathResponse {
     routes: u64,
@@ -21,7 +21,7 @@ struct PathResponse {
     error: Option<String>,
 }
 
-/// A node of the path: input port, output port, the link at the output and its VL.
+/// A node on the path, with its input port, its output port, the link at the output port and the VL on this link.
 #[derive(Debug, Serialize)]
 struct Hop {
     node: u32,
@@ -31,7 +31,7 @@ struct Hop {
     vl: Option<u8>,
 }
 
-/// Returns the path. Its service level is that of the SM's plan.
+/// Returns the response with the path between two nodes. Its service level is taken from the SM's plan.
 pub(super) fn path(
     (sim, model, plan): (&Sim, &Model, Option<&Plan>),
     [from, to]: [NodeId; 2],
@@ -59,7 +59,7 @@ fn end(model: &Model, node: NodeId) -> Result<PortId, Refusal> {
     model.end_port(node).ok_or_else(|| Refusal::not_found(format!("{} has no port", name())))
 }
 
-/// Returns the service level of the path between two end ports.
+/// Returns the service level that the plan assigns to the path between two end ports.
 fn level(sim: &Sim, model: &Model, plan: &Plan, ends: [PortId; 2]) -> Option<ServiceLevel> {
     let switch = |port: PortId| {
         let (node, _) = sim.place(port);
@@ -71,7 +71,7 @@ fn level(sim: &Sim, model: &Model, plan: &Plan, ends: [PortId; 2]) -> Option<Ser
     Some(plan.routing.layers.level(switch(ends[0])?, switch(ends[1])?))
 }
 
-/// Returns the nodes of a path from the ports that a packet leaves and enters alternately.
+/// Returns the nodes of a path. `steps` are the ports that a packet alternately leaves and enters.
 fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> Vec<Hop> {
     let Some((&first, further)) = steps.split_first() else { return Vec::new() };
     let start = |port: PortId, number| {
@@ -85,7 +85,7 @@ fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> 
     };
     let mut hops = vec![start(first, 0)];
     let is_switch = sim.is_switch(sim.place(first).0);
-    // A host sends by the first port of the path. A path to the node itself has no output port.
+    // A host sends out of the first port of the path. A path from a node to itself has no output port.
     let mut leaves = is_switch;
     if !is_switch && !further.is_empty() {
         leave(&mut hops[0], first);

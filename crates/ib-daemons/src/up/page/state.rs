@@ -1,4 +1,4 @@
-//! Variable state of the page: links that are down, nodes that are not reached, traffic, the state of the SM.
+//! The state that the page shows and that changes: links that are down, nodes that cannot be reached, traffic, the SM.
 
 use std::time::Duration;
 
@@ -10,36 +10,36 @@ use super::missing::missing;
 use super::model::Model;
 use crate::sim::Manager;
 
-/// Interval between updates while clients listen.
+/// How often the state is updated while clients listen.
 pub(super) const EVERY: Duration = Duration::from_millis(250);
 
-/// Maximum time between two published states, even if nothing has changed.
+/// If nothing has changed, the state is published again after this time.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
-/// Data of the last update, for comparison with the next one.
+/// The data of the last update, with which the next update is compared.
 #[derive(Default)]
 pub(super) struct States {
     before: Option<Before>,
-    /// Members of the last published state, without its time.
+    /// The JSON members of the state that was published last, without its time.
     published: String,
-    /// Time of the last published state.
+    /// The time at which a state was published last.
     published_at: Instant,
     down: Vec<u32>,
-    /// Time since which each of these links is down, in seconds of the fabric's time.
+    /// The time at which each link in `down` went down, in seconds of the fabric's time.
     since: Vec<f64>,
-    /// Nodes that are not reached, each with the time of its disconnection.
+    /// The nodes that cannot be reached, each with the time at which it was cut off.
     missing: Vec<(u32, f64)>,
     /// Version of the routes for which `down` and `missing` were computed.
     down_at: Option<u64>,
 }
 
-/// Counters of sent bytes at the last update.
+/// The counters of sent bytes at the time of the last update.
 struct Before {
     at: Instant,
     sent: Vec<[u64; 2]>,
 }
 
-/// Published state; field names are JSON keys.
+/// The published state. The field names are JSON keys.
 #[derive(Serialize)]
 struct StateResponse<'a> {
     down: &'a [u32],
@@ -50,7 +50,7 @@ struct StateResponse<'a> {
     sm: Option<SmState>,
 }
 
-/// State of the SM.
+/// The state of the SM.
 #[derive(Serialize)]
 struct SmState {
     state: String,
@@ -73,7 +73,7 @@ impl States {
         self.before = None;
     }
 
-    /// Updates the state. Returns the members of its JSON object if it has to be published.
+    /// Updates the state. If it has to be published, returns the members of its JSON object.
     pub(super) fn update(
         &mut self,
         (sim, model, manager): (&Sim, &Model, Option<&Manager>),
@@ -105,7 +105,8 @@ impl States {
         Some(format!("\"time\":{seconds:.6},{members}"))
     }
 
-    /// Returns the traffic of links since the last update: link, and bytes per second in both directions.
+    /// Returns the traffic of each link since the last update: the number of the link, and bytes per second in both
+    /// directions.
     fn traffic(&mut self, sim: &Sim, model: &Model) -> Vec<(u32, u64, u64)> {
         let now = sim.now();
         let sent = |&(one, other)| [sim.sent_bytes(one), sim.sent_bytes(other)];
@@ -118,7 +119,7 @@ impl States {
         let mut traffic = Vec::new();
         for ((number, link), before) in (0..).zip(&model.links).zip(&mut before.sent) {
             let sent = sent(link);
-            // Counters may have been reset.
+            // The counters may have been reset since the last update.
             let [there, back] =
                 [0, 1].map(|direction| sent[direction].saturating_sub(before[direction]));
             *before = sent;
@@ -130,7 +131,7 @@ impl States {
         traffic
     }
 
-    /// Updates inactive links and unreached nodes if the routes have changed.
+    /// If the routes have changed, updates the links that are down and the nodes that cannot be reached.
     fn find_down(&mut self, sim: &Sim, model: &Model, manager: Option<&Manager>) {
         if self.down_at == Some(sim.route_changes()) {
             return;
@@ -149,6 +150,6 @@ impl States {
 }
 
 fn seconds(at: Instant) -> f64 {
-    // Milliseconds are enough for the page and keep the message short.
+    // The page needs no more than milliseconds, and fewer digits keep the message short.
     (at.as_nanos() / 1_000_000) as f64 / 1e3
 }

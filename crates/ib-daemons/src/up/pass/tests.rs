@@ -4,16 +4,16 @@ use ib_block::{Errno, ReadData};
 
 use super::*;
 
-/// A device in memory; requests complete when they are polled.
+/// A device in memory. Its requests complete when they are polled.
 #[derive(Default)]
 pub(in crate::up) struct Memory {
     pub(in crate::up) bytes: Vec<u8>,
-    /// Outstanding requests: number, data of a read, result.
+    /// Outstanding requests, each with its number, the data that it read, and its result.
     outstanding: VecDeque<(u64, Vec<u8>, Errno)>,
     data: Vec<u8>,
-    /// Number of bytes missing at the end of each read.
+    /// Number of bytes that are missing at the end of each read.
     short: usize,
-    /// Offsets at which reads and writes fail.
+    /// The offset at which reads fail, and the offset at which writes fail.
     pub(in crate::up) bad: [Option<u64>; 2],
     pub(in crate::up) writes: usize,
 }

@@ -1,4 +1,5 @@
-//! Device check: the whole device is written, read and compared, while the links of its paths are cut one by one.
+//! The device check. It writes the whole block device, reads it and compares the data. Meanwhile it cuts the link of
+//! one path after the other.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::super::pass::{Content, Pass, Task};
 use super::results::{CheckResult, CutResult, DeviceResult, Stall};
 use crate::up::hosts::BlockPair;
 
-/// Time limit without progress. It exceeds the time limits of requests and of reconnects.
+/// If there is no progress for this time, the check fails. The time exceeds the timeouts of requests and of reconnects.
 const TIMEOUT: Duration = Duration::from_secs(45);
 
 /// The check of the block device.
@@ -21,26 +22,29 @@ pub(super) struct DeviceCheck {
     content: Content,
     writes: Pass,
     reads: Pass,
-    /// Cuts of the links of both paths: of the first path during the writes, of the second path during the reads.
+    /// The cuts of links: the link of the first path is cut during the writes, that of the second path during the
+    /// reads.
     cuts: [Cut; 2],
-    /// Number of completed bytes and errors at the last progress, and its time.
+    /// Number of completed bytes and errors when the last progress was made, and the time of that progress.
     progress: (u64, Instant),
 }
 
-/// State of the cut of a link.
+/// State of the cut of one path's link.
 enum Cut {
-    /// The link is not cut yet, or there is only one path.
+    /// The link was not cut yet, or there is only one path.
     No,
-    /// The link of `port` is cut. `outstanding` requests were in flight, and `before` requests had failed over before.
+    /// The link of port `port` is cut. At the cut `outstanding` requests were outstanding; before it `before` requests
+    /// had failed over.
     Yes { port: PortId, outstanding: usize, before: u64 },
-    /// The link is restored. `outstanding` requests were in flight at the cut, and `again` requests have failed over.
+    /// The link is restored. At the cut `outstanding` requests were outstanding; since then `again` requests have
+    /// failed over.
     Restored { outstanding: usize, again: u64 },
     /// The link could not be cut.
     Not(String),
 }
 
 impl DeviceCheck {
-    /// Prepares the check of the whole device.
+    /// Prepares to check the whole device.
     pub(super) fn new(pair: Option<&BlockPair>, now: Instant) -> Self {
         let size = pair.and_then(BlockPair::geometry).map_or(0, |&Geometry { size, .. }| size);
         let [writes, reads] = [Task::Write, Task::Compare].map(|task| Pass::new(task, 0..size));
@@ -48,7 +52,8 @@ impl DeviceCheck {
         Self { size, content, writes, reads, cuts, progress: (0, now) }
     }
 
-    /// Makes progress, and cuts a link after a quarter of the writes and of the reads; returns true if there was any.
+    /// Makes progress; returns true if there was any. Cuts a link after a quarter of the writes, and one after a
+    /// quarter of the reads.
     pub(super) fn work(
         &mut self,
         pair: &mut BlockPair,
@@ -56,7 +61,7 @@ impl DeviceCheck {
         ends: &[Vec<PortId>; 2],
     ) -> bool {
         let now = sim.now();
-        // The link at the server is cut, because the client's first host has the SM.
+        // The link at the server's host is cut, because the first host of the client runs the SM.
         let ports = if let [one, two] = ends[1][..] { Some([one, two]) } else { None };
         let moved = if self.writes.is_over() {
             self.restore(0, pair.client(), sim);
@@ -65,7 +70,7 @@ impl DeviceCheck {
             if let (Some(ports), true, Cut::No) = (ports, is_time, &self.cuts[1]) {
                 self.cuts[1] = cut(pair.client(), sim, ports[1], self.reads.outstanding());
             }
-            // Reads start only when both paths are connected.
+            // The reads start only when both paths are connected again.
             let has_begun = self.reads.next() > 0;
             (is_back || has_begun) && self.reads.work(pair, &mut self.content)
         } else {
@@ -83,16 +88,16 @@ impl DeviceCheck {
         moved
     }
 
-    /// Restores a link that was cut.
+    /// Restores the link of a path if it is cut.
     fn restore(&mut self, number: usize, client: &Client, sim: &mut Sim) {
         if let Cut::Yes { port, outstanding, before } = self.cuts[number] {
-            // The link may have been restored by a user.
+            // A failure is ignored, since a user may have restored the link already.
             command(sim, "relink", port).ok();
             self.cuts[number] = Cut::Restored { outstanding, again: failed_over(client) - before };
         }
     }
 
-    /// Returns the number of bytes written and read, and their final number.
+    /// Returns the number of bytes that were written and read, and the number of bytes in total.
     pub(super) const fn progress(&self) -> (u64, u64) {
         (self.writes.done + self.reads.done, 2 * self.size)
     }
@@ -101,16 +106,16 @@ impl DeviceCheck {
         self.writes.is_over() && self.reads.is_over()
     }
 
-    /// Returns the time at which the check fails without further progress.
+    /// Returns the time at which the check fails if there is no further progress.
     pub(super) fn deadline(&self) -> Instant {
         self.progress.1 + TIMEOUT
     }
 
-    /// Restores cut links and returns the result.
+    /// Restores the links that are cut, and returns the result of the check.
     pub(super) fn finish(&mut self, pair: &BlockPair, sim: &mut Sim) -> CheckResult {
         let client = pair.client();
         [0, 1].into_iter().for_each(|number| self.restore(number, client, sim));
-        // With few requests a path may have received no request.
+        // If there are few requests, a path may have received none.
         let has_many = self.writes.requests() >= 4;
         let traffic = client.paths().filter_map(|path| client.stats(path)).map(|it| it.traffic);
         let idle_paths =
@@ -156,7 +161,7 @@ fn connected(client: &Client) -> usize {
     client.paths().filter(is_connected).count()
 }
 
-/// Returns the number of requests that were retransmitted on another path.
+/// Returns the number of requests that were repeated on another path.
 fn failed_over(client: &Client) -> u64 {
     client.paths().filter_map(|path| client.stats(path)).map(|stats| stats.failed_over).sum()
 }
@@ -173,7 +178,7 @@ fn cut(client: &Client, sim: &mut Sim, port: PortId, outstanding: usize) -> Cut 
     }
 }
 
-/// Runs a command of the simulator's console for a port; returns its error.
+/// Runs a command of the simulator's console on a port; fails with the error message.
 fn command(sim: &mut Sim, word: &str, port: PortId) -> Result<(), String> {
     let (node, number) = sim.place(port);
     let name = sim.node_name(node).replace('"', "\"\"");

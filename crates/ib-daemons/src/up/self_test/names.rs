@@ -1,7 +1,8 @@
-//! Name check: hosts resolve other hosts by name, and the paths have to lead to these.
+//! The name check. Hosts resolve the names of other hosts, and the paths must lead to these hosts.
 //!
 //! Each request is multicast to every host, so the work is the number of requests times the number of hosts. Therefore
-//! at most [`MOST`] hosts send requests, spread evenly over the fabric, within a time [`LIMIT`].
+//! at most [`MOST`] hosts send requests. They are spread evenly over the fabric, and all responses must arrive within
+//! [`LIMIT`].
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
@@ -17,36 +18,36 @@ use super::super::path_request::destination;
 use super::results::{CheckResult, NamesResult};
 use crate::up::hosts::{Hosts, Reply};
 
-/// Maximum number of requesting hosts.
+/// Maximum number of hosts that send a request.
 pub(super) const MOST: usize = 256;
 
-/// Maximum number of outstanding requests, and maximum number of their deliveries to hosts. More requests would be
-/// retransmitted before they are answered.
+/// Maximum number of outstanding requests, and of hosts that must receive them in total. If there were more, requests
+/// would be retransmitted before they are answered.
 const OUTSTANDING: usize = 32;
 const DELIVERIES: usize = 32 * 1024;
 
-/// Time limit of all responses. Requests without a response by then count as not resolved.
+/// All responses must arrive within this time. Requests without a response then count as not resolved.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Name requests and their results.
 pub(super) struct ResolvedNames {
     hosts: usize,
-    /// By request number: the expected source LID of the path, and the allowed destination LIDs.
+    /// For each request: the expected source LID of the path, and the permitted destination LIDs.
     expected: Vec<(u16, Vec<u16>)>,
     /// Requests that were not sent yet.
     wanted: VecDeque<(u64, PortId, Entry)>,
     answered: usize,
     wrong: usize,
-    /// Number of requests without a path, and the reason of the first one.
+    /// Number of requests for which no path was found, and the reason for the first of them.
     failed: usize,
     why: Option<ClientStatus>,
     deadline: Instant,
-    /// Start in real time: the fabric's clock is slower than real time under load.
+    /// Start of the check in real time. Under load the fabric's clock is slower than real time.
     started: WallClock,
 }
 
 impl ResolvedNames {
-    /// Prepares the requests: each requesting host resolves the host half the fabric away.
+    /// Prepares the requests: each requesting host resolves the name of the host that is half the fabric away.
     pub(super) fn new(sim: &Sim, hosts: &Hosts) -> Self {
         let ports: Vec<PortId> = hosts.ports().collect();
         let count = ports.len().min(MOST);
@@ -57,7 +58,7 @@ impl ResolvedNames {
             let (node, _) = sim.place(other);
             let name = Address::name(sim.node_name(node));
             let to = name.unwrap_or_else(|_| Address::Gid(sim.link_port(other).gid()));
-            // All ports of a node have its name.
+            // All ports of a node have the same name, so the LIDs of all are permitted.
             let numbers = 0..=sim.node_info(other).num_ports;
             let namesakes = numbers.filter_map(|number| sim.find_port(node, number));
             let namesakes = namesakes.filter(|&port| hosts.has(port));
@@ -103,12 +104,12 @@ impl ResolvedNames {
         }
     }
 
-    /// Returns the number of answered requests, and of all.
+    /// Returns the number of answered requests, and the number of all requests.
     pub(super) const fn progress(&self) -> (usize, usize) {
         (self.answered, self.expected.len())
     }
 
-    /// Returns the time at which requests are given up.
+    /// Returns the time at which the check gives up requests without a response.
     pub(super) const fn deadline(&self) -> Instant {
         self.deadline
     }

@@ -1,4 +1,4 @@
-//! Path check: paths between hosts are traced as by ibtracer.
+//! The path check. It traces paths between hosts as ibtracer does.
 
 use ib_sim::{ClientId, ClientOptions, Sim};
 use ib_tracer::{Target, Tracer, TracerConfig};
@@ -10,13 +10,13 @@ use crate::error::DaemonError;
 /// Number of traced paths.
 const PATHS: usize = 100;
 
-/// Paths that are traced.
+/// The paths that are traced, and their results so far.
 pub(super) struct TracedPaths {
     client: ClientId,
     tracer: Tracer,
     asked: usize,
     good: usize,
-    /// Number of paths that agents have confirmed, and can confirm.
+    /// Number of paths that agents have confirmed, and of those that agents can confirm.
     validated: usize,
     can_be_validated: usize,
     first_bad: Option<String>,
@@ -24,7 +24,8 @@ pub(super) struct TracedPaths {
 }
 
 impl TracedPaths {
-    /// Starts to trace paths between hosts, from the port of the SM; `None` if there are fewer than two hosts.
+    /// Starts to trace paths between hosts. The tracer is at the port of the SM. Returns `None` if there are fewer than
+    /// two hosts.
     pub(super) fn start(sim: &mut Sim) -> Result<Option<Self>, DaemonError> {
         let Some(own) = sim.first_end_port() else { return Ok(None) };
         let hosts = sim.node_ids().filter(|&node| !sim.is_switch(node));
@@ -39,10 +40,10 @@ impl TracedPaths {
         let own = sim.link_port(own).lid;
         let (mut asked, mut can_be_validated) = (0, 0);
         for number in 0..PATHS {
-            // Each host is the source of a path before one is the source of a second one.
+            // Each host is the source of one path before any host is the source of a second path.
             let from = number * 7 % lids.len();
             let to = (from + 1 + number * 13 % (lids.len() - 1)) % lids.len();
-            // The port of the tracer receives no probes.
+            // A path that ends at the tracer's port cannot be confirmed, since the tracer receives no probes.
             can_be_validated += usize::from(lids[to] != own);
             let [from, to] = [from, to].map(|at| Target::Lid(lids[at]));
             tracer.start(Some(from), to).map_err(DaemonError::failed)?;
@@ -54,7 +55,7 @@ impl TracedPaths {
         Ok(Some(paths))
     }
 
-    /// Returns the time of the next retry.
+    /// Returns the time at which the next retry is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.tracer.poll_timeout()
     }
@@ -87,12 +88,12 @@ impl TracedPaths {
         self.traced == self.asked
     }
 
-    /// Returns the number of traced paths, and of all.
+    /// Returns the number of traced paths, and the number of all paths.
     pub(super) const fn progress(&self) -> (usize, usize) {
         (self.traced, self.asked)
     }
 
-    /// Detaches from the fabric and returns the result.
+    /// Detaches the tracer from the fabric and returns the result of the check.
     pub(super) fn finish(&self, sim: &mut Sim) -> CheckResult {
         sim.detach(self.client);
         CheckResult::Paths(PathsResult {

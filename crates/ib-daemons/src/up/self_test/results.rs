@@ -1,4 +1,4 @@
-//! Results of the checks: numbers for programs, and a text for humans.
+//! Results of the checks, as numbers and as texts.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(super) enum CheckResult {
     Paths(PathsResult),
     Device(DeviceResult),
     Capture(CaptureResult),
-    /// There was nothing to check, or it could not be checked.
+    /// There was nothing to check, or the check was not possible.
     Skipped {
         reason: String,
         #[serde(skip)]
@@ -24,7 +24,7 @@ pub(super) enum CheckResult {
     },
 }
 
-/// Nodes that the SM has brought up.
+/// Numbers of the nodes, and how many of them the SM has not brought up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct SubnetResult {
     pub(super) hosts: usize,
@@ -33,41 +33,41 @@ pub(super) struct SubnetResult {
     pub(super) not_up: usize,
 }
 
-/// LFTs of the switches, compared with those that the engine computes.
+/// Result of comparing the LFTs of the switches with those that the engine computes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct RoutesResult {
     pub(super) engine: String,
     pub(super) lids: usize,
-    /// Number of pairs of a switch and a LID without a route.
+    /// Number of pairs of a switch and a LID for which the switch has no route.
     pub(super) unreachable: u64,
     pub(super) credit_loops: usize,
     pub(super) switches: usize,
     /// Number of switches whose LFT differs from the computed one.
     pub(super) different_lfts: usize,
-    /// Number of nodes that the SM does not reach.
+    /// Number of nodes that the SM cannot reach.
     pub(super) cut_off: usize,
 }
 
-/// Names that hosts have resolved.
+/// Result of resolving the names of hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct NamesResult {
     pub(super) hosts: usize,
     pub(super) requested: usize,
     pub(super) resolved: usize,
-    /// Number of paths to another host than the requested one.
+    /// Number of paths that lead to a different host than the requested one.
     pub(super) wrong: usize,
     pub(super) failed: usize,
-    /// Reason of the first failure.
+    /// Reason of the first failed request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_failure: Option<String>,
     /// Number of requests without a response.
     pub(super) unanswered: usize,
-    /// Time limit of the responses in seconds.
+    /// Time in seconds within which the responses must arrive.
     #[serde(skip)]
     pub(super) limit: u64,
 }
 
-/// Paths between hosts that were traced.
+/// Result of tracing paths between hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct PathsResult {
     pub(super) requested: usize,
@@ -82,7 +82,7 @@ pub(super) struct PathsResult {
     pub(super) first_other: Option<String>,
 }
 
-/// Data written to the block device and read back, while the links of its paths are cut.
+/// Result of writing and reading the block device while the links of its paths are cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct DeviceResult {
     pub(super) bytes: u64,
@@ -90,24 +90,24 @@ pub(super) struct DeviceResult {
     /// Number of requests whose data was wrong.
     pub(super) wrong: u64,
     pub(super) errors: u64,
-    /// Number of paths without reads or without writes; `None` if there were too few requests.
+    /// Number of paths that carried no reads or no writes; `None` if there were too few requests for all paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) idle_paths: Option<usize>,
-    /// The cut of each link; none with a single path.
+    /// The cut of each path's link; empty if there is only one path.
     pub(super) cuts: Vec<CutResult>,
-    /// The reason why the device was given up.
+    /// The reason why the check gave up waiting for the device; `None` if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stalled: Option<Stall>,
 }
 
-/// Cut of a link.
+/// The cut of one path's link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CutResult {
     Cut {
         /// Number of outstanding requests when the link was cut.
         outstanding: usize,
-        /// Number of requests that were sent again on the other path.
+        /// Number of requests that were repeated on the other path after the cut.
         failed_over: u64,
     },
     NotCut {
@@ -115,21 +115,21 @@ pub(super) enum CutResult {
     },
 }
 
-/// A device that made no progress.
+/// Describes that a block device made no progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Stall {
-    /// True if the paths were not reconnected; false if requests did not complete.
+    /// True if the paths were not connected again after the first cut, false if requests did not complete.
     pub(super) no_paths: bool,
-    /// Time without progress in seconds.
+    /// Time in seconds without progress.
     pub(super) seconds: u64,
-    /// Number of bytes that were written and read before.
+    /// Number of bytes that were written and read until then.
     pub(super) moved: u64,
 }
 
-/// Packets of the device's queue pairs, captured and read back.
+/// Result of capturing the packets of the block device's queue pairs and reading the file back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct CaptureResult {
-    /// Number of sent and received packets.
+    /// Number of packets that the queue pairs have sent and received.
     pub(super) packets: u64,
     pub(super) captured: u64,
     pub(super) overwritten: u64,
@@ -143,7 +143,7 @@ impl CheckResult {
         Self::Skipped { reason: reason.to_owned(), is_good: true }
     }
 
-    /// Returns true if no problem was found.
+    /// Returns true if the check found no problem.
     pub(super) fn is_good(&self) -> bool {
         match self {
             Self::Subnet(it) => it.not_up == 0,
@@ -156,7 +156,7 @@ impl CheckResult {
             Self::Names(it) => it.wrong + it.failed + it.unanswered == 0,
             Self::Paths(it) => it.good == it.requested && it.confirmed >= it.confirmable,
             Self::Device(it) => it.is_good(),
-            // A capture with less than half of the packets has failed.
+            // If less than half of the packets were captured, the check has failed.
             Self::Capture(it) => {
                 it.captured + it.overwritten == it.packets
                     && it.read_back == it.captured
@@ -171,7 +171,7 @@ impl CheckResult {
 
 impl DeviceResult {
     fn is_good(&self) -> bool {
-        // Two outstanding requests were on both paths.
+        // With at least two outstanding requests, both paths carried requests, so some must have failed over.
         let has_failed_over = |cut: &CutResult| match cut {
             CutResult::Cut { outstanding, failed_over } => *failed_over > 0 || *outstanding < 2,
             CutResult::NotCut { .. } => false,
@@ -239,7 +239,7 @@ impl fmt::Display for NamesResult {
         }
         write!(f, ", {wrong} wrong")?;
         if let Some(reason) = first_failure {
-            write!(f, "; {failed} not resolved, the first one: {reason}")?;
+            write!(f, "; {failed} not resolved, first reason: {reason}")?;
         }
         if *unanswered > 0 {
             write!(f, "; {unanswered} without a response within {limit} s")?;
@@ -253,7 +253,7 @@ impl fmt::Display for PathsResult {
         let Self { requested, good, confirmed, first_other, .. } = self;
         write!(f, "{good} of {requested} good, {confirmed} confirmed by agents")?;
         if let Some(other) = first_other {
-            write!(f, "; the first other one: {other}")?;
+            write!(f, "; first path that is not good: {other}")?;
         }
         Ok(())
     }
@@ -276,7 +276,7 @@ impl fmt::Display for DeviceResult {
             CutResult::Cut { .. } => None,
         });
         if let Some(reason) = reason {
-            write!(f, "; not each link was cut: {reason}")?;
+            write!(f, "; not every link was cut: {reason}")?;
         } else if let [
             CutResult::Cut { failed_over: a, .. },
             CutResult::Cut { failed_over: b, .. },

@@ -1,4 +1,4 @@
-//! Server-sent events: states of the fabric and log lines.
+//! Server-sent events with states of the fabric and log lines.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,15 +17,15 @@ use ib_os::alarm::Bell;
 /// Maximum number of simultaneous listeners.
 pub(super) const MOST_LISTENERS: usize = 16;
 
-/// Number of log lines kept in memory.
+/// Number of log lines that are kept in memory.
 const MOST_LINES: usize = 1000;
-/// Number of log lines sent to a new listener.
+/// Number of log lines that a new listener gets.
 const FIRST_LINES: u64 = 100;
 
-/// Maximum size of a log line in bytes; the rest is cut.
+/// Maximum size of a log line in bytes. Longer lines are cut.
 const LONGEST_LINE: usize = 1000;
 
-/// State shared by listeners and the loop.
+/// The data that the listeners and the event loop share.
 #[derive(Debug)]
 pub(super) struct Feed {
     listeners: AtomicUsize,
@@ -34,20 +34,20 @@ pub(super) struct Feed {
     bell: Bell,
 }
 
-/// The last lines of the log.
+/// The latest lines of the log.
 #[derive(Debug, Default)]
 struct Lines {
-    /// Each line as JSON: `[time, "text"]`.
+    /// The lines as JSON, each `[time, "text"]`.
     kept: VecDeque<Box<str>>,
-    /// Number of all lines since the start.
+    /// Number of lines since the start, including those that are not kept.
     count: u64,
 }
 
-/// A client that listens to events.
+/// A client that receives events.
 struct Listener {
     feed: Arc<Feed>,
     states: watch::Receiver<Arc<str>>,
-    /// Number of the next line to send.
+    /// Number of the next line to send to the client.
     next: u64,
 }
 
@@ -77,21 +77,21 @@ impl Feed {
         lines.count += 1;
     }
 
-    /// Returns the stream of future states as events; `None` if [`MOST_LISTENERS`] are connected already.
+    /// Returns a stream of events with all future states; `None` if [`MOST_LISTENERS`] are connected already.
     pub(super) fn listen(
         self: &Arc<Self>,
         mut states: watch::Receiver<Arc<str>>,
     ) -> Option<impl Stream<Item = Result<Event, Infallible>> + Send + use<>> {
         let more = |count| (count < MOST_LISTENERS).then_some(count + 1);
         self.listeners.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
-        // The last published state may be old.
+        // The listener does not get the last published state, which may be old.
         states.mark_unchanged();
         let next = self.lines().count.saturating_sub(FIRST_LINES);
         let listener = Listener { feed: Arc::clone(self), states, next };
         self.has_newcomers.store(true, Ordering::SeqCst);
         self.bell.ring();
         Some(unfold(listener, async |mut listener| {
-            // The stream ends when the loop has ended.
+            // The stream ends when the event loop has ended.
             listener.states.changed().await.ok()?;
             let event = listener.event();
             Some((Ok(event), listener))
@@ -99,13 +99,13 @@ impl Feed {
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
-        // No panic leaves the lines in an inconsistent state.
+        // A poisoned mutex is used, because no panic leaves the lines in an inconsistent state.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Listener {
-    /// Returns the last state, with the log lines since the previous event.
+    /// Returns the event with the last published state and the log lines since the previous event.
     fn event(&mut self) -> Event {
         let mut data = String::from("{");
         data.push_str(&self.states.borrow_and_update());
@@ -141,7 +141,7 @@ impl Drop for Listener {
     }
 }
 
-/// Returns a line, cut to [`LONGEST_LINE`].
+/// Returns the line, cut after at most [`LONGEST_LINE`] bytes.
 fn cut(line: &str) -> &str {
     &line[..line.floor_char_boundary(LONGEST_LINE)]
 }

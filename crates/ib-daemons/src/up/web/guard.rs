@@ -1,4 +1,4 @@
-//! Access control by token and `Host` header; security headers of all responses.
+//! Access control by token and by `Host` header, and the security headers of all responses.
 
 use std::io;
 
@@ -19,7 +19,7 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (CACHE_CONTROL, "no-store"),
 ];
 
-/// First component of every path: 32 random hexadecimal digits.
+/// The token: 32 random hexadecimal digits, with which every path begins.
 #[derive(Clone, Debug)]
 pub(super) struct Token(String);
 
@@ -37,7 +37,8 @@ impl Token {
         &self.0
     }
 
-    /// Returns true if a path begins with the token. The time of the comparison does not depend on the matching prefix.
+    /// Returns true if the path begins with the token. The duration of the comparison does not reveal how much of it
+    /// matches.
     fn opens(&self, path: &str) -> bool {
         let found = path.strip_prefix('/').and_then(|rest| rest.split('/').next());
         let found = found.unwrap_or_default().as_bytes();
@@ -46,7 +47,7 @@ impl Token {
     }
 }
 
-/// Middleware: status 403 if the request names another host, 404 if its token is wrong.
+/// Middleware that refuses requests: status 403 if the request names another host, 404 if its token is wrong.
 pub(super) async fn check(State(token): State<Token>, request: Request, next: Next) -> Response {
     let mut response = if !is_for_us(&request) {
         StatusCode::FORBIDDEN.into_response()
@@ -62,8 +63,8 @@ pub(super) async fn check(State(token): State<Token>, request: Request, next: Ne
     response
 }
 
-/// Returns true if a request names this machine as its host. This protects against DNS rebinding: the page of another
-/// site whose name resolves to this machine still sends the name of that site.
+/// Returns true if the request names this machine as its host. This prevents DNS rebinding: if the name of another site
+/// resolves to this machine, requests of its pages still contain that name.
 fn is_for_us(request: &Request) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
@@ -71,7 +72,7 @@ fn is_for_us(request: &Request) -> bool {
     host.to_str().is_ok_and(is_own) && requested.is_none_or(is_own)
 }
 
-/// Returns true if a host, with or without a port, is this machine.
+/// Returns true if the host is this machine. The host may include a port.
 fn is_own(host: &str) -> bool {
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     ["127.0.0.1", "localhost", "[::1]"].iter().any(|own| {

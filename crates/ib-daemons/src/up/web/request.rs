@@ -1,4 +1,4 @@
-//! Calls of the API: what a client requests and what the loop answers.
+//! The calls of the API: the requests of clients, and the answers of the event loop.
 
 use std::fmt;
 use std::sync::mpsc::Sender;
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use ib_os::alarm::Bell;
 
-/// Maximum time until the loop answers.
+/// The event loop must answer a call within this time.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A JSON document.
@@ -32,11 +32,11 @@ pub enum ApiCall {
     Names(u32),
     /// Returns the path from one node to another.
     Path(PathQuery),
-    /// Returns the block device and its paths.
+    /// Returns the state of the block device and its paths.
     Device,
     /// Returns the progress of the load generator.
     Exercise,
-    /// Resolves an address to a path, by the ACM service at a host.
+    /// Resolves an address to a path with the ACM service at a host.
     Resolve(Resolve),
     /// Cuts or restores a link.
     Link(Link),
@@ -44,33 +44,33 @@ pub enum ApiCall {
     Start(Start),
 }
 
-/// Both stopped of a path, as numbers of nodes.
+/// The two ends of a path, as node numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathQuery {
-    /// The source.
+    /// Number of the source node.
     pub from: u32,
-    /// The destination.
+    /// Number of the destination node.
     pub to: u32,
 }
 
-/// An address to be resolved by the ACM service at a host.
+/// An address that the ACM service at a host has to resolve.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resolve {
-    /// Number of the host's node.
+    /// Number of the node at which the host is.
     pub from: u32,
     /// A name, an IP address or a GID.
     pub to: String,
 }
 
-/// The requested state of a link.
+/// The state that a link has to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Number of the link.
     pub link: u32,
-    /// True to restore the link, false to cut it.
+    /// True if the link has to be restored, false if it has to be cut.
     pub up: bool,
 }
 
@@ -82,11 +82,11 @@ pub struct Start {
     pub seconds: u32,
 }
 
-/// An answer of the loop.
+/// An answer of the event loop.
 pub enum Answer {
-    /// A result.
+    /// A result that is available at once.
     Json(Json),
-    /// A function that computes the result; it runs in another thread.
+    /// A function that computes the result. The server runs it in another thread.
     Later(Box<dyn FnOnce() -> Result<Json, Refusal> + Send>),
     /// An error.
     Refused(Refusal),
@@ -102,29 +102,29 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// An error of the API.
+/// An error that the API returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// HTTP status.
     pub(super) status: StatusCode,
-    /// One line of text for users.
+    /// The error as one line of text for users.
     pub(super) error: String,
 }
 
 impl Refusal {
-    /// The requested object does not exist (404).
+    /// Returns the error for an object that does not exist (404).
     #[must_use]
     pub fn not_found(error: impl fmt::Display) -> Self {
         Self::new(StatusCode::NOT_FOUND, error)
     }
 
-    /// The request is invalid (400).
+    /// Returns the error for an invalid request (400).
     #[must_use]
     pub fn bad(error: impl fmt::Display) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// The present state of the fabric does not allow it (409).
+    /// Returns the error for a request that the present state of the fabric does not allow (409).
     #[must_use]
     pub fn conflict(error: impl fmt::Display) -> Self {
         Self::new(StatusCode::CONFLICT, error)
@@ -134,13 +134,13 @@ impl Refusal {
         Self { status, error: error.to_string() }
     }
 
-    /// Returns the HTTP status.
+    /// Returns the HTTP status of the error.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status.as_u16()
     }
 
-    /// Returns the error text, one line.
+    /// Returns the error as one line of text.
     #[must_use]
     pub fn error(&self) -> &str {
         &self.error
@@ -164,12 +164,12 @@ pub struct Request {
 impl Request {
     /// Sends an answer to the client.
     pub fn answer(self, answer: impl Into<Answer>) {
-        // The client may have disconnected.
+        // Sending fails if the client has disconnected.
         let _ = self.reply.send(answer.into());
     }
 }
 
-/// Sender of requests to the loop. At most one request per connection is outstanding.
+/// Sends requests of one connection to the event loop. At most one of them is outstanding.
 #[derive(Clone)]
 pub(super) struct RequestQueue {
     requests: Sender<Request>,
@@ -181,7 +181,7 @@ impl RequestQueue {
         Self { requests, bell }
     }
 
-    /// Sends a request to the loop and waits for its answer.
+    /// Sends a request to the event loop and waits for its answer.
     pub(super) async fn call(&self, call: ApiCall) -> Result<Json, Refusal> {
         let stopped =
             || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the fabric is being stopped");
@@ -190,7 +190,7 @@ impl RequestQueue {
         self.bell.ring();
         let late = |_| {
             let seconds = ANSWER_TIMEOUT.as_secs();
-            let error = format!("the fabric has not answered within {seconds} s; try again");
+            let error = format!("the fabric has not responded within {seconds} s; try again");
             Refusal::new(StatusCode::GATEWAY_TIMEOUT, error)
         };
         let answer = tokio::time::timeout(ANSWER_TIMEOUT, answer).await.map_err(late)?;

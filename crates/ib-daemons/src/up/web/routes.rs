@@ -1,4 +1,4 @@
-//! HTTP paths and methods.
+//! The HTTP paths and methods of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,15 +23,15 @@ use super::feed::{Feed, MOST_LISTENERS};
 use super::guard::{self, Token};
 use super::request::{ApiCall, Json, Link, PathQuery, Refusal, RequestQueue, Resolve, Start};
 
-/// Maximum size of a request's body in bytes.
+/// Maximum size in bytes of the body of a request.
 pub(super) const LONGEST_BODY: usize = 4096;
-/// Maximum time until the body of a request is complete.
+/// The body of a request must be complete within this time.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Media type of all responses of the API.
+/// Media type of the responses of the API.
 const JSON: &str = "application/json";
 
-/// State shared by all handlers.
+/// The data that all handlers share.
 #[derive(Clone)]
 pub(super) struct Context {
     token: Token,
@@ -41,14 +41,14 @@ pub(super) struct Context {
     states: watch::Receiver<Arc<str>>,
 }
 
-/// Query string of a request about one node.
+/// The query string of a request about one node.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Node {
     id: u32,
 }
 
-/// Result of a call.
+/// Result of a call of the API.
 type ApiResult = Result<Json, Refusal>;
 
 impl Context {
@@ -62,7 +62,7 @@ impl Context {
         Self { token, files, queue, feed, states: states.subscribe() }
     }
 
-    /// Returns the router of all paths.
+    /// Returns the router for all paths of the server.
     pub(super) fn router(self) -> Router {
         let token = self.token.clone();
         Router::new()
@@ -101,7 +101,7 @@ impl Context {
 
 type Shared = State<Context>;
 
-/// Redirects to the path with a final slash, because the page's links are relative.
+/// Redirects to the path with a final slash, since the page's links are relative to it.
 async fn redirect_to_page(State(context): Shared) -> Redirect {
     Redirect::permanent(&format!("/{}/", context.token.as_str()))
 }
@@ -179,14 +179,14 @@ async fn respond_to_query(context: &Context, call: Result<ApiCall, QueryRejectio
         Ok(call) => context.queue.call(call).await,
         Err(error) => {
             let text = error.body_text();
-            // axum prefixes the cause, a missing or an unknown field, with a text of its own.
+            // axum puts a text of its own before the cause, which is a missing or an unknown field.
             let why = text.rsplit_once("query string: ").map_or(&*text, |(_, why)| why);
             Err(Refusal::bad(format!("invalid query string: {why}")))
         }
     })
 }
 
-/// Makes a call of the JSON body of a request.
+/// Calls the API with the JSON in the body of a request.
 async fn call_with_body<T: DeserializeOwned>(
     context: &Context,
     request: Request,

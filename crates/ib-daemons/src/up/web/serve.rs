@@ -1,4 +1,4 @@
-//! Connections and their limits.
+//! Accepts connections and limits them.
 
 use std::io;
 use std::net::TcpListener as StdListener;
@@ -17,27 +17,27 @@ use tokio::sync::{Semaphore, oneshot};
 use super::routes::Context;
 use super::write_timeout::WriteTimeout;
 
-/// Maximum number of simultaneous connections; further ones are closed.
+/// Maximum number of simultaneous connections. Further connections are closed.
 pub(super) const MOST_CONNECTIONS: usize = 64;
 
-/// Maximum time until the head of a request is complete, on new and on idle connections.
+/// The head of a request must be complete within this time, on new and on idle connections.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum time without progress of a response.
+/// If a client reads nothing of a response for this time, it is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Size in bytes of a connection's buffers: the head of a request, and unsent responses.
+/// Size in bytes of each connection's two buffers: for the head of a request, and for unsent responses.
 const BUFFER: usize = 64 << 10;
 
-/// Time until the next attempt if `accept` fails, because the process has no more file descriptors.
+/// Pause after `accept` has failed because the process has no free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Creates the runtime of the server.
+/// Creates the asynchronous runtime of the server.
 ///
 /// # Errors
 /// Fails if the system does not provide an event queue.
 pub(super) fn runtime() -> io::Result<Runtime> {
-    // Few answers are computed in threads, so two threads suffice.
+    // Only few answers are computed in other threads, so two threads are enough.
     Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(2).build()
 }
 
@@ -60,7 +60,7 @@ async fn accept(listener: StdListener, context: Context) {
         let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
         let service = service.clone();
         tokio::spawn(async move {
-            // Errors of the connection and of HTTP only end this connection.
+            // An error of the connection or of HTTP ends only this connection.
             let _ = connection(stream, service).await;
             drop(permit);
         });
@@ -71,7 +71,7 @@ async fn connection(
     stream: TcpStream,
     service: TowerToHyperService<axum::Router>,
 ) -> hyper::Result<()> {
-    // A failure only makes responses slower.
+    // A failure is ignored, since it only makes responses slower.
     let _ = stream.set_nodelay(true);
     http1::Builder::new()
         .timer(TokioTimer::new())

@@ -28,7 +28,7 @@ impl Response {
         self.headers.iter().find_map(|line| line.strip_prefix(&*prefix))
     }
 
-    /// Returns the error text of the body.
+    /// Returns the error text in the body.
     fn error(&self) -> String {
         let body: serde_json::Value = serde_json::from_str(&self.body).expect("the text is JSON");
         body["error"].as_str().expect("a text").to_owned()
@@ -45,7 +45,7 @@ fn connect(web: &Web) -> TcpStream {
     stream
 }
 
-/// Sends a request for a path below the token.
+/// Sends a request whose path follows the token.
 fn send(web: &Web, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
     let token = web.token.as_str();
     let length = body.len();
@@ -86,7 +86,7 @@ fn raw(web: &Web, request: &str) -> Response {
     read(stream)
 }
 
-/// Waits for the next request.
+/// Waits for the next request of a client.
 fn next(web: &mut Web) -> Request {
     let since = WallClock::now();
     loop {
@@ -107,7 +107,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Posts JSON that the server rejects without a call to the loop.
+/// Posts JSON that the server refuses without calling the event loop.
 fn refused(web: &Web, path: &str, body: &str) -> (u16, String) {
     let response = read(send(web, "POST", path, "Content-Type: application/json\r\n", body));
     (response.status, response.error())
@@ -131,7 +131,7 @@ fn all_responses_have_security_headers() {
     assert_eq!((missing.status, &*missing.error()), (404, UNKNOWN_PATH));
     let no_api = get(&web, "api/nothing/at/all");
     assert_eq!((no_api.status, &*no_api.error()), (404, UNKNOWN_PATH));
-    // The page's links are relative to its path.
+    // The path without a final slash redirects, since the page's links are relative to it.
     let short =
         raw(&web, &format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", web.token.as_str()));
     let place = format!("/{}/", web.token.as_str());
@@ -257,7 +257,7 @@ fn refusals_have_status_and_text_and_late_answers_a_thread() {
     assert_eq!(respond(Answer::Later(Box::new(later))).body, "[]");
     let fails = || Err(Refusal::conflict("later"));
     assert_eq!(respond(Answer::Later(Box::new(fails))).status, 409);
-    // A dropped request has no answer.
+    // A dropped request gets no answer from the event loop.
     let stream = send(&web, "GET", "api/load", "", "");
     drop(next(&mut web));
     assert_eq!(read(stream).status, 503);
@@ -295,7 +295,7 @@ fn invalid_requests_are_not_passed_to_the_loop() {
     assert!(web.poll_request().is_none());
 }
 
-/// A client that listens to events.
+/// A client that receives events.
 struct EventStream(BufReader<TcpStream>);
 
 impl EventStream {
@@ -312,7 +312,7 @@ impl EventStream {
         line.trim_end().to_owned()
     }
 
-    /// Returns the data of the next event.
+    /// Returns the data of the next event that has data.
     fn event(&mut self) -> serde_json::Value {
         loop {
             if let Some(data) = self.line().strip_prefix("data: ") {
@@ -333,7 +333,7 @@ fn listeners_get_states_and_each_log_line_once() {
     let mut events = EventStream::open(&web);
     wait_for("no listener", || web.listeners() == 1);
     assert!(web.has_newcomers() && !web.has_newcomers());
-    // Earlier states are not sent.
+    // States that were published before are not sent.
     web.publish("\"time\":1");
     let event = events.event();
     assert_eq!(event["time"], 1);
@@ -344,7 +344,7 @@ fn listeners_get_states_and_each_log_line_once() {
     assert_eq!(events.event(), serde_json::json!({"time": 2, "log": [[0.0, "a \"quote\""]]}));
     web.publish("\"time\":3");
     assert_eq!(events.event()["log"], serde_json::json!([]));
-    // More lines than are kept.
+    // Logs more lines than the server keeps.
     for number in 0..1005 {
         web.log(Instant::from_nanos(0), &format!("{}{number}", "ü".repeat(1000)));
     }
@@ -354,7 +354,7 @@ fn listeners_get_states_and_each_log_line_once() {
     assert_eq!(log.len(), 1001);
     assert_eq!(log[0], serde_json::json!([0.0, "5 lines before this were not kept"]));
     assert!(log[1][1].as_str().is_some_and(|line| line.len() <= 1000));
-    // A disconnected listener is removed at the next event at the latest.
+    // The server removes a disconnected listener at the next event at the latest.
     drop(events);
     wait_for("the listener is not removed", || {
         web.publish("\"time\":5");
@@ -386,7 +386,7 @@ fn stalled_listener_does_not_block_others() {
     let stalled = send(&web, "GET", "api/events", "", "");
     let mut events = EventStream::open(&web);
     wait_for("no two listeners", || web.listeners() == 2);
-    // Far more than the buffers of sockets hold.
+    // Publishes far more data than the sockets' buffers hold.
     let padding = "x".repeat(1 << 20);
     for time in 0..64 {
         web.publish(&format!("\"time\":{time},\"padding\":\"{padding}\""));
@@ -402,7 +402,7 @@ fn stalled_listener_does_not_block_others() {
 fn number_of_connections_is_limited() {
     let web = web();
     let mut idle: Vec<TcpStream> = (0..MOST_CONNECTIONS).map(|_| connect(&web)).collect();
-    // The server accepts them in turn, so it closes a further one.
+    // The server accepts connections in order, so the last one exceeds the maximum and is closed.
     let mut last = connect(&web);
     let mut byte = [0];
     assert!(matches!(last.read(&mut byte), Ok(0) | Err(_)), "the connection is not closed");
@@ -437,7 +437,7 @@ fn stop_does_not_wait_for_clients() {
     }
     assert_eq!(events.line(), "");
     drop(sender);
-    // The port is free again.
+    // When the server has stopped, its port is free again.
     wait_for("the port is taken", || Web::start(port, FILES).is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! A stream that fails if its peer reads nothing for some time.
+//! A stream whose writes fail if its peer reads nothing for some time.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A stream whose writes fail with [`io::ErrorKind::TimedOut`] after waiting for longer than a timeout.
+/// A stream whose writes fail with [`io::ErrorKind::TimedOut`] if the peer reads nothing for longer than the timeout.
 #[derive(Debug)]
 pub(super) struct WriteTimeout<S> {
     stream: S,
@@ -18,12 +18,12 @@ pub(super) struct WriteTimeout<S> {
 }
 
 impl<S> WriteTimeout<S> {
-    /// Wraps a stream; `timeout` is the maximum time of a write, flush or shutdown without progress.
+    /// Wraps a stream. A write, flush or shutdown fails if it makes no progress within `timeout`.
     pub(super) fn new(stream: S, timeout: Duration) -> Self {
         Self { stream, timeout, end: Box::pin(sleep(timeout)), is_waiting: false }
     }
 
-    /// Starts the timer if a write is pending and stops it otherwise.
+    /// Starts the timer if a write is pending, and stops it otherwise.
     fn check_timeout<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -99,7 +99,7 @@ mod tests {
         runtime.block_on(async {
             let (near, mut far) = duplex(16);
             let mut near = WriteTimeout::new(near, TIMEOUT);
-            // One byte at a time, in twice the timeout altogether.
+            // The peer reads one byte at a time. All bytes take twice the timeout.
             let slow = tokio::spawn(async move {
                 for _ in 0..20 {
                     sleep(TIMEOUT / 10).await;

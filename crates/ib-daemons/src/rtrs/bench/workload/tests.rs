@@ -6,7 +6,7 @@ fn config() -> BenchConfig {
     BenchConfig { sizes: BlockSizes { least: 4096, most: 4096 }, ..BenchConfig::default() }
 }
 
-/// Returns the workload on a device of 1 MiB that discards.
+/// Returns the workload for a device of 1 MiB that supports discards.
 fn workload(config: &BenchConfig) -> Result<Workload, WorkloadError> {
     let discard = ib_block::Discard { granularity: 4096, alignment: 0, max: 1 << 20 };
     let geometry = Geometry { discard: Some(discard), ..Geometry::new(SIZE, 512) };
@@ -27,7 +27,7 @@ fn random_blocks_have_all_sizes_and_offsets() {
         lengths.insert(length);
         unaligned += u32::from(!offset.is_multiple_of(4096));
     }
-    assert_eq!(lengths.len(), 128, "each length is there");
+    assert_eq!(lengths.len(), 128, "each block size occurs");
     assert!(unaligned > 10_000, "{unaligned}");
 }
 

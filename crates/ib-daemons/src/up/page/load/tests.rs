@@ -12,7 +12,7 @@ fn response(answer: Answer) -> Value {
     serde_json::from_slice(&json).expect("the text is JSON")
 }
 
-/// Returns the load, computed by following the route of each pair of hosts.
+/// Computes the load of each link by following the route of each pair of hosts.
 fn counted(sim: &Sim, model: &Model) -> Vec<[u32; 2]> {
     let mut load = vec![[0; 2]; model.links.len()];
     let hosts = model.fabric.nodes().filter(|(_, node)| !node.kind.is_switch());
@@ -62,7 +62,7 @@ fn load_is_that_of_all_host_pairs_on_any_topology() {
         compare(&lab);
         lab.manage();
         compare(&lab);
-        // A part of the fabric becomes unreachable for the SM.
+        // A part of the fabric becomes unreachable from the SM.
         let last = lab.sim.node_name(model.fabric.nodes().last().expect("a node").0).to_owned();
         lab.run(&format!("Unlink \"{last}\""));
         compare(&lab);

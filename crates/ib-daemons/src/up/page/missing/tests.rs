@@ -16,7 +16,7 @@ fn nodes_behind_cut_links_are_missing_since_the_last_cut() {
         lab.sim.run_until(time);
         time
     };
-    // The last leaf has two hosts and two uplinks.
+    // The last leaf switch has two hosts and two uplinks.
     let leaf = lab.sim.find_node("leaf-3").expect("a leaf");
     at(&mut lab, 10);
     lab.run("Unlink \"leaf-3\"[3]");

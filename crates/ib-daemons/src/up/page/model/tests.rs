@@ -51,7 +51,7 @@ fn ranks_are_distances_from_hosts() {
     }
     let most = model.fabric.nodes().map(|(id, _)| model.rank(id)).max();
     assert_eq!(most, Some(3));
-    // A fabric without hosts.
+    // The fabric has no hosts.
     let mut bare = Fabric::new();
     let spec = ib_topology::NodeSpec::new(NodeKind::Switch, "s", ib_types::Guid(1), 1);
     let switch = bare.add_node(spec).expect("the node is valid");

@@ -8,7 +8,7 @@ fn response(lab: &Lab, model: &Model, ends: [NodeId; 2]) -> Value {
     serde_json::from_slice(&json).expect("the text is JSON")
 }
 
-/// A fat-tree with an SM, and two hosts at different leaves.
+/// Returns a fat-tree with an SM, and two hosts at different leaf switches.
 fn scene() -> (Lab, Model, [NodeId; 2]) {
     let fabric = fabric("fat-tree", &["4", "2"]);
     let lab = Lab::new(&fabric);
@@ -33,7 +33,7 @@ fn path_lists_every_node_with_its_link() {
     assert_eq!((&hops[0]["in"], &hops[4]["out"]), (&object!(0), &object!(0)));
     assert_eq!((&hops[4]["link"], &hops[4]["vl"]), (&Value::Null, &Value::Null));
     for pair in hops.windows(2) {
-        // The link of a hop connects its output to the input of the next hop.
+        // The link of a hop connects its output port to the input port of the next hop.
         let number = pair[0]["link"].as_u64().expect("the value is a number");
         let (one, other) = model.link(number as u32).expect("the link exists");
         let end = |port: PortId| {
@@ -84,7 +84,7 @@ fn interrupted_path_has_an_error_until_the_sm_reroutes() {
     let after = response(&lab, &model, ends);
     assert_eq!(after["error"], Value::Null);
     assert_ne!((&after["routes"], &after["hops"][1]["link"]), (&cut["routes"], &object!(link)));
-    // Nodes without a LID.
+    // In a new simulation the nodes have no LIDs.
     lab.sim = Sim::new(&model.fabric, ib_sim::Options::default());
     let none = response(&lab, &model, ends);
     assert!(none["error"].as_str().is_some_and(|why| why.contains("no LID")), "{none}");
