@@ -420,7 +420,7 @@ fn accepted(both: &PositionPackets<'_>, after: Option<u64>) -> Option<u64> {
     times().find(|&time| Some(time) >= after).or(times().next())
 }
 
-/// Returns the time at which the last response packet was received.
+/// Returns the time at which the requester accepted the last response packet.
 fn answer(open: &Open, responses: &[CapturedPacket]) -> Option<u64> {
     let is_last = |seen: &&CapturedPacket| match open.kind {
         Kind::Atomic => seen.operation() == Operation::AtomicAcknowledge,

@@ -11,8 +11,8 @@ pub struct Percentiles {
     pub count: u64,
     /// Minimum.
     pub min: i64,
-    /// Percentiles for [`PERCENTILES`]: the smallest time that is not exceeded by this fraction of
-    /// the times.
+    /// The values of [`PERCENTILES`]. For each, at least this fraction of the times is not above
+    /// the value.
     pub fractions: [i64; PERCENTILES.len()],
     /// Maximum.
     pub max: i64,
