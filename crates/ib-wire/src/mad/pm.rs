@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`counters`] | PortCounters, PortCountersExtended, and their counter selection |
-//! | [`details`] | details of error counters, counters by VL, samples |
+//! | [`details`] | causes of errors, counters by VL, and samples |
 //!
 //! `Display` writes the output of perfquery.
 
