@@ -11,7 +11,7 @@ codes! {
         REQ = 0 "REQ",
         /// A REP.
         REP = 1 "REP",
-        /// In an MRA: a LAP. In a REJ: a message other than REQ and REP.
+        /// In an MRA: a LAP. In a REJ: neither a REQ nor a REP.
         OTHER = 2 "other",
     }
 }
