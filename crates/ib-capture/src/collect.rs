@@ -18,8 +18,8 @@ mod merge;
 
 use merge::{Merge, MergedPacket, Source};
 
-/// Packet counts of a queue pair. Each traced packet is captured, overwritten, not written or
-/// skipped.
+/// Packet counts of a queue pair. Each traced packet counts as captured, overwritten, not written,
+/// or skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// Name of the queue pair in the capture.
@@ -32,7 +32,7 @@ pub struct Counted {
     pub overwritten: PacketCounts,
     /// Packets that the collector read, but could not write to the stream.
     pub unwritten: PacketCounts,
-    /// Packets that the HCA withheld until a trigger, which did not release them.
+    /// Packets that were recorded for a trigger, but not released by it.
     pub skipped: PacketCounts,
     /// Packets that the HCA has traced.
     pub noted: PacketCounts,
@@ -64,7 +64,7 @@ pub struct Collector {
     merge: Merge,
     /// Positions of the packets for which [`Collector::settle`] was not called yet.
     output_packets: Vec<OutputPacket>,
-    /// Number of these packets' bytes that [`Collector::output`] has returned.
+    /// Number of bytes that [`Collector::output`] has returned, but that are not settled yet.
     handed: usize,
     frame: Vec<u8>,
     comments: Vec<String>,
@@ -150,7 +150,7 @@ impl Collector {
         let time = self.epoch + now.as_nanos();
         for source in &mut self.merge.sources {
             if source.interfaces == [None; 3] {
-                // This section has no interface of this queue pair. The next section reports its
+                // If the section has no interface of the queue pair, the next section reports its
                 // packets.
                 continue;
             }

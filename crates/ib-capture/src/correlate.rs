@@ -348,7 +348,8 @@ impl Correlation {
         let back = flow.back.map(|back| &self.flows[back]);
         let stream = |number: Option<usize>| number.map(|number| &self.streams[number]);
         let responses = back.and_then(|back| {
-            // A capture between both ends has one stream per direction, stored as the sender's.
+            // A capture taken between both ends has one stream per direction, which is stored as
+            // the sender's.
             let view = if self.is_passing { SENT } else { RECEIVED };
             back.views[view]
         });

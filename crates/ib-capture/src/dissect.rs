@@ -62,7 +62,7 @@ pub struct Dissection<'a> {
 
 /// Dissects packets in sequence, and keeps the state of connections for later packets.
 ///
-/// The number of stored connections is limited. When the limit is reached, the oldest one is
+/// The number of stored connections is limited. When the limit is reached, the oldest connection is
 /// dropped.
 #[derive(Debug, Default)]
 pub struct Dissector {

@@ -21,9 +21,9 @@ pub enum ReadError {
         what: &'static str,
         /// Offset of the item.
         offset: u64,
-        /// Size of the missing bytes and of those found with them.
+        /// Expected number of bytes from this offset on.
         expected: u64,
-        /// Number of bytes found.
+        /// Number of bytes found from this offset on.
         found: u64,
     },
     /// A field has an invalid value.

@@ -128,8 +128,8 @@ impl<R: Read> Input<R> {
         Ok(length == 0 || !self.bytes.is_empty())
     }
 
-    /// Reads `length` bytes and appends them to `bytes`. Appends nothing if the stream ends at the
-    /// first byte of an item.
+    /// Reads `length` bytes and appends them to `bytes`. If `bytes` is empty and the stream has
+    /// ended, appends nothing. Otherwise fails if the stream ends too early.
     fn extend(&mut self, what: &'static str, length: usize) -> Result<(), ReadError> {
         let before = self.bytes.len();
         let expected = length as u64;

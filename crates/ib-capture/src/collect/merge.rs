@@ -8,8 +8,8 @@ use ib_link::{PacketCounts, PacketRecord, PacketSource};
 use ib_types::{Instant, Qpn};
 
 /// Maximum number of packets that are read from one queue pair at once, so that they stay in the
-/// processor's cache. [`MAX_WAITING_PACKETS`] is divided among all queue pairs, but each may have
-/// one packet.
+/// processor's cache. [`MAX_WAITING_PACKETS`] is divided among all queue pairs, but each gets at
+/// least one packet.
 const BATCH: usize = 16;
 const MAX_WAITING_PACKETS: usize = 4096;
 
@@ -30,8 +30,8 @@ pub(super) struct Source {
     /// Numbers of captured packets and of reported overwritten packets at the beginning of the
     /// section.
     pub(super) before: [PacketCounts; 2],
-    /// Numbers of overwritten packets that the packets read so far report, and that the stream
-    /// reports.
+    /// Numbers of overwritten packets: those that the packets read so far report, and those that
+    /// the stream reports.
     reported: PacketCounts,
     pub(super) settled: PacketCounts,
     /// Packets that were read, how many of them were written, and the bytes of all of them.
@@ -44,7 +44,7 @@ pub(super) struct Source {
 #[derive(Clone)]
 pub(super) struct MergedPacket {
     pub(super) record: PacketRecord,
-    /// Range of the packet's bytes in `Source::bytes`; its remark follows them.
+    /// Range of the packet's bytes in `Source::bytes`. The packet's remark follows this range.
     pub(super) bytes: std::ops::Range<usize>,
     pub(super) remark: usize,
     /// Number of packets of the same direction that were overwritten before this packet.

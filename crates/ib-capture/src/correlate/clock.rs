@@ -9,10 +9,10 @@
 //! |     x    x       x    x        packets from 2 to 1: sent by 2 − received by 1
 //! ```
 //!
-//! No packet arrives before it was sent. The line is therefore below all points of one direction
-//! and above all points of the other. The line with the largest distance from both sets of points
-//! is the estimate. The capture is divided into intervals. In each interval and direction, only the
-//! fastest packet counts.
+//! No packet arrives before it was sent. The line of the clock offset is therefore below all points
+//! of one direction and above all points of the other. The line with the largest distance from both
+//! sets of points is the estimate. The capture is divided into intervals. In each interval and
+//! direction, only the fastest packet counts.
 
 /// Maximum drift of one clock relative to the other, as a fraction. Quartz clocks drift less.
 const FASTEST: f64 = 100e-6;
@@ -20,7 +20,7 @@ const FASTEST: f64 = 100e-6;
 /// Number of intervals into which the duration of a capture is divided.
 const SPANS: usize = 256;
 
-/// Number of steps of a bisection or of half a ternary search.
+/// Number of steps of a bisection. A ternary search takes twice as many.
 const STEPS: usize = 80;
 
 /// Transit times of the packets that are in both captures.
@@ -107,7 +107,8 @@ impl ClockPoints {
         let times = || points(0).chain(points(1)).map(|(at, _)| at);
         let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
         let at = first + (last - first) / 2;
-        // Relative times keep the precision of floating point.
+        // Times relative to the middle of the capture keep their precision as floating-point
+        // numbers.
         let x = |time: u64| time.wrapping_sub(at).cast_signed() as f64;
         let room = LineBounds {
             above: points(0).map(|(at, delay)| (x(at), delay.wrapping_sub(near) as f64)).collect(),
@@ -190,8 +191,8 @@ impl LineBounds {
         self.ceiling(slope) - self.floor(slope)
     }
 
-    /// Returns the lowest and highest possible slope of the line. `possible` is a slope that is
-    /// possible.
+    /// Returns the lowest and highest possible slope of the line. `possible` must be a possible
+    /// slope.
     fn slopes(&self, possible: f64) -> (f64, f64) {
         let edge = |mut no: f64| {
             if self.width(no) >= 0.0 {

@@ -106,7 +106,8 @@ pub(super) fn orient(streams: &mut [Stream], files: usize) -> (BTreeSet<u8>, BTr
         let vote = votes.get(&(lower, source.max(destination))).copied().unwrap_or(0);
         if vote == 0 {
             unknown.insert(file);
-            // The end is unknown, but each file needs one: file 0 counts as the sender's.
+            // The end is unknown: file 0 counts as captured at the sender, file 1 as captured at
+            // the receiver.
             stream.key.side = if file == 0 { Side::Sent } else { Side::Received };
             continue;
         }

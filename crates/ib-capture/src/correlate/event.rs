@@ -126,7 +126,7 @@ impl fmt::Display for EventKind {
 
 impl EventKind {
     /// Returns true if a packet is an event of this kind. Retransmissions and dropped packets are
-    /// not.
+    /// not events.
     pub(super) fn is(&self, seen: &CapturedPacket) -> bool {
         let operation = seen.operation();
         let position = operation.position();

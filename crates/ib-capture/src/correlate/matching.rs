@@ -30,7 +30,8 @@ impl std::ops::AddAssign for MatchCounts {
     }
 }
 
-/// The packets at one position, as captured at both ends, in the order of time.
+/// The packets at one position (PSN and number of wrap-arounds), as captured at both ends, in the
+/// order of time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PositionPackets<'a> {
     pub(super) position: u32,
@@ -113,8 +114,8 @@ fn take<'a>(lane: &mut &'a [CapturedPacket], position: u32) -> &'a [CapturedPack
     these
 }
 
-/// Counts the packets of both captures. A packet that was sent once and received once is added to
-/// `clock`.
+/// Counts the packets of both captures. Adds packets that were sent once and received once to
+/// `clock`, which estimates the clock offset.
 pub(super) fn compare(
     sent: Option<&Stream>,
     received: Option<&Stream>,

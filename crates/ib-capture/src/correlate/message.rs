@@ -64,11 +64,12 @@ impl Kind {
 pub enum Part {
     /// From the post of the request until its first packet is sent.
     Queue,
-    /// From then until the receiver accepts the first packet.
+    /// From the send of the first packet until the receiver accepts it.
     Wire,
-    /// From then until the receiver accepts the last packet.
+    /// From when the receiver accepts the first packet until it accepts the last packet.
     Receive,
-    /// From then until the requester receives the acknowledgement or the last response packet.
+    /// From when the receiver accepts the last packet until the requester receives the
+    /// acknowledgement or the last response packet.
     Completion,
     /// From the send of the first packet until the completion: sum of all parts except `Queue`.
     InFlight,
@@ -77,7 +78,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// The four parts in the order of time, followed by the two sums.
+    /// All parts: the four parts in the order of time, then the two sums.
     pub const ALL: [Self; 6] =
         [Self::Queue, Self::Wire, Self::Receive, Self::Completion, Self::InFlight, Self::Total];
 
@@ -102,7 +103,7 @@ pub struct Message {
     pub kind: Kind,
     /// PSN of the first packet.
     pub first: Psn,
-    /// Number of PSNs. A READ uses the PSNs of its responses.
+    /// Number of PSNs of the message. A READ uses the PSNs of its responses.
     pub packets: u32,
     /// Length in bytes.
     pub bytes: u64,
@@ -167,8 +168,8 @@ struct Open {
 }
 
 impl Exchange<'_> {
-    /// Calls `found` for every message, in the order of PSNs. At least one end must have captured
-    /// each packet.
+    /// Calls `found` for every message whose packets were each captured at one end at least. The
+    /// messages are in the order of PSNs.
     pub(super) fn messages(&self, mut found: impl FnMut(&Message)) -> UnmeasuredCounts {
         let mut unacknowledged = 0;
         let incomplete = self.each_message(&mut unacknowledged, &mut found);
@@ -190,7 +191,8 @@ impl Exchange<'_> {
                     let of_file = |&(file, _): &FileTime| file == responses.key.file;
                     let since = open.sent_last.filter(of_file).map_or(passed, |(_, time)| time);
                     let is_sure = |&&(through, time): &&(u32, u64)| {
-                        // Acknowledgements are cumulative: a later one replaces a missing one.
+                        // Acknowledgements are cumulative: a later acknowledgement replaces a
+                        // missing one.
                         !self.gaps.iter().any(|gaps| gap::is_between(gaps, since, time))
                             && (through == last || !gap::is_between(&holes, last, through))
                     };
@@ -333,7 +335,7 @@ impl Exchange<'_> {
         holes
     }
 
-    /// Returns the acknowledged PSNs with the times of acknowledgement. Both ascend.
+    /// Returns the acknowledged PSNs with the times of acknowledgement. Both PSNs and times ascend.
     fn acknowledged(&self) -> Vec<(u32, u64)> {
         let responses = self.responses.map_or(&[][..], |responses| &responses.lanes[RESPONSES]);
         let mut all: Vec<(u32, u64)> = responses

@@ -11,8 +11,8 @@ pub struct Percentiles {
     pub count: u64,
     /// Minimum.
     pub min: i64,
-    /// The values of [`PERCENTILES`]. For each, at least this fraction of the times is not above
-    /// the value.
+    /// For each fraction in [`PERCENTILES`], the smallest time that at least this fraction of the
+    /// times does not exceed.
     pub fractions: [i64; PERCENTILES.len()],
     /// Maximum.
     pub max: i64,

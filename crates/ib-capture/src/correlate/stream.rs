@@ -1,4 +1,4 @@
-//! Streams of packets. Each packet takes 16 bytes.
+//! Streams of captured packets. Each packet takes 16 bytes of memory.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -132,7 +132,8 @@ pub(super) struct StreamPacket {
     pub(super) asked: Option<u32>,
 }
 
-/// Upper 8 bits of the position of a stream's first packet: the middle of their range.
+/// Upper 8 bits of the position of a stream's first packet: the middle of their range, so that
+/// earlier PSNs have positions too.
 const MIDDLE: u32 = 128 << 24;
 
 /// The packets of one direction between two queue pairs, as captured at one end.

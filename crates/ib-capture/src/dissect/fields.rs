@@ -14,7 +14,7 @@ pub enum Value {
     Flag(bool),
     /// A number below 2^53, which every JSON parser represents exactly.
     Number(u64),
-    /// A number that can be larger; it is written in hexadecimal.
+    /// A number that can be 2^53 or larger. It is written in hexadecimal.
     Wide(u64),
     /// A text.
     Text(String),

@@ -18,8 +18,8 @@ use ib_wire::rtrs::{
 use super::fields::{Fields, hex, words};
 use super::layer::Layer;
 
-/// Number of bytes that are kept of a message with several packets. The decoded messages are
-/// shorter.
+/// Number of bytes that are kept of a message with several packets. All messages that are decoded
+/// are shorter.
 const KEPT: usize = 512;
 
 /// Maximum number of outstanding reads whose response is an RNBD message, not device data.

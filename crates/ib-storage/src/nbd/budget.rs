@@ -14,7 +14,8 @@ pub(super) const TURNS: usize = 4;
 /// Input buffer size of a client with short requests, in bytes.
 const INPUT: usize = 128 << 10;
 
-/// Divisor of the budget: one part of this many is guaranteed to all clients together.
+/// The budget divided by this number is guaranteed to all clients together, in addition to the
+/// budget.
 const GUARANTEED: usize = 4;
 
 /// If the peak memory was at least this many bytes, free memory is returned to the system.
