@@ -417,7 +417,7 @@ impl Collector {
 }
 
 /// The reason why writing blocks to memory cannot fail.
-const IN_MEMORY: &str = "memory takes every block that a packet makes";
+const IN_MEMORY: &str = "writing a block to memory does not fail";
 
 /// Suffixes of interface names, by index.
 const INTERFACE_SUFFIXES: [&str; 3] = ["send", "receive", "lost"];

@@ -81,7 +81,7 @@ impl Correlator {
     /// # Panics
     /// Panics for a third file.
     pub fn read<R: Read>(&mut self, file: &mut CaptureFile<R>) -> Result<(), ReadError> {
-        assert!(self.files.len() < 2, "packets are matched between two files at most");
+        assert!(self.files.len() < 2, "a third file was passed: expected at most two");
         let number = self.files.len() as u8;
         let (mut counts, mut names) = (FileCounts::default(), Names::default());
         let (mut gaps, mut reported) = (Gaps::default(), 0_u64);

@@ -232,7 +232,7 @@ impl Mad {
         &self.0[class.data_offset()..class.data_end()]
     }
 
-    /// Returns the data, so that the caller can write it.
+    /// Returns the data as a mutable slice.
     #[inline]
     pub fn data_mut(&mut self) -> &mut [u8] {
         let class = self.class();
@@ -262,8 +262,8 @@ impl Mad {
 
     /// Converts a request into its response: sets the response method, and the given status.
     ///
-    /// If the method has no response, as Send, the method is not changed. For directed-route SMPs
-    /// use [`smp::answer`] instead.
+    /// If the method has no response, such as Send, the method is not changed. For directed-route
+    /// SMPs use [`smp::answer`] instead.
     pub fn answer(&mut self, status: MadStatus) {
         if let Some(method) = self.method().response() {
             self.set_method(method);

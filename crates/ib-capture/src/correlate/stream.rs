@@ -103,7 +103,7 @@ impl CapturedPacket {
     }
 
     pub(super) fn operation(&self) -> Operation {
-        self.opcode.operation().expect("packets of other operations are not kept")
+        self.opcode.operation().expect("packets with unknown operations are not stored")
     }
 
     pub(super) const fn psn(position: u32) -> Psn {

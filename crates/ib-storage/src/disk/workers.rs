@@ -48,7 +48,7 @@ impl Workers {
         let is_queued = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         if !is_queued {
             // No thread could be started.
-            self.ended.0.send((id, Errno::ENOMEM)).expect("`self` has the receiver");
+            self.ended.0.send((id, Errno::ENOMEM)).expect("`self` owns the receiver");
         }
     }
 

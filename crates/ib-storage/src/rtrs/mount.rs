@@ -141,8 +141,8 @@ impl TreeMount {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Unmounts the file system, even if files are open. They could not be read after this process
-    /// exits anyway.
+    /// Unmounts the file system, even if files are open. After this process exits, they could not
+    /// be read anyway.
     ///
     /// # Errors
     /// Fails if a system call fails.

@@ -8,10 +8,10 @@
 //! 32 DATA: payload length (4); ACK: last segment of the new window (4)
 //! ```
 //!
-//! A segment has 220 bytes after this header. They start with the class header, which each segment
-//! repeats. The class header has 20 bytes in the SA class, which leaves 200 bytes of data. It has 4
-//! bytes in vendor classes with an OUI, which leaves 216 bytes. The length of a message excludes
-//! the class headers.
+//! A segment has 220 bytes after the RMPP header. They start with the class header, which each
+//! segment repeats. The class header has 20 bytes in the SA class, which leaves 200 bytes of data.
+//! It has 4 bytes in vendor classes with an OUI, which leaves 216 bytes. The length of a message
+//! excludes the class headers.
 
 use crate::mad::codes::{codes, masks};
 use crate::mad::{Mad, MgmtClass};

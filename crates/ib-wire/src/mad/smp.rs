@@ -20,7 +20,7 @@ pub mod hop;
 pub use hop::{DropReason, HopAction, HopNode, receive, send};
 
 /// The permissive LID. As `DrSLID`, it means that no LID-routed part precedes the directed route.
-/// As `DrDLID`, it means that none follows.
+/// As `DrDLID`, it means that no LID-routed part follows the directed route.
 pub const PERMISSIVE_LID: u16 = 0xffff;
 
 /// The maximum number of hops of a directed route.

@@ -30,7 +30,7 @@ impl Mad {
         Oui(u32::from_be_bytes([0, self.0[37], self.0[38], self.0[39]]))
     }
 
-    /// Sets the OUI to the lower 24 bits.
+    /// Sets the OUI to the lower 24 bits of `oui`.
     #[inline]
     pub const fn set_oui(&mut self, oui: Oui) {
         [_, self.0[37], self.0[38], self.0[39]] = oui.0.to_be_bytes();

@@ -121,9 +121,9 @@ impl RnrTimer {
 }
 
 impl NakCode {
-    /// PSN sequence error: packets before this one are missing.
+    /// PSN sequence error: packets before the received packet are missing.
     pub const SEQUENCE: Self = Self(0);
-    /// Invalid request: the responder's QP does not support it.
+    /// Invalid request: the responder's QP does not support the request.
     pub const INVALID_REQUEST: Self = Self(1);
     /// Remote access error: R_Key, address or access rights are wrong.
     pub const REMOTE_ACCESS: Self = Self(2);

@@ -114,7 +114,7 @@ le_layout! {
     pub struct Fenced: 8 {
         /// [`MessageType::FENCED`].
         pub message_type: MessageType = 0,
-        /// The ID in the request for the fence.
+        /// The ID of the fence, as in the request.
         pub id: u32 = 4,
     }
 }

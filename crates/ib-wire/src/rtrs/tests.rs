@@ -141,7 +141,7 @@ fn linux_read_request_is_parsed_at_the_end() {
     let found = descriptors.get(0).unwrap();
     assert_eq!((found.address, found.r_key, found.length), (0xffff_8bfc_d9db_c000, 0x445, 4096));
     assert_eq!(user, &written[..32]);
-    // If the first byte of the user header is missing, there is no message.
+    // If the first byte of the user header is missing, the message cannot be parsed.
     assert_eq!(Message::parse_at_end(&written[1..], written.len(), 0x1020), None);
 }
 

@@ -21,7 +21,7 @@ use super::sources::Sources;
 /// The kernel must not cache attributes and entries, since sessions and paths change.
 const TTL: Duration = Duration::ZERO;
 
-/// The inode number of directory entries in `readdir`, which does not know the real ones.
+/// The inode number of directory entries in `readdir`, which does not know the real numbers.
 const NO_NUMBER: INodeNo = INodeNo(0xffff_ffff);
 
 /// The FUSE file system that shows the tree.
@@ -239,7 +239,7 @@ impl Filesystem for Files {
 
     fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(number, flags) {
-            // Direct I/O, since the kernel must not cache the contents.
+            // Uses direct I/O, since the kernel must not cache the contents.
             Ok(handle) => reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO),
             Err(errno) => reply.error(number_of(errno)),
         }

@@ -74,7 +74,7 @@ codes! {
         INVALID_MTU = 26 "invalid path MTU",
         /// The receiver does not accept the number of responder resources.
         INSUFFICIENT_RESPONDER_RESOURCES = 27 "insufficient responder resources",
-        /// The consumer rejects the request. Its reason is in the private data.
+        /// The consumer rejects the request. The private data contains its reason.
         CONSUMER = 28 "consumer reject",
         /// The RNR retry count is rejected.
         RNR_RETRY_COUNT = 29 "RNR retry count rejected",

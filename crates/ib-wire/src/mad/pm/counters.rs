@@ -103,8 +103,8 @@ macro_rules! write_selected {
 }
 
 impl PortCounters {
-    /// Executes a Set: copies the counters that the request selects from the request. Their values
-    /// are usually zero.
+    /// Executes a Set: overwrites the selected counters by the values in the request, which are
+    /// usually zero.
     pub fn write_selected(&mut self, request: &Self) {
         write_selected!(request to self, request.counter_select.0,
             0 symbol_errors, 1 link_error_recoveries, 2 link_downed, 3 rcv_errors,
@@ -224,8 +224,8 @@ masks! {
 }
 
 impl PortCountersExtended {
-    /// Executes a Set: copies the counters that the request selects from the request. Their values
-    /// are usually zero.
+    /// Executes a Set: overwrites the selected counters by the values in the request, which are
+    /// usually zero.
     pub fn write_selected(&mut self, request: &Self) {
         write_selected!(request to self, request.counter_select.0,
             0 xmit_data, 1 rcv_data, 2 xmit_packets, 3 rcv_packets, 4 unicast_xmit_packets,

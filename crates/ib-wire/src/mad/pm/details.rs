@@ -193,7 +193,7 @@ attribute!(PortVlXmitFlowCtlUpdateErrors = PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS i
 crate::layout! {
     /// The configuration of sampling; IBTA volume 1, chapter 16.1.3.2.
     pub struct PortSamplesControl: 80 {
-        /// The opcode that counters of packets with a given opcode count.
+        /// The opcode of the packets that opcode counters count.
         pub op_code: u8 = bits(0, 0, 8),
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),

@@ -10,11 +10,11 @@ use crate::mad::sm::Notice;
 crate::layout! {
     /// A subscription to notices.
     pub struct InformInfo: 36 {
-        /// The GID that notices must be about; zero if the LID range selects the notices instead.
+        /// The GID that the subscribed notices are about; zero if the LID range is used instead.
         pub gid: Gid = bits(0, 0, 128),
-        /// The first LID that notices must be about; 0xffff for all LIDs.
+        /// The first LID that the subscribed notices are about; 0xffff for all LIDs.
         pub lid_range_begin: u16 = bits(16, 0, 16),
-        /// The last LID that notices must be about; 0 for a range of one LID.
+        /// The last LID that the subscribed notices are about; 0 for a range of one LID.
         pub lid_range_end: u16 = bits(18, 0, 16),
         /// 1 for generic traps, 0 for vendor-specific traps.
         pub is_generic: u8 = bits(22, 0, 8),

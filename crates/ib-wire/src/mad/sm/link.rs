@@ -7,7 +7,7 @@ use crate::mad::codes::{codes, masks};
 codes! {
     /// The state of a port.
     PortState(u8) {
-        /// In a Set only: the state must not be changed.
+        /// Used only in a Set, to keep the state unchanged.
         NO_CHANGE = 0 "NoChange",
         /// The link is down.
         DOWN = 1 "Down",
@@ -25,7 +25,7 @@ codes! {
 codes! {
     /// The state of the physical port.
     PhysState(u8) {
-        /// In a Set only: the state must not be changed.
+        /// Used only in a Set, to keep the state unchanged.
         NO_CHANGE = 0 "NoChange",
         /// Sleep.
         SLEEP = 1 "Sleep",
@@ -127,7 +127,7 @@ masks! {
 }
 
 impl LinkWidthMask {
-    /// The value in a Set of the enabled widths that enables all supported widths.
+    /// As the enabled widths in a Set, this value enables all supported widths.
     pub const ALL_SUPPORTED: Self = Self(255);
 
     /// Returns the width if exactly one known bit is set.
@@ -245,8 +245,8 @@ impl SpeedSet {
         LinkSpeed::ALL.into_iter().filter(move |&speed| self.contains(speed))
     }
 
-    /// Returns the active speed if the set is a port's active speeds: the fastest of the set,
-    /// because ports also set bits of slower speeds.
+    /// Returns the active speed of a port that reports this set. It is the fastest speed of the
+    /// set, because ports also set bits of slower speeds.
     #[must_use]
     pub fn active(self) -> Option<LinkSpeed> {
         self.speeds().last()

@@ -120,8 +120,8 @@ pub fn receive(mad: &mut Mad, node: HopNode, arrival_port: u8) -> HopAction {
 /// pointer of the SMP.
 ///
 /// A request has hop pointer 0 and is sent out of the first port of its path. A response (see
-/// [`answer`](super::answer)) has hop pointer hc + 1 and is sent out of the last port of the return
-/// path. [`HopAction::Deliver`] means that the node itself is the destination.
+/// [`answer`](super::answer)) has hop pointer hop count + 1, and is sent out of the last port of
+/// the return path. [`HopAction::Deliver`] means that the node itself is the destination.
 pub fn send(mad: &mut Mad, node: HopNode) -> HopAction {
     let (pointer, count) = (mad.hop_pointer(), mad.hop_count());
     if count > MAX_HOPS {
