@@ -182,7 +182,7 @@ impl Lab {
         let end = self.now() + limit;
         while !is_done(self) {
             self.step(end);
-            assert!(self.now() < end, "the condition does not hold after {limit:?}: {:?}", self.events);
+            assert!(self.now() < end, "the condition is false after {limit:?}: {:?}", self.events);
         }
     }
 

@@ -168,7 +168,7 @@ fn extension_uses_bytes_that_linux_ignores() {
     let before = ConnectRequest::read(&request).unwrap();
     Extension::new(known).put_into_request(&mut request);
     assert_eq!(Extension::of_request(&request), known);
-    assert_eq!(ConnectRequest::read(&request), Ok(before), "the extension does not change the fields of RTRS");
+    assert_eq!(ConnectRequest::read(&request), Ok(before), "the fields of RTRS are not changed");
     assert_eq!(request[45], 0);
     let mut response = [0; ConnectResponse::LENGTH];
     Extension::new(known).put_into_response(&mut response);

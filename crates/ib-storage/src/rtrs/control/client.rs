@@ -130,7 +130,7 @@ impl ControlClient {
     /// Fails as [`ControlClient::request`] does.
     pub fn kind(&mut self, path: &str) -> Result<Kind, ControlError> {
         let reply = self.request(&ControlRequest::Kind(path.to_owned()))?;
-        to_kind(&reply.data).ok_or_else(|| self.malformed("expected the kind `file` or `directory`"))
+        to_kind(&reply.data).ok_or_else(|| self.malformed("expected kind `file` or `directory`"))
     }
 
     /// Reads a file.

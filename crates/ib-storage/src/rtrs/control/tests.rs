@@ -154,7 +154,7 @@ fn slow_silent_or_invalid_clients_do_not_block_others() {
     // A client does not wait indefinitely for a reply.
     let mut client = ControlClient::connect(&socket).expect("the server listens");
     client.set_timeout(Duration::from_millis(50)).expect("some time");
-    assert_eq!(client.read("never").expect_err("the server never replies").errno(), Errno::ETIMEDOUT);
+    assert_eq!(client.read("never").expect_err("no reply is sent").errno(), Errno::ETIMEDOUT);
     drop(program);
     // When the server stops, it closes the connection of a client that still waits for a reply.
     waits.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
