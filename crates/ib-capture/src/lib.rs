@@ -6,10 +6,10 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`collect`] | [`Collector`]: merges the packets of many queue pairs into one pcapng stream, and counts missed packets |
+//! | [`collect`] | [`Collector`]: merges the packets of queue pairs into one pcapng stream, and counts missed packets |
 //! | [`mod@file`] | [`CaptureFile`]: reads the RDMA packets of capture files |
 //! | [`dissect`] | [`Dissector`]: dissects headers, MADs, RTRS and RNBD messages |
-//! | [`mod@correlate`] | [`Correlator`]: finds lost packets, clock offset and parts of the latency in captures of both ends |
+//! | [`mod@correlate`] | [`Correlator`]: finds lost packets, clock offset and latency parts in captures of both ends |
 //! | [`frame`] | [`Link`]: adds the link headers to a packet for a capture file |
 //!
 //! # Example
