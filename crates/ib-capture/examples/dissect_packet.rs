@@ -1,4 +1,4 @@
-//! Dissects a capture file in memory that contains one RoCEv2 packet.
+//! Writes a capture file with one RoCEv2 packet to memory, and dissects it.
 //!
 //! ```text
 //! $ cargo run -p ib-capture --example dissect_packet

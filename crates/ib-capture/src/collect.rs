@@ -1,8 +1,8 @@
-//! The packets of many queue pairs in one stream.
+//! Merges the packets of many queue pairs into one pcapng stream.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `merge` | queue pairs, and their packets in the order of their times |
+//! | `merge` | merges the packets of all queue pairs by time |
 
 use std::fmt::Write as _;
 use std::mem;
@@ -18,41 +18,42 @@ mod merge;
 
 use merge::{Merge, MergedPacket, Source};
 
-/// The packet counts of a queue pair. Noted packets are captured, overwritten, not written or
-/// skipped.
+/// Packet counts of a queue pair. Each traced packet counts as captured, overwritten, not written,
+/// or skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// Name of the queue pair in the capture.
     pub name: String,
     /// Queue pair number.
     pub qpn: Qpn,
-    /// Packets that were written.
+    /// Packets that were written to the stream.
     pub captured: PacketCounts,
-    /// Packets that were overwritten before they could be read.
+    /// Packets that the HCA overwrote in its ring before the collector read them.
     pub overwritten: PacketCounts,
-    /// Packets that were read, but not accepted by the stream.
+    /// Packets that the collector read, but could not write to the stream.
     pub unwritten: PacketCounts,
-    /// Packets that were withheld for a trigger and not released.
+    /// Packets that were recorded for a trigger, but not released by it.
     pub skipped: PacketCounts,
     /// Packets that the HCA has traced.
     pub noted: PacketCounts,
-    /// True if no further packets will come.
+    /// True if the queue pair will trace no further packets.
     pub has_ended: bool,
 }
 
-/// The end of a packet in the output.
+/// Position of a packet in the output.
 struct OutputPacket {
     end: usize,
     source: u32,
-    /// Index of the interface of the queue pair.
+    /// Index of the packet's interface in [`INTERFACE_SUFFIXES`].
     place: u32,
 }
 
-/// Writes the packets of queue pairs as pcapng, an interface for each queue pair and direction.
+/// Writes the packets of queue pairs as pcapng, with one interface for each queue pair and
+/// direction.
 ///
-/// The owner calls [`Collector::collect`] at any rate, and writes the bytes of [`Collector::output`]. Packets that
-/// the HCAs have overwritten are counted. The stream contains the counts before the next packet and at the end of
-/// a section.
+/// The owner calls [`Collector::collect`] as often as it likes, and writes the bytes of
+/// [`Collector::output`]. The collector counts packets that the HCAs have overwritten. It writes
+/// the counts with the next packet and at the end of a section.
 pub struct Collector {
     writer: Option<Writer<Vec<u8>>>,
     /// Output of completed sections.
@@ -61,13 +62,13 @@ pub struct Collector {
     /// Time in nanoseconds since 1970 at which the HCAs' clock was zero.
     epoch: u64,
     merge: Merge,
-    /// Ends of packets in the output that is not settled yet.
+    /// Positions of the packets for which [`Collector::settle`] was not called yet.
     output_packets: Vec<OutputPacket>,
-    /// Number of bytes of this output that were handed over.
+    /// Number of bytes that [`Collector::output`] has returned, but that are not settled yet.
     handed: usize,
     frame: Vec<u8>,
     comments: Vec<String>,
-    /// Size of the section in bytes, including bytes that were handed over.
+    /// Size of the section in bytes, including bytes that [`Collector::output`] has returned.
     length: u64,
     /// Maximum size of the section in bytes.
     limit: u64,
@@ -77,18 +78,18 @@ pub struct Collector {
     packets: u64,
 }
 
-/// Maximum length of a statistics block, and of an interface block without its name, in bytes.
+/// Maximum lengths in bytes of a statistics block, and of an interface block except for its name.
 const STATISTICS: u64 = 200;
 const INTERFACE: u64 = 48;
 
-/// Maximum length of a packet block without data and comments, and of a comment without its text,
-/// in bytes.
+/// Maximum lengths in bytes of a packet block except for its data and comments, and of a comment
+/// except for its text.
 const PACKET: u64 = 88;
 const COMMENT: u64 = 8;
 
 impl Collector {
-    /// Creates a collector without a section. `epoch` is the time in nanoseconds since 1970 at
-    /// which the HCAs' clock was zero.
+    /// Creates a collector that has not begun a section. `epoch` is the time in nanoseconds since
+    /// 1970 at which the HCAs' clock was zero.
     #[must_use]
     pub const fn new(link: Link, epoch: u64) -> Self {
         Self {
@@ -108,8 +109,8 @@ impl Collector {
         }
     }
 
-    /// Limits the size of the section in bytes, including the statistics at its end. The section header and one packet are
-    /// written in any case.
+    /// Limits the size of each section in bytes, including the statistics at its end. The section
+    /// header and the first packet are written even if they exceed the limit.
     pub const fn set_limit(&mut self, bytes: u64) {
         self.limit = bytes;
     }
@@ -121,7 +122,7 @@ impl Collector {
         self.is_full
     }
 
-    /// Begins a section. A file can begin with it.
+    /// Begins a section. A capture file can begin with this section.
     pub fn begin(&mut self, now: Instant) {
         self.end(now);
         let section = Section {
@@ -149,7 +150,8 @@ impl Collector {
         let time = self.epoch + now.as_nanos();
         for source in &mut self.merge.sources {
             if source.interfaces == [None; 3] {
-                // The next section reports the packets of this queue pair.
+                // If the section has no interface of the queue pair, the next section reports its
+                // packets.
                 continue;
             }
             source.settle_overwritten();
@@ -186,7 +188,7 @@ impl Collector {
         }
     }
 
-    /// Adds a queue pair. Its interfaces are named by `name` and the direction.
+    /// Adds a queue pair. The names of its interfaces are `name` followed by the direction.
     pub fn add(&mut self, name: &str, packets: Box<dyn PacketSource + Send>) {
         self.merge.sources.push(Source::new(name, packets));
         if self.writer.is_some() {
@@ -194,7 +196,7 @@ impl Collector {
         }
     }
 
-    /// Writes the interfaces that every queue pair has.
+    /// Writes the two interfaces of a queue pair for sent and received packets.
     fn describe(&mut self, source: usize) {
         for place in [Direction::Send, Direction::Receive].map(|it| it as usize) {
             // The section header is written even if it exceeds the limit.
@@ -206,14 +208,14 @@ impl Collector {
         }
     }
 
-    /// Returns the maximum length of an interface block in bytes.
+    /// Returns the maximum length in bytes of an interface block and its statistics block.
     fn interface_length(&self, source: usize, place: usize) -> u64 {
         let name = self.merge.sources[source].name.len() + 1 + INTERFACE_SUFFIXES[place].len();
         INTERFACE + STATISTICS + name.next_multiple_of(4) as u64
     }
 
-    /// Returns the number of a queue pair's interface. Writes the interface if the section does not
-    /// have it yet.
+    /// Returns the number of a queue pair's interface. If the section does not have the interface
+    /// yet, writes it.
     fn interface(&mut self, source: usize, place: usize) -> Option<u32> {
         let writer = self.writer.as_mut()?;
         let Source { name, interfaces, .. } = &mut self.merge.sources[source];
@@ -227,20 +229,20 @@ impl Collector {
         interfaces[place]
     }
 
-    /// Returns true if the section has room for a number of bytes.
+    /// Returns true if the section has room for this many bytes.
     const fn has_room(&self, bytes: u64) -> bool {
         self.length.saturating_add(bytes) <= self.limit
     }
 
     /// Writes packets up to time `until` of the HCAs' clock, in the order of time, and returns their number.
     ///
-    /// It stops at `most_bytes` bytes of output or at `most_packets` packets. If no section has begun, the packets are
-    /// counted as not written. If the section has a limit, it ends before the packet that exceeds the limit
-    /// ([`Collector::is_full`]).
+    /// Stops when the output has `most_bytes` bytes, or after `most_packets` packets. If no section
+    /// has begun, counts the packets as not written. Also stops before a packet that would exceed
+    /// the size limit of the section ([`Collector::is_full`]).
     ///
-    /// The whole stream is in the order of time on two conditions. `until` was read before the call, and no source adds
-    /// a packet with an earlier time than packets added before. Packets that a source withholds are written when the
-    /// source releases them.
+    /// The packets of the whole stream are ordered by time if two conditions hold. The owner reads
+    /// the clock for `until` before the call, and each source adds its packets in the order of
+    /// time. Packets that a source withholds are written when the source releases them.
     pub fn collect(&mut self, until: Instant, most_bytes: usize, most_packets: u64) -> u64 {
         self.merge.poll_sources();
         let mut written = 0;
@@ -270,14 +272,14 @@ impl Collector {
         self.merge.sources.iter().all(|source| source.packets.has_ended())
     }
 
-    /// Returns the size of the unread packets in all rings, in bytes.
+    /// Returns the total size in bytes of the unread packets in the trace rings of all queue pairs.
     #[must_use]
     pub fn ring_bytes(&self) -> u64 {
         let live = self.merge.sources.iter().filter(|source| !source.has_ended_and_is_written());
         live.map(|source| source.packets.waiting().1).sum()
     }
 
-    /// Returns the fill level of the fullest ring, from 0 to 1.
+    /// Returns the fill level of the fullest trace ring, from 0 to 1.
     #[must_use]
     pub fn fullness(&self) -> f64 {
         let part = |source: &Source| {
@@ -306,7 +308,8 @@ impl Collector {
         let texts =
             self.comments[..count].iter().map(|text| COMMENT + text.len() as u64).sum::<u64>();
         let interface = if is_known { 0 } else { self.interface_length(number, place) };
-        // The limit includes the comments and, if it is new, the interface of the packet.
+        // The limit includes the packet's comments, and its interface if the section does not have
+        // it yet.
         if self.packets > 0 && !self.has_room(PACKET + self.frame.len() as u64 + texts + interface)
         {
             return false;
@@ -339,8 +342,8 @@ impl Collector {
         true
     }
 
-    /// Returns the packet counts of each queue pair. Packets in [`Collector::output`] count as
-    /// captured after [`Collector::settle`].
+    /// Returns the packet counts of each queue pair. Packets returned by [`Collector::output`]
+    /// count as captured only after [`Collector::settle`].
     pub fn counted(&self) -> impl Iterator<Item = Counted> {
         self.merge.sources.iter().map(|source| Counted {
             name: source.name.clone(),
@@ -360,7 +363,7 @@ impl Collector {
         self.writer.as_ref().map_or(self.out.len(), |writer| writer.get_ref().len())
     }
 
-    /// Appends the output, which consists of whole blocks, to `to`.
+    /// Moves the output to the end of `to`. The output consists of whole pcapng blocks.
     pub fn output(&mut self, to: &mut Vec<u8>) {
         let out = match &mut self.writer {
             Some(writer) => writer.get_mut(),
@@ -375,7 +378,8 @@ impl Collector {
         out.clear();
     }
 
-    /// Settles the output since the last call: `is_written` is true if the stream has accepted it.
+    /// Counts the packets of the output since the last call as captured if `is_written` is true,
+    /// otherwise as not written.
     pub fn settle(&mut self, is_written: bool) {
         self.output_packets.clear();
         self.handed = 0;
@@ -386,7 +390,8 @@ impl Collector {
         }
     }
 
-    /// Settles the output since the last call: the stream has accepted the first `bytes` bytes.
+    /// Counts the packets in the first `bytes` bytes of the output since the last call as captured,
+    /// the other packets as not written.
     pub fn settle_first(&mut self, bytes: usize) {
         for OutputPacket { source, place, .. } in
             self.output_packets.iter().take_while(|mark| mark.end <= bytes)
@@ -403,7 +408,7 @@ impl Collector {
         self.settle(false);
     }
 
-    /// Ends the stream. Packets that are collected later count as not written.
+    /// Ends the stream. Packets that the collector reads afterwards count as not written.
     pub fn abandon(&mut self) {
         self.settle(false);
         self.writer = None;
@@ -411,13 +416,13 @@ impl Collector {
     }
 }
 
-/// Reason why writing blocks to memory cannot fail.
-const IN_MEMORY: &str = "memory takes every block that a packet makes";
+/// The reason why writing blocks to memory cannot fail.
+const IN_MEMORY: &str = "writing a block to memory does not fail";
 
 /// Suffixes of interface names, by index.
 const INTERFACE_SUFFIXES: [&str; 3] = ["send", "receive", "lost"];
 
-/// Writes the comments of a packet into the first texts. Returns their number.
+/// Writes the comments of a packet to the beginning of `texts`. Returns their number.
 fn comments(
     record: &PacketRecord,
     bytes: &[u8],

@@ -1,16 +1,16 @@
-//! Correlation of two captures, or of both ends in one: lost packets, clock offset, and the parts
-//! of the latency of messages.
+//! Correlates two captures, or both ends in one capture: lost packets, clock offset, and the parts
+//! of message latency.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `extract` | packets of frames |
+//! | `extract` | extracts the packets from frames |
 //! | `stream` | the captured packets, 16 bytes each |
 //! | `gap` | times at which packets are missing in a file |
-//! | `ends` | captures of the same packets at both ends, and both directions of a connection |
+//! | `ends` | finds captures of the same packets at both ends, and both directions of a connection |
 //! | `matching` | packets of both captures, matched by PSN |
 //! | `clock` | [`Clocks`]: offset and drift, from the fastest packets of both directions |
 //! | `message` | [`Message`]: messages and the [`Part`]s of their latency |
-//! | `event` | [`EventKind`]: events on queue pairs, to measure the time between them |
+//! | `event` | [`EventKind`]: events on queue pairs, between which the time is measured |
 //! | `percentiles` | [`Percentiles`]: percentiles |
 //!
 //! ```
@@ -72,8 +72,8 @@ pub struct Correlator {
 }
 
 impl Correlator {
-    /// Reads a file to its end. Each packet takes 16 bytes of memory, and each request with a known
-    /// post time 12 more.
+    /// Reads a file to its end. Each packet takes 16 bytes of memory. Each request with a known
+    /// post time takes 12 bytes more.
     ///
     /// # Errors
     /// Fails if the file cannot be read further.
@@ -81,7 +81,7 @@ impl Correlator {
     /// # Panics
     /// Panics for a third file.
     pub fn read<R: Read>(&mut self, file: &mut CaptureFile<R>) -> Result<(), ReadError> {
-        assert!(self.files.len() < 2, "packets are matched between two files at most");
+        assert!(self.files.len() < 2, "a third file was passed: expected at most two");
         let number = self.files.len() as u8;
         let (mut counts, mut names) = (FileCounts::default(), Names::default());
         let (mut gaps, mut reported) = (Gaps::default(), 0_u64);
@@ -95,7 +95,7 @@ impl Correlator {
                 Item::Frame(frame) => frame,
             };
             if frame.comments.iter().any(|comment| comment.starts_with("lost: ")) {
-                // A report of a loss in the network, not a packet.
+                // This frame reports a loss in the network, and is not a packet.
                 counts.lost += 1;
                 continue;
             }
@@ -122,7 +122,7 @@ impl Correlator {
         }
         counts.has_directions = !has_unknown;
         if reported > counts.overwritten.unwrap_or(0) {
-            // The file ends without statistics.
+            // The file has no statistics at its end.
             counts.overwritten = Some(reported);
         }
         self.files.push(counts);
@@ -209,7 +209,7 @@ fn align(flows: &[Flow], streams: &mut [Stream]) {
             streams[view].align(lane, first);
         }
     }
-    // Responses without captured requests.
+    // Aligns responses whose requests were not captured.
     for flow in flows.iter().filter(|flow| flow.back.is_none()) {
         if let [Some(sent), Some(received)] = flow.views
             && let Some(first) = streams[sent].first[RESPONSES]
@@ -219,13 +219,13 @@ fn align(flows: &[Flow], streams: &mut [Stream]) {
     }
 }
 
-/// The matched packets of the captures.
+/// The matched packets of all captures.
 #[derive(Debug)]
 pub struct Correlation {
     files: Vec<FileCounts>,
     streams: Vec<Stream>,
     flows: Vec<Flow>,
-    /// By flow: requests and responses.
+    /// Counts of requests and responses by flow.
     matched: Vec<[MatchCounts; 2]>,
     clocks: Clocks,
     oriented: BTreeSet<u8>,
@@ -238,11 +238,11 @@ pub struct Correlation {
     pairs: Vec<Pair>,
 }
 
-/// A queue pair that sends requests, and its peer: an index into a [`Correlation`].
+/// A queue pair that sends requests, and its peer. The value is an index into a [`Correlation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair(usize);
 
-/// A queue pair at an address.
+/// A queue pair and the address of its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QpEndpoint {
     /// Address of the queue pair.
@@ -251,15 +251,15 @@ pub struct QpEndpoint {
     pub qpn: Option<Qpn>,
 }
 
-/// The times from events of one kind to the next event of another kind.
+/// The times from each event of one kind to the next event of another kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Number of events of the first kind.
     pub from: u64,
     /// Number of events of the second kind.
     pub to: u64,
-    /// Time from each event of the first kind to the next one of the second, in nanoseconds. Events
-    /// without a following one are left out.
+    /// Time in nanoseconds from each event of the first kind to the next event of the second kind.
+    /// Events that no event of the second kind follows are left out.
     pub times: Vec<i64>,
 }
 
@@ -270,14 +270,14 @@ impl Correlation {
         &self.files
     }
 
-    /// Returns the relation of the clocks of both files.
+    /// Returns how the clock of the second file differs from the clock of the first.
     #[must_use]
     pub const fn clocks(&self) -> &Clocks {
         &self.clocks
     }
 
-    /// Returns the indices of files without direction, whose end follows from the times of
-    /// responses.
+    /// Returns the indices of files that do not report the direction of packets, but whose end was
+    /// determined from response times.
     #[must_use]
     pub const fn oriented(&self) -> &BTreeSet<u8> {
         &self.oriented
@@ -295,13 +295,13 @@ impl Correlation {
         self.ambiguous
     }
 
-    /// Returns the pairs of a requesting queue pair and its peer.
+    /// Returns the pairs, each of a requesting queue pair and its peer.
     #[must_use]
     pub fn pairs(&self) -> &[Pair] {
         &self.pairs
     }
 
-    /// Returns both ends of a pair, first the requester.
+    /// Returns both ends of a pair: the requester, then its peer.
     #[must_use]
     pub fn ends(&self, pair: Pair) -> [QpEndpoint; 2] {
         let Flow { source, destination, to, sender, .. } = self.flows[pair.0];
@@ -311,7 +311,7 @@ impl Correlation {
         ]
     }
 
-    /// Returns the counters of a pair's requests, and of the responses.
+    /// Returns the counters of a pair's requests and of its responses.
     #[must_use]
     pub fn matched(&self, pair: Pair) -> [MatchCounts; 2] {
         let responses = self.flows[pair.0].back.map(|back| self.matched[back][RESPONSES]);
@@ -328,14 +328,14 @@ impl Correlation {
         all
     }
 
-    /// Returns true if both files are captures of the same packets at the same place.
+    /// Returns true if both files contain the same packets with the same times.
     #[must_use]
     pub const fn are_duplicates(&self) -> bool {
         self.are_duplicates
     }
 
-    /// Returns the number of flows that were captured at both ends, even if they have no packet in
-    /// common.
+    /// Returns the number of flows that were captured at both ends, even if no packet is in both
+    /// captures.
     #[must_use]
     pub fn common(&self) -> usize {
         self.flows.iter().filter(|flow| flow.views.iter().all(Option::is_some)).count()
@@ -348,7 +348,8 @@ impl Correlation {
         let back = flow.back.map(|back| &self.flows[back]);
         let stream = |number: Option<usize>| number.map(|number| &self.streams[number]);
         let responses = back.and_then(|back| {
-            // A capture on the path has one view of both directions.
+            // A capture taken between both ends has one stream per direction, which is stored as
+            // the sender's.
             let view = if self.is_passing { SENT } else { RECEIVED };
             back.views[view]
         });
@@ -364,8 +365,8 @@ impl Correlation {
         Exchange { requests, responses, gaps, mtu, clocks: &self.clocks }.messages(found)
     }
 
-    /// Measures the times from each event of a kind to the next one of another kind; `None` if the
-    /// clocks of their files cannot be compared.
+    /// Measures the time from each `from` event to the next `to` event; `None` if the clocks of
+    /// their files cannot be compared.
     #[must_use]
     pub fn timing(&self, from: &EventKind, to: &EventKind) -> Option<Timing> {
         let (from, to) = (self.events(from)?, self.events(to)?);

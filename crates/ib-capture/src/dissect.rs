@@ -1,14 +1,14 @@
-//! Dissection of RDMA packets: addresses, headers, checksums, and the protocols above.
+//! Dissects RDMA packets: addresses, headers, checksums, and the protocols above the transport.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`fields`] | [`Fields`], [`Value`]: names and values for output |
 //! | [`headers`] | the headers of a packet as fields |
 //! | [`layer`] | [`Layer`]: a protocol above the transport |
-//! | `mad` | MADs of all classes |
-//! | `cm` | messages of connection management |
-//! | `connections` | queue pairs and their peers, learnt from these messages |
-//! | `rtrs` | RTRS and RNBD on such connections |
+//! | `mad` | dissects MADs of all classes |
+//! | `cm` | dissects CM messages |
+//! | `connections` | queue pairs and their peers, learnt from CM messages |
+//! | `rtrs` | dissects RTRS and RNBD messages |
 //!
 //! Dissection never fails. Unknown codes are shown as numbers, and data that was not captured is
 //! left out.
@@ -40,21 +40,21 @@ pub use mad::Datagram;
 pub struct Dissection<'a> {
     /// The packet, whose headers are parsed on access.
     pub packet: Packet<'a>,
-    /// IP and UDP headers, for RoCEv2.
+    /// IP and UDP headers; `None` for InfiniBand.
     pub network: Option<RoceNetwork>,
     /// Source address.
     pub source: Address,
     /// Destination address.
     pub destination: Address,
-    /// Source queue pair, if the packet or the messages of its connection contain it.
+    /// Source queue pair, if the packet or the CM messages of its connection contain it.
     pub source_qpn: Option<Qpn>,
     /// Number of captured payload bytes.
     pub kept: usize,
     /// True if the ICRC is correct; `None` if the packet was truncated.
     pub icrc_ok: Option<bool>,
-    /// True if the VCRC is correct; `None` if the packet was truncated, and for RoCEv2.
+    /// True if the VCRC is correct; `None` if the packet was truncated or is a RoCEv2 packet.
     pub vcrc_ok: Option<bool>,
-    /// The MAD.
+    /// The MAD, if the packet carries one.
     pub mad: Option<Datagram>,
     /// The protocol above the transport.
     pub upper: Option<Layer>,
@@ -62,14 +62,15 @@ pub struct Dissection<'a> {
 
 /// Dissects packets in sequence, and keeps the state of connections for later packets.
 ///
-/// The state is bounded: beyond the limit, the oldest connection is dropped.
+/// The number of stored connections is limited. When the limit is reached, the oldest connection is
+/// dropped.
 #[derive(Debug, Default)]
 pub struct Dissector {
     connections: Connections,
 }
 
 impl Dissector {
-    /// Creates a dissector without state.
+    /// Creates a dissector that knows no connections.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -101,7 +102,7 @@ impl Dissector {
             mad: None,
             upper: None,
         };
-        // Corrupted packets do not change the state.
+        // Corrupted packets do not change the stored connections.
         if icrc_ok == Some(false) {
             return dissection;
         }
@@ -127,7 +128,7 @@ impl Dissector {
     }
 }
 
-/// Returns source and destination address of a packet.
+/// Returns the source and destination addresses of a packet.
 fn addresses(packet: &Packet<'_>, network: Option<&RoceNetwork>) -> [Address; 2] {
     match (network, packet.lrh()) {
         (Some(network), _) => match network.addresses {
@@ -139,7 +140,7 @@ fn addresses(packet: &Packet<'_>, network: Option<&RoceNetwork>) -> [Address; 2]
             }
         },
         (None, Some(lrh)) => [lrh.slid, lrh.dlid].map(Address::Lid),
-        // Parsed packets have an IP header or an LRH.
+        // Not reached: parsed packets have an IP header or an LRH.
         (None, None) => [Address::Lid(0); 2],
     }
 }

@@ -1,4 +1,4 @@
-//! RDMA packets of capture files: RoCEv2 and InfiniBand, written by any program.
+//! Reads the RDMA packets (RoCEv2 and InfiniBand) of capture files that any program wrote.
 
 use std::io::Read;
 
@@ -9,8 +9,7 @@ use ib_wire::packet::header::{ICRC, VCRC};
 use ib_wire::packet::roce::RoceNetwork;
 use ib_wire::packet::{Packet, PacketError};
 
-/// Maximum length of a packet on its link in bytes: the largest IP packet, plus its Ethernet header
-/// and VLAN tags.
+/// Maximum length of a frame in bytes: the largest IP packet, plus Ethernet header and VLAN tags.
 const LONGEST: usize = 65_535 + 32;
 
 const ETHERNET: usize = 14;
@@ -22,19 +21,19 @@ const IPV6: u16 = 0x86dd;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// Unknown link type. Holds the type.
+    /// The link type is unknown. Holds the type.
     #[error("link type {0}: expected Ethernet (1), IP (101), ERF (197) or InfiniBand (247)")]
     LinkType(u16),
-    /// Not IP. Holds the EtherType.
+    /// The frame is not an IP packet. Holds the EtherType.
     #[error("EtherType {0:#06x}: expected IPv4 or IPv6")]
     EtherType(u16),
-    /// Not UDP, or invalid IP or UDP headers.
+    /// The packet is not a UDP datagram, or its IP or UDP header is invalid.
     #[error("not RoCEv2: {0}")]
     Network(PacketError),
-    /// UDP to and from ports other than those of RoCEv2. Holds the destination port.
+    /// The UDP ports are not ports of RoCEv2. Holds the destination port.
     #[error("UDP port {0}")]
     Port(u16),
-    /// Not an InfiniBand record.
+    /// The ERF record does not contain an InfiniBand packet.
     #[error("{0}")]
     Erf(ErfError),
     /// Invalid RDMA packet.
@@ -45,10 +44,10 @@ pub enum FrameError {
     Cut {
         /// Number of captured bytes.
         kept: usize,
-        /// Number of bytes of the headers.
+        /// Length of the headers in bytes.
         headers: usize,
     },
-    /// The frame is longer than any packet. Holds its length.
+    /// The frame is longer than any packet can be. Holds its length.
     #[error("frame of {0} bytes: longer than any packet")]
     Long(usize),
 }
@@ -56,9 +55,9 @@ pub enum FrameError {
 /// A frame of a capture file.
 #[derive(Clone, Debug)]
 pub struct Frame<'a> {
-    /// Number of the frame, from 1 on, as in Wireshark.
+    /// Number of the frame, counted from 1 as in Wireshark.
     pub number: u64,
-    /// Offset in the file at which its block ends, in bytes.
+    /// Offset in the file of the end of the frame's block, in bytes.
     pub offset: u64,
     /// Time of the capture, in nanoseconds since 1970.
     pub time: Option<u64>,
@@ -66,10 +65,10 @@ pub struct Frame<'a> {
     pub interface: u32,
     /// Name of the interface, if it has one.
     pub interface_name: Option<&'a str>,
-    /// Direction of the frame, if the file has it.
+    /// Direction of the frame, if the file reports it.
     pub direction: Option<Direction>,
-    /// Number of frames of the interface that were lost just before this one, as reported by the
-    /// file.
+    /// Number of frames that the interface lost between the previous frame and this one, as
+    /// reported by the file.
     pub lost: u64,
     /// Comments on the frame.
     pub comments: Vec<String>,
@@ -88,7 +87,7 @@ pub struct Content<'a> {
     pub network: Option<RoceNetwork>,
     /// The packet. Bytes that were not captured are zero.
     pub packet: Packet<'a>,
-    /// Number of captured payload bytes.
+    /// Number of payload bytes that were captured.
     pub kept: usize,
     /// True if the whole packet was captured, including checksums.
     pub is_whole: bool,
@@ -102,16 +101,16 @@ impl<'a> Content<'a> {
     }
 }
 
-/// A block of a capture file.
+/// A frame or a statistics block of a capture file.
 #[derive(Debug)]
 pub enum Item<'a> {
     /// A frame.
     Frame(Box<Frame<'a>>),
-    /// The counters of an interface.
+    /// The statistics of an interface.
     Statistics(Statistics),
 }
 
-/// Reader of the RDMA packets in a pcapng or pcap file.
+/// Reads the RDMA packets of a pcapng or pcap file.
 pub struct CaptureFile<R: Read> {
     reader: Reader<R>,
     ports: Vec<u16>,
@@ -121,11 +120,11 @@ pub struct CaptureFile<R: Read> {
 }
 
 impl<R: Read> CaptureFile<R> {
-    /// Creates a reader. RoCEv2 packets have UDP destination port 4791, or one of `ports` as source
-    /// or destination.
+    /// Creates a reader. UDP packets are RoCEv2 packets if their source or destination port is 4791
+    /// or one of `ports`.
     ///
     /// # Errors
-    /// Fails if the stream fails, or is not a capture file.
+    /// Fails if `stream` cannot be read, or is not a capture file.
     pub fn new(stream: R, ports: &[u16]) -> Result<Self, ReadError> {
         let ports = ports.iter().copied().chain([RoceNetwork::PORT]).collect();
         let reader = Reader::new(stream)?;
@@ -138,7 +137,7 @@ impl<R: Read> CaptureFile<R> {
         self.reader.interfaces().get(number as usize)
     }
 
-    /// Returns the number of sections so far. Interfaces are numbered by section.
+    /// Returns the number of sections read so far. Interface numbers start from 0 in each section.
     #[must_use]
     pub const fn sections(&self) -> u32 {
         self.sections
@@ -150,11 +149,11 @@ impl<R: Read> CaptureFile<R> {
         self.reader.offset()
     }
 
-    /// Returns the next item; `None` at the end.
+    /// Returns the next item; `None` at the end of the file.
     ///
     /// # Errors
-    /// Fails if the stream fails, or if the file is inconsistent or truncated. The error has the
-    /// offset in bytes. Nothing can be read after an error.
+    /// Fails if the stream cannot be read, or if the file is inconsistent or truncated. The error
+    /// contains the offset in bytes. After an error, no further items can be read.
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>, ReadError> {
         let (kept, mut frame) = loop {
             match self.reader.next_event()? {
@@ -193,13 +192,14 @@ impl<R: Read> CaptureFile<R> {
         frame.offset = self.reader.offset();
         let link = self.interface(frame.interface).map(|interface| interface.link_type);
         if frame.length <= LONGEST {
-            // Missing bytes are zero, so that all lengths fit.
+            // Zeros replace the bytes that were not captured, so that the frame has its original
+            // length.
             self.bytes.resize(frame.length.max(kept), 0);
         }
         frame.interface_name =
             self.interface(frame.interface).and_then(|interface| interface.name.as_deref());
         if link == Some(LinkType::ERF) {
-            // The record header is not part of the frame on the link.
+            // The header of the ERF record is not part of the frame on the link.
             let header =
                 ErfHeader::parse(&self.bytes).map_or(0, |(_, packet)| start(&self.bytes, packet));
             frame.length = frame.length.saturating_sub(header);
@@ -240,7 +240,7 @@ fn content<'a>(
         LinkType::ERF => {
             let (header, packet) = ErfHeader::parse(bytes).map_err(FrameError::Erf)?;
             let start = start(bytes, packet);
-            // Some writers include the record header in the wire length.
+            // Some programs include the header of the ERF record in the wire length.
             let wire = usize::from(header.wire_length).min(packet.len());
             native(&packet[..wire], kept.saturating_sub(start))
         }
@@ -249,12 +249,12 @@ fn content<'a>(
     }
 }
 
-/// Returns the offset of a packet in its record.
+/// Returns the offset of a packet in its ERF record.
 fn start(record: &[u8], packet: &[u8]) -> usize {
     packet.as_ptr().addr() - record.as_ptr().addr()
 }
 
-/// Returns the packet behind IP and UDP headers.
+/// Returns the RoCEv2 packet in an IP packet that begins at offset `ip`.
 fn roce<'a>(
     bytes: &'a [u8],
     ip: usize,

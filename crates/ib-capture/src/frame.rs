@@ -1,7 +1,7 @@
-//! The headers of the link around a packet.
+//! Adds the link headers to a traced packet.
 //!
-//! HCAs trace packets from the BTH on. The headers before it are derived from the route. Fields
-//! that sockets do not provide, such as Ethernet addresses and the IPv4 identification, have
+//! HCAs trace packets from the BTH on. The headers before the BTH are derived from the route.
+//! Fields that sockets do not provide, such as Ethernet addresses and the IPv4 identification, have
 //! constant or derived values.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -13,11 +13,11 @@ use ib_wire::crc;
 use ib_wire::packet::roce::{RoceAddresses, RoceHop, RoceNetwork};
 use ib_wire::packet::{Grh, LinkNextHeader, Lrh};
 
-/// Lengths of the ICRC, and of the VCRC behind it on InfiniBand.
+/// Lengths in bytes of the ICRC, and of the VCRC that follows it on InfiniBand.
 const ICRC: usize = 4;
 const VCRC: usize = 2;
 
-/// Length of an Ethernet header.
+/// Length in bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 
 /// The link type of an HCA.
@@ -44,13 +44,13 @@ impl Link {
         }
     }
 
-    /// Writes a frame into `out`, replacing its contents: headers and packet, and the checksums if
-    /// the whole packet is kept. Returns the length of the frame on the wire.
+    /// Replaces the contents of `out` by a frame: headers, packet, and checksums if the whole
+    /// packet was captured. Returns the length in bytes of the frame on the wire.
     pub fn frame(self, record: &PacketRecord, bytes: &[u8], out: &mut Vec<u8>) -> usize {
         out.clear();
         let whole = record.length as usize;
         let is_whole = bytes.len() == whole;
-        // `record.route` is the route of packets that the HCA sends.
+        // `record.route` is the route from the HCA to the peer, even for received packets.
         let Route { source, destination, slid, dlid, .. } = record.route;
         let is_sent = record.direction == Direction::Send;
         let (from, to) = if is_sent { (source, destination) } else { (destination, source) };
@@ -130,7 +130,7 @@ fn network(from: Gid, to: Gid, (source_port, destination_port): (u16, u16)) -> R
     RoceNetwork { addresses, source_port, destination_port }
 }
 
-/// Writes an Ethernet header. Its addresses are locally administered, and derived from the IP
+/// Writes an Ethernet header. The MAC addresses are locally administered, and derived from the IP
 /// addresses.
 fn ethernet(network: &RoceNetwork, out: &mut Vec<u8>) {
     let local = |last: [u8; 4]| [2, 0, last[0], last[1], last[2], last[3]];

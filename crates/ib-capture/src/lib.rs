@@ -1,16 +1,16 @@
-//! Captures of RDMA packets: collection from HCAs, dissection, and correlation of both ends.
+//! Captures of RDMA packets: collects them from HCAs, dissects them, and correlates both ends.
 //!
-//! [`Collector`] merges the packet traces of queue pairs into pcapng. [`CaptureFile`] and [`Dissector`] read captures
-//! of any program. [`Correlator`] compares captures of both ends. The crate owns no thread,
-//! file or clock.
+//! [`Collector`] merges the packet traces of queue pairs into pcapng. [`CaptureFile`] and
+//! [`Dissector`] read captures that any program wrote. [`Correlator`] compares captures of both
+//! ends. The crate creates no threads, opens no files and reads no clock.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`collect`] | [`Collector`]: the packets of many queue pairs as one pcapng stream, with the number of missed packets |
-//! | [`mod@file`] | [`CaptureFile`]: the RDMA packets of capture files, written by any program |
-//! | [`dissect`] | [`Dissector`]: headers, MADs, RTRS and RNBD messages of a packet |
-//! | [`mod@correlate`] | [`Correlator`]: lost packets, clock offset and parts of the latency, from captures of both ends |
-//! | [`frame`] | [`Link`]: the link headers of a packet in a capture file |
+//! | [`collect`] | [`Collector`]: merges the packets of queue pairs into one pcapng stream, and counts missed packets |
+//! | [`mod@file`] | [`CaptureFile`]: reads the RDMA packets of capture files |
+//! | [`dissect`] | [`Dissector`]: dissects headers, MADs, RTRS and RNBD messages |
+//! | [`mod@correlate`] | [`Correlator`]: finds lost packets, clock offset and latency parts in captures of both ends |
+//! | [`frame`] | [`Link`]: adds the link headers to a packet for a capture file |
 //!
 //! # Example
 //! Writes a RoCEv2 packet to a capture file in memory, and dissects it:

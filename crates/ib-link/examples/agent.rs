@@ -1,4 +1,4 @@
-//! A `NodeAgent` that answers performance management requests, and counts them by ingress port.
+//! A `NodeAgent` that responds to performance management requests, and counts them by ingress port.
 //!
 //! ```text
 //! $ cargo run -p ib-link --example agent
@@ -12,7 +12,7 @@ use ib_link::{Arrival, Datagram, NodeAgent, Remote};
 use ib_types::Instant;
 use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass, TransactionId};
 
-/// Answers all requests and counts them by ingress port.
+/// Responds to all requests, and counts them by ingress port.
 #[derive(Default)]
 struct CountingAgent {
     by_port: [usize; 3],

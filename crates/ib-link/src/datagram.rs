@@ -13,14 +13,14 @@ pub struct Remote {
     pub lid: u16,
     /// The QPN: 0 for SMPs, usually 1 for other classes.
     pub qpn: Qpn,
-    /// The Q_Key; ignored for QP0.
+    /// The Q_Key; not used for QP0.
     pub q_key: QKey,
     /// The SL.
     pub sl: ServiceLevel,
-    /// The P_Key; ignored for QP0.
+    /// The P_Key; not used for QP0.
     pub p_key: PKey,
-    /// The path bits: the lower LMC bits of the local LID, which is the source of a sent datagram and
-    /// the destination of a received one.
+    /// The path bits: the lower LMC bits of the local LID. The local LID is the source of a sent
+    /// datagram and the destination of a received datagram.
     pub path_bits: u8,
     /// The GRH, if the datagram has one.
     pub grh: Option<Grh>,
@@ -47,7 +47,7 @@ impl Remote {
         Self::smi(PERMISSIVE_LID)
     }
 
-    /// Returns the address of QP1 at a LID, for all classes except for SMPs.
+    /// Returns the address of QP1 at a LID, for GMPs.
     #[must_use]
     pub fn gsi(lid: u16) -> Self {
         Self { qpn: Qpn::truncated(1), q_key: QKey::GSI, ..Self::smi(lid) }
@@ -61,21 +61,21 @@ pub struct Datagram {
     pub remote: Remote,
     /// The QPN of the local end.
     pub local_qpn: Qpn,
-    /// The number of valid bytes: 256, or less if the link transmits the length. ibsim's protocol
-    /// and umad do so for SA responses.
+    /// The number of valid bytes. It is below 256 only if the link transmits the length, as ibsim's
+    /// protocol and umad do for SA responses.
     pub length: u16,
     /// The MAD.
     pub mad: Mad,
 }
 
 impl Datagram {
-    /// Creates a datagram whose own QPN equals the remote QPN.
+    /// Creates a datagram whose local QPN equals its remote QPN.
     #[must_use]
     pub const fn new(remote: Remote, mad: Mad) -> Self {
         Self { remote, local_qpn: remote.qpn, length: MAD_LENGTH as u16, mad }
     }
 
-    /// Returns a reply to a received datagram: the same addresses with another MAD.
+    /// Returns the reply to a received datagram: the same addresses with `mad`.
     #[must_use]
     pub const fn reply(&self, mad: Mad) -> Self {
         Self { remote: self.remote, local_qpn: self.local_qpn, length: MAD_LENGTH as u16, mad }

@@ -1,18 +1,18 @@
 //! Traits and types between protocol engines and the links that carry their MADs and packets.
 //!
-//! Engines own no socket, thread or clock. A driver passes MADs and the time to an engine, and
-//! polls it for MADs to send and for its next deadline.
+//! Protocol engines own no sockets or threads, and do not read a clock. A driver passes MADs and
+//! the time to an engine, and polls it for MADs to send and for its next deadline.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`link`] | [`MadLink`]: a port that sends and receives MADs |
-//! | [`agent`] | [`NodeAgent`]: an engine that serves management classes at a node |
+//! | [`agent`] | [`NodeAgent`]: a protocol engine that serves management classes at a node |
 //! | [`datagram`] | [`Datagram`]: a MAD and the addresses of both ends |
 //! | [`route`] | [`Route`]: the addresses of packets between two ports |
 //! | [`trace`] | [`MessageBlock`], [`PacketRecord`], [`PacketSource`]: capture records of queue pairs |
 //! | [`upper_bits`] | [`UpperBits`]: the bits of transaction IDs that ibsim overwrites |
 //!
-//! A MAD is addressed, and answered:
+//! Creates a received request, and the reply to it:
 //!
 //! ```
 //! use ib_link::{Datagram, Remote};

@@ -6,7 +6,7 @@ use ib_types::{Gid, Guid, Instant, ServiceLevel};
 
 use crate::datagram::Datagram;
 
-/// The properties of the port of a link.
+/// The properties of the port at which a link sends and receives MADs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkPort {
     /// The GUID of the node.
@@ -23,19 +23,19 @@ pub struct LinkPort {
     pub lmc: u8,
     /// The LID of the master SM; zero if there is none.
     pub sm_lid: u16,
-    /// The SL to the master SM.
+    /// The SL of packets to the master SM.
     pub sm_sl: ServiceLevel,
 }
 
 impl LinkPort {
-    /// Returns the first GID of the port.
+    /// Returns the first GID of the port, which consists of GID prefix and port GUID.
     #[must_use]
     pub const fn gid(&self) -> Gid {
         Gid::new(self.gid_prefix, self.port_guid)
     }
 }
 
-/// Input from a link.
+/// A received or lost datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming {
     /// A received datagram.
@@ -51,7 +51,7 @@ pub enum LinkError {
     /// The peer has closed the link.
     #[error("{peer} has closed the link")]
     Closed {
-        /// The peer: a simulator or a device.
+        /// The name of the peer: a simulator or a device.
         peer: String,
     },
     /// The link does not support this datagram.
@@ -72,11 +72,11 @@ pub enum LinkError {
     },
 }
 
-/// A port that sends and receives MADs: of a simulated fabric in the same process, of ibsim, or of
-/// an HCA.
+/// A port that sends and receives MADs. It belongs to a fabric simulated within this process, to
+/// ibsim, or to an HCA.
 ///
-/// Only [`MadLink::wait`] blocks. A link with virtual time advances it there, so the same loop
-/// drives an engine in real and in virtual time.
+/// Only [`MadLink::wait`] blocks. A link with virtual time advances the time in this call, so the
+/// same loop drives an engine in real and in virtual time.
 pub trait MadLink {
     /// Returns the current properties of the port.
     ///
@@ -90,13 +90,13 @@ pub trait MadLink {
     /// Fails if the link is closed, if it does not support the datagram, or if a system call fails.
     fn send(&mut self, datagram: &Datagram) -> Result<(), LinkError>;
 
-    /// Returns the next input; `None` if there is none at the moment.
+    /// Returns the next received or lost datagram; `None` if there is none at the moment.
     ///
     /// # Errors
     /// Fails if the link is closed, or if a system call fails.
     fn receive(&mut self) -> Result<Option<Incoming>, LinkError>;
 
-    /// Waits for input, at most until a time.
+    /// Waits until a datagram is received or lost, at most until this time.
     ///
     /// # Errors
     /// Fails if the link is closed, or if a system call fails.

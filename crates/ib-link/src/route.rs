@@ -26,13 +26,14 @@ pub struct Route {
     pub flow_label: u32,
     /// The hop limit (IPv4: time to live).
     pub hop_limit: u8,
-    /// The UDP source port on Ethernet, 49152 to 65535; senders vary it for ECMP.
+    /// The UDP source port on Ethernet, from 49152 to 65535. Senders vary it so that ECMP spreads
+    /// flows.
     pub source_port: u16,
     /// True if the ICRC of a received packet could be checked only in part.
     ///
-    /// The ICRC over IPv4 covers the identification, which the system does not report. A packet is
-    /// weak if its ICRC matches an identification that HCAs of ibfabric do not use. A connected
-    /// queue pair whose route is not weak drops weak packets.
+    /// Over IPv4, the ICRC covers the IPv4 identification, which the kernel does not report to the
+    /// receiver. A packet is weak if its ICRC only matches an identification that ibfabric's HCAs
+    /// do not use. A connected queue pair drops weak packets unless its own route is weak.
     pub is_weak: bool,
 }
 

@@ -1,7 +1,8 @@
-//! Capture records of queue pairs: message blocks of completed messages, and records of packets.
+//! Trace records of queue pairs: a message block for each completed message, and a record of each
+//! packet.
 //!
-//! An HCA writes the records into rings without waiting for readers. Records that are not read in
-//! time are overwritten. They are numbered, so a reader knows the exact number of missed records.
+//! An HCA writes the records into rings without waiting for readers. It overwrites records that are
+//! not read in time. Records are numbered, so a reader knows exactly how many it missed.
 
 use ib_types::{Instant, Psn, Qpn};
 
@@ -30,23 +31,23 @@ impl Direction {
 /// The message block: a record of a completed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageBlock {
-    /// The number of the message, in the order of completion at the queue pair, from 0.
+    /// The number of the message, counted from 0 in the order of completion at the queue pair.
     pub number: u64,
-    /// [`Direction::Send`] if the local side has requested the message.
+    /// [`Direction::Send`] if the local queue pair has requested the message, even for READs.
     pub direction: Direction,
-    /// The operation, with the names of completions: `Send`, `RdmaWrite`, `Recv` ….
+    /// The operation as named in completions: `Send`, `RdmaWrite`, `Recv` ….
     pub operation: &'static str,
     /// The completion status.
     pub status: &'static str,
-    /// The ID of the work request; 0 if it has none.
+    /// The ID of the work request; 0 if the message has no work request.
     pub wr_id: u64,
-    /// The time at which it was posted; for messages of the peer, at which the first packet was
-    /// processed.
+    /// The time at which the work request was posted. For messages of the peer, the time at which
+    /// the first packet was processed.
     pub begin: Instant,
-    /// The time at which the first packet was sent or processed; [`Instant::NEVER`] if there was
-    /// none.
+    /// The time at which the first packet was sent or processed; [`Instant::NEVER`] if there was no
+    /// packet.
     pub started: Instant,
-    /// The time of completion.
+    /// The time at which the message was completed.
     pub end: Instant,
     /// The length in bytes.
     pub length: u32,
@@ -59,14 +60,14 @@ pub struct MessageBlock {
 /// The record of a packet, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRecord {
-    /// The number of the packet among the captured packets of the queue pair, from 0.
+    /// The number of the packet among the recorded packets of the queue pair, counted from 0.
     pub number: u64,
     /// The direction.
     pub direction: Direction,
-    /// The time at which the HCA has sent or processed the packet.
+    /// The time at which the HCA sent or processed the packet.
     pub at: Instant,
-    /// The post time of the message, for the first packet of a message that the local side has
-    /// requested.
+    /// The time at which the message was posted, if the packet is the first of a message that the
+    /// local queue pair has requested.
     pub posted: Option<Instant>,
     /// The route of a sent packet, or the route back to the sender of a received packet.
     pub route: Route,
@@ -74,10 +75,10 @@ pub struct PacketRecord {
     pub length: u32,
     /// True if the packet is a retransmission.
     pub is_repeated: bool,
-    /// The reason why a received packet was dropped.
+    /// The reason why the HCA dropped a received packet; `None` if it did not.
     pub dropped: Option<&'static str>,
-    /// True if this record reports the loss of a packet that was sent before.
-    /// [`PacketSource::remark`] returns place and reason.
+    /// True if this record reports that a packet sent before was lost. [`PacketSource::remark`]
+    /// then returns where and why.
     pub is_lost: bool,
 }
 
@@ -88,18 +89,18 @@ pub struct PacketCounts {
     pub sent: u64,
     /// Received packets.
     pub received: u64,
-    /// Reports of lost packets.
+    /// Records that report lost packets.
     pub lost: u64,
 }
 
 impl PacketCounts {
-    /// Returns the sum of all counts.
+    /// Returns the sum of the three counts.
     #[must_use]
     pub const fn all(self) -> u64 {
         self.sent + self.received + self.lost
     }
 
-    /// Returns the count for a packet.
+    /// Returns the count to which a packet belongs.
     pub const fn of(&mut self, record: &PacketRecord) -> &mut u64 {
         match record.direction {
             _ if record.is_lost => &mut self.lost,
@@ -108,7 +109,7 @@ impl PacketCounts {
         }
     }
 
-    /// Returns the difference of all counts to `earlier`.
+    /// Subtracts `earlier` from each count.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self {
@@ -118,7 +119,7 @@ impl PacketCounts {
         }
     }
 
-    /// Returns the sum of all counts and those of `other`.
+    /// Adds `other` to each count.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -129,7 +130,7 @@ impl PacketCounts {
     }
 }
 
-/// A reader of the captured packets of a queue pair.
+/// Reads the recorded packets of a queue pair.
 pub trait PacketSource {
     /// Returns the QPN of the queue pair.
     fn qpn(&self) -> Qpn;
@@ -139,19 +140,20 @@ pub trait PacketSource {
     /// `bytes` is replaced by the captured bytes, from the BTH on.
     fn next_packet(&mut self, bytes: &mut Vec<u8>) -> Option<PacketRecord>;
 
-    /// Returns a comment on the last returned packet; may be empty.
+    /// Returns a comment on the last returned packet. It is empty if there is no comment.
     fn remark(&self) -> &str {
         ""
     }
 
     /// Returns the number of packets that were overwritten before they were read.
     ///
-    /// It covers the packets before the last returned one. It is final after
-    /// [`PacketSource::next_packet`] has returned `None` at the end of the capture.
+    /// The number covers the packets before the packet that was returned last. After
+    /// [`PacketSource::next_packet`] has returned `None` at the end of the capture, the number is
+    /// final.
     fn overwritten(&self) -> PacketCounts;
 
-    /// Returns the number of packets that were not needed: recorded for a trigger that did not
-    /// occur, or too long before it.
+    /// Returns the number of packets that were recorded for a trigger, but not released: the
+    /// trigger did not occur, or too long after them.
     fn skipped(&self) -> PacketCounts {
         PacketCounts::default()
     }
@@ -159,16 +161,16 @@ pub trait PacketSource {
     /// Returns the number of all recorded packets.
     fn noted(&self) -> PacketCounts;
 
-    /// Returns the number of unread bytes, and the size of the ring in bytes.
+    /// Returns the number of unread bytes, and the ring size in bytes.
     fn waiting(&self) -> (u64, u64) {
         (0, 1)
     }
 
-    /// Prefaults the memory of unread packets, so that the HCA does not wait for page faults.
+    /// Prefaults the memory of the ring, so that the HCA does not wait for page faults.
     fn prepare(&self) {}
 
-    /// Returns the number of packets recorded before the trigger that has ended the capture; `None`
-    /// if no trigger occurred.
+    /// Returns the number of packets that were recorded before the trigger; `None` if no trigger
+    /// occurred.
     fn triggered(&self) -> Option<u64> {
         None
     }

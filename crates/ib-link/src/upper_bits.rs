@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ib_wire::mad::TransactionId;
 
-/// The number of lower bits of a transaction ID that a client may use. Simulators store the client
-/// in the other bits.
+/// The number of lower bits of a transaction ID that belong to the client. Simulators overwrite the
+/// upper bits with the client's number.
 pub const OWN_BITS: u32 = 48;
 
-/// The upper bits of the last transaction IDs of a client.
+/// Stores the upper bits of the last transaction IDs that a client has used.
 ///
-/// Transaction IDs whose upper bits are zero, as those of nearly all clients, use no memory.
+/// If the upper bits are zero, as with nearly all clients, the transaction ID is not stored.
 ///
 /// ```
 /// use ib_link::UpperBits;
@@ -26,18 +26,18 @@ pub const OWN_BITS: u32 = 48;
 pub struct UpperBits {
     limit: usize,
     known: BTreeMap<u64, u64>,
-    /// The lower bits of the stored transaction IDs, oldest first.
+    /// The lower bits of the stored transaction IDs. The oldest is first.
     order: VecDeque<u64>,
 }
 
 impl UpperBits {
-    /// Creates an empty table for `limit` transaction IDs with upper bits, at least one.
+    /// Creates an empty table for `limit` transaction IDs, but at least one.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self { limit, known: BTreeMap::new(), order: VecDeque::new() }
     }
 
-    /// Stores the upper bits of a transaction ID and returns the ID without them.
+    /// Stores the upper bits of a transaction ID, and returns the ID with these bits zero.
     pub fn strip(&mut self, id: TransactionId) -> TransactionId {
         let own = Self::own(id);
         let upper = id.0 & !own.0;
@@ -57,15 +57,15 @@ impl UpperBits {
         own
     }
 
-    /// Returns a transaction ID with the upper bits that the client has used; zero if they are
-    /// unknown. The current upper bits are ignored.
+    /// Replaces the upper bits of a transaction ID by those that the client used, or by zero if
+    /// they are unknown.
     #[must_use]
     pub fn restore(&self, id: TransactionId) -> TransactionId {
         let own = Self::own(id).0;
         TransactionId(own | self.known.get(&own).copied().unwrap_or(0))
     }
 
-    /// Returns the lower bits of a transaction ID, which belong to the client.
+    /// Returns a transaction ID with the upper bits zero. The lower bits belong to the client.
     #[must_use]
     pub const fn own(id: TransactionId) -> TransactionId {
         TransactionId(id.0 & ((1 << OWN_BITS) - 1))

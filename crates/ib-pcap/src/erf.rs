@@ -1,4 +1,4 @@
-//! The record header of the Extensible Record Format, which carries native InfiniBand packets.
+//! Records of the Extensible Record Format (ERF), which carry native InfiniBand packets.
 //!
 //! ```text
 //! 0                       8      9       10        12        14        16
@@ -8,9 +8,10 @@
 //! +-----------------------+------+-------+---------+---------+---------+------
 //! ```
 //!
-//! All fields but the time are big-endian. The record length (rlen) includes the header and is a multiple of 8,
-//! although in capture files the data ends with the packet. The wire length (wlen) is the size from the LRH to the
-//! VCRC. Source: Endace, "ERF Types Reference Guide", type 21.
+//! All fields but the time are big-endian. The record length (rlen) includes the header and is
+//! rounded up to a multiple of 8. In capture files the record ends without this padding. The wire
+//! length (wlen) is the size from the LRH to the VCRC. Source: Endace, "ERF Types Reference Guide",
+//! type 21.
 
 /// Header of an ERF record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub struct ErfHeader {
     pub wire_length: u16,
 }
 
-/// Error of parsing an ERF record.
+/// The reason why an ERF record cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErfError {
@@ -64,7 +65,7 @@ impl ErfHeader {
     const TRUNCATED: u8 = 0x08;
     const RECEIVE_ERROR: u8 = 0x10;
 
-    /// Formats the header of a record with `captured` bytes of the packet.
+    /// Formats the header of a record that contains `captured` bytes of the packet.
     #[must_use]
     pub fn to_bytes(&self, captured: usize) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];
@@ -82,11 +83,11 @@ impl ErfHeader {
         bytes
     }
 
-    /// Parses a record of an InfiniBand packet; returns its header and the captured part of the packet. Extension
-    /// headers and padding are skipped.
+    /// Parses an ERF record that contains an InfiniBand packet. Returns the record's header and the
+    /// captured part of the packet. Skips extension headers and padding.
     ///
     /// # Errors
-    /// Fails if the headers are truncated, or if the record has another type.
+    /// Fails if the headers are truncated, or if the record type is not InfiniBand.
     pub fn parse(record: &[u8]) -> Result<(Self, &[u8]), ErfError> {
         let short = |expected| ErfError::Truncated { expected, found: record.len() };
         let head: &[u8; Self::LENGTH] = record.first_chunk().ok_or(short(Self::LENGTH))?;
@@ -120,8 +121,8 @@ impl ErfHeader {
 
 const BILLION: u64 = 1_000_000_000;
 
-/// Converts nanoseconds to a 32.32 fixed-point number of seconds. Rounds up, so that the conversion back returns the
-/// same nanoseconds. Seconds overflow in 2106.
+/// Converts nanoseconds to a 32.32 fixed-point number of seconds. Rounds up, so that the inverse
+/// conversion returns the same nanoseconds. The seconds overflow in 2106.
 fn to_fixed_point(nanoseconds: u64) -> u64 {
     let fraction = ((nanoseconds % BILLION) << 32).div_ceil(BILLION);
     ((nanoseconds / BILLION) << 32) | fraction

@@ -11,7 +11,7 @@ pub enum ReadError {
     Io {
         /// Number of bytes read before the error.
         offset: u64,
-        /// Error of the system.
+        /// The error that the stream returned.
         source: io::Error,
     },
     /// The file is truncated.
@@ -21,9 +21,9 @@ pub enum ReadError {
         what: &'static str,
         /// Offset of the item.
         offset: u64,
-        /// Size of the item in bytes.
+        /// Expected number of bytes from this offset on.
         expected: u64,
-        /// Number of bytes found.
+        /// Number of bytes found from this offset on.
         found: u64,
     },
     /// A field has an invalid value.
@@ -31,7 +31,7 @@ pub enum ReadError {
     Value {
         /// The field.
         what: &'static str,
-        /// Offset of the field; of its block for a field of an option.
+        /// Offset of the field in the file.
         offset: u64,
         /// Expected values.
         expected: String,
@@ -47,12 +47,12 @@ pub enum WriteError {
     /// The stream failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A packet or statistics refer to an interface that was not written.
+    /// The interface of a packet or of statistics was not written before.
     #[error("interface {found} is not in the file: expected one of the {count} written before")]
     NoSuchInterface {
         /// Number of the interface.
         found: u32,
-        /// Number of written interfaces.
+        /// Number of interfaces written so far.
         count: u32,
     },
     /// An item is too long for a block.
@@ -60,7 +60,7 @@ pub enum WriteError {
     TooLong {
         /// The item.
         what: &'static str,
-        /// Its size in bytes.
+        /// Size of the item in bytes.
         found: usize,
         /// Maximum size in bytes.
         limit: usize,

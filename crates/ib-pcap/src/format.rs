@@ -1,4 +1,4 @@
-//! Constants of pcapng, and the encoding of numbers.
+//! Constants and number encoding of pcapng.
 //!
 //! Source: the IETF draft "PCAP Next Generation (pcapng) Capture File Format".
 
@@ -13,7 +13,7 @@ pub(crate) mod block {
     pub(crate) const ENHANCED_PACKET: u32 = 6;
 }
 
-/// Option codes. Codes other than the first two have a different meaning in each block type.
+/// Option codes. Codes above 1 have a different meaning in each block type.
 pub(crate) mod option {
     pub(crate) const END: u16 = 0;
     pub(crate) const COMMENT: u16 = 1;
@@ -36,20 +36,20 @@ pub(crate) mod option {
     pub(crate) const STATISTICS_DELIVERED: u16 = 8;
 }
 
-/// Byte-order magic of a section header.
+/// Byte-order magic in a section header.
 pub(crate) const MAGIC: u32 = 0x1a2b_3c4d;
 
 /// Maximum size of a block that is read or written, in bytes.
 pub(crate) const MAX_BLOCK: usize = 1 << 24;
 
-/// Value of `if_tsresol` for nanoseconds.
+/// Value of the option `if_tsresol` if times are in nanoseconds.
 pub(crate) const NANOSECONDS: u8 = 9;
 
 macro_rules! numbers {
     ($($read:ident $write:ident $number:ty),+) => {
         impl ByteOrder {
             $(
-                /// Reads a number at the start of the bytes, which must be long enough.
+                /// Reads a number from the first bytes. Panics if there are too few bytes.
                 pub(crate) fn $read(self, bytes: &[u8]) -> $number {
                     let bytes = *bytes.first_chunk().expect("the length was checked");
                     match self {
@@ -73,12 +73,13 @@ macro_rules! numbers {
 numbers!(u16 put_u16 u16, u32 put_u32 u32, u64 put_u64 u64);
 
 impl ByteOrder {
-    /// Reads a 64-bit value in two words; the upper word is first in both byte orders.
+    /// Reads a 64-bit value that consists of two words. In both byte orders, the upper word is
+    /// first.
     pub(crate) fn words(self, bytes: &[u8]) -> u64 {
         u64::from(self.u32(bytes)) << 32 | u64::from(self.u32(&bytes[4..]))
     }
 
-    /// Appends a 64-bit value in two words; the upper word is first in both byte orders.
+    /// Appends a 64-bit value as two words. In both byte orders, the upper word is first.
     pub(crate) fn put_words(self, bytes: &mut Vec<u8>, value: u64) {
         self.put_u32(bytes, (value >> 32) as u32);
         self.put_u32(bytes, value as u32);

@@ -5,11 +5,11 @@
 //! |---|---|
 //! | [`mod@write`] | [`Writer`]: writes interfaces, packets and statistics as pcapng blocks |
 //! | [`read`] | [`Reader`]: reads interfaces, packets and statistics from pcapng or pcap |
-//! | [`model`] | types of both: [`Section`], [`Interface`], [`Packet`], [`Statistics`] |
-//! | [`erf`] | the record header that carries native InfiniBand packets |
+//! | [`model`] | types that both use: [`Section`], [`Interface`], [`Packet`], [`Statistics`] |
+//! | [`erf`] | ERF records, which carry native InfiniBand packets |
 //!
-//! Packets are streamed, so files of any size need the memory of one packet. Times are nanoseconds
-//! since 1970; no function reads a clock.
+//! Packets are streamed: a file of any size takes only the memory of one block. Times are
+//! nanoseconds since 1970; no function reads a clock.
 //!
 //! ```
 //! use ib_pcap::{Event, Interface, LinkType, Packet, Reader, Section, Writer};

@@ -1,4 +1,4 @@
-//! Content of capture files.
+//! Types of the content of capture files.
 
 /// Link type of an interface.
 ///
@@ -7,13 +7,13 @@
 pub struct LinkType(pub u16);
 
 impl LinkType {
-    /// Ethernet frames without their FCS.
+    /// Ethernet frames, without the FCS.
     pub const ETHERNET: Self = Self(1);
     /// IPv4 or IPv6 packets.
     pub const RAW_IP: Self = Self(101);
-    /// ERF records; [`crate::erf`] formats those of InfiniBand.
+    /// ERF records. [`crate::erf`] formats and parses records that contain InfiniBand packets.
     pub const ERF: Self = Self(197);
-    /// Native InfiniBand packets from the LRH on, without a record header.
+    /// Native InfiniBand packets that begin with the LRH, without a record header.
     pub const INFINIBAND: Self = Self(247);
 }
 
@@ -27,12 +27,12 @@ pub enum ByteOrder {
     Big,
 }
 
-/// Section header block: attributes of a whole capture.
+/// Section header block, which describes a whole capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Section {
     /// Byte order.
     pub byte_order: ByteOrder,
-    /// Hardware of the machine.
+    /// Hardware of the machine that captured the packets.
     pub hardware: Option<String>,
     /// Operating system.
     pub os: Option<String>,
@@ -47,7 +47,7 @@ pub struct Section {
 pub struct Interface {
     /// Link type.
     pub link_type: LinkType,
-    /// Snap length in bytes; 0 for no limit. The writer truncates packets to it.
+    /// Snap length in bytes, to which the writer truncates packets; 0 for no limit.
     pub snap_length: u32,
     /// Name, such as `leaf1:7`.
     pub name: Option<String>,
@@ -60,7 +60,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Returns an interface without a name and a limit.
+    /// Returns an interface that has no name and no snap length.
     #[must_use]
     pub fn new(link_type: LinkType) -> Self {
         Self {
@@ -95,23 +95,23 @@ impl Interface {
     }
 }
 
-/// Flags of a packet: the option `epb_flags`.
+/// Flags of a packet, which the option `epb_flags` holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PacketFlags(pub u32);
 
 impl PacketFlags {
-    /// Direction: the packet was received.
+    /// The packet was received.
     pub const INBOUND: Self = Self(1);
-    /// Direction: the packet was sent.
+    /// The packet was sent.
     pub const OUTBOUND: Self = Self(2);
-    /// Link-layer error: the packet had a wrong CRC.
+    /// The packet had a wrong CRC (a link-layer error).
     pub const CRC_ERROR: Self = Self(1 << 24);
-    /// Link-layer error: the packet was too long.
+    /// The packet was too long (a link-layer error).
     pub const TOO_LONG: Self = Self(1 << 25);
-    /// Link-layer error: the packet was too short.
+    /// The packet was too short (a link-layer error).
     pub const TOO_SHORT: Self = Self(1 << 26);
 
-    /// Returns the flags with others added.
+    /// Returns the flags of `self` and `other`.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -123,7 +123,7 @@ impl PacketFlags {
 pub struct Packet<'a> {
     /// Number of the interface in its section.
     pub interface: u32,
-    /// Time in nanoseconds since 1970; `None` in simple packet blocks.
+    /// Time in nanoseconds since 1970; `None` for simple packet blocks, which have no time.
     pub time: Option<u64>,
     /// Original size of the packet in bytes.
     pub original_length: u32,
@@ -131,7 +131,7 @@ pub struct Packet<'a> {
     pub data: &'a [u8],
     /// Flags.
     pub flags: Option<PacketFlags>,
-    /// Number of packets dropped by the interface since the previous packet.
+    /// Number of packets that the interface dropped between the previous packet and this one.
     pub dropped: Option<u64>,
     /// Comments.
     pub comments: Vec<&'a str>,
@@ -174,13 +174,13 @@ pub struct Statistics {
     pub interface: u32,
     /// Time of the statistics in nanoseconds since 1970.
     pub time: u64,
-    /// Start time of the capture.
+    /// Start time of the capture in nanoseconds since 1970.
     pub start: Option<u64>,
-    /// End time of the capture.
+    /// End time of the capture in nanoseconds since 1970.
     pub end: Option<u64>,
-    /// Number of received packets.
+    /// Number of packets that the interface received.
     pub received: Option<u64>,
-    /// Number of packets dropped by the interface because of missing resources.
+    /// Number of packets that the interface dropped for lack of resources.
     pub dropped: Option<u64>,
     /// Number of packets that passed the filter.
     pub accepted: Option<u64>,
@@ -195,9 +195,9 @@ pub struct Statistics {
 /// The next item of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Start of a section. Its interfaces are numbered from 0.
+    /// Start of a section. Interface numbers start from 0 again.
     Section(Section),
-    /// An interface, which is now the last one of [`crate::Reader::interfaces`].
+    /// An interface. It was added to the end of [`crate::Reader::interfaces`].
     Interface(Interface),
     /// A packet.
     Packet(Packet<'a>),

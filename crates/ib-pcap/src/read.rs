@@ -12,37 +12,40 @@ use crate::model::{ByteOrder, Event, Interface};
 
 /// Reads a capture file item by item.
 ///
-/// All sizes in the file are checked. Blocks of unknown types are skipped and counted. The reader keeps the interfaces
-/// of the section and one block of at most 16 MiB. It allocates no more memory for a block than the file has bytes.
+/// All sizes in the file are checked. Blocks of unknown types are skipped and counted. The reader
+/// keeps the interfaces of the section and one block of at most 16 MiB. For a block it allocates no
+/// more memory than the file has bytes.
 #[derive(Debug)]
 pub struct Reader<R: Read> {
     input: Input<R>,
     format: Format,
     interfaces: Vec<Interface>,
-    /// Time resolution and offset of each interface.
+    /// Time resolution and time offset of each interface.
     clocks: Vec<Clock>,
     skipped: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Format {
-    /// State before the first block: only the type of the section header has been read.
+    /// Format pcapng. If `started` is false, only the type of the first block was read.
     Pcapng { started: bool, order: ByteOrder },
-    /// Number of items before the packets, and number of nanoseconds per time unit.
+    /// Format pcap. `started` counts the items returned before the packets (section and interface).
+    /// `unit` is the time unit in nanoseconds.
     Classic { started: u8, order: ByteOrder, unit: u32 },
 }
 
-/// Time resolution and offset of an interface.
+/// Time resolution and time offset of an interface.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
-    /// Option `if_tsresol`: negative exponent of 10, or of 2 if the upper bit is set.
+    /// Option `if_tsresol`. The time unit is 10^-resolution seconds, or 2^-resolution if the upper
+    /// bit is set.
     resolution: u8,
-    /// Option `if_tsoffset`, in seconds.
+    /// Option `if_tsoffset`: seconds that are added to each time.
     offset: i64,
 }
 
 impl<R: Read> Reader<R> {
-    /// Detects the format of the stream.
+    /// Creates a reader, and detects the format of the stream.
     ///
     /// # Errors
     /// Fails if the stream fails, or if its magic number is unknown.
@@ -63,13 +66,13 @@ impl<R: Read> Reader<R> {
         Ok(Self { input, format, interfaces, clocks, skipped: 0 })
     }
 
-    /// Returns the interfaces of the section up to now.
+    /// Returns the interfaces of the current section that were read so far.
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
 
-    /// Returns the number of skipped blocks of unknown types.
+    /// Returns the number of blocks that were skipped because their type is unknown.
     #[must_use]
     pub fn skipped_blocks(&self) -> u64 {
         self.skipped
@@ -84,7 +87,8 @@ impl<R: Read> Reader<R> {
     /// Returns the next item; `None` at the end of the file.
     ///
     /// # Errors
-    /// Fails if the stream fails, and at the first inconsistency of the file. Do not continue after an error.
+    /// Fails if the stream fails or the file is inconsistent. After an error, the function must not
+    /// be called again.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         match self.format {
             Format::Pcapng { .. } => self.next_block(),
@@ -93,20 +97,20 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// A stream with its position.
+/// A stream, and the position in it.
 #[derive(Debug)]
 struct Input<R> {
     stream: R,
-    /// Number of bytes read.
+    /// Number of bytes read so far.
     offset: u64,
     /// Offset of `bytes`.
     start: u64,
-    /// The bytes that were last read.
+    /// The bytes of the last item that was read.
     bytes: Vec<u8>,
 }
 
 impl<R: Read> Input<R> {
-    /// Reads a number of bytes; allocates memory as they arrive.
+    /// Reads `length` bytes into `bytes`. Allocates memory only for bytes that the stream has.
     fn fill(&mut self, what: &'static str, length: usize) -> Result<(), ReadError> {
         if self.fill_or_end(what, length)? {
             return Ok(());
@@ -115,7 +119,8 @@ impl<R: Read> Input<R> {
         Err(ReadError::Truncated { what, offset, expected, found: 0 })
     }
 
-    /// Reads a number of bytes; returns false at the end of the stream.
+    /// Reads `length` bytes into `bytes`. Returns false if the stream has ended before the first
+    /// byte.
     fn fill_or_end(&mut self, what: &'static str, length: usize) -> Result<bool, ReadError> {
         self.start = self.offset;
         self.bytes.clear();
@@ -123,7 +128,8 @@ impl<R: Read> Input<R> {
         Ok(length == 0 || !self.bytes.is_empty())
     }
 
-    /// Reads a number of bytes and appends them; returns false at the end of the stream.
+    /// Reads `length` bytes and appends them to `bytes`. If `bytes` is empty and the stream has
+    /// ended, appends nothing. Otherwise fails if the stream ends too early.
     fn extend(&mut self, what: &'static str, length: usize) -> Result<(), ReadError> {
         let before = self.bytes.len();
         let expected = length as u64;
@@ -142,7 +148,7 @@ impl<R: Read> Input<R> {
     }
 }
 
-/// Returns the error of a field with a number.
+/// Returns the error of a field with an invalid value.
 #[allow(clippy::needless_pass_by_value, reason = "callers pass temporary values")]
 fn wrong(
     what: &'static str,
@@ -153,7 +159,7 @@ fn wrong(
     ReadError::Value { what, offset, expected: expected.to_string(), found: found.to_string() }
 }
 
-/// Returns the size of a block or a record if it is valid.
+/// Returns the size of a block or record. Fails if it is above [`MAX_BLOCK`].
 fn bounded(what: &'static str, offset: u64, length: u32) -> Result<usize, ReadError> {
     let length = length as usize;
     if length > MAX_BLOCK {

@@ -9,9 +9,9 @@ use crate::model::{ByteOrder, Interface, Packet, PacketFlags, Section, Statistic
 
 /// Writes a pcapng section block by block.
 ///
-/// Each block is passed to the stream with one `write_all`, so that a process that follows the file rarely finds an
-/// incomplete block. Use a `BufWriter` for throughput, and [`Writer::flush_every_packet`] for live captures. All times
-/// are nanoseconds.
+/// Each block is written with one `write_all`, so a process that reads the growing file rarely
+/// finds an incomplete block. Use a `BufWriter` for throughput, and [`Writer::flush_every_packet`]
+/// for live captures. All times are in nanoseconds.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
@@ -35,7 +35,7 @@ impl<W: Write> Writer<W> {
         order.put_u32(&mut writer.block, MAGIC);
         order.put_u16(&mut writer.block, 1);
         order.put_u16(&mut writer.block, 0);
-        // The size of the section is unknown.
+        // All ones: the size of the section is not specified.
         order.put_u64(&mut writer.block, u64::MAX);
         writer.texts(option::COMMENT, section.comments.iter())?;
         writer.texts(option::SECTION_HARDWARE, section.hardware.iter())?;
@@ -50,7 +50,7 @@ impl<W: Write> Writer<W> {
         self.flush = flush;
     }
 
-    /// Adds an interface and returns its number for its packets.
+    /// Adds an interface. Returns its number, which the interface's packets and statistics contain.
     ///
     /// # Errors
     /// Fails if the stream fails, or if the options are too long for a block.
@@ -73,22 +73,24 @@ impl<W: Write> Writer<W> {
         Ok(number)
     }
 
-    /// Adds a packet, truncated to the snap length of its interface. A packet without a time gets time 0.
+    /// Adds a packet, and truncates it to the snap length of its interface. If the packet has no
+    /// time, writes time 0.
     ///
     /// # Errors
-    /// Fails if the stream fails. Fails without writing if the interface does not exist or the size is invalid.
+    /// Fails if the stream fails. Also fails, without writing, if the interface does not exist or
+    /// the size is invalid.
     pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
         self.record(&[], packet)
     }
 
-    /// Adds a native InfiniBand packet, from the LRH to the VCRC, to an interface with the link type
-    /// [`LinkType::ERF`](crate::LinkType::ERF); prepends the ERF header.
+    /// Adds a native InfiniBand packet, from the LRH to the VCRC, with an ERF header before it. The
+    /// link type of its interface must be [`LinkType::ERF`](crate::LinkType::ERF).
     ///
-    /// `port` is the port of the capture card, 0 to 3. The snap length of the interface includes the ERF header; the
-    /// sizes of the packet do not.
+    /// `port` is the port of the capture card, 0 to 3. The snap length of the interface includes
+    /// the ERF header. The sizes in `packet` do not include it.
     ///
     /// # Errors
-    /// As [`Writer::packet`], and if the packet is longer than 65,535 bytes.
+    /// Fails as [`Writer::packet`] does, and if the packet is longer than 65,535 bytes.
     pub fn infiniband(&mut self, packet: &Packet<'_>, port: u8) -> Result<(), WriteError> {
         let wire_length = u16::try_from(packet.original_length).map_err(|_| {
             let (found, limit) = (packet.original_length as usize, u16::MAX.into());
@@ -112,7 +114,7 @@ impl<W: Write> Writer<W> {
         self.record(&header.to_bytes(kept), packet)
     }
 
-    /// Adds a packet with a prepended header, which counts as part of the packet.
+    /// Adds a packet after a header. The header counts as part of the packet.
     fn record(&mut self, header: &[u8], packet: &Packet<'_>) -> Result<(), WriteError> {
         let snap_length = *self.snap_length(packet.interface)? as usize;
         let (captured, original) = (packet.data.len(), packet.original_length);
@@ -191,7 +193,7 @@ impl<W: Write> Writer<W> {
         &self.out
     }
 
-    /// Returns the stream; the data written to it consists of complete blocks.
+    /// Returns the stream. Only complete blocks were written to it.
     pub const fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
@@ -220,14 +222,14 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Starts a block; `end` sets its size.
+    /// Starts a block. `end` fills in its size.
     fn begin(&mut self, kind: u32) {
         self.block.clear();
         self.order.put_u32(&mut self.block, kind);
         self.order.put_u32(&mut self.block, 0);
     }
 
-    /// Completes the block and writes it to the stream.
+    /// Completes the block, and writes it to the stream.
     fn end(&mut self) -> Result<(), WriteError> {
         self.order.put_u32(&mut self.block, u32::from(option::END));
         let length = self.block.len() + 4;
@@ -235,7 +237,7 @@ impl<W: Write> Writer<W> {
             return Err(WriteError::TooLong { what: "the block", found: length, limit: MAX_BLOCK });
         }
         self.order.put_u32(&mut self.block, length as u32);
-        // A block has its size at both ends.
+        // The size is both at the start and at the end of a block.
         let end = self.block.len();
         self.block.copy_within(end - 4..end, 4);
         Ok(self.out.write_all(&self.block)?)
@@ -279,7 +281,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Maximum size of a packet block without packet and options, rounded up.
+/// Maximum size in bytes of a packet block without packet data and options, rounded up.
 const MARGIN: usize = 64;
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! Disks in memory, in files and on block devices of the system.
+//! Disks whose data is in memory, in a file or on a block device.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `memory` | a device in memory |
-//! | `file` | a device in a file, or a block device of the system |
-//! | `ring` | file I/O by io_uring, if the system supports it |
-//! | `workers` | file I/O by threads, for other operations and systems |
+//! | `memory` | a disk in memory |
+//! | `file` | a disk in a file or on a block device |
+//! | `ring` | file I/O with io_uring, if the kernel supports it |
+//! | `workers` | file I/O in threads, for other operations and kernels without io_uring |
 //!
-//! Requests are asynchronous: [`Disk::submit`] starts a request, [`Disk::poll`] returns completed ones, and an
-//! [`Alarm`](ib_os::alarm::Alarm) wakes the caller when a request has completed.
+//! Requests are asynchronous: [`Disk::submit`] starts a request, [`Disk::poll`] returns completed
+//! requests, and an [`Alarm`](ib_os::alarm::Alarm) wakes the caller when a request has completed.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -25,12 +25,12 @@ mod memory;
 mod ring;
 mod workers;
 
-/// A request for a disk, whose data is in memory of HCAs.
+/// A request for a disk. Its data is in memory that HCAs can access.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The user's number of the job.
+    /// The number of the job, which the caller chooses.
     pub id: u64,
-    /// The command, which fits the geometry ([`Geometry::check`]).
+    /// The command. It must fit the geometry ([`Geometry::check`]).
     pub command: Command,
     /// The memory of the data to write, or of the buffer to read into.
     pub memory: Arc<Memory>,
@@ -39,7 +39,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Returns the address of `length` bytes of the data, starting at byte `done`.
+    /// Returns the address of byte `done` of the data. Fails if fewer than `length` bytes follow.
     fn data(&self, done: u64, length: usize) -> io::Result<*mut u8> {
         let start = self.offset.checked_add(done as usize);
         let end = start.and_then(|start| start.checked_add(length));
@@ -75,7 +75,7 @@ pub enum DiskError {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the system call.
         error: io::Error,
     },
     /// The path is neither a regular file nor a block device.
@@ -89,7 +89,7 @@ pub enum DiskError {
     Empty {
         /// The file.
         path: PathBuf,
-        /// Its length in bytes.
+        /// The length of the file in bytes.
         length: u64,
         /// The length of a block in bytes.
         block: u32,
@@ -106,20 +106,21 @@ pub enum DiskError {
 }
 
 impl Disk {
-    /// Creates a disk in memory, filled with zeros. The size is in bytes.
+    /// Creates a disk of `size` bytes in memory, filled with zeros.
     ///
     /// # Errors
     /// Fails if the size is not a positive multiple of 512, or if the memory cannot be allocated.
     pub fn in_memory(size: u64) -> Result<Self, DiskError> {
         let (disk, geometry) = memory::MemoryDisk::new(size)?;
-        // The data is lost with the process, so each process has another medium.
+        // The data is lost when the process exits, so each disk has a random medium number.
         let random = ib_os::random().map_err(DiskError::NoRandomness)?;
         let medium = u32::from_le_bytes(*random.first_chunk().expect("a seed has 32 bytes"));
         let origin = Origin { medium, cache: 0 };
         Ok(Self { geometry, origin, kind: Kind::Memory(disk) })
     }
 
-    /// Opens a file or a block device, read-only if it cannot be written. The bell is rung when a job of a thread has completed.
+    /// Opens a file or a block device; read-only if writing is not permitted. When a job in a
+    /// thread has completed, the thread rings `bell`.
     ///
     /// # Errors
     /// Fails if the path cannot be opened, or is neither a file nor a block device.
@@ -134,13 +135,15 @@ impl Disk {
         &self.geometry
     }
 
-    /// Returns the identification of the data, by which RNBD clients detect that it was replaced.
+    /// Returns numbers that identify the data. With them, RNBD clients detect that the data was
+    /// replaced or writes were lost.
     #[must_use]
     pub const fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// Returns the memory of a disk in memory, from which data may be read directly; `None` for a file.
+    /// Returns the memory of a disk in memory; `None` for a file. The caller may read data from
+    /// this memory directly.
     #[must_use]
     pub const fn memory(&self) -> Option<&Arc<Memory>> {
         match &self.kind {
@@ -149,7 +152,8 @@ impl Disk {
         }
     }
 
-    /// Returns the stored writers of the disk, empty if there are none yet. `None` if they cannot be stored.
+    /// Returns the stored list of clients that write to the disk; empty if there is none yet.
+    /// Returns `None` if the list cannot be stored.
     #[must_use]
     pub(crate) fn kept_writers(&self) -> Option<Vec<u8>> {
         match &self.kind {
@@ -158,7 +162,7 @@ impl Disk {
         }
     }
 
-    /// Stores the writers of the disk beside its data.
+    /// Stores the list of clients that write to the disk.
     pub(crate) fn keep_writers(&self, writers: &[u8]) -> Result<(), Errno> {
         match &self.kind {
             Kind::Memory(_) => Err(Errno::EOPNOTSUPP),
@@ -174,14 +178,15 @@ impl Disk {
         }
     }
 
-    /// Passes the submitted jobs to the system, many in one call.
+    /// Passes the submitted jobs to the kernel, many of them in one system call.
     pub fn flush(&mut self) {
         if let Kind::File(disk) = &mut self.kind {
             disk.flush();
         }
     }
 
-    /// Returns a descriptor that is readable when a job of io_uring has completed; `None` without io_uring.
+    /// Returns a descriptor that is readable when an io_uring job has completed; `None` if the disk
+    /// does not use io_uring.
     #[must_use]
     pub fn bell(&self) -> Option<BorrowedFd<'_>> {
         match &self.kind {
@@ -190,7 +195,7 @@ impl Disk {
         }
     }
 
-    /// Returns the next completed job: its number and status.
+    /// Returns the number and status of the next completed job.
     pub fn poll(&mut self) -> Option<(u64, Errno)> {
         match &mut self.kind {
             Kind::Memory(disk) => disk.poll(),
@@ -199,7 +204,7 @@ impl Disk {
     }
 }
 
-/// Returns the error number of a system error; EIO if there is none.
+/// Returns the error number of `error`; EIO if it has none.
 fn errno(error: &io::Error) -> Errno {
     let number = error.raw_os_error().and_then(|number| u16::try_from(number).ok());
     number.filter(|number| (1..512).contains(number)).map_or(Errno::EIO, Errno)

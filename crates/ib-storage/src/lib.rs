@@ -1,12 +1,13 @@
-//! Disks in memory and files, and the drivers of block servers and clients over RTRS and NBD.
+//! Disks in memory and files, and drivers of block servers and clients over RTRS and NBD.
 //!
-//! A driver runs in one thread: it polls the sockets and HCAs of a protocol engine, and passes commands to disks.
+//! A driver runs in one thread. It polls the sockets and HCAs of a protocol engine, and passes
+//! commands to disks.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`rtrs`] | an RNBD server and client over RTRS, on HCAs that one thread drives |
 //! | [`nbd`] | an NBD server on sockets |
-//! | [`disk`] | disks in memory and files, with io_uring or threads |
+//! | [`disk`] | disks in memory and files, with io_uring or threads for file I/O |
 //!
 //! # Example
 //! A disk in memory executes a write and a read:

@@ -1,13 +1,15 @@
-//! NBD server: a listening socket, its connections, and the block device behind them, driven by one thread.
+//! NBD server: one thread drives a listening socket, its connections, and the block device that it
+//! exports.
 //!
-//! The rule for memory: a client may allocate if the total of all clients is within the budget, or if its own memory is
-//! within its guarantee. The guarantee is an equal share of a further quarter of the budget. A client beyond both waits for
-//! one of a few turns, in which it may receive the rest of one write, or execute one request and read the response. While
-//! others wait, a client is disconnected if it sends nothing for a second of its turn, reads no response for 30 s, or can
-//! no longer read responses.
+//! The rule for memory: a client may allocate if all clients together stay within the budget, or if
+//! the client stays within its guarantee. The guarantee is an equal share of a further quarter of
+//! the budget. Otherwise the client waits for a turn. Only a few clients have a turn at a time. In
+//! its turn, a client receives the rest of one write, or executes one request and reads the
+//! response. While others wait, the server disconnects a client that sends nothing for a second of
+//! its turn, reads no response for 30 s, or can no longer read responses.
 //!
-//! The rule for disconnected clients: the writes that a client has left are executed before later requests of others, as on
-//! a local disk.
+//! The rule for disconnected clients: the server executes the writes that a client has left before
+//! later requests of other clients, as on a local disk.
 //!
 //! | module | holds |
 //! |---|---|
@@ -45,28 +47,29 @@ use nothing::Nothing;
 
 pub use listener::{ListenError, NbdAddress};
 
-/// Maximum number of connections.
+/// Maximum number of connections at a time.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Interval at which clients that wait for memory are checked for a disconnect.
+/// Interval at which the server checks whether clients that wait for memory have disconnected.
 const CHECK_DISCONNECTED: Duration = Duration::from_secs(1);
 
-/// The block device behind the server.
+/// The block device that the server exports.
 pub trait Backing {
-    /// Submits a request for the device, which was open before; a write has data.
+    /// Submits a request to the device. The device must have been open before. `data` is the data
+    /// of a write, else empty.
     ///
     /// # Panics
-    /// Panics if the length of the data differs from that of a write.
+    /// Panics if the length of `data` differs from the length of the write.
     fn submit(&mut self, user: u64, command: Command, data: &[u8]);
 
-    /// Returns the next completed request: its number and status. After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] any
-    /// part of the request may have been executed.
+    /// Returns the number and status of the next completed request. After [`Errno::ECONNABORTED`]
+    /// or [`Errno::ETIMEDOUT`], the request was possibly executed in part.
     fn poll(&mut self) -> Option<(u64, Errno)>;
 
-    /// Takes the data of the read that [`Backing::poll`] has returned last.
+    /// Returns the data of the read that [`Backing::poll`] has returned last.
     fn take_data(&mut self) -> ReadData;
 
-    /// Returns a buffer that is no longer needed.
+    /// Gives a buffer of [`Backing::take_data`] back to the device for reuse.
     fn give_back(&mut self, data: ReadData);
 
     /// Returns the number of events that may have lost unflushed writes.
@@ -79,15 +82,16 @@ pub struct NbdServer {
     listener: Listener,
     exports: Arc<[Export]>,
     connections: Slab<Connection>,
-    /// Number of connections so far.
+    /// Number of connections accepted so far.
     accepted: u64,
     /// Requests in flight at the device.
     executing: Slab<Executing>,
     /// Errors of closed connections, oldest first.
     failed: VecDeque<NbdError>,
-    /// True if a disconnected client may have writes in flight, or unread input: only such clients are served.
+    /// True if a disconnected client may have left writes in flight or unread input. Then only
+    /// disconnected clients are served.
     serves_gone: bool,
-    /// True if another user has taken the device.
+    /// True if another owner is using the device.
     is_held: bool,
     budget: Budget,
 }
@@ -95,19 +99,20 @@ pub struct NbdServer {
 /// A request in flight at the device.
 #[derive(Clone, Copy, Debug)]
 struct Executing {
-    /// Its connection: slot and number.
+    /// The slot and number of the request's connection.
     connection: (usize, u64),
     token: RequestToken,
     operation: Operation,
-    /// The length of its data in bytes.
+    /// The length of the request's data in bytes.
     held: usize,
 }
 
 impl NbdServer {
-    /// Listens for clients, and exports at least one device to them.
+    /// Listens for clients. `exports` must contain at least one export.
     ///
     /// # Errors
-    /// Fails if the address is in use, cannot be opened, or is not local.
+    /// Fails if the address is in use, is not a loopback address or Unix socket, or cannot be
+    /// opened.
     pub fn listen(address: &NbdAddress, exports: Arc<[Export]>) -> Result<Self, ListenError> {
         Ok(Self {
             listener: Listener::open(address)?,
@@ -122,7 +127,7 @@ impl NbdServer {
         })
     }
 
-    /// Returns the TCP port; `None` for a Unix socket.
+    /// Returns the TCP address and port; `None` for a Unix socket.
     #[must_use]
     pub fn port(&self) -> Option<SocketAddr> {
         self.listener.port()
@@ -134,14 +139,16 @@ impl NbdServer {
         self.connections.len()
     }
 
-    /// Returns true if no request is in flight, including those of disconnected clients, and no client is connected.
+    /// Returns true if no client is connected, and no request is in flight. Requests of
+    /// disconnected clients count too.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.connections.is_empty() && self.executing.is_empty()
     }
 
-    /// Serves clients while another user has taken the idle device ([`NbdServer::is_idle`]): clients connect and finish
-    /// the handshake, and their requests wait. Returns true if there was any progress.
+    /// Serves clients while another owner uses the device, which must be idle
+    /// ([`NbdServer::is_idle`]). Clients can connect and finish the handshake, but their requests
+    /// wait. Returns true if there was any progress.
     pub fn progress_without(&mut self) -> bool {
         self.is_held = true;
         self.serve(&mut Nothing)
@@ -162,8 +169,8 @@ impl NbdServer {
         let now = clock::now();
         let mut moved = self.listener.is_due(now) && self.accept(disk.losses());
         moved |= self.complete(disk);
-        // Reads all queued requests before it checks for disconnects, so that a successor connection never overtakes the
-        // writes of the one before.
+        // Reads all queued requests before it checks for disconnects. So the requests of a new
+        // connection never overtake the writes that a disconnected client has left.
         moved |= self.give_input_turns(now);
         let mut closed = Vec::new();
         let has_read = self.read(now, &mut closed);
@@ -173,7 +180,7 @@ impl NbdServer {
         moved |= self.execute_and_send(now, disk, &mut closed);
         closed.sort_unstable();
         closed.dedup();
-        // Their memory may be available for other clients now.
+        // The memory of closed connections is available for other clients now.
         moved |= !closed.is_empty();
         for at in closed {
             let why = self.connections[at].session.failed().cloned();
@@ -210,7 +217,8 @@ impl NbdServer {
             let Executing { connection: (at, number), token, operation, held } =
                 self.executing.remove(user as usize);
             let data = disk.take_data();
-            // Each connected client is notified of a loss, not only the first one that flushes.
+            // The device reports a loss of writes once. Each connected client gets the error at its
+            // next flush.
             if let Some(it) = self.connections.get_mut(at).filter(|it| it.number == number) {
                 let has_lost = operation == Operation::Flush
                     && std::mem::replace(&mut it.losses, disk.losses()) != disk.losses();
@@ -224,7 +232,8 @@ impl NbdServer {
         moved
     }
 
-    /// Reads input of the clients that are served and have memory for it.
+    /// Reads the input of clients that are served and have memory for it. Adds connections whose
+    /// reads failed to `closed`.
     fn read(&mut self, now: Instant, closed: &mut Vec<usize>) -> bool {
         let mut has_read = false;
         let mut usage = self.usage();
@@ -255,7 +264,7 @@ impl NbdServer {
         let Self { connections, executing, budget, is_held, serves_gone, .. } = self;
         for (at, connection) in connections {
             let number = connection.number;
-            // The remaining input of a disconnected client is read.
+            // While disconnected clients have left requests, only those requests are executed.
             if !*is_held && (!*serves_gone || connection.is_gone) {
                 loop {
                     let session = &mut connection.session;
@@ -277,7 +286,8 @@ impl NbdServer {
                     disk.submit(user, request.command, request.data);
                     usage.changed(before, session.kept());
                 }
-                // The rest of a partially received write never arrives.
+                // The client has sent everything, so the rest of a partially received write never
+                // arrives.
                 let session = &mut connection.session;
                 if connection.has_ended && session.takes() && !usage.request_needs_turn(session) {
                     session.end();
@@ -308,7 +318,7 @@ impl NbdServer {
         moved
     }
 
-    /// Closes a connection. Its outstanding requests still count as memory.
+    /// Closes a connection. Its outstanding requests still count towards the memory of all clients.
     fn close(&mut self, at: usize, why: Option<NbdError>) {
         let connection = self.connections.remove(at);
         self.budget.orphaned += connection.session.outstanding();
@@ -316,8 +326,9 @@ impl NbdServer {
         self.failed.extend(why);
     }
 
-    /// Gives turns to clients that have input and need one to finish a partially received write. Otherwise all of them could
-    /// wait indefinitely. A client keeps its turn until the write is complete. Returns true if a client was disconnected.
+    /// Gives input turns to clients that have input but no memory to finish a partially received
+    /// write. Without turns, all of them could wait indefinitely. A client keeps its turn until the
+    /// write is complete. Returns true if a client was disconnected.
     fn give_input_turns(&mut self, now: Instant) -> bool {
         let usage = self.usage();
         let mut needy = Vec::new();
@@ -358,12 +369,13 @@ impl NbdServer {
         !idle.is_empty()
     }
 
-    /// Returns the number of clients that have a turn to receive a write.
+    /// Returns the number of clients that have a turn to receive the rest of a write.
     fn input_turns(&self) -> usize {
         self.connections.iter().filter(|(_, it)| it.has_input_turn).count()
     }
 
-    /// Returns the number of clients that have a turn to execute a request. It ends when the response is sent.
+    /// Returns the number of clients that have a turn to execute a request. A turn ends when the
+    /// response is sent.
     fn request_turns(&mut self) -> usize {
         let mut count = 0;
         for (_, it) in &mut self.connections {
@@ -377,9 +389,9 @@ impl NbdServer {
         self.budget.usage(self.connections.iter().map(|(_, it)| &it.session))
     }
 
-    /// Disconnects clients that block others. Returns true if there were any. These clients are
-    /// * those that have read no response for [`STALLED`] and use more than their guarantee,
-    /// * those that wait for memory and can no longer read responses.
+    /// Disconnects clients that block other clients. Returns true if there were any. Such a client
+    /// * has read no response for [`STALLED`] and uses more memory than its guarantee, or
+    /// * waits for memory and can no longer read responses.
     fn disconnect_blocking(&mut self, now: Instant) -> bool {
         let usage = self.usage();
         let (mut stalled, mut waiting) = (Vec::new(), Vec::new());
@@ -408,7 +420,7 @@ impl NbdServer {
         !stalled.is_empty() || !gone.is_empty()
     }
 
-    /// Detects disconnected clients; returns true if any of them has left requests.
+    /// Detects disconnected clients. Returns true if any of them has left requests.
     fn detect_disconnects(&mut self) -> bool {
         let usage = self.usage();
         if self.connections.len() >= 2 {
@@ -416,7 +428,7 @@ impl NbdServer {
             let file = |(_, it): (usize, &Connection)| poll::hung_up(it.stream.as_fd());
             let mut files: Vec<_> = there().map(file).collect();
             let slots: Vec<usize> = there().map(|(at, _)| at).collect();
-            // Without an event no client has disconnected.
+            // If the poll fails, no disconnect is known.
             if poll::wait_any(&mut files, 0).is_err() {
                 return false;
             }
@@ -427,10 +439,12 @@ impl NbdServer {
         self.connections.iter().any(|(_, it)| it.leaves(usage))
     }
 
-    /// Returns true if a disconnected client has writes in flight, or unread input. These writes may be executed late after
-    /// a path failure, but must be executed before later requests of other clients, as on a local disk.
+    /// Returns true if a disconnected client has left writes in flight or unread input. Even if a
+    /// path failure delays these writes, they must be executed before later requests of other
+    /// clients, as on a local disk.
     fn has_work_of_gone(&self) -> bool {
-        // Input of clients that read no responses does not block others.
+        // Unread input counts only if memory for it is available. So a client that reads no
+        // responses does not block others.
         let usage = self.usage();
         if self.connections.iter().any(|(_, it)| it.is_gone && usage.takes(&it.session)) {
             return true;
@@ -443,10 +457,11 @@ impl NbdServer {
         })
     }
 
-    /// Waits until the server may have work, another descriptor is readable, or a deadline has passed.
+    /// Waits until the server or `disk` has work, one of the descriptors `others` is readable, or
+    /// the time is `until`.
     ///
     /// # Errors
-    /// Fails on a system error.
+    /// Fails if a system call fails.
     pub fn wait(
         &mut self,
         disk: &mut RemoteDisk,
@@ -458,7 +473,8 @@ impl NbdServer {
         disk.wait_with(until.min(due), &files)
     }
 
-    /// Adds the descriptors to wait for; returns the latest time to call [`NbdServer::progress`] again.
+    /// Adds the descriptors for which the caller must wait to `files`. Returns the latest time at
+    /// which it must call [`NbdServer::progress`] again.
     pub fn interests<'a>(&'a mut self, files: &mut Vec<Interest<'a>>) -> Instant {
         let usage = self.usage();
         let has_free_turns = self.input_turns() < TURNS;
@@ -492,7 +508,8 @@ impl NbdServer {
             if self.budget.is_short {
                 until = until.min(connection.stalled_at(usage.guaranteed).unwrap_or(until));
             }
-            // The system repeatedly reports errors of a descriptor even if no events are requested.
+            // Other descriptors are left out, since the kernel would repeatedly report their errors
+            // even if no events are requested.
             if reads || writes {
                 files.push(Interest { file: connection.stream.as_fd(), reads, writes });
             }

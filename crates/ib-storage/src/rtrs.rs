@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`control`] | the statistics and control tree over a socket |
 //! | [`mount`] | the statistics and control tree as a FUSE file system |
-//! | `exports` | exported disks, independent of HCAs |
+//! | `exports` | exported disks of an RNBD server |
 //! | `serving` | [`BlockServer`]: the driver of RTRS server, RNBD server and disks |
 //! | `remote` | [`RemoteDisk`]: the driver of RTRS client and RNBD client, for one device |
 
@@ -37,14 +37,15 @@ pub use exports::Exports;
 pub use remote::RemoteDisk;
 pub use serving::{BlockEvent, BlockServer};
 
-/// HCAs that one thread drives.
+/// A set of HCAs that one thread drives.
 #[derive(Default)]
 pub struct Devices {
     all: Vec<Device>,
-    /// Work queue of other threads, and their captures; `None` until first used.
+    /// Queue of work that other threads pass to this thread, and the captures that they control.
+    /// `None` until first used.
     inbox: Option<Box<Inbox<Self>>>,
     captures: Option<Captures<Self>>,
-    /// Receiver of the packet readers of queue pairs that were chosen for a trace.
+    /// Callback that receives the packet readers of queue pairs that were chosen for a trace.
     on_reader: Option<Arc<Mutex<OnReader>>>,
 }
 
@@ -55,7 +56,7 @@ impl Devices {
         Self { all: Vec::new(), inbox: None, captures: None, on_reader: None }
     }
 
-    /// Adds an HCA; returns its number.
+    /// Adds an HCA to the set; returns its number.
     pub fn add(&mut self, device: Device) -> AdapterId {
         self.all.push(device);
         let number = self.all.len() as u32 - 1;
@@ -66,7 +67,7 @@ impl Devices {
         AdapterId(number)
     }
 
-    /// Returns the captures of the HCAs, including those that are added later.
+    /// Returns the captures of the HCAs, including HCAs that are added later.
     ///
     /// # Errors
     /// Fails if the process has no free file descriptors.
@@ -79,7 +80,7 @@ impl Devices {
         Ok(captures)
     }
 
-    /// Makes an HCA hand over the packet readers of chosen queue pairs.
+    /// Makes the HCA pass the packet readers of chosen queue pairs to `on_reader`.
     fn hand_over_from(&mut self, number: u32) {
         let (Some(on_reader), Some(device)) = (&self.on_reader, self.all.get_mut(number as usize))
         else {
@@ -89,13 +90,13 @@ impl Devices {
         device.on_traced(move |hca, selection, reader| {
             let mut on_reader = on_reader.lock().unwrap_or_else(PoisonError::into_inner);
             if on_reader(number, selection, reader).is_some() {
-                // The capture has ended.
+                // The capture has ended: traces no further queue pairs for it.
                 hca.deselect(selection);
             }
         });
     }
 
-    /// Runs the work of other threads.
+    /// Runs the work that other threads have queued.
     fn run_queued_work(&mut self) {
         while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {
             work(self);
@@ -114,11 +115,11 @@ impl Devices {
     /// Fails if there is no route to the server.
     ///
     /// # Panics
-    /// Panics if there is no such HCA.
+    /// Panics if `id` is not in the set.
     pub fn path_to(&mut self, id: AdapterId, server: SocketAddr) -> Result<PathSpec, PathError> {
         let device = self.device(id).expect("`Devices::add` has returned the number");
         let path = device.path_to(server.ip())?;
-        // All connections of a path have the same client port, as in Linux.
+        // All connections of a path use the same client port, as in Linux.
         let port = 0xc000 | device.hca().random_psn().get() as u16;
         let own = device.own_address_for(server.ip()).unwrap_or_else(|| device.address());
         let source = SocketAddr::new(own, port);
@@ -126,13 +127,13 @@ impl Devices {
         Ok(PathSpec { p_key: path.p_key, ..spec })
     }
 
-    /// Returns the connection parameters of a path between two GIDs of a simulated fabric.
+    /// Returns the connection parameters of a path from an HCA to a GID of a simulated fabric.
     ///
     /// # Errors
     /// Fails if there is no route to the server.
     ///
     /// # Panics
-    /// Panics if there is no such HCA.
+    /// Panics if `id` is not in the set.
     pub fn path_to_gid(
         &mut self,
         id: AdapterId,
@@ -152,10 +153,10 @@ impl Devices {
         Some(PortName { adapter: device.name().to_owned(), number: device.port_number() })
     }
 
-    /// Drives the HCAs and returns their events; returns true if there was any progress.
+    /// Drives the HCAs, and passes their events to `take`. Returns true if there was any progress.
     ///
     /// # Errors
-    /// Fails on a system error.
+    /// Fails if a system call fails.
     pub fn progress(
         &mut self,
         mut take: impl FnMut(&mut Self, AdapterId, DeviceEvent),
@@ -174,15 +175,16 @@ impl Devices {
         Ok(moved)
     }
 
-    /// Waits until an HCA may have work, or a deadline has passed.
+    /// Waits until an HCA has work, or the time is `until`.
     ///
     /// # Errors
-    /// Fails on a system error.
+    /// Fails if a system call fails.
     pub fn wait(&mut self, until: Instant) -> io::Result<()> {
         self.wait_with(until, &[])
     }
 
-    /// Waits until an HCA may have work, one of some descriptors is ready, or a deadline has passed.
+    /// Waits until an HCA has work, one of the descriptors `others` is ready, or the time is
+    /// `until`.
     pub(crate) fn wait_with(&mut self, until: Instant, others: &[Interest<'_>]) -> io::Result<()> {
         let mut others: Vec<_> = others.iter().map(Interest::watched).collect();
         if let Some(inbox) = &self.inbox {
@@ -224,7 +226,8 @@ impl Devices {
         Ok(())
     }
 
-    /// Polls the HCAs for the time that they poll before they sleep; returns true if there was any progress.
+    /// Busy-polls the HCAs for their configured time before the thread sleeps. Returns true if
+    /// there is work.
     fn spin(&mut self, others: &[libc::pollfd]) -> io::Result<bool> {
         let spin = self.all.iter().map(Device::spin).max().unwrap_or_default();
         let end = clock::now() + spin;

@@ -8,8 +8,8 @@
 //!
 //! Flags, types and the length of RESOLVE messages are in host byte order. The lengths of other
 //! messages, and the contents of addresses, are in network byte order. Remote and old clients use
-//! the other order. The length of a request is valid in only one order. The service derives the
-//! [`ByteOrder`] from it, and responds in the same order.
+//! the opposite byte order for lengths, flags and types. The service derives the [`ByteOrder`] of a
+//! request from its length, which is valid in only one order, and responds in the same order.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -24,7 +24,7 @@ pub const VERSION: u8 = 1;
 /// The length of a header in bytes.
 pub const HEADER_LENGTH: usize = ClientHeader::LENGTH;
 
-/// The maximum number of bytes behind the header.
+/// The maximum number of bytes after the header.
 pub const MAX_DATA_LENGTH: usize = 576;
 
 /// The maximum length of a message in bytes.
@@ -40,7 +40,7 @@ codes! {
         RESOLVE = 1 "resolve",
         /// Reads the counters of the service or of an endpoint.
         PERF_QUERY = 2 "performance query",
-        /// Reads an endpoint of the service.
+        /// Reads the properties of an endpoint of the service.
         EP_QUERY = 3 "endpoint query",
     }
 }
@@ -71,7 +71,7 @@ codes! {
         ENOMEM = 1 "no memory",
         /// The request is invalid.
         EINVAL = 2 "invalid request",
-        /// No data for this request.
+        /// The service has no data for this request.
         ENODATA = 3 "no data",
         /// The service has no active port.
         ENOTCONN = 5 "not connected",
@@ -83,7 +83,8 @@ codes! {
         ESRCTYPE = 8 "source type",
         /// The destination address is invalid.
         EDESTADDR = 9 "destination address",
-        /// The type of the destination address is not supported, or does not determine a source.
+        /// The type of the destination address is not supported, or no source address can be
+        /// derived from it.
         EDESTTYPE = 10 "destination type",
     }
 }
@@ -107,24 +108,24 @@ codes! {
 pub struct EntryFlags(pub u32);
 
 impl EntryFlags {
-    /// Request: the entry is the source address.
+    /// In a request: the entry is the source address.
     pub const SOURCE: Self = Self(1);
-    /// Request: the entry is the destination address.
+    /// In a request: the entry is the destination address.
     pub const DESTINATION: Self = Self(2);
-    /// Request: respond from the cache only.
+    /// In a request: the service must respond only from its cache.
     pub const NODELAY: Self = Self(1 << 30);
-    /// Request: query the SA.
+    /// In a request: the service must query the SA.
     pub const QUERY_SA: Self = Self(1 << 31);
-    /// Response: a primary, bidirectional path for GMPs.
+    /// In a response: the entry is a primary, bidirectional path for GMPs.
     pub const PATH: Self = Self(0x2b);
 
-    /// Returns true if all bits of `other` are set.
+    /// Returns true if all flags of `other` are set in `self`.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the union of both sets of flags.
+    /// Returns the flags that are set in `self` or `other`.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -144,7 +145,7 @@ impl ByteOrder {
     /// The byte order of this host.
     pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
-    /// Returns the byte order in which current clients send the length of a message.
+    /// Returns the byte order that current clients use for the length of messages with this opcode.
     #[must_use]
     pub fn of(opcode: ClientOpcode) -> Self {
         if opcode.request() == ClientOpcode::RESOLVE { Self::NATIVE } else { Self::Big }
@@ -184,14 +185,15 @@ layout! {
     pub struct ClientHeader: 16 {
         /// The version: [`VERSION`].
         pub version: u8 = bits(0, 0, 8),
-        /// The operation. Responses may have the bit [`ClientOpcode::ACK`].
+        /// The operation. In responses the bit [`ClientOpcode::ACK`] can be set.
         pub opcode: ClientOpcode = bits(1, 0, 8),
         /// The status of a response.
         pub status: ClientStatus = bits(2, 0, 8),
-        /// `PERF_QUERY`: the number of counters. `EP_QUERY`: the index of the endpoint, from 1.
+        /// With `PERF_QUERY`: the number of counters. With `EP_QUERY`: the index of the endpoint,
+        /// from 1.
         pub src_out: u8 = bits(3, 0, 8),
-        /// `PERF_QUERY`: the index of the endpoint, 0 for the service. `EP_QUERY`: the port number,
-        /// 0 for all ports.
+        /// With `PERF_QUERY`: the index of the endpoint, 0 for the service. With `EP_QUERY`: the
+        /// port number, 0 for all ports.
         pub src_index: u8 = bits(4, 0, 8),
         /// Zero.
         pub dst_index: u8 = bits(5, 0, 8),
@@ -202,7 +204,7 @@ layout! {
     }
 }
 
-/// Error of decoding the length of a message.
+/// The reason why the length of a message is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LengthError {
     /// The length is out of range in both byte orders.
@@ -218,7 +220,8 @@ pub enum LengthError {
 }
 
 impl ClientHeader {
-    /// Creates the header of a request. The length is set later.
+    /// Creates the header of a request. The caller sets the length with
+    /// [`ClientHeader::set_length`].
     #[must_use]
     pub fn new(opcode: ClientOpcode, transaction: [u8; 8]) -> Self {
         Self { version: VERSION, opcode, transaction, ..Self::zeroed() }
@@ -226,8 +229,9 @@ impl ClientHeader {
 
     /// Returns the length of the message in bytes, and its byte order.
     ///
-    /// Prefers the order in which the length is that of a header and whole addresses. Else it prefers
-    /// the usual order of the opcode ([`ByteOrder::of`]).
+    /// Prefers the byte order in which the message consists of a header and whole addresses. If
+    /// this applies to both orders or none, prefers the usual order of the opcode
+    /// ([`ByteOrder::of`]).
     ///
     /// # Errors
     /// Fails if the length is out of range in both byte orders.
@@ -243,8 +247,8 @@ impl ClientHeader {
             length >= HEADER_LENGTH && (length - HEADER_LENGTH).is_multiple_of(Entry::LENGTH)
         };
         let found = lengths.iter().filter(|it| possible(it)).max_by_key(|it| {
-            // `max_by_key` returns the last of equal elements, so the usual order is part of the
-            // key.
+            // If both keys were equal, `max_by_key` would return the last one. So the usual order
+            // is part of the key.
             (whole(it), it.1 == orders[0])
         });
         found.copied().ok_or_else(|| {
@@ -268,7 +272,7 @@ impl ClientHeader {
 }
 
 layout! {
-    /// The encoding of an [`Entry`]. The byte order of flags and type is determined later.
+    /// The encoding of an [`Entry`]. The byte order of flags and type is not known here.
     struct RawEntry: 72 {
         flags: [u8; 4] = bits(0, 0, 32),
         kind: [u8; 2] = bits(4, 0, 16),
@@ -292,7 +296,7 @@ impl Entry {
     /// The length of an entry in bytes.
     pub const LENGTH: usize = RawEntry::LENGTH;
 
-    /// Creates an entry for an address. Bytes after the first 64 are cut off.
+    /// Creates an entry for an address. Drops all bytes after the first 64.
     #[must_use]
     fn new(flags: EntryFlags, kind: EntryType, address: &[u8]) -> Self {
         let mut info = [0; ADDRESS_LENGTH];
@@ -342,7 +346,7 @@ impl Entry {
         RawEntry { flags, kind, reserved: [0; 2], info: self.info }.to_bytes()
     }
 
-    /// Returns the bytes of a name up to the first zero byte; all 64 bytes if there is none.
+    /// Returns the bytes of a name up to the first zero byte; all 64 bytes if no byte is zero.
     #[must_use]
     pub fn name_bytes(&self) -> &[u8] {
         let end = self.info.iter().position(|&byte| byte == 0).unwrap_or(ADDRESS_LENGTH);
@@ -396,13 +400,13 @@ impl Resolve {
     /// The maximum number of addresses in a message.
     pub const MAX_ENTRIES: usize = MAX_DATA_LENGTH / Entry::LENGTH;
 
-    /// Creates a request for a path. `entries` has a destination and at most one source.
+    /// Creates a request for a path. `entries` must contain one destination and at most one source.
     #[must_use]
     pub fn request(transaction: [u8; 8], entries: Vec<Entry>) -> Self {
         Self { header: ClientHeader::new(ClientOpcode::RESOLVE, transaction), entries }
     }
 
-    /// Parses the addresses of a message. Bytes behind the last whole address are ignored.
+    /// Parses the addresses of a message. Ignores bytes after the last whole address.
     #[must_use]
     pub fn parse(header: ClientHeader, data: &[u8], order: ByteOrder) -> Self {
         let (entries, _) = data.as_chunks::<{ Entry::LENGTH }>();
@@ -431,16 +435,16 @@ pub struct PerfCounters {
     pub errors: u64,
     /// RESOLVE requests.
     pub resolves: u64,
-    /// Requests that had to be answered from the cache ([`EntryFlags::NODELAY`]) without a cached
-    /// result.
+    /// Requests that had to be answered from the cache ([`EntryFlags::NODELAY`]), but had no result
+    /// there.
     pub no_data: u64,
-    /// Addresses that were resolved by queries to peers.
+    /// Addresses that the service resolved by queries to its peers.
     pub address_queries: u64,
-    /// Addresses that were found in the cache.
+    /// Addresses that the service found in its cache.
     pub address_cached: u64,
-    /// Routes that were resolved by SA queries.
+    /// Routes that the service resolved by SA queries.
     pub route_queries: u64,
-    /// Routes that were found in the cache.
+    /// Routes that the service found in its cache.
     pub route_cached: u64,
 }
 
@@ -469,7 +473,8 @@ impl PerfCounters {
 }
 
 layout! {
-    /// The response to `EP_QUERY`: an endpoint. The names of the endpoint follow, 64 bytes each.
+    /// The response to `EP_QUERY`, which describes an endpoint. The names of the endpoint follow;
+    /// each has 64 bytes.
     pub struct EndpointInfo: 80 {
         /// The GUID of the HCA.
         pub device_guid: u64 = bits(0, 0, 64),

@@ -2,18 +2,18 @@
 //!
 //! | checksum | bits | covers | recomputed by switches |
 //! |---|---|---|---|
-//! | ICRC (invariant CRC) | 32 | the packet; fields that may change between the ends count as ones | no |
+//! | ICRC (invariant CRC) | 32 | the packet, with ones in fields that may change between the ends | no |
 //! | VCRC (variant CRC) | 16 | the packet, including the ICRC | yes, if the LRH changes |
 //!
-//! Both process the least significant bit of a byte first, start with all ones, and are inverted at
-//! the end. The checksums are returned as big-endian numbers. Source: IBTA volume 1, chapters 7.8.1
-//! and 7.8.2.
+//! Both checksums process the least significant bit of a byte first, start with all ones, and are
+//! inverted at the end. The checksums are returned as big-endian numbers. Source: IBTA volume 1,
+//! chapters 7.8.1 and 7.8.2.
 
 use crc32fast::Hasher;
 
-/// Computes the VCRC of a packet from its bytes, LRH to ICRC.
+/// Computes the VCRC of a packet. `bytes` are its bytes from the LRH to the ICRC.
 ///
-/// Polynomial 0x100B, IBTA volume 1, chapter 7.8.2.
+/// The polynomial is 0x100B; see IBTA volume 1, chapter 7.8.2.
 #[must_use]
 pub fn vcrc(bytes: &[u8]) -> u16 {
     let mut state = u16::MAX;
@@ -65,7 +65,7 @@ const fn tables() -> [[u16; 256]; 8] {
     tables
 }
 
-/// Computes the ICRC over several slices. The caller sets variant fields to ones.
+/// Computes the ICRC over several slices. The caller must set all bits of variant fields to one.
 ///
 /// ```
 /// let mut icrc = ib_wire::crc::Icrc::new();
@@ -82,10 +82,10 @@ impl Icrc {
         Self(Hasher::new())
     }
 
-    /// Starts a computation after eight bytes of ones.
+    /// Starts a computation whose first eight bytes are 0xFF.
     ///
-    /// They replace the LRH of RoCEv2 packets, which have none, and of packets with a GRH, whose
-    /// LRH changes at routers.
+    /// These bytes replace the LRH. RoCEv2 packets have no LRH, and routers change the LRH of
+    /// packets with a GRH.
     #[must_use]
     pub fn after_lrh_of_ones() -> Self {
         Self(Hasher::new_with_initial(AFTER_LRH_OF_ONES))
@@ -109,19 +109,21 @@ impl Default for Icrc {
     }
 }
 
-/// The CRC-32 of eight bytes 0xFF.
+/// The CRC-32 of eight bytes with value 0xFF.
 const AFTER_LRH_OF_ONES: u32 = 0x2144_df1c;
 
-/// Computes the ICRC of a native packet with a BTH from its bytes, LRH to pad.
+/// Computes the ICRC of a native packet that has a BTH. `bytes` are its bytes from the LRH to the
+/// pad.
 ///
-/// Fields that may change between the ends count as ones (IBTA volume 1, chapter 7.8.1):
+/// All bits of fields that may change between the ends count as ones (IBTA volume 1, chapter
+/// 7.8.1):
 ///
 /// * without a GRH: the VL of the LRH,
 /// * with a GRH: the LRH, and the traffic class, flow label and hop limit of the GRH,
 /// * always: byte 4 of the BTH, which contains FECN and BECN.
 ///
 /// # Panics
-/// Panics if `bytes` is shorter than LRH, GRH (if the LNH field announces one) and BTH.
+/// Panics if `bytes` is shorter than the LRH, the GRH (if the LNH field announces one) and the BTH.
 #[must_use]
 pub fn icrc_native(bytes: &[u8]) -> u32 {
     const HAS_GRH: u8 = 3;

@@ -1,27 +1,28 @@
-//! The [`layout!`](crate::layout!) macro: structs with big-endian fields of any number of bits.
+//! The [`layout!`](crate::layout!) macro: defines structs whose big-endian fields have any number
+//! of bits.
 //!
-//! One list of fields gives the struct, `parse`, `emit` and the table of fields. `bits(BYTE, BIT,
-//! WIDTH)` is the position of a field: its first byte, its first bit counted from the most
-//! significant bit of that byte, and its width in bits. `bits(34, 5, 3)` are the lowest three bits
-//! of byte 34.
+//! The macro generates the struct, `parse`, `emit` and the table of fields from one list of fields.
+//! `bits(BYTE, BIT, WIDTH)` is the position of a field: its first byte, its first bit counted from
+//! the most significant bit of that byte, and its width in bits. `bits(34, 5, 3)` are the lowest
+//! three bits of byte 34.
 
 use ib_types::{Gid, Guid, PKey, Psn, QKey, Qpn, ServiceLevel, VirtualLane};
 
 /// A type that can be a field of a layout.
 pub trait Field: Copy {
-    /// Reads the value from its bits.
+    /// Reads the value from the bits `at`.
     fn read(bytes: &[u8], at: Bits) -> Self;
 
-    /// Writes the value into its bits. Other bits are not changed.
+    /// Writes the value to the bits `at`. Does not change other bits.
     fn write(self, bytes: &mut [u8], at: Bits);
 
-    /// Reads `N` consecutive values of equal width from `at`.
+    /// Reads `N` consecutive values of equal width from the bits `at`.
     #[inline]
     fn read_array<const N: usize>(bytes: &[u8], at: Bits) -> [Self; N] {
         std::array::from_fn(|index| Self::read(bytes, at.part(index, N)))
     }
 
-    /// Writes consecutive values of equal width to `at`.
+    /// Writes consecutive values of equal width to the bits `at`.
     #[inline]
     fn write_array<const N: usize>(values: &[Self; N], bytes: &mut [u8], at: Bits) {
         for (index, value) in values.iter().enumerate() {
@@ -37,7 +38,7 @@ pub struct Bits {
     pub byte: usize,
     /// The first bit in this byte: 0 is the most significant bit, 7 the least significant.
     pub bit: usize,
-    /// The width in bits, at least 1.
+    /// The width of the field in bits, at least 1.
     pub width: usize,
 }
 
@@ -50,10 +51,10 @@ pub struct FieldInfo {
     pub at: Bits,
 }
 
-/// Reads a number of up to 64 bits.
+/// Reads the number of up to 64 bits at `at`.
 ///
 /// # Panics
-/// Panics if the field ends after the last byte or is wider than 64 bits.
+/// Panics if `at` ends after the last byte or is wider than 64 bits.
 #[inline]
 #[must_use]
 pub fn get(bytes: &[u8], at: Bits) -> u64 {
@@ -68,10 +69,10 @@ pub fn get(bytes: &[u8], at: Bits) -> u64 {
     (low & ((1u128 << width) - 1)) as u64
 }
 
-/// Writes a number of up to 64 bits. Bits of `value` above the width are ignored.
+/// Writes a number of up to 64 bits to `at`. Bits of `value` above the width are ignored.
 ///
 /// # Panics
-/// Panics if the field ends after the last byte or is wider than 64 bits.
+/// Panics if `at` ends after the last byte or is wider than 64 bits.
 #[inline]
 pub fn set(bytes: &mut [u8], at: Bits, value: u64) {
     let Bits { byte, bit, width } = at;
@@ -201,7 +202,8 @@ impl Field for Gid {
     }
 }
 
-/// Consecutive values of equal width: byte strings, tables of ports, GUIDs or 4-bit values.
+/// An array is a field of consecutive values of equal width, such as bytes, ports, GUIDs or 4-bit
+/// values.
 impl<F: Field, const N: usize> Field for [F; N] {
     #[inline]
     fn read(bytes: &[u8], at: Bits) -> Self {
@@ -215,7 +217,7 @@ impl<F: Field, const N: usize> Field for [F; N] {
 }
 
 impl Bits {
-    /// Returns the position of part `index` of `count` equal parts.
+    /// Divides this field into `count` equal parts, and returns the position of part `index`.
     #[inline]
     #[must_use]
     pub const fn part(self, index: usize, count: usize) -> Self {
@@ -224,15 +226,15 @@ impl Bits {
         Self { byte: self.byte + first / 8, bit: first % 8, width }
     }
 
-    /// Returns the position of this field if its layout starts at an offset of `bytes` in a larger
-    /// one.
+    /// Returns the position of this field in a larger layout that contains the field's layout from
+    /// byte `bytes` on.
     #[must_use]
     pub const fn offset_by(self, bytes: usize) -> Self {
         Self { byte: self.byte + bytes, ..self }
     }
 }
 
-/// Returns the position of the field with a name.
+/// Returns the position of the field with this name.
 ///
 /// # Panics
 /// Panics if the layout has no such field. In a constant this is a compile-time error.
@@ -280,11 +282,12 @@ macro_rules! field {
     )+};
 }
 
-/// Defines a struct and its bit layout: the length in bytes, and the position of each field.
+/// Defines a struct and its bit layout. The layout states the length in bytes, and the position of
+/// each field.
 ///
-/// The struct gets `LENGTH`, `FIELDS`, `zeroed`, `parse`, `emit` and `to_bytes`. `emit` does not
-/// change reserved bits. Fields are numbers, newtypes of numbers, arrays, or other layouts, so
-/// unknown codes are preserved.
+/// The macro adds `LENGTH`, `FIELDS`, `zeroed`, `parse`, `emit` and `to_bytes` to the struct.
+/// `emit` does not change reserved bits. Fields are numbers, newtypes of numbers, arrays, or other
+/// layouts. So `parse` and `emit` preserve unknown codes.
 ///
 /// ```
 /// ib_wire::layout! {
@@ -339,13 +342,13 @@ macro_rules! layout {
                 )+
             ];
 
-            /// Returns a value with all fields zero.
+            /// Returns a value whose fields are all zero.
             #[must_use]
             $visible fn zeroed() -> Self {
                 Self::parse(&[0; $length])
             }
 
-            /// Parses the fields. All byte values are valid.
+            /// Parses the fields. Any bytes are valid.
             #[inline]
             #[must_use]
             $visible fn parse(bytes: &[u8; $length]) -> Self {
@@ -359,7 +362,7 @@ macro_rules! layout {
                 }
             }
 
-            /// Writes the fields. Bits outside of fields are not changed.
+            /// Writes the fields. Does not change bits outside of fields.
             #[inline]
             $visible fn emit(&self, bytes: &mut [u8; $length]) {
                 $(
@@ -371,7 +374,7 @@ macro_rules! layout {
                 )+
             }
 
-            /// Returns the encoded fields. Bits outside of fields are zero.
+            /// Returns the encoded fields. Bits outside of fields are set to zero.
             #[must_use]
             $visible fn to_bytes(self) -> [u8; $length] {
                 let mut bytes = [0; $length];
@@ -380,7 +383,7 @@ macro_rules! layout {
             }
         }
 
-        /// The layout as a field of a larger layout. It must start at bit 0 of a byte.
+        /// A layout can be a field of a larger layout. The field must start at bit 0 of a byte.
         impl $crate::layout::Field for $name {
             #[inline]
             fn read(bytes: &[u8], at: $crate::layout::Bits) -> Self {

@@ -1,4 +1,5 @@
-//! The `le_layout!` macro: structs of little-endian fields at byte offsets, for RTRS and RNBD.
+//! The `le_layout!` macro: defines structs of little-endian fields at byte offsets, for RTRS and
+//! RNBD.
 
 /// A field of a little-endian layout.
 pub(crate) trait LittleEndian: Copy {
@@ -56,10 +57,10 @@ macro_rules! le_field {
     )+};
 }
 
-/// Defines a struct and its little-endian layout: the length in bytes, and the byte offset of each
-/// field.
+/// Defines a struct and its little-endian layout. The layout states the length in bytes, and the
+/// byte offset of each field.
 ///
-/// The struct gets `LENGTH`, `zeroed`, `parse`, `emit` and `to_bytes`.
+/// The macro adds `LENGTH`, `zeroed`, `parse`, `emit` and `to_bytes` to the struct.
 macro_rules! le_layout {
     (
         $(#[$attribute:meta])*
@@ -77,26 +78,26 @@ macro_rules! le_layout {
             /// The length on the wire in bytes.
             pub const LENGTH: usize = $length;
 
-            /// Returns a value with all fields zero.
+            /// Returns a value whose fields are all zero.
             #[must_use]
             pub fn zeroed() -> Self {
                 Self::parse(&[0; $length])
             }
 
-            /// Parses the fields. All byte values are valid.
+            /// Parses the fields. Any bytes are valid.
             #[inline]
             #[must_use]
             pub fn parse(bytes: &[u8; $length]) -> Self {
                 Self { $( $field: $crate::le_layout::LittleEndian::read(&bytes[$at..]), )+ }
             }
 
-            /// Writes the fields. Bytes outside of fields are not changed.
+            /// Writes the fields. Does not change bytes outside of fields.
             #[inline]
             pub fn emit(&self, bytes: &mut [u8; $length]) {
                 $( $crate::le_layout::LittleEndian::write(self.$field, &mut bytes[$at..]); )+
             }
 
-            /// Returns the encoded fields. Bytes outside of fields are zero.
+            /// Returns the encoded fields. Bytes outside of fields are set to zero.
             #[must_use]
             pub fn to_bytes(self) -> [u8; $length] {
                 let mut bytes = [0; $length];

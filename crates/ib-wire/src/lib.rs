@@ -1,12 +1,12 @@
 //! Wire formats of InfiniBand: packet headers, checksums, MADs, and the messages of ACM, RTRS and
 //! RNBD.
 //!
-//! Each format has a `parse` and an `emit`. Parsers of fixed layouts accept any bytes of the right
-//! length, and unknown codes are preserved. This crate does no I/O.
+//! Each format has a parser (`parse`) and an encoder (`emit`). Parsers of fixed layouts accept any
+//! bytes of the right length, and unknown codes are preserved. This crate does no I/O.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`packet`] | packet headers, the checked view of a packet, the packet builder |
+//! | [`packet`] | packet headers, a checked view of an encoded packet, and a packet builder |
 //! | [`crc`] | ICRC and VCRC |
 //! | [`mad`] | MADs: SMPs, SA records, performance counters, CM messages, vendor classes |
 //! | [`acm`] | messages between clients and the ACM service |

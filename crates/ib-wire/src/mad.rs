@@ -56,7 +56,7 @@ pub const MAD_LENGTH: usize = 256;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mad(pub [u8; MAD_LENGTH]);
 
-/// An attribute: the format of the data of a MAD.
+/// An attribute, which defines the format of a MAD's data.
 pub trait Attribute: Sized {
     /// The attribute ID.
     const ID: AttributeId;
@@ -64,24 +64,24 @@ pub trait Attribute: Sized {
     /// The length on the wire in bytes.
     const LENGTH: usize;
 
-    /// Returns true if the class defines this attribute.
+    /// Returns true if this management class defines the attribute.
     fn belongs_to(class: MgmtClass) -> bool;
 
     /// Parses the attribute from the first [`Attribute::LENGTH`] bytes.
     ///
     /// # Panics
-    /// Panics if `bytes` is shorter.
+    /// Panics if `bytes` is shorter than the attribute.
     fn read(bytes: &[u8]) -> Self;
 
-    /// Writes the attribute into the first [`Attribute::LENGTH`] bytes. Reserved bits are not
-    /// changed.
+    /// Writes the attribute to the first [`Attribute::LENGTH`] bytes. Does not change reserved
+    /// bits.
     ///
     /// # Panics
-    /// Panics if `bytes` is shorter.
+    /// Panics if `bytes` is shorter than the attribute.
     fn write(&self, bytes: &mut [u8]);
 }
 
-/// Implements [`Attribute`] for a layout.
+/// Implements [`Attribute`] for a struct that `layout!` has defined.
 macro_rules! attribute {
     ($name:ident = $id:ident in $($class:ident)|+) => {
         impl $crate::mad::Attribute for $name {
@@ -109,7 +109,8 @@ macro_rules! attribute {
 pub(crate) use attribute;
 
 impl Mad {
-    /// Creates a MAD with a common header; all other bytes are zero.
+    /// Creates a MAD with this class, method and transaction ID. All other bytes after the class
+    /// version are zero.
     #[must_use]
     pub fn new(class: MgmtClass, method: Method, transaction_id: TransactionId) -> Self {
         let mut mad = Self([0; MAD_LENGTH]);
@@ -173,7 +174,7 @@ impl Mad {
         })
     }
 
-    /// Sets the status. The direction bit of a directed-route SMP is not changed.
+    /// Sets the status. Does not change the direction bit of a directed-route SMP.
     #[inline]
     pub const fn set_status(&mut self, status: MadStatus) {
         let [mut high, low] = status.0.to_be_bytes();
@@ -223,7 +224,7 @@ impl Mad {
         [self.0[20], self.0[21], self.0[22], self.0[23]] = modifier.to_be_bytes();
     }
 
-    /// Returns the data: the bytes behind the headers of the class.
+    /// Returns the data: the bytes after the headers of the class.
     #[inline]
     #[must_use]
     pub fn data(&self) -> &[u8] {
@@ -231,15 +232,15 @@ impl Mad {
         &self.0[class.data_offset()..class.data_end()]
     }
 
-    /// Returns the data for writing.
+    /// Returns the data as a mutable slice.
     #[inline]
     pub fn data_mut(&mut self) -> &mut [u8] {
         let class = self.class();
         &mut self.0[class.data_offset()..class.data_end()]
     }
 
-    /// Parses an attribute; `None` if the MAD has another attribute ID, or its class does not
-    /// define the attribute.
+    /// Parses the data as attribute `A`; `None` if the MAD has another attribute ID, or its class
+    /// does not define the attribute.
     #[inline]
     #[must_use]
     pub fn attribute<A: Attribute>(&self) -> Option<A> {
@@ -247,7 +248,7 @@ impl Mad {
         carries.then(|| A::read(self.data()))
     }
 
-    /// Sets the attribute ID and writes the attribute to the data. Reserved bits are not changed.
+    /// Sets the attribute ID and writes the attribute to the data. Does not change reserved bits.
     ///
     /// # Panics
     /// Panics if the class of the MAD does not define the attribute.
@@ -259,10 +260,10 @@ impl Mad {
         attribute.write(self.data_mut());
     }
 
-    /// Converts a request into its response: sets the response method and the status.
+    /// Converts a request into its response: sets the response method, and the given status.
     ///
-    /// The method is not changed if it has no response, such as Send. For directed-route SMPs use
-    /// [`smp::answer`] instead.
+    /// If the method has no response, such as Send, the method is not changed. For directed-route
+    /// SMPs use [`smp::answer`] instead.
     pub fn answer(&mut self, status: MadStatus) {
         if let Some(method) = self.method().response() {
             self.set_method(method);
@@ -272,7 +273,7 @@ impl Mad {
 }
 
 impl Default for Mad {
-    /// All bytes are zero.
+    /// Returns a MAD whose bytes are all zero.
     fn default() -> Self {
         Self([0; MAD_LENGTH])
     }

@@ -1,4 +1,4 @@
-//! Packets: headers, a checked view of a packet, and a builder.
+//! Packets: their headers, a checked view of an encoded packet, and a builder.
 //!
 //! ```text
 //! native    LRH [GRH] BTH [extended headers] payload pad ICRC VCRC
@@ -7,14 +7,14 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`view`] | [`Packet`]: the view of a packet whose lengths and versions are checked |
+//! | [`view`] | [`Packet`]: a view of an encoded packet; its lengths and versions are checked |
 //! | [`build`] | [`Builder`]: encodes headers and a payload |
 //! | [`roce`] | [`RoceNetwork`]: the IP and UDP fields that the ICRC of RoCEv2 covers |
-//! | [`opcode`] | [`Opcode`]: transport service, operation, position in the message |
+//! | [`opcode`] | [`Opcode`]: transport service, operation, and position of a packet in its message |
 //! | [`header`] | [`Header`], [`HeaderSet`]: the headers between BTH and payload |
 //! | [`route`] | layouts of LRH and GRH |
 //! | [`transport`] | layouts of the BTH and of the extended transport headers |
-//! | [`aeth`] | [`Syndrome`]: ACK, RNR NAK and NAK codes |
+//! | [`aeth`] | [`Syndrome`]: ACK, RNR NAK, and NAK codes |
 //!
 //! ```
 //! use ib_types::Qpn;

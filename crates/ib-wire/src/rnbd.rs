@@ -1,8 +1,8 @@
 //! RNBD, version 2: messages of block devices over RTRS, as in the Linux kernel's `rnbd-proto.h`.
 //!
 //! RTRS carries each request as the user header of an RTRS read or write. The response is the data
-//! of the RTRS read; the status is the error number of the RTRS response. A message starts with two
-//! bytes of type and two bytes of padding. All numbers are little-endian.
+//! of the RTRS read. The status is the error number in the RTRS response. A message starts with its
+//! type in two bytes, and two bytes of padding. All numbers are little-endian.
 //!
 //! | type | request | RTRS operation | response |
 //! |---|---|---|---|
@@ -17,13 +17,13 @@ use crate::mad::{codes, masks};
 codes! {
     /// The type of a message.
     MessageType(u16) {
-        /// Session info: the version of the client.
+        /// Session info, with the version of the client.
         SESSION = 0 "sess_info",
-        /// Response to session info: the version of the server.
+        /// Response to session info, with the version of the server.
         SESSION_RESPONSE = 1 "sess_info_rsp",
         /// Opens a device.
         OPEN = 2 "open",
-        /// Response to open: the properties of the device.
+        /// Response to an open, with the properties of the device.
         OPEN_RESPONSE = 3 "open_rsp",
         /// Executes a block command.
         IO = 4 "io",
@@ -39,13 +39,14 @@ codes! {
         READ_ONLY = 0 "ro",
         /// Reads and writes.
         READ_WRITE = 1 "rw",
-        /// Reads and writes while one other client also has the device open for writing.
+        /// Reads and writes, while one other client may also have the device open for writing
+        /// (migration).
         MIGRATION = 2 "migration",
     }
 }
 
 codes! {
-    /// The block operation: the lowest byte of [`Io::rw`].
+    /// The block operation, which is the lowest byte of [`Io::rw`].
     Operation(u8) {
         /// Reads blocks.
         READ = 0 "read",
@@ -63,11 +64,11 @@ codes! {
 }
 
 masks! {
-    /// The operation of an [`Io`] (lowest byte) and its flags.
+    /// The operation of an [`Io`], in the lowest byte, and its flags.
     IoFlags(u32) {
         /// Synchronous I/O: the submitter waits for completion.
         SYNC = 8 "sync",
-        /// Force unit access: completes when the data is on the medium.
+        /// Force unit access (FUA): the write completes when its data is on the medium.
         FUA = 9 "fua",
     }
 }
@@ -85,7 +86,7 @@ masks! {
 le_field!(MessageType, AccessMode, IoFlags, CachePolicy);
 
 impl IoFlags {
-    /// Combines an operation and flags.
+    /// Combines an operation with flags.
     #[must_use]
     pub const fn of(operation: Operation, flags: Self) -> Self {
         Self(flags.0 & !0xff | operation.0 as u32)
@@ -105,29 +106,29 @@ impl IoFlags {
 }
 
 le_layout! {
-    /// Session info of the client, or the response of the server.
+    /// Session info of the client, or the server's response to it.
     pub struct Session: 36 {
         /// [`MessageType::SESSION`] or [`MessageType::SESSION_RESPONSE`].
         pub message_type: MessageType = 0,
         /// The major version, 2.
         pub version: u8 = 4,
-        /// Extension of ibfabric: [`Session::EXTENSION_REQUEST`] of a client,
-        /// [`Session::EXTENSION_RESPONSE`] of a server. Linux ignores this field.
+        /// Extension of ibfabric: a client sends [`Session::EXTENSION_REQUEST`], a server sends
+        /// [`Session::EXTENSION_RESPONSE`]. Linux ignores this field.
         ///
-        /// With the extension, the server reports in [`OpenResponse`] whether data has changed
+        /// If both ends support the extension, [`OpenResponse`] shows whether data has changed
         /// since the last open.
         pub extension: u64 = 8,
-        /// With `EXTENSION_REQUEST`: the ID of the client, not zero, the same in all of its
-        /// sessions. With `EXTENSION_RESPONSE`: the ID of the server, which changes with each
-        /// start.
+        /// With `EXTENSION_REQUEST`: the ID of the client. It is not zero, and the same in all
+        /// sessions of the client. With `EXTENSION_RESPONSE`: the ID of the server. It changes
+        /// whenever the server starts.
         pub number: u64 = 16,
     }
 }
 
 impl Session {
-    /// Value of [`Session::extension`] in a request: the client wants the extension.
+    /// The value of [`Session::extension`] in the request of a client that supports the extension.
     pub const EXTENSION_REQUEST: u64 = u64::from_le_bytes(*b"ibfabric");
-    /// Value of [`Session::extension`] in a response: the server supports the extension.
+    /// The value of [`Session::extension`] in the response of a server that supports the extension.
     pub const EXTENSION_RESPONSE: u64 = !Self::EXTENSION_REQUEST;
 }
 
@@ -148,13 +149,13 @@ le_layout! {
     pub struct OpenResponse: 56 {
         /// [`MessageType::OPEN_RESPONSE`].
         pub message_type: MessageType = 0,
-        /// The ID of the open device, for [`Io`] and [`Close`].
+        /// The ID of the open device, which [`Io`] and [`Close`] must contain.
         pub device_id: u32 = 4,
         /// The size in sectors of 512 bytes.
         pub sectors: u64 = 8,
-        /// The maximum size of an I/O of the hardware, in sectors.
+        /// The maximum size of an I/O that the hardware supports, in sectors.
         pub max_hw_sectors: u32 = 16,
-        /// The maximum size of a write-same command, in sectors; zero.
+        /// The maximum size of a write-same command, in sectors. Always zero.
         pub max_write_same_sectors: u32 = 20,
         /// The maximum size of a discard, in sectors; 0 if discard is not supported.
         pub max_discard_sectors: u32 = 24,
@@ -172,21 +173,22 @@ le_layout! {
         pub secure_discard: u16 = 42,
         /// The write cache of the device.
         pub cache_policy: CachePolicy = 45,
-        /// Extension of ibfabric ([`Session::EXTENSION_RESPONSE`]): a number that changes when
+        /// Extension of ibfabric ([`Session::EXTENSION_RESPONSE`]): a number that changes after
         /// another client has written to the device.
         ///
-        /// The bit [`OpenResponse::WRITERS_PERSISTENT`] is set if the number is stored across
-        /// restarts of the server.
+        /// The bit [`OpenResponse::WRITERS_PERSISTENT`] is set if the number survives restarts of
+        /// the server.
         pub writers: u16 = 46,
-        /// Extension: a number that changes if the medium has other data.
+        /// Extension of ibfabric: a number that changes if the data of the device was replaced.
         pub medium: u32 = 48,
-        /// Extension: a number that changes if writes that were not flushed may be lost.
+        /// Extension of ibfabric: a number that changes if writes that were not flushed may have
+        /// been lost.
         pub cache: u32 = 52,
     }
 }
 
 impl OpenResponse {
-    /// Bit of [`OpenResponse::writers`]: the number is stored across restarts of the server.
+    /// This bit of [`OpenResponse::writers`] is set if the number survives restarts of the server.
     pub const WRITERS_PERSISTENT: u16 = 0x8000;
 }
 
@@ -195,7 +197,7 @@ le_layout! {
     pub struct Io: 32 {
         /// [`MessageType::IO`].
         pub message_type: MessageType = 0,
-        /// The ID of the device, from [`OpenResponse`].
+        /// The ID of the device, as in [`OpenResponse`].
         pub device_id: u32 = 4,
         /// The first sector, in units of 512 bytes.
         pub sector: u64 = 8,
@@ -203,7 +205,7 @@ le_layout! {
         pub rw: IoFlags = 16,
         /// The length in bytes.
         pub length: u32 = 20,
-        /// The I/O priority, as in Linux.
+        /// The I/O priority, encoded as in Linux.
         pub priority: u16 = 24,
     }
 }
@@ -213,13 +215,14 @@ le_layout! {
     pub struct Close: 8 {
         /// [`MessageType::CLOSE`].
         pub message_type: MessageType = 0,
-        /// The ID of the device, from [`OpenResponse`].
+        /// The ID of the device, as in [`OpenResponse`].
         pub device_id: u32 = 4,
     }
 }
 
 impl Io {
-    /// The minimum length in bytes: the message of old clients, without a priority.
+    /// The minimum length in bytes. Old clients send messages of this length, which have no
+    /// priority.
     pub const SHORTEST: usize = 24;
 }
 
@@ -235,7 +238,7 @@ impl Open {
 #[allow(clippy::large_enum_variant, reason = "messages are decoded one at a time and not stored")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// Session info, or the response to it.
+    /// Session info, or the response to session info.
     Session(Session),
     /// A request to open a device.
     Open(Open),
@@ -245,11 +248,11 @@ pub enum Message<'a> {
     Io(Io),
     /// A request to close a device.
     Close(Close),
-    /// A message of unknown type, with the bytes behind the type.
+    /// A message of unknown type, with the bytes after the type.
     Other(MessageType, &'a [u8]),
 }
 
-/// Error of parsing a message: it is too short.
+/// A message cannot be parsed, because it is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the RNBD message {message_type} has {found} bytes: expected at least {expected}")]
 pub struct Truncated {
@@ -262,7 +265,7 @@ pub struct Truncated {
 }
 
 impl<'a> Message<'a> {
-    /// Parses a message. Bytes behind it are ignored.
+    /// Parses a message. Ignores bytes after the message.
     ///
     /// # Errors
     /// Fails if the message is truncated.
@@ -294,7 +297,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Appends the encoded message to `out`. The message type is taken from the message.
+    /// Appends the encoded message to `out`, with the type in its `message_type` field.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             Self::Session(session) => out.extend(session.to_bytes()),

@@ -1,10 +1,11 @@
 //! RTRS, version 2.0: block transport over several paths of reliable connections, as in the Linux
 //! kernel's `rtrs-pri.h`.
 //!
-//! A path is a set of connections between two addresses. Connection parameters are private data of
-//! REQ, REP and REJ. Further messages are SENDs, or are at the end of the data that the client
-//! writes into a chunk of the server's memory. The immediate data announces requests, responses and
-//! heartbeats. Messages are little-endian; immediate data is a field of the packet and big-endian.
+//! A path is a set of connections between two addresses. Connection parameters are sent in the
+//! private data of REQ, REP and REJ. Other messages are sent with SEND, or at the end of the data
+//! that the client writes into a chunk of the server's memory. Immediate data announces requests,
+//! responses and heartbeats. Messages are little-endian. Immediate data is a header field of the
+//! packet, and therefore big-endian.
 //!
 //! | module | contents |
 //! |---|---|
@@ -39,13 +40,13 @@ pub use message::{
 /// The magic number of RTRS in private data.
 pub const MAGIC: u16 = 0x1bbd;
 
-/// The protocol version. The major version, in the upper byte, must be equal at both ends.
+/// The protocol version. The upper byte is the major version, which must be equal at both ends.
 pub const VERSION: u16 = 0x0200;
 
-/// The `rdma_cm` port of RNBD servers.
+/// The default `rdma_cm` port of RNBD servers.
 pub const PORT: u16 = 1234;
 
-/// Error of parsing private data or a message.
+/// The reason why private data or a message cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RtrsError {
@@ -59,10 +60,10 @@ pub enum RtrsError {
         /// The number of bytes found.
         found: usize,
     },
-    /// Private data has another magic number.
+    /// The magic number of the private data is wrong.
     #[error("the magic number is 0x{0:04x}: expected 0x1bbd")]
     Magic(u16),
-    /// The peer has another major version.
+    /// The major version of the peer is not supported.
     #[error("the RTRS version is {}.{}: expected 2", .0 >> 8, .0 & 0xff)]
     Version(u16),
 }

@@ -1,4 +1,4 @@
-//! Queue pairs, and their packets merged in the order of time.
+//! Merges the packets of all queue pairs by time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,33 +7,34 @@ use std::mem;
 use ib_link::{PacketCounts, PacketRecord, PacketSource};
 use ib_types::{Instant, Qpn};
 
-/// Maximum number of packets of a queue pair that are read at once, so that they stay in the
-/// processor's cache. [`MAX_WAITING_PACKETS`] limits the packets of all queue pairs, if there are fewer
-/// queue pairs than that.
+/// Maximum number of packets that are read from one queue pair at once, so that they stay in the
+/// processor's cache. [`MAX_WAITING_PACKETS`] is divided among all queue pairs, but each gets at
+/// least one packet.
 const BATCH: usize = 16;
 const MAX_WAITING_PACKETS: usize = 4096;
 
 /// A queue pair whose packets are collected.
 pub(super) struct Source {
-    /// The source of packets. After its end it is replaced by its counters, so that its ring is
-    /// freed.
+    /// The source of packets. When it has ended, it is replaced by its counters, so that its ring
+    /// is freed.
     pub(super) packets: Box<dyn PacketSource + Send>,
     has_ended_and_is_written: bool,
     pub(super) name: String,
-    /// Its interfaces in the section: sent, received and lost packets.
+    /// Interface numbers in the section for sent, received and lost packets.
     pub(super) interfaces: [Option<u32>; 3],
-    /// Numbers of packets that the stream has accepted, that are on the way to it, and that it has
-    /// rejected.
+    /// Numbers of packets that were written to the stream, that are in the output, and that could
+    /// not be written.
     pub(super) captured: PacketCounts,
     pub(super) pending: PacketCounts,
     pub(super) unwritten: PacketCounts,
-    /// Numbers of captured and of reported overwritten packets at the beginning of the section.
+    /// Numbers of captured packets and of reported overwritten packets at the beginning of the
+    /// section.
     pub(super) before: [PacketCounts; 2],
-    /// Number of overwritten packets that the packets read so far report, and the number that the
-    /// stream contains.
+    /// Numbers of overwritten packets: those that the packets read so far report, and those that
+    /// the stream reports.
     reported: PacketCounts,
     pub(super) settled: PacketCounts,
-    /// Packets that were read, the number of written ones, and the bytes of all.
+    /// Packets that were read, how many of them were written, and the bytes of all of them.
     taken: Vec<MergedPacket>,
     done: usize,
     pub(super) bytes: Vec<u8>,
@@ -43,10 +44,10 @@ pub(super) struct Source {
 #[derive(Clone)]
 pub(super) struct MergedPacket {
     pub(super) record: PacketRecord,
-    /// Range of its bytes, followed by its comments.
+    /// Range of the packet's bytes in `Source::bytes`. The packet's remark follows this range.
     pub(super) bytes: std::ops::Range<usize>,
     pub(super) remark: usize,
-    /// Number of packets of its direction that were overwritten before it.
+    /// Number of packets of the same direction that were overwritten before this packet.
     pub(super) missed: u64,
 }
 
@@ -63,7 +64,7 @@ impl Merge {
         Self { sources: Vec::new(), heads: BinaryHeap::new(), packet: Vec::new() }
     }
 
-    /// Reads packets of the queue pairs that had none.
+    /// Reads packets of the queue pairs that have no packet waiting.
     pub(super) fn poll_sources(&mut self) {
         for number in 0..self.sources.len() {
             let source = &self.sources[number];
@@ -73,14 +74,15 @@ impl Merge {
         }
     }
 
-    /// Returns the next packet up to `until`, and the index of its queue pair.
+    /// Returns the next packet and the index of its queue pair; `None` if its time is later than
+    /// `until`.
     pub(super) fn next(&self, until: Instant) -> Option<(usize, MergedPacket)> {
         let &Reverse((at, number)) = self.heads.peek()?;
         let source = &self.sources[number];
         (at <= until).then(|| (number, source.taken[source.done].clone()))
     }
 
-    /// Advances the queue pair behind the packet that was returned.
+    /// Removes the packet that `next` returned from its queue pair.
     pub(super) fn done(&mut self, number: usize) {
         self.heads.pop();
         let source = &mut self.sources[number];
@@ -129,7 +131,7 @@ impl Source {
         self.done == self.taken.len()
     }
 
-    /// Counts all known overwritten packets, except those that packets read so far will report.
+    /// If all packets read so far are written, counts all overwritten packets as reported.
     pub(super) fn settle_overwritten(&mut self) {
         if self.is_done() {
             self.settled = self.packets.overwritten();
@@ -137,7 +139,7 @@ impl Source {
         }
     }
 
-    /// Reads the next packets if all before are written.
+    /// Reads the next packets. All packets read before must be written.
     fn refill(&mut self, most: usize, packet: &mut Vec<u8>) {
         self.taken.clear();
         self.bytes.clear();
@@ -148,7 +150,7 @@ impl Source {
                 if has_ended {
                     let over = EndedSource::of(&*self.packets);
                     (self.packets, self.has_ended_and_is_written) = (Box::new(over), true);
-                    // The buffers may be large, and are not needed any more.
+                    // The queue pair no longer needs these buffers, which can be large.
                     self.bytes.shrink_to_fit();
                     self.taken.shrink_to_fit();
                 }

@@ -103,8 +103,8 @@ fn finished(mut collector: Collector) -> (Vec<Counted>, Vec<u8>) {
     (collector.counted().collect(), file)
 }
 
-/// A packet of a file: interface name, time, original length, number of overwritten packets before
-/// it, and comments.
+/// A packet in a file: its interface name, time, original length, number of overwritten packets
+/// before it, and comments.
 type Read = (String, u64, u32, Option<u64>, Vec<String>);
 
 fn read(file: &[u8]) -> (Vec<Read>, Vec<Statistics>) {
@@ -152,7 +152,7 @@ fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_tol
         .collect();
     assert_eq!(found, [(7, 2, 5, 7), (8, 2, 0, 2)]);
     let (packets, statistics) = read(&file);
-    // Ethernet, IP, UDP, BTH and ICRC; an acknowledgement also has an AETH.
+    // A frame has Ethernet, IP and UDP headers, BTH and ICRC. An acknowledgement also has an AETH.
     let length = 14 + 20 + 8 + 12 + 4;
     type Expected<'a> = (&'a str, u64, u32, Option<u64>, &'a [&'a str]);
     let expected: [Expected<'_>; 4] = [
@@ -247,13 +247,13 @@ fn packets_of_a_queue_pair_with_few_stand_among_those_of_one_with_many() {
     let mut collector = begun(Link::Infiniband, 0);
     collector.add("many", script(7, (1..=5000).map(|number| send(10 * number)).collect()));
     collector.add("few", script(1, vec![send(5), send(6), send(49_995)]));
-    // Later packets wait, because earlier ones may follow.
+    // Packets later than `until` wait, because earlier packets may follow.
     assert_eq!(collector.collect(Instant::from_nanos(1004), usize::MAX, u64::MAX), 102);
     assert_eq!(collector.collect(Instant::NEVER, usize::MAX, u64::MAX), 4901);
     let (counted, file) = finished(collector);
     assert_eq!(counted.iter().map(|it| it.captured.all()).collect::<Vec<_>>(), [5000, 3]);
     let (packets, _) = read(&file);
-    assert!(packets.is_sorted_by_key(|packet| packet.1), "packets are in the order of time");
+    assert!(packets.is_sorted_by_key(|packet| packet.1), "packets are ordered by time");
     assert_eq!(packets[5001].0, "few send");
 }
 
@@ -284,8 +284,8 @@ fn what_is_overwritten_is_told_once_on_the_interface_of_its_direction() {
     let reported: Vec<_> = packets.iter().map(|packet| packet.3).collect();
     assert_eq!(reported, [Some(2), Some(8), Some(5), None]);
     assert_eq!(packets[1].4, ["8 packets sent before this one were overwritten"]);
-    // The first section has written the last packet; its count of overwritten packets is in the
-    // second.
+    // No packet reports the last 4 overwritten packets. They are counted in the second section,
+    // because the first one ended while a packet was read but not written.
     let reported: Vec<_> = statistics.iter().map(|it| it.dropped).collect();
     assert_eq!(reported, [Some(8), Some(7), Some(4), Some(0)]);
 }

@@ -1,4 +1,4 @@
-//! Offset and drift between the clocks of two captures.
+//! Estimates offset and drift between the clocks of two captures.
 //!
 //! ```text
 //! clock of file 2 − clock of file 1
@@ -9,26 +9,27 @@
 //! |     x    x       x    x        packets from 2 to 1: sent by 2 − received by 1
 //! ```
 //!
-//! No packet arrives before it was sent. The line is therefore below all points of one direction
-//! and above those of the other. The line with the largest distance from both is the estimate. The
-//! capture is divided into intervals of time, of which only the fastest packet counts.
+//! No packet arrives before it was sent. The line of the clock offset is therefore below all points
+//! of one direction and above all points of the other. The line with the largest distance from both
+//! sets of points is the estimate. The capture is divided into intervals. In each interval and
+//! direction, only the fastest packet counts.
 
-/// Maximum drift of a clock relative to another, as a fraction. Quartz clocks are better.
+/// Maximum drift of one clock relative to the other, as a fraction. Quartz clocks drift less.
 const FASTEST: f64 = 100e-6;
 
-/// Number of intervals into which the time of a capture is divided.
+/// Number of intervals into which the duration of a capture is divided.
 const SPANS: usize = 256;
 
-/// Number of steps of a search for a maximum.
+/// Number of steps of a bisection. A ternary search takes twice as many.
 const STEPS: usize = 80;
 
-/// The packets in both captures, by their times.
+/// Transit times of the packets that are in both captures.
 #[derive(Clone, Debug)]
 pub struct ClockPoints {
     start: u64,
     span: u64,
-    /// Fastest packet by direction and interval: time by the first clock, and difference of both
-    /// times.
+    /// For each direction and interval, the fastest packet's time by the first clock, and its
+    /// receive time minus its send time.
     fastest: [Vec<Option<(u64, i64)>>; 2],
     counted: [u64; 2],
 }
@@ -40,11 +41,11 @@ pub enum Clocks {
     Same,
     /// Offset and drift are estimated.
     Estimated(Estimate),
-    /// Unknown: packets of at most one direction are in both captures.
+    /// Unknown: at most one direction has packets that are in both captures.
     Unknown,
 }
 
-/// Estimated offset and drift of the second clock.
+/// Estimated offset and drift of the second clock relative to the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Time by the first clock at which the offset applies, in nanoseconds since 1970.
@@ -53,11 +54,11 @@ pub struct Estimate {
     pub offset: f64,
     /// Maximum error of the offset during the whole capture, in nanoseconds.
     pub uncertainty: f64,
-    /// Drift of the second clock in ppm; positive if it runs faster.
+    /// Drift of the second clock in ppm; positive if it runs faster than the first.
     pub drift_ppm: f64,
     /// Maximum error of the drift in ppm.
     pub drift_uncertainty_ppm: f64,
-    /// Shortest round trip in nanoseconds.
+    /// Shortest round-trip time in nanoseconds.
     pub round_trip: f64,
     /// True if no line fits: one of the clocks was set during the capture.
     pub is_contradictory: bool,
@@ -66,19 +67,20 @@ pub struct Estimate {
 }
 
 impl ClockPoints {
-    /// Creates an empty set for packets between two times by the first clock.
+    /// Creates an empty set for packets between `start` and `end`, which are times by the first
+    /// clock.
     #[must_use]
     pub fn new(start: u64, end: u64) -> Self {
         let span = end.saturating_sub(start) / SPANS as u64 + 1;
         Self { start, span, fastest: [vec![None; SPANS], vec![None; SPANS]], counted: [0; 2] }
     }
 
-    /// Adds a packet that capture 1 has as sent and capture 2 as received.
+    /// Adds a packet that is sent in capture 1 and received in capture 2.
     pub fn forward(&mut self, sent: u64, received: u64) {
         self.add(0, sent, received.wrapping_sub(sent).cast_signed());
     }
 
-    /// Adds a packet that capture 2 has as sent and capture 1 as received.
+    /// Adds a packet that is sent in capture 2 and received in capture 1.
     pub fn backward(&mut self, sent: u64, received: u64) {
         self.add(1, received, received.wrapping_sub(sent).cast_signed());
     }
@@ -105,7 +107,8 @@ impl ClockPoints {
         let times = || points(0).chain(points(1)).map(|(at, _)| at);
         let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
         let at = first + (last - first) / 2;
-        // Times relative to the first keep the precision of floating point.
+        // Times relative to the middle of the capture keep their precision as floating-point
+        // numbers.
         let x = |time: u64| time.wrapping_sub(at).cast_signed() as f64;
         let room = LineBounds {
             above: points(0).map(|(at, delay)| (x(at), delay.wrapping_sub(near) as f64)).collect(),
@@ -114,7 +117,7 @@ impl ClockPoints {
                 .collect(),
         };
         let slope = highest(-FASTEST, FASTEST, |slope| room.width(slope));
-        // A drift that is not significantly better than none is reported as 0.
+        // If the drift fits the points hardly better than no drift, the drift is reported as 0.
         let slope = if room.width(0.0) >= 0.95 * room.width(slope) { 0.0 } else { slope };
         let width = room.width(slope);
         let middle = f64::midpoint(room.ceiling(slope), room.floor(slope));
@@ -165,17 +168,17 @@ impl Clocks {
     }
 }
 
-/// Bounds of the line of clock offsets.
+/// The points that bound the line of clock offsets.
 struct LineBounds {
-    /// Points above the line.
+    /// Points that must be above the line.
     above: Vec<(f64, f64)>,
-    /// Points below the line.
+    /// Points that must be below the line.
     below: Vec<(f64, f64)>,
 }
 
 impl LineBounds {
-    /// Returns the intercept at time 0 of the highest line with this slope below all points of
-    /// `above`.
+    /// Of all lines with this slope below all points of `above`, returns the value at time 0 of the
+    /// highest line.
     fn ceiling(&self, slope: f64) -> f64 {
         self.above.iter().map(|(x, y)| y - slope * x).fold(f64::INFINITY, f64::min)
     }
@@ -188,7 +191,8 @@ impl LineBounds {
         self.ceiling(slope) - self.floor(slope)
     }
 
-    /// Returns the lowest and highest possible slope, given one possible slope.
+    /// Returns the lowest and highest possible slope of the line. `possible` must be a possible
+    /// slope.
     fn slopes(&self, possible: f64) -> (f64, f64) {
         let edge = |mut no: f64| {
             if self.width(no) >= 0.0 {

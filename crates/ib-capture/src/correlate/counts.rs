@@ -7,18 +7,18 @@ use ib_pcap::Statistics;
 pub struct FileCounts {
     /// Number of RDMA packets.
     pub captured: u64,
-    /// Number of frames without an RDMA packet or without a time.
+    /// Number of frames that have no RDMA packet or no time.
     pub foreign: u64,
     /// Number of packets that were overwritten before they could be captured; `None` if the file
     /// does not report it.
     pub overwritten: Option<u64>,
     /// Number of packets that HCAs have traced; `None` if the file does not report it.
     pub noted: Option<u64>,
-    /// Number of reports of packets lost in the network.
+    /// Number of frames that report packets lost in the network.
     pub lost: u64,
-    /// Times of the first and last packet.
+    /// Times of the earliest and the latest packet.
     pub times: Option<(u64, u64)>,
-    /// True if the file has the direction of packets.
+    /// True if the file reports the direction of all its packets.
     pub has_directions: bool,
 }
 
@@ -27,7 +27,8 @@ impl FileCounts {
     pub(super) fn count(&mut self, statistics: &Statistics) {
         let Some(dropped) = statistics.dropped else { return };
         *self.overwritten.get_or_insert(0) += dropped;
-        // The meaning of received packets in files of other programs is not defined.
+        // Other programs' files do not define which packets the interface statistics count as
+        // received.
         let is_noted = |comment: &String| comment.contains(" packets noted in both directions");
         if let Some(noted) =
             statistics.received.filter(|_| statistics.comments.iter().any(is_noted))

@@ -1,4 +1,4 @@
-//! Association of streams: captures of the same packets at both ends, and both directions of a
+//! Associates streams: captures of the same packets at both ends, and both directions of a
 //! connection.
 
 use std::cell::OnceCell;
@@ -10,7 +10,7 @@ use ib_wire::packet::{Opcode, Transport};
 use super::counts::FileCounts;
 use super::stream::{Address, CapturedPacket, Key, REQUESTS, RESPONSES, Side, Stream};
 
-/// Maximum number of packets of a stream that are compared with those of another.
+/// Maximum number of packets of a stream that are compared with another stream.
 const COMPARED: usize = 4096;
 
 /// The packets of one direction between two queue pairs, as captured at both ends.
@@ -20,15 +20,15 @@ pub(super) struct Flow {
     pub(super) destination: Address,
     pub(super) to: Qpn,
     pub(super) sender: Option<Qpn>,
-    /// Index of the sender's stream, and of the receiver's.
+    /// Index of the stream captured at the sender, and of the stream captured at the receiver.
     pub(super) views: [Option<usize>; 2],
     /// Index of the flow in the other direction.
     pub(super) back: Option<usize>,
 }
 
-/// Index of the sender's view.
+/// Index in [`Flow::views`] of the stream captured at the sender.
 pub(super) const SENT: usize = 0;
-/// Index of the receiver's view.
+/// Index in [`Flow::views`] of the stream captured at the receiver.
 pub(super) const RECEIVED: usize = 1;
 
 impl Flow {
@@ -40,7 +40,7 @@ impl Flow {
     }
 }
 
-/// Returns true if two files have the same packets with the same times.
+/// Returns true if there are two files with the same packets at the same times.
 pub(super) fn are_same(streams: &[Stream], files: &[FileCounts]) -> bool {
     let [one, other] = files else { return false };
     if one != other || one.captured == 0 {
@@ -53,11 +53,12 @@ pub(super) fn are_same(streams: &[Stream], files: &[FileCounts]) -> bool {
     of(0) == of(1)
 }
 
-/// Determines the end at which streams were captured, for files without direction. Returns these
-/// files, and those for which it remains unknown.
+/// For files that do not report the direction of packets, determines the end at which streams were
+/// captured. Returns the files with determined ends, and the files with unknown ends.
 ///
 /// The requester waits longer for a response than the responder needs to send it. Of two captures
-/// of the same packets, the one with the later responses is therefore the requester's.
+/// of the same packets, the capture with the longer response times was therefore taken at the
+/// requester.
 pub(super) fn orient(streams: &mut [Stream], files: usize) -> (BTreeSet<u8>, BTreeSet<u8>) {
     let mut of = BTreeMap::<_, BTreeMap<u8, usize>>::new();
     let mut nameless = BTreeSet::new();
@@ -77,7 +78,7 @@ pub(super) fn orient(streams: &mut [Stream], files: usize) -> (BTreeSet<u8>, BTr
         }
         return (BTreeSet::new(), nameless);
     }
-    // Votes for "file 0 was captured at the lower address", by pair of addresses.
+    // Votes by pair of addresses: positive if file 0 was captured at the lower address.
     let mut votes = BTreeMap::<(Address, Address), i64>::new();
     for (&(source, destination, _, datagrams_of), views) in &of {
         let (Some(&a), Some(&b)) = (views.get(&0), views.get(&1)) else { continue };
@@ -105,7 +106,8 @@ pub(super) fn orient(streams: &mut [Stream], files: usize) -> (BTreeSet<u8>, BTr
         let vote = votes.get(&(lower, source.max(destination))).copied().unwrap_or(0);
         if vote == 0 {
             unknown.insert(file);
-            // A captured packet is either sent or received.
+            // The end is unknown: file 0 counts as captured at the sender, file 1 as captured at
+            // the receiver.
             stream.key.side = if file == 0 { Side::Sent } else { Side::Received };
             continue;
         }
@@ -132,7 +134,7 @@ fn answer_time(asked: &Stream, answered: &Stream) -> Option<u64> {
     waits.get(waits.len() / 2).copied()
 }
 
-/// Combines streams to flows: the sent and received packets of one direction.
+/// Combines streams to flows. A flow has the sent and the received packets of one direction.
 pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
     let mut groups = BTreeMap::<_, [Vec<usize>; 2]>::new();
     for (number, stream) in streams.iter().enumerate() {
@@ -154,7 +156,7 @@ pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
             let best = match fits[..] {
                 [] => None,
                 [only] => Some(only),
-                // If a queue pair number was reused, packets identify the stream.
+                // If a queue pair number was reused, common packets identify the stream.
                 _ => {
                     let score = |at: usize| {
                         made[at].views[SENT].map_or(0, |sent| common(&streams[sent], stream))
@@ -173,15 +175,15 @@ pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
     flows
 }
 
-/// Returns true if `received` can be the receiver's view of `sent`. Each file is captured at one
-/// end, unless it names its queue pairs and thus can hold both ends.
+/// Returns true if `received` can contain the packets of `sent` as captured at the receiver. A file
+/// was captured at one end, unless it names its queue pairs: then it can contain both ends.
 fn can_match(sent: &Stream, received: &Stream) -> bool {
     sent.key.file != received.key.file
         || sent.key.sender.is_some()
         || sent.key.datagrams_of.is_some()
 }
 
-/// Returns the number of common PSNs among the first of two streams.
+/// Returns the number of common PSNs among the first packets of two streams.
 fn common(one: &Stream, other: &Stream) -> usize {
     let lanes = [REQUESTS, RESPONSES].map(|lane| {
         let numbers = |stream: &Stream| -> HashSet<u32> {
@@ -194,8 +196,8 @@ fn common(one: &Stream, other: &Stream) -> usize {
     lanes.iter().sum()
 }
 
-/// Finds the flow in the other direction of each flow. Returns the number of flows with several
-/// candidates.
+/// Finds for each flow the flow in the other direction. Returns the number of flows for which
+/// several candidates remain.
 pub(super) fn connect(flows: &mut [Flow], streams: &[Stream]) -> u64 {
     let mut between = BTreeMap::<_, Vec<usize>>::new();
     for (number, flow) in flows.iter().enumerate() {
@@ -256,7 +258,7 @@ pub(super) fn connect(flows: &mut [Flow], streams: &[Stream]) -> u64 {
     ambiguous
 }
 
-/// Returns true if the packets of a flow's service are acknowledged.
+/// Returns true if the flow's transport service acknowledges packets.
 fn is_connected(flow: &Flow, streams: &[Stream]) -> bool {
     let view = flow.views.iter().flatten().next();
     view.is_some_and(|&view| {
@@ -288,8 +290,8 @@ impl Sample {
         }
     }
 
-    /// Returns a score for two flows being one connection: number of packets that respond to each
-    /// other, then whether they are in one file.
+    /// Returns a score of how likely two flows are one connection. Packets of one flow that respond
+    /// to the other count most; a common file breaks ties.
     fn score(&self, other: &Self) -> usize {
         let answered = |asked: &Self, answers: &Self| {
             answers.responses.iter().filter(|number| asked.requests.contains(number)).count()

@@ -1,12 +1,12 @@
-//! Events on queue pairs: `qp 0x11 receive SEND`.
+//! Events on queue pairs, such as `qp 0x11 receive SEND`.
 //!
 //! ```text
 //! EVENT      = ["file" ("1" | "2")] "qp" NUMBER ("send" | "receive") [OPERATION]
 //! OPERATION  = "SEND" | "WRITE" | "READ" | "ATOMIC" | "response" | "ACK" | "NAK" | the name of a packet, `SEND middle`
 //! ```
 //!
-//! A message is sent when its first packet is, and received when its last packet is. Without an operation every
-//! packet counts.
+//! A message counts as sent when its first packet is sent, and as received when its last packet is
+//! received. If the event has no operation, every packet counts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ use super::stream::CapturedPacket;
 /// A kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventKind {
-    /// File index from 0 on; `None` for any file.
+    /// File index, counted from 0; `None` for any file.
     pub file: Option<u8>,
     /// Queue pair that sends or receives.
     pub qpn: Qpn,
@@ -36,9 +36,9 @@ pub struct EventKind {
 pub enum EventFilter {
     /// All packets.
     Anything,
-    /// Messages of a kind.
+    /// Messages of this kind.
     Message(Kind),
-    /// READ data and atomic responses, when complete.
+    /// Last packets of READ responses, and atomic responses.
     Response,
     /// Acknowledgements.
     Ack,
@@ -48,7 +48,7 @@ pub enum EventFilter {
     Packet(Operation),
 }
 
-/// The reason why an event cannot be parsed.
+/// The reason why the text of an event cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
@@ -126,7 +126,7 @@ impl fmt::Display for EventKind {
 
 impl EventKind {
     /// Returns true if a packet is an event of this kind. Retransmissions and dropped packets are
-    /// not.
+    /// not events.
     pub(super) fn is(&self, seen: &CapturedPacket) -> bool {
         let operation = seen.operation();
         let position = operation.position();

@@ -1,4 +1,4 @@
-//! Packets of frames; queue pairs and directions of interfaces by their names.
+//! Extracts packets from frames, and queue pairs and directions from interface names.
 
 use std::io::Read;
 
@@ -9,21 +9,21 @@ use ib_wire::packet::{Acknowledgement, Operation};
 use super::stream::{Address, CapturedPacket, Key, Side, StreamPacket};
 use crate::file::{CaptureFile, Content, Frame};
 
-/// Queue pairs and directions of interfaces, as far as their names contain them.
+/// Queue pairs and directions that the names of interfaces contain.
 #[derive(Default)]
 pub(super) struct Names {
     section: u32,
     names: Vec<Option<Option<(Qpn, Direction)>>>,
 }
 
-/// A packet of a frame.
+/// A packet extracted from a frame.
 pub(super) struct ExtractedPacket {
     pub(super) key: Key,
     pub(super) packet: StreamPacket,
 }
 
 impl Names {
-    /// Returns queue pair and direction in the name of an interface.
+    /// Returns the queue pair and direction that the name of an interface contains.
     pub(super) fn of<R: Read>(
         &mut self,
         file: &CaptureFile<R>,
@@ -38,7 +38,7 @@ impl Names {
         }
         *self.names[at].get_or_insert_with(|| {
             let name = file.interface(interface)?.name.as_deref()?;
-            // The name may begin with that of the HCA.
+            // The interface name can begin with the name of the HCA.
             let (_, name) = name.rsplit_once("qp 0x")?;
             let (qpn, direction) = name.split_once(' ')?;
             let qpn = u32::from_str_radix(qpn, 16).ok().and_then(Qpn::new)?;
@@ -48,7 +48,7 @@ impl Names {
     }
 }
 
-/// Returns the end at which packets of a direction were captured.
+/// Returns the end at which packets of this direction were captured.
 pub(super) fn side(direction: Direction) -> Side {
     match direction {
         Direction::Send => Side::Sent,

@@ -1,14 +1,15 @@
-//! Times at which packets are missing in a file, as reported by the file.
+//! Periods for which a file reports missing packets.
 
 use std::collections::{BTreeMap, HashMap};
 
 use ib_link::Direction;
 use ib_types::Qpn;
 
-/// The packets of an interface: those of a queue pair and direction, or any.
+/// The packets of an interface: all of one queue pair and direction, or of unknown queue pairs
+/// (`None`).
 type Owner = Option<(Qpn, Direction)>;
 
-/// Times between which packets of a file are missing. A gap takes 16 bytes.
+/// Periods in which packets of a file are missing. A gap takes 16 bytes.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
     /// Time of the last frame of each interface, by section and interface.
@@ -17,10 +18,10 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Records a frame, before which `lost` frames of its interface are missing.
+    /// Records a frame. Before it, `lost` frames of its interface are missing.
     pub(super) fn frame(&mut self, position: (u32, u32), of: Owner, time: Option<u64>, lost: u64) {
         let Some(time) = time else { return };
-        // Before the first frame, the time of the loss is unknown.
+        // If frames are missing before the first frame, the start of the gap is unknown.
         let before = self.last.insert(position, time).unwrap_or(0);
         if lost > 0 {
             self.by_owner.entry(of).or_default().push((before, time));
@@ -44,14 +45,14 @@ impl Gaps {
         self
     }
 
-    /// Returns the gaps of a queue pair and direction, and those of any packets.
+    /// Returns the gaps of a queue pair and direction, and the gaps of unknown queue pairs.
     pub(super) fn of(&self, qpn: Qpn, direction: Direction) -> [&[(u64, u64)]; 2] {
         [Some((qpn, direction)), None]
             .map(|owner| self.by_owner.get(&owner).map_or(&[][..], |it| it))
     }
 }
 
-/// Returns true if there is a gap between two times or positions.
+/// Returns true if a gap overlaps the range between two times or positions.
 pub(super) fn is_between<T: Ord + Copy>(gaps: &[(T, T)], from: T, to: T) -> bool {
     let next = gaps.partition_point(|gap| gap.1 <= from);
     gaps.get(next).is_some_and(|gap| gap.0 < to)

@@ -1,19 +1,21 @@
-//! Packets of a flow, matched between the captures of sender and receiver.
+//! Matches the packets of a flow in the sender's capture with the packets in the receiver's
+//! capture.
 
 use ib_wire::packet::Transport;
 
 use super::clock::ClockPoints;
 use super::stream::{CapturedPacket, Stream};
 
-/// Numbers of packets by the captures that contain them.
+/// Numbers of packets that both captures, or only one of them, contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchCounts {
     /// Number of packets in both captures.
     pub matched: u64,
-    /// Number of packets in the sender's capture only: lost, or not captured at the receiver.
+    /// Number of packets in the sender's capture only. They were lost, or not captured at the
+    /// receiver.
     pub sent_only: u64,
-    /// Number of packets in the receiver's capture only: not captured at the sender, or duplicated
-    /// by the network.
+    /// Number of packets in the receiver's capture only. They were not captured at the sender, or
+    /// duplicated by the network.
     pub received_only: u64,
     /// Number of retransmitted requests.
     pub sent_again: u64,
@@ -28,7 +30,8 @@ impl std::ops::AddAssign for MatchCounts {
     }
 }
 
-/// The packets with one sequence position, as captured at both ends, in the order of time.
+/// The packets at one position (PSN and number of wrap-arounds), as captured at both ends, in the
+/// order of time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PositionPackets<'a> {
     pub(super) position: u32,
@@ -37,7 +40,7 @@ pub(super) struct PositionPackets<'a> {
 }
 
 impl PositionPackets<'_> {
-    /// Returns one of the packets, preferably the sender's.
+    /// Returns one of the packets, preferably from the sender's capture.
     pub(super) fn any(&self) -> &CapturedPacket {
         self.sent.first().or(self.received.first()).expect("a position has at least one packet")
     }
@@ -46,7 +49,7 @@ impl PositionPackets<'_> {
     pub(super) fn sent_again(&self) -> u32 {
         let marked = self.sent.iter().filter(|seen| seen.is(CapturedPacket::AGAIN)).count();
         let again = if self.any().opcode.transport() == Transport::Ud {
-            // PSNs of UD packets need not differ.
+            // Several UD packets can have the same PSN.
             0
         } else {
             self.sent.len().saturating_sub(1)
@@ -77,7 +80,7 @@ impl PositionPackets<'_> {
     }
 }
 
-/// Iterator over the positions of two sorted packet lists.
+/// Iterates over the positions of two sorted packet lists.
 pub(super) struct SideBySide<'a> {
     sent: &'a [CapturedPacket],
     received: &'a [CapturedPacket],
@@ -111,8 +114,8 @@ fn take<'a>(lane: &mut &'a [CapturedPacket], position: u32) -> &'a [CapturedPack
     these
 }
 
-/// Counts the packets of both captures. Adds packets that were sent once and received once to the
-/// clock points.
+/// Counts the packets of both captures. Adds packets that were sent once and received once to
+/// `clock`, which estimates the clock offset.
 pub(super) fn compare(
     sent: Option<&Stream>,
     received: Option<&Stream>,

@@ -1,4 +1,4 @@
-//! Messages, and the parts of their latency.
+//! Determines the messages of a queue pair, and the parts of their latency.
 
 use ib_types::Psn;
 use ib_wire::packet::{Operation, Position};
@@ -64,20 +64,21 @@ impl Kind {
 pub enum Part {
     /// From the post of the request until its first packet is sent.
     Queue,
-    /// Until the first packet that has an effect is received.
+    /// From the send of the first packet until the receiver accepts it.
     Wire,
-    /// Until the last packet is received.
+    /// From when the receiver accepts the first packet until it accepts the last packet.
     Receive,
-    /// Until the acknowledgement, or the last response packet, is received.
+    /// From when the receiver accepts the last packet until the requester receives the
+    /// acknowledgement or the last response packet.
     Completion,
-    /// From the first packet until the completion: all parts but the first.
+    /// From the send of the first packet until the completion: sum of all parts except `Queue`.
     InFlight,
-    /// Sum of all parts.
+    /// From the post until the completion: sum of all parts.
     Total,
 }
 
 impl Part {
-    /// All parts in the order of time, followed by both sums.
+    /// All parts: the four parts in the order of time, then the two sums.
     pub const ALL: [Self; 6] =
         [Self::Queue, Self::Wire, Self::Receive, Self::Completion, Self::InFlight, Self::Total];
 
@@ -102,7 +103,7 @@ pub struct Message {
     pub kind: Kind,
     /// PSN of the first packet.
     pub first: Psn,
-    /// Number of PSNs; for READs, that of the responses.
+    /// Number of PSNs of the message. A READ uses the PSNs of its responses.
     pub packets: u32,
     /// Length in bytes.
     pub bytes: u64,
@@ -130,12 +131,12 @@ impl Message {
 pub struct UnmeasuredCounts {
     /// Number of messages with packets that are missing at both ends.
     pub incomplete: u64,
-    /// Number of messages with unknown time of acknowledgement: packets are missing before the
-    /// captured acknowledgement, and one of them may have acknowledged the message earlier.
+    /// Number of messages whose time of acknowledgement is unknown. Packets are missing before the
+    /// captured acknowledgement, and one of them could have acknowledged the message earlier.
     pub unacknowledged: u64,
 }
 
-/// File index, and time by the clock of this file.
+/// Index of a file, and a time by the clock of this file.
 type FileTime = (u8, u64);
 
 /// The packets of a queue pair's messages.
@@ -144,7 +145,7 @@ pub(super) struct Exchange<'a> {
     pub(super) requests: [Option<&'a Stream>; 2],
     /// Responses as received by the requester.
     pub(super) responses: Option<&'a Stream>,
-    /// Times at which responses are missing in their file.
+    /// Periods in which the responses' file has missing packets.
     pub(super) gaps: [&'a [(u64, u64)]; 2],
     pub(super) mtu: u16,
     pub(super) clocks: &'a Clocks,
@@ -158,7 +159,7 @@ struct Open {
     bytes: u64,
     sent_again: u32,
     sent: Option<FileTime>,
-    /// Time at which the last packet so far was sent.
+    /// Time at which the last known packet was sent.
     sent_last: Option<FileTime>,
     began: Option<FileTime>,
     arrived: Option<FileTime>,
@@ -167,8 +168,8 @@ struct Open {
 }
 
 impl Exchange<'_> {
-    /// Calls `found` for every message whose packets were all captured at one end at least, in the
-    /// order of PSNs.
+    /// Calls `found` for every message whose packets were each captured at one end at least. The
+    /// messages are in the order of PSNs.
     pub(super) fn messages(&self, mut found: impl FnMut(&Message)) -> UnmeasuredCounts {
         let mut unacknowledged = 0;
         let incomplete = self.each_message(&mut unacknowledged, &mut found);
@@ -190,7 +191,8 @@ impl Exchange<'_> {
                     let of_file = |&(file, _): &FileTime| file == responses.key.file;
                     let since = open.sent_last.filter(of_file).map_or(passed, |(_, time)| time);
                     let is_sure = |&&(through, time): &&(u32, u64)| {
-                        // Acknowledgements are cumulative: a later one replaces a missing one.
+                        // Acknowledgements are cumulative: a later acknowledgement replaces a
+                        // missing one.
                         !self.gaps.iter().any(|gaps| gap::is_between(gaps, since, time))
                             && (through == last || !gap::is_between(&holes, last, through))
                     };
@@ -289,10 +291,10 @@ impl Exchange<'_> {
         }
     }
 
-    /// Returns the time at which a packet was sent for the first time.
+    /// Returns the time of a packet's first transmission.
     fn sent_first(&self, both: &PositionPackets<'_>) -> Option<FileTime> {
         let seen = both.sent.first()?;
-        // If the packet is a retransmission, the capture does not have the first transmission.
+        // A packet marked as a retransmission shows that the first transmission was not captured.
         (!seen.is(CapturedPacket::AGAIN)).then_some((self.requests[0]?.key.file, seen.time))
     }
 
@@ -314,8 +316,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// Returns the PSN ranges in which the sender's capture has no requests. Responses may be
-    /// missing there as well.
+    /// Returns the PSN ranges in which the sender's capture has no requests. The responses can be
+    /// missing too.
     fn holes(&self) -> Vec<(u32, u32)> {
         let Some(sent) = self.requests[0] else { return Vec::new() };
         let mut holes = Vec::new();
@@ -333,7 +335,7 @@ impl Exchange<'_> {
         holes
     }
 
-    /// Returns the acknowledged PSNs with the times of acknowledgement, both ascending.
+    /// Returns the acknowledged PSNs with the times of acknowledgement. Both PSNs and times ascend.
     fn acknowledged(&self) -> Vec<(u32, u64)> {
         let responses = self.responses.map_or(&[][..], |responses| &responses.lanes[RESPONSES]);
         let mut all: Vec<(u32, u64)> = responses
@@ -344,7 +346,7 @@ impl Exchange<'_> {
             })
             .collect();
         all.sort_unstable();
-        // An earlier acknowledgement of a later packet replaces a later one of an earlier packet.
+        // Drops an acknowledgement if an earlier one acknowledges a later PSN.
         let mut earliest = u64::MAX;
         all.reverse();
         all.retain(|&(_, time)| {
@@ -358,7 +360,7 @@ impl Exchange<'_> {
 
     fn message(&self, open: &Open, acknowledged: Option<u64>) -> Message {
         let back = acknowledged.and_then(|time| Some((self.responses?.key.file, time)));
-        // A packet is acknowledged after it was sent.
+        // Ignores an acknowledgement that is earlier than the message.
         let back =
             back.filter(|&back| self.between(open.sent, Some(back)).is_none_or(|time| time >= 0));
         let queue = open.posted.and_then(|posted| i64::try_from(posted).ok());
@@ -382,7 +384,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Returns the time from one event to another in nanoseconds.
+    /// Returns the time in nanoseconds from event `from` to event `to`.
     fn between(&self, from: Option<FileTime>, to: Option<FileTime>) -> Option<i64> {
         let (from, to) = (from?, to?);
         let (start, end) = match (self.to_first_clock(from), self.to_first_clock(to)) {
@@ -398,8 +400,8 @@ impl Exchange<'_> {
     }
 }
 
-/// Splits UD packets with the same PSN: some services use one PSN for all. They are in the order of
-/// transmission; lost ones cannot be identified.
+/// Splits UD packets with the same PSN, since some services use one PSN for all packets. If packets
+/// were lost, sent and received packets cannot be paired.
 fn each(both: &PositionPackets<'_>, mut one: impl FnMut(&PositionPackets<'_>)) {
     let PositionPackets { position, sent, received } = *both;
     let are_paired = sent.len() == received.len();
@@ -412,7 +414,7 @@ fn each(both: &PositionPackets<'_>, mut one: impl FnMut(&PositionPackets<'_>)) {
     }
 }
 
-/// Returns the time at which an effective packet was received, but not before `after`.
+/// Returns the time at which the receiver accepted a packet, preferably not before `after`.
 fn accepted(both: &PositionPackets<'_>, after: Option<u64>) -> Option<u64> {
     let times = || {
         both.received.iter().filter(|seen| !seen.is(CapturedPacket::DROPPED)).map(|seen| seen.time)
@@ -420,7 +422,7 @@ fn accepted(both: &PositionPackets<'_>, after: Option<u64>) -> Option<u64> {
     times().find(|&time| Some(time) >= after).or(times().next())
 }
 
-/// Returns the time of the last response packet.
+/// Returns the time at which the requester accepted the last response packet.
 fn answer(open: &Open, responses: &[CapturedPacket]) -> Option<u64> {
     let is_last = |seen: &&CapturedPacket| match open.kind {
         Kind::Atomic => seen.operation() == Operation::AtomicAcknowledge,

@@ -11,8 +11,8 @@ pub struct Percentiles {
     pub count: u64,
     /// Minimum.
     pub min: i64,
-    /// Percentiles for [`PERCENTILES`]: the smallest time that is not exceeded by this fraction of
-    /// the times.
+    /// For each fraction in [`PERCENTILES`], the smallest time that at least this fraction of the
+    /// times does not exceed.
     pub fractions: [i64; PERCENTILES.len()],
     /// Maximum.
     pub max: i64,

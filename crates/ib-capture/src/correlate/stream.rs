@@ -1,4 +1,4 @@
-//! Streams of packets. Each packet takes 16 bytes.
+//! Streams of captured packets. Each packet takes 16 bytes of memory.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -18,7 +18,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Returns source and destination address of a packet.
+    /// Returns the source and destination addresses of a packet.
     pub(super) fn both(network: Option<&RoceNetwork>, packet: &Packet<'_>) -> (Self, Self) {
         match network.map(|network| network.addresses) {
             Some(RoceAddresses::V4 { source, destination, .. }) => {
@@ -55,7 +55,7 @@ pub enum Side {
     Sent,
     /// At the receiver.
     Received,
-    /// Unknown: the file has no direction.
+    /// Unknown, since the file does not report the direction of packets.
     Unknown,
 }
 
@@ -76,8 +76,8 @@ pub(super) struct Key {
 
 /// A captured packet.
 ///
-/// Its position has the PSN in the lower 24 bits, and the number of PSN wrap-arounds in the upper
-/// ones. Positions of one stream are therefore ordered.
+/// The lower 24 bits of `position` are the PSN. The upper 8 bits count the wrap-arounds of the PSN.
+/// The positions of a stream are therefore ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CapturedPacket {
     /// Time in nanoseconds since 1970, by the clock of its file.
@@ -90,11 +90,12 @@ pub(super) struct CapturedPacket {
 }
 
 impl CapturedPacket {
-    /// The sender marks a retransmission.
+    /// Mark: the sender reports that the packet is a retransmission.
     pub(super) const AGAIN: u8 = 1;
-    /// The receiver has dropped the packet.
+    /// Mark: the receiver has dropped the packet.
     pub(super) const DROPPED: u8 = 2;
-    /// The packet is a NAK: it acknowledges packets before its PSN, but not the PSN itself.
+    /// Mark: the packet is a NAK. It acknowledges the packets before its PSN, but not the PSN
+    /// itself.
     pub(super) const REFUSAL: u8 = 4;
 
     pub(super) const fn is(&self, mark: u8) -> bool {
@@ -102,7 +103,7 @@ impl CapturedPacket {
     }
 
     pub(super) fn operation(&self) -> Operation {
-        self.opcode.operation().expect("packets of other operations are not kept")
+        self.opcode.operation().expect("packets with unknown operations are not stored")
     }
 
     pub(super) const fn psn(position: u32) -> Psn {
@@ -110,7 +111,7 @@ impl CapturedPacket {
     }
 }
 
-/// A value of a packet, stored for a few packets only, by position. Takes 12 bytes.
+/// A value that only a few packets have, with the position of the packet. Takes 12 bytes.
 #[derive(Clone, Copy, Debug)]
 struct PacketValue {
     position: u32,
@@ -131,21 +132,23 @@ pub(super) struct StreamPacket {
     pub(super) asked: Option<u32>,
 }
 
-/// Position of the first packet of a stream, except for its PSN: in the middle of the range.
+/// Upper 8 bits of the position of a stream's first packet: the middle of their range, so that
+/// earlier PSNs have positions too.
 const MIDDLE: u32 = 128 << 24;
 
 /// The packets of one direction between two queue pairs, as captured at one end.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) key: Key,
-    /// Requests, with PSNs of the sender, and responses, with PSNs of the receiver.
+    /// Requests, whose PSNs the sender assigns, and responses, whose PSNs the receiver has
+    /// assigned.
     pub(super) lanes: [Vec<CapturedPacket>; 2],
-    /// Position of the first packet of each list.
+    /// Position of the first packet of each list of `lanes`.
     pub(super) first: [Option<u32>; 2],
     highest: [u32; 2],
     posted: Vec<PacketValue>,
     asked: Vec<PacketValue>,
-    /// Largest payload of packets that are not the last of their message: the MTU.
+    /// The MTU: the largest payload of packets that another packet of their message follows.
     pub(super) mtu: u16,
 }
 
@@ -202,8 +205,8 @@ impl Stream {
         }
     }
 
-    /// Shifts the positions of a list by whole PSN ranges, so that its first one is as close as
-    /// possible to `to`: the position of the stream with the same PSNs.
+    /// Shifts the positions of a list by whole PSN ranges, so that its first position is as close
+    /// as possible to `to`. `to` is a position in a stream that shares the PSNs.
     pub(super) fn align(&mut self, lane: usize, to: u32) {
         let Some(first) = self.first[lane] else { return };
         let near = to
@@ -221,17 +224,17 @@ impl Stream {
         }
     }
 
-    /// Returns the time from the post of a request to its packet at a position, if known.
+    /// Returns the time from the post of a request to its packet at this position, if known.
     pub(super) fn posted(&self, position: u32) -> Option<u64> {
         find(&self.posted, position)
     }
 
-    /// Returns the requested size of the READ at a position.
+    /// Returns the requested size of the READ at this position.
     pub(super) fn asked(&self, position: u32) -> Option<u32> {
         find(&self.asked, position).map(|value| value as u32)
     }
 
-    /// Returns the packets at a position of a sorted list.
+    /// Returns the packets at this position of a sorted list.
     pub(super) fn at(&self, lane: usize, position: u32) -> &[CapturedPacket] {
         let lane = &self.lanes[lane];
         let start = lane.partition_point(|seen| seen.position < position);

@@ -14,7 +14,8 @@ mod holes;
 const START: u64 = 1_700_000_000_000_000_000;
 const MTU: usize = 1024;
 
-/// An end of a connection: address, queue pair, and the file that captures it.
+/// An end of a connection: its address and queue pair, and the index of the file that captures its
+/// packets.
 #[derive(Clone, Copy)]
 struct Host {
     address: Ipv4Addr,
@@ -25,7 +26,7 @@ struct Host {
 const A: Host = Host { address: Ipv4Addr::new(10, 0, 0, 1), qpn: 0x11, file: 0 };
 const B: Host = Host { address: Ipv4Addr::new(10, 0, 0, 2), qpn: 0x12, file: 1 };
 
-/// A packet in a capture.
+/// A packet as captured at one end.
 struct Written {
     time: u64,
     bytes: Vec<u8>,
@@ -36,11 +37,11 @@ struct Written {
     comments: Vec<String>,
 }
 
-/// Two captures under construction.
+/// Builds two captures.
 #[derive(Default)]
 struct TwoCaptures {
     written: [Vec<Written>; 2],
-    /// Offset of the second clock in nanoseconds.
+    /// Offset of the second file's clock in nanoseconds.
     offset: i64,
     /// True if both ends are captured in one file.
     is_one_file: bool,
@@ -48,10 +49,10 @@ struct TwoCaptures {
     tells_missed: bool,
 }
 
-/// Fate of a packet.
+/// What happens to a packet.
 #[derive(Clone, Copy, Default)]
 struct Fate {
-    /// True if the packet does not arrive.
+    /// True if the network loses the packet.
     is_lost: bool,
     /// True if the receiver drops the packet.
     is_dropped: bool,
@@ -140,8 +141,8 @@ impl TwoCaptures {
         }
     }
 
-    /// Returns the files. Interfaces have the names of queue pairs, or none, as in files of other
-    /// programs.
+    /// Returns the capture files. If `is_named` is true, interfaces are named after queue pairs.
+    /// Otherwise they have no names, as in files of other programs.
     fn files(&self, is_named: bool) -> Vec<Vec<u8>> {
         let files = self.written.iter().take(if self.is_one_file { 1 } else { 2 });
         files.map(|written| write(written, is_named)).collect()
@@ -196,8 +197,8 @@ fn found(correlation: &Correlation, pair: Pair) -> Vec<Message> {
 const WHOLE: Fate =
     Fate { is_lost: false, is_dropped: false, is_again: false, is_missed_by: None, posted: None };
 
-/// Sends messages of three packets, 10 µs apart, each acknowledged. The wire takes 5 µs forward and
-/// 7 µs back.
+/// Sends messages of three packets every 20 µs. Each message is acknowledged. Packets take 5 µs
+/// forward and 7 µs back.
 fn sends(bench: &mut TwoCaptures, count: u32, first: u32) {
     for number in 0..count {
         let (psn, time) = (first.wrapping_add(3 * number), 20_000 * u64::from(number));
@@ -240,7 +241,7 @@ fn every_part_of_a_message_is_what_it_was_across_the_wrap_of_numbers() {
                 assert!((estimate.round_trip - 12_000.0).abs() < 10.0, "{estimate:?}");
                 estimate.uncertainty as i64 + 2
             }
-            Clocks::Unknown => panic!("packets pass in both directions"),
+            Clocks::Unknown => panic!("there are packets in both directions"),
         };
         let messages = found(&correlation, pair);
         assert_eq!(messages.len(), 1000);
@@ -265,7 +266,7 @@ fn every_part_of_a_message_is_what_it_was_across_the_wrap_of_numbers() {
 fn what_was_lost_and_sent_again_is_counted_and_waited_for() {
     let mut bench = TwoCaptures::default();
     sends(&mut bench, 3, 100);
-    // A WRITE of two packets. The first one is lost and the second one dropped, then both are
+    // A WRITE has two packets. The first packet is lost and the second one dropped, then both are
     // retransmitted.
     let again = Fate { is_again: true, ..WHOLE };
     let write = [(Operation::WriteFirst, 109, MTU, 1100), (Operation::WriteLast, 110, 76, 0)];
@@ -303,7 +304,7 @@ fn packets_that_an_end_has_not_captured_leave_times_unknown() {
     };
     once(0, 300_000, 30, &mut bench);
     once(1, 400_000, 31, &mut bench);
-    // Only the middle packet of this message was captured.
+    // Of this message, only the middle packet was captured.
     let middle = (Operation::SendMiddle, 33, MTU, 0);
     bench.packet((A, B), middle, (500_000, 505_000), WHOLE);
     let correlation = bench.correlate(true);
@@ -323,7 +324,7 @@ fn packets_that_an_end_has_not_captured_leave_times_unknown() {
 fn a_read_is_complete_with_its_last_response() {
     let mut bench = TwoCaptures::default();
     sends(&mut bench, 2, 0);
-    // 2500 bytes in three responses. The second request re-requests the last two.
+    // A READ of 2500 bytes has three responses. The second request re-requests the last two.
     let t = 100_000;
     bench.packet((A, B), (Operation::ReadRequest, 6, 0, 2500), (t, t + 5_000), WHOLE);
     let first = (Operation::ReadResponseFirst, 6, MTU, 0);
@@ -380,11 +381,11 @@ fn captures_of_other_programs_are_told_apart_by_who_waits() {
         let correlation = bench.correlate(false);
         assert_eq!(correlation.oriented().len(), 2);
         let &[pair] = correlation.pairs() else { panic!("{:?}", correlation.pairs()) };
-        // The queue pair number of the requester follows from the responses.
+        // The requester's queue pair number is known from the responses.
         assert_eq!(correlation.ends(pair).map(|end| end.qpn.unwrap().get()), [A.qpn, B.qpn]);
         assert_eq!(correlation.all_matched().matched, 800);
         let Clocks::Estimated(estimate) = correlation.clocks() else {
-            panic!("packets pass in both directions")
+            panic!("there are packets in both directions")
         };
         let truth = if files_are_swapped { -40_000_000.0 } else { 40_000_000.0 };
         assert!((estimate.offset - truth).abs() <= estimate.uncertainty, "{estimate:?}");
@@ -412,8 +413,8 @@ fn one_capture_of_another_program_shows_what_passes() {
 
 #[test]
 fn queue_pairs_whose_numbers_were_used_again_are_told_apart() {
-    // Queue pairs of two servers communicate with queue pair 0x11 of one address, one after the
-    // other. The second file is of the second client.
+    // Two server queue pairs of one address communicate with queue pair 0x11 of the client, one
+    // after the other. The second file is captured at the client during the second connection only.
     let other = Host { qpn: 0x99, file: 0, ..B };
     let (server, client) = (Host { file: 0, ..B }, Host { file: 1, ..A });
     let mut bench = TwoCaptures::default();
@@ -453,7 +454,7 @@ fn files_without_common_packets_match_nothing() {
     let correlation = correlator.finish(&[]);
     assert_eq!(correlation.all_matched().matched, 0);
     assert_eq!(*correlation.clocks(), Clocks::Unknown);
-    // The files are equal, so that the times within one file are known.
+    // Times within one file are known, although the clocks of both files cannot be compared.
     let message = found(&correlation, correlation.pairs()[0])[0];
     assert_eq!(message.part(Part::InFlight), Some(12_500));
     assert_eq!(message.part(Part::Wire), None);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// Source or destination of a packet.
+/// Source or destination address of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
     /// An IP address.

@@ -1,4 +1,4 @@
-//! Messages of connection management.
+//! Dissects CM messages.
 
 use ib_wire::mad::cm::connect::ConnectPath;
 use ib_wire::mad::cm::path::Apr;
@@ -10,7 +10,7 @@ use super::fields::{Fields, hex};
 use super::layer::Layer;
 use super::rtrs;
 
-/// A message of connection management.
+/// A CM message.
 #[derive(Clone, Debug)]
 pub(super) enum Message {
     Req(Box<Req>),
@@ -27,7 +27,7 @@ pub(super) enum Message {
 }
 
 impl Message {
-    /// Parses a MAD of the class.
+    /// Parses a MAD of the CM class.
     pub(super) fn read(mad: &Mad) -> Option<Self> {
         Some(match mad.attribute_id() {
             AttributeId::CM_REQ => Self::Req(Box::new(mad.attribute()?)),
@@ -131,7 +131,7 @@ impl Message {
     }
 }
 
-/// Returns the `rdma_cm` header of private data, if any, and the data behind it.
+/// Returns the `rdma_cm` header of private data, if any, and the data after the header.
 pub(super) fn header(data: &[u8]) -> (Option<CmaHeader>, &[u8]) {
     let Some((header, rest)) = data.split_first_chunk() else { return (None, data) };
     match CmaHeader::parse(header) {
@@ -178,7 +178,7 @@ fn response(data: &[u8]) -> Option<Layer> {
     Some(rtrs::connect_response(&response))
 }
 
-/// Creates a layer from a layout, without the fields that are not numbers.
+/// Creates a layer with the fields of a layout, except for fields that are not numbers.
 fn plain(name: &'static str, fields: &[ib_wire::layout::FieldInfo], bytes: &[u8]) -> Layer {
     let mut layer = Layer::new("cm", name);
     let except = ["private_data", "info", "message", "primary_path", "alternate_path"];

@@ -1,4 +1,4 @@
-//! Connections of queue pairs, learnt from messages of connection management.
+//! Connections of queue pairs, learnt from CM messages.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,14 @@ use super::address::Address;
 use super::cm::{self, Message};
 use super::rtrs::{Connection, ConnectionSide, Side};
 
-/// Maximum number of connections.
+/// Maximum number of stored connections.
 const CONNECTIONS: usize = 4096;
 
-/// Maximum number of REQs without a reply.
+/// Maximum number of stored REQs whose reply was not captured yet.
 const REQUESTS: usize = 1024;
 
-/// A queue pair at an address. `port` is its UDP port; 0 on InfiniBand.
+/// A queue pair with the address and UDP port that it receives packets at. `port` is 0 on
+/// InfiniBand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Endpoint {
     pub(super) address: Address,
@@ -24,13 +25,13 @@ pub(super) struct Endpoint {
     pub(super) qpn: Qpn,
 }
 
-/// A REQ without a reply.
+/// A REQ whose reply was not captured yet.
 #[derive(Clone, Copy, Debug)]
 struct PendingRequest {
     qpn: Qpn,
     /// Destination UDP port of the REQ.
     port: u16,
-    /// Number of the RTRS connection in its session.
+    /// Number of the RTRS connection in its path.
     rtrs: Option<u16>,
 }
 
@@ -42,7 +43,7 @@ struct ConnectionEnd {
     side: Side,
     /// Communication IDs of both ends.
     ids: [u32; 2],
-    /// Number of the connection.
+    /// Number of the connection: the key of its state in `Connections::rtrs`.
     connection: u64,
 }
 
@@ -63,13 +64,13 @@ impl Connections {
         self.ends.get(end)?.peer
     }
 
-    /// Returns the state for packets to an RTRS queue pair.
+    /// Returns the RTRS state for packets to this queue pair; `None` if it does not use RTRS.
     pub(super) fn rtrs(&mut self, end: &Endpoint) -> Option<ConnectionSide<'_>> {
         let ConnectionEnd { side, connection, .. } = *self.ends.get(end)?;
         Some(ConnectionSide { side, connection: self.rtrs.get_mut(&connection)? })
     }
 
-    /// Processes a message with its source and destination.
+    /// Stores what a CM message from `from` to `to` reports about its connection.
     pub(super) fn process(&mut self, message: &Message, from: Address, to: Endpoint) {
         match message {
             Message::Req(req) => self.request(req, from, to.port),
@@ -84,7 +85,7 @@ impl Connections {
         self.requests.insert((from, req.local_comm_id), requested);
     }
 
-    /// Stores both ends. Their UDP ports are the destination ports of REQ and REP.
+    /// Stores both ends of a connection. Their UDP ports are the destination ports of REQ and REP.
     fn reply(&mut self, rep: &Rep, from: Address, to: Endpoint) {
         let ids = [rep.remote_comm_id, rep.local_comm_id];
         let requested = self.requests.get(&(to.address, rep.remote_comm_id)).copied();

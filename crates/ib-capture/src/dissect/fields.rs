@@ -1,4 +1,4 @@
-//! Names and values of a packet's fields, in the order of the wire.
+//! Names and values of a packet's fields, in their order on the wire.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,13 @@ use ib_wire::layout::{self, Bits, FieldInfo};
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Not captured, or not present.
+    /// The packet does not have the field, or it was not captured.
     Missing,
     /// Yes or no.
     Flag(bool),
-    /// A number below 2^53, which JSON readers represent exactly.
+    /// A number below 2^53, which every JSON parser represents exactly.
     Number(u64),
-    /// A larger number, written in hexadecimal.
+    /// A number that can be 2^53 or larger. It is written in hexadecimal.
     Wide(u64),
     /// A text.
     Text(String),
@@ -52,7 +52,7 @@ values! {
     Vec<Value> => Self::List,
 }
 
-/// Named values in order.
+/// A list of fields: names and values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(&'static str, Value)>);
 
@@ -84,15 +84,16 @@ impl Fields {
         self.0.extend(others.0.iter().cloned());
     }
 
-    /// Adds the fields of a layout from bytes of its length. Fields longer than 64 bits are GIDs if
-    /// they have 128 bits; otherwise they are hexadecimal without trailing zeros.
+    /// Adds the fields of a layout, except those named in `except`. `bytes` has the length of the
+    /// layout. A field of 128 bits is shown as a GID. Another field of more than 64 bits is shown
+    /// in hexadecimal without trailing zeros.
     pub fn layout(&mut self, layout: &[FieldInfo], bytes: &[u8], except: &[&str]) {
         for FieldInfo { name, at } in layout.iter().filter(|field| !except.contains(&field.name)) {
             self.put(name, read(bytes, *at));
         }
     }
 
-    /// Returns the first field with a name.
+    /// Returns the value of the first field with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
@@ -110,7 +111,7 @@ impl Fields {
     }
 }
 
-/// Reads a field of a layout.
+/// Reads a field at the bits `at`.
 fn read(bytes: &[u8], at: Bits) -> Value {
     match at.width {
         ..=32 => Value::Number(layout::get(bytes, at)),

@@ -1,4 +1,4 @@
-//! The headers of a packet as fields.
+//! Shows the headers of a packet as fields.
 
 use ib_wire::packet::{Packet, RoceNetwork};
 
@@ -6,8 +6,8 @@ use super::Dissection;
 use super::fields::{Fields, Value};
 
 impl Dissection<'_> {
-    /// Returns all fields: addresses, headers in the order of the wire, checksums, and the
-    /// protocols above.
+    /// Returns all fields: addresses, headers in their order on the wire, checksums, and the
+    /// protocols above the transport.
     #[must_use]
     pub fn to_fields(&self) -> Fields {
         let packet = &self.packet;

@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::fields::Fields;
 
-/// A message of a protocol, carried by a packet or completed by it.
+/// A message of a protocol above the transport. The packet carries the whole message, or completes
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
     /// Name of the protocol.
@@ -20,7 +21,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Creates a layer without fields.
+    /// Creates a layer that has no fields.
     #[must_use]
     pub fn new(protocol: &'static str, message: impl Into<String>) -> Self {
         let (message, about, fields) = (message.into(), String::new(), Fields::new());
@@ -34,15 +35,15 @@ impl Layer {
         self
     }
 
-    /// Sets the protocol above.
+    /// Sets the message of the next protocol, which this message carries.
     #[must_use]
     pub fn carries(mut self, inner: Option<Self>) -> Self {
         self.inner = inner.map(Box::new);
         self
     }
 
-    /// Returns protocol, message and fields as one group, followed by the protocol above under its
-    /// name.
+    /// Returns the protocol, the message name and all fields as one group. The message that this
+    /// message carries is a group named by its protocol.
     #[must_use]
     pub fn to_fields(&self) -> Fields {
         let mut fields = Fields::new();
@@ -57,7 +58,7 @@ impl Layer {
 }
 
 impl fmt::Display for Layer {
-    /// Writes protocol, message and summary in one line.
+    /// Writes protocol, message name and summary in one line, then those of the carried message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.protocol.to_uppercase(), self.message)?;
         if !self.about.is_empty() {

@@ -1,4 +1,4 @@
-//! MADs of all classes.
+//! Dissects MADs of all classes.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -20,7 +20,8 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// Parses a payload; `None` if the common header is missing or has a version other than 1.
+    /// Parses the payload of a packet; `None` if the common header is missing or its base version
+    /// is not 1.
     pub(super) fn read(payload: &[u8]) -> Option<Self> {
         const HEADER: usize = 24;
         if payload.len() < HEADER || payload.len() > MAD_LENGTH {
@@ -32,7 +33,7 @@ impl Datagram {
         (mad.base_version() == 1).then_some(Self { mad, is_whole })
     }
 
-    /// Returns the MAD. Bytes behind the common header may be missing, and are zero then.
+    /// Returns the MAD. Bytes that were not captured are zero.
     #[must_use]
     pub const fn mad(&self) -> &Mad {
         &self.mad
@@ -115,8 +116,8 @@ impl Datagram {
         }
     }
 
-    /// Returns the fields of the attribute; `None` if its layout is unknown, if it is all zeros, or
-    /// if it starts in an earlier segment.
+    /// Returns the fields of the attribute; `None` if its layout is unknown, if all its bytes are
+    /// zero, or if it starts in an earlier RMPP segment.
     fn attribute(&self) -> Option<Fields> {
         let (mad, class) = (&self.mad, self.mad.class());
         let (data, id) = (mad.data(), mad.attribute_id());

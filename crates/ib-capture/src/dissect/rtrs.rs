@@ -1,9 +1,9 @@
-//! RTRS and RNBD, on connections that have negotiated RTRS.
+//! Dissects RTRS and RNBD messages on connections that have negotiated RTRS.
 //!
-//! A client writes a request to the end of its data in a chunk; the immediate data contain the
-//! offset. A server writes its response to the client's buffer; the immediate data contain the
-//! status. A message may have several packets. Until the last one, the end of a WRITE or the start
-//! of a SEND is kept.
+//! A client writes data to a chunk of the server, followed by its request; the immediate data
+//! contain the offset. A server writes read data to the client's buffer; the immediate data contain
+//! the status. If a message has several packets, the end of a WRITE or the start of a SEND is kept
+//! until the last packet.
 
 use std::collections::VecDeque;
 
@@ -18,10 +18,11 @@ use ib_wire::rtrs::{
 use super::fields::{Fields, hex, words};
 use super::layer::Layer;
 
-/// Number of kept bytes of a message with several packets: more than all decoded messages need.
+/// Number of bytes that are kept of a message with several packets. All messages that are decoded
+/// are shorter.
 const KEPT: usize = 512;
 
-/// Maximum number of reads whose responses are RNBD messages rather than device data.
+/// Maximum number of outstanding reads whose response is an RNBD message, not device data.
 const READS: usize = 32;
 
 /// An end of a connection.
@@ -37,28 +38,29 @@ pub(super) struct Connection {
     /// Number of the connection in its path.
     number: Option<u16>,
     queue_depth: u16,
-    /// Incomplete messages to the client and to the server.
+    /// The incomplete message to the client, and the incomplete message to the server.
     messages: [IncompleteMessage; 2],
-    /// Buffers for responses with RNBD messages, by chunk.
+    /// Client buffers to which the server will write an RNBD message, with the chunk of the
+    /// request.
     reads: VecDeque<(u32, Descriptor)>,
 }
 
-/// A connection, and the end that a packet is sent to.
+/// A connection, and the end that receives the packet.
 pub(super) struct ConnectionSide<'a> {
     pub(super) side: Side,
     pub(super) connection: &'a mut Connection,
 }
 
-/// A message without its last packet.
+/// A message whose last packet was not captured yet.
 #[derive(Debug, Default)]
 struct IncompleteMessage {
     /// PSN of the next packet; `None` if there is no message or a packet is missing.
     next: Option<Psn>,
-    /// Start of a SEND, or end of a WRITE.
+    /// Kept bytes: the start of a SEND, or the end of a WRITE.
     bytes: Vec<u8>,
-    /// Length so far in bytes.
+    /// Length of the packets so far in bytes.
     length: usize,
-    /// Address of a WRITE.
+    /// Remote address of a WRITE; `None` for a SEND.
     address: Option<u64>,
 }
 
@@ -78,7 +80,7 @@ impl Connection {
 }
 
 impl ConnectionSide<'_> {
-    /// Returns the layer of a packet, or of the message that it completes.
+    /// Returns the layer of the message that this packet completes, if any.
     pub(super) fn packet(mut self, packet: &Packet<'_>, kept: usize) -> Option<Layer> {
         let operation = packet.bth().opcode.operation()?;
         if operation.is_response() || operation == Operation::ReadRequest {
@@ -104,7 +106,7 @@ impl ConnectionSide<'_> {
         Some(layer)
     }
 
-    /// Returns the layer of immediate data and their message.
+    /// Returns the layer of immediate data and of the message that they end.
     fn immediate(
         &mut self,
         immediate: Immediate,
@@ -171,7 +173,7 @@ impl ConnectionSide<'_> {
         layer.carries(carried.map(|carried| block(&carried)))
     }
 
-    /// Returns the layer of a WRITE by the server.
+    /// Returns the layer of a WRITE from the server to the client.
     fn answer(&self, message: &CompleteMessage) -> Option<Layer> {
         let to = message.address?;
         let read =
@@ -231,7 +233,8 @@ impl IncompleteMessage {
     }
 }
 
-/// Returns the layer of an info request or response, which precede all requests.
+/// Returns the layer of an info request or response. Both precede all other requests of a
+/// connection.
 fn information(message: &CompleteMessage) -> Option<Layer> {
     if let Ok(Message::InfoRequest(request)) = Message::parse(&message.bytes) {
         let name = words(request.name());
@@ -239,7 +242,7 @@ fn information(message: &CompleteMessage) -> Option<Layer> {
         layer.fields.text("session_name", name);
         return Some(layer);
     }
-    // Most descriptors may be missing.
+    // The kept bytes can lack most descriptors.
     let header = InfoHeader::parse(message.bytes.first_chunk()?);
     if header.message_type != ib_wire::rtrs::MessageType::INFO_RESPONSE {
         let mut layer = Layer::new("rtrs", header.message_type.to_string());

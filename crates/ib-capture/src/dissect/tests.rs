@@ -14,7 +14,7 @@ use ib_wire::rtrs::{
 
 use super::*;
 
-/// The client: first address and queue pair. The server follows.
+/// Address and queue pair of the client, and of the server.
 const CLIENT: (Ipv4Addr, u32) = (Ipv4Addr::new(192, 0, 2, 1), 0x11);
 const SERVER: (Ipv4Addr, u32) = (Ipv4Addr::new(192, 0, 2, 2), 0x22);
 
@@ -26,7 +26,7 @@ struct Session {
 }
 
 impl Session {
-    /// Dissects a packet, of whose payload `kept` bytes were captured.
+    /// Dissects a packet of whose payload only `kept` bytes were captured.
     fn see(&mut self, to_server: bool, builder: Builder<'_>, kept: usize) -> Dissected {
         let (from, to) = if to_server { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
         let network = RoceNetwork {
@@ -58,7 +58,7 @@ impl Session {
         }
     }
 
-    /// Returns a BTH from one queue pair to the other.
+    /// Returns the BTH of the next packet to the server or to the client.
     fn bth(&mut self, to_server: bool, opcode: u8) -> Bth {
         let psn = &mut self.psn[usize::from(to_server)];
         *psn += 1;
@@ -76,7 +76,8 @@ impl Session {
         self.see(to_server, builder.payload(&mad.0), 256)
     }
 
-    /// Dissects REQ and REP of a connection.
+    /// Dissects the REQ and the REP of a connection. They carry `asks` and `answers` as private
+    /// data.
     fn connect(&mut self, asks: &[u8], answers: &[u8]) -> [Dissected; 2] {
         let source = (CLIENT.0, 0x1234).into();
         let cma = CmaHeader { source, destination: SERVER.0.into() };
@@ -130,7 +131,7 @@ impl Dissected {
         self.line.as_deref().unwrap_or("nothing")
     }
 
-    /// Returns a field by its path.
+    /// Returns the field at a path of names, separated by slashes.
     fn at(&self, path: &str) -> &Value {
         let (mut fields, mut found) = (&self.fields, &Value::Missing);
         for part in path.split('/') {
@@ -166,7 +167,7 @@ fn answers() -> [u8; 56] {
     response.to_bytes()
 }
 
-/// Returns an RTRS read request with the user header.
+/// Returns an RTRS read request after its user header.
 fn read(user: &[u8], to: u64, length: u32) -> Vec<u8> {
     let mut bytes = user.to_vec();
     let header = ReadHeader {
@@ -197,7 +198,7 @@ fn messages_of_connections_are_told_and_remembered() {
     for (to_server, from) in [(true, CLIENT.1), (false, SERVER.1)] {
         let bth = world.bth(to_server, 0x04);
         let seen = world.see(to_server, Builder::new(bth).payload(b"data"), 4);
-        // The connection has not negotiated RTRS.
+        // The connection has not negotiated RTRS, so no message is decoded.
         assert_eq!((seen.source_qpn, seen.line), (Some(from), None));
     }
 }
@@ -273,7 +274,7 @@ fn a_device_is_opened_read_and_closed() {
     assert_eq!(seen.line(), "RTRS write chunk 3, 0 bytes | RNBD close device 4");
 }
 
-/// A write of 600 bytes in three packets. The RNBD message is split between two of them.
+/// Dissects a write of 600 bytes in three packets. The RNBD message is split between two of them.
 fn long_write(world: &mut Session, missing: Option<usize>, kept: usize) -> Dissected {
     let io = rnbd::Io {
         message_type: rnbd::MessageType::IO,
@@ -321,7 +322,7 @@ fn a_message_of_several_packets_is_put_together() {
     let seen = long_write(&mut world, None, 16);
     assert_eq!(seen.line(), "RTRS request chunk 1");
     assert_eq!(seen.icrc_ok, None);
-    // The next message is complete.
+    // The next message is complete, and is decoded.
     assert_eq!(long_write(&mut world, None, usize::MAX).line(), whole);
 }
 

@@ -6,7 +6,7 @@ use ib_wire::packet::{Bth, Builder, Opcode, Reth};
 use super::*;
 use crate::frame::Link;
 
-/// Returns a packet from the BTH to the pad.
+/// Returns the bytes of a packet from the BTH to the pad.
 fn packet() -> Vec<u8> {
     let bth = Bth {
         opcode: Opcode::RC_WRITE_ONLY,
@@ -45,7 +45,8 @@ fn record(length: usize) -> PacketRecord {
     }
 }
 
-/// Writes a file with one packet, of which the first `kept` bytes from the BTH on are captured.
+/// Writes a file with one packet. Of the packet, only the first `kept` bytes from the BTH on are
+/// captured.
 fn file(link: Link, kept: usize) -> Vec<u8> {
     let bytes = packet();
     let mut frame = Vec::new();

@@ -19,7 +19,7 @@ fn record(direction: Direction, length: usize, route: Route) -> PacketRecord {
     }
 }
 
-/// Returns a packet from the BTH on.
+/// Returns the bytes of a packet from the BTH on.
 fn transport(length: usize) -> Vec<u8> {
     let bth = Bth {
         opcode: Opcode::UD_SEND_ONLY,
@@ -85,7 +85,7 @@ fn frames_on_ethernet_have_the_addresses_of_their_direction_and_a_right_icrc() {
             let packet = Packet::parse_roce(rest).expect("a packet");
             packet.check_roce_icrc(&network).expect("a right one");
             assert_eq!(packet.payload().len(), 33);
-            // A truncated frame has no ICRC, but its original length.
+            // A truncated frame has no ICRC, but its original length is reported.
             let cut = link.frame(&record, &bytes[..20], &mut out);
             assert_eq!((cut, out.len()), (length, length - 4 - (bytes.len() - 20)));
         }

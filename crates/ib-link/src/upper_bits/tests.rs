@@ -9,7 +9,7 @@ fn last_upper_bits_of_a_transaction_are_restored() {
     let mut bits = UpperBits::new(4);
     for upper in [0xabcd, 0x1234, 0, 7] {
         assert_eq!(bits.strip(id(upper, 9)), id(0, 9));
-        // The simulator has overwritten the upper bits.
+        // The simulator has overwritten the upper bits with 0xffff.
         assert_eq!(bits.restore(id(0xffff, 9)), id(upper, 9));
     }
     assert_eq!(bits.restore(id(0xffff, 10)), id(0, 10), "unknown upper bits are zero");

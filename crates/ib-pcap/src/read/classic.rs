@@ -9,7 +9,8 @@ use crate::error::ReadError;
 use crate::format::NANOSECONDS;
 use crate::model::{ByteOrder, Event, Interface, LinkType, Packet, Section};
 
-/// Returns byte order and time unit of a magic number, which is read as little-endian.
+/// Returns the byte order and time unit that a magic number indicates. `magic` was read as
+/// little-endian.
 pub(super) fn format(magic: u32) -> Option<Format> {
     const MICROSECONDS: u32 = 0xa1b2_c3d4;
     const NANOSECONDS: u32 = 0xa1b2_3c4d;
@@ -28,7 +29,8 @@ pub(super) fn format(magic: u32) -> Option<Format> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Returns section and interface from the file header, then the packets.
+    /// Returns the next item: a section and an interface, both from the file header, then the
+    /// packets.
     pub(super) fn next_record(
         &mut self,
         started: u8,
@@ -45,7 +47,7 @@ impl<R: Read> Reader<R> {
                     let found = format!("{}.{}", version.0, version.1);
                     return Err(wrong("the version", 4, "2.4", found));
                 }
-                // The upper bits of the link type are about the FCS.
+                // The upper 16 bits describe the FCS and are ignored.
                 let link_type = LinkType(order.u32(&header[16..]) as u16);
                 let interface = Interface::new(link_type).snap_length(order.u32(&header[12..]));
                 self.interfaces.push(interface);

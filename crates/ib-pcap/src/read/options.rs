@@ -29,13 +29,14 @@ impl<'a> Options<'a> {
         Self { order, bytes, offset }
     }
 
-    /// Returns the next option; `None` at the end. The end-of-options marker is not required.
+    /// Returns the next option; `None` after the last one. The option that marks the end can be
+    /// missing.
     pub(super) fn next(&mut self) -> Result<Option<Field<'a>>, ReadError> {
         let (order, offset) = (self.order, self.offset);
         if self.bytes.is_empty() {
             return Ok(None);
         }
-        // The size of a block is a multiple of four, and so is the size of the rest.
+        // The remaining size is a multiple of four, as the size of every block and option.
         let code = order.u16(self.bytes);
         let length = usize::from(order.u16(&self.bytes[2..]));
         if code == option::END {
@@ -77,7 +78,7 @@ impl<'a> Field<'a> {
         Ok(self.order.u64(self.sized(8)?))
     }
 
-    /// Returns a 64-bit time, whose upper word is first.
+    /// Returns a time of 64 bits. In both byte orders, the upper word is first.
     pub(super) fn words(self) -> Result<u64, ReadError> {
         Ok(self.order.words(self.sized(8)?))
     }

@@ -11,7 +11,7 @@ use crate::model::{
 };
 
 impl<R: Read> Reader<R> {
-    /// Returns the next block of a known type.
+    /// Returns the next block whose type is known.
     pub(super) fn next_block(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         let (kind, order) = loop {
             let Some((kind, order)) = self.read_block()? else { return Ok(None) };
@@ -43,12 +43,12 @@ impl<R: Read> Reader<R> {
         }))
     }
 
-    /// Reads the body of a block into the input's bytes; returns its type and byte order, or `None` at the end of the
-    /// file.
+    /// Reads the body of the next block into `input.bytes`. Returns the block's type and byte
+    /// order; `None` at the end of the file.
     fn read_block(&mut self) -> Result<Option<(u32, ByteOrder)>, ReadError> {
         let Format::Pcapng { started, order } = self.format else { return Ok(None) };
         let input = &mut self.input;
-        // The type of the first block was read with the magic number.
+        // The type of the first block was already read, as the magic number of the file.
         if started && !input.fill_or_end("the type of a block", 4)? {
             return Ok(None);
         }
@@ -59,7 +59,7 @@ impl<R: Read> Reader<R> {
         input.fill("the length of a block", 4)?;
         let mut length = [0; 4];
         length.copy_from_slice(&input.bytes);
-        // A section header has its byte order before its size can be interpreted.
+        // The size of a section header cannot be interpreted before its byte-order magic.
         let mut head = 8;
         if kind == block::SECTION {
             input.fill("the byte-order magic", 4)?;
@@ -92,12 +92,12 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Body of a block; of a section header without the byte-order magic.
+/// Body of a block. For a section header, the body begins after the byte-order magic.
 #[derive(Clone, Copy)]
 struct Body<'a> {
     order: ByteOrder,
     bytes: &'a [u8],
-    /// Offset in the file.
+    /// Offset of the body in the file.
     offset: u64,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Body<'a> {
         self.needs("an interface description", 8)?;
         let link_type = LinkType(self.order.u16(self.bytes));
         let mut interface = Interface::new(link_type).snap_length(self.order.u32(&self.bytes[4..]));
-        // The default resolution is microseconds.
+        // By default, times are in microseconds.
         let mut clock = Clock { resolution: 6, offset: 0 };
         let mut options = self.options(8);
         while let Some(field) = options.next()? {
@@ -214,7 +214,7 @@ impl<'a> Body<'a> {
         Ok(statistics)
     }
 
-    /// Returns the interface number at the start of the block.
+    /// Returns the interface number at the start of the block, and the clock of this interface.
     fn interface_and_clock(self, clocks: &[Clock]) -> Result<(u32, Clock), ReadError> {
         let interface = self.order.u32(self.bytes);
         clocks.get(interface as usize).map(|&clock| (interface, clock)).ok_or_else(|| {
@@ -231,10 +231,11 @@ impl<'a> Body<'a> {
         Err(ReadError::Truncated { what, offset, expected: length as u64, found })
     }
 
-    /// Returns the bytes of a packet; checks that packet and padding are within the block.
+    /// Returns `length` bytes of packet data at offset `at`. Fails if the data or its padding
+    /// exceeds the block.
     fn data(self, at: usize, length: usize, length_at: u64) -> Result<&'a [u8], ReadError> {
         let rest = &self.bytes[at..];
-        // The rest is a multiple of four, so the padding fits if the packet does.
+        // The size of `rest` is a multiple of four. So if the packet fits, its padding fits too.
         rest.get(..length).ok_or_else(|| {
             let expected = format!("at most {}, the rest of the block", rest.len());
             wrong("the captured length", self.offset + length_at, expected, length)
@@ -247,7 +248,7 @@ impl<'a> Body<'a> {
 }
 
 impl Clock {
-    /// Converts a time of a file to nanoseconds since 1970.
+    /// Converts a time in this clock's unit to nanoseconds since 1970.
     fn nanoseconds(self, time: u64, offset: u64) -> Result<u64, ReadError> {
         const BILLION: i128 = 1_000_000_000;
         let billionths = i128::from(time) * BILLION;

@@ -4,7 +4,7 @@ use super::*;
 use crate::model::{LinkType, Packet, PacketFlags, Section, Statistics};
 use crate::write::Writer;
 
-/// Returns all items of a file, or the first error.
+/// Returns all items of a file. If the reader fails, returns its error.
 fn events(bytes: &[u8]) -> Result<Vec<Event<'static>>, ReadError> {
     let mut reader = Reader::new(bytes)?;
     let mut all = Vec::new();
@@ -14,7 +14,7 @@ fn events(bytes: &[u8]) -> Result<Vec<Event<'static>>, ReadError> {
     Ok(all)
 }
 
-/// Returns an item that does not borrow from its reader.
+/// Returns a copy of an item that does not borrow from the reader.
 fn owned(event: Event<'_>) -> Event<'static> {
     match event {
         Event::Packet(packet) => Event::Packet(Packet {
@@ -103,7 +103,7 @@ proptest! {
         expected.push(Event::Statistics(statistics));
         let bytes = writer.finish().unwrap();
         prop_assert_eq!(events(&bytes).unwrap(), expected);
-        // A truncated file has an error or fewer items, and never allocates more memory than it has bytes.
+        // Reading a truncated file fails or returns fewer items, but never reads past its end.
         for end in 0..bytes.len() {
             let Ok(mut reader) = Reader::new(&bytes[..end]) else { continue };
             while let Ok(Some(_)) = reader.next_event() {}
@@ -127,7 +127,7 @@ proptest! {
     }
 }
 
-/// Returns a section and an interface, followed by blocks.
+/// Returns a file that consists of a section, an interface, and the given blocks.
 fn file(blocks: &[&[u8]]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &Section::default()).unwrap();
     writer.interface(&Interface::new(LinkType::ETHERNET)).unwrap();
@@ -136,7 +136,7 @@ fn file(blocks: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Returns a block of little-endian words.
+/// Returns a block of this type that consists of little-endian words.
 fn block_of(kind: u32, words: &[u32]) -> Vec<u8> {
     let length = 12 + 4 * words.len() as u32;
     let all = [&[kind, length], words, &[length]].concat();
@@ -159,7 +159,8 @@ fn unknown_blocks_are_skipped_and_simple_packets_read() {
 
 #[test]
 fn times_have_the_resolution_and_offset_of_their_interface() {
-    // Default resolution, 10^-3, 2^-10, and microseconds with an offset of three seconds.
+    // Interfaces with the default resolution, 10^-3 s, 2^-10 s, and with microseconds and an offset
+    // of three seconds.
     let interfaces: [&[u32]; 4] =
         [&[1, 0], &[1, 0, 0x1_0009, 3], &[1, 0, 0x1_0009, 0x8a], &[1, 0, 0x8_000e, 3, 0]];
     let mut bytes = file(&[]);

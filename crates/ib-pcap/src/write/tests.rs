@@ -12,13 +12,13 @@ fn blocks_have_the_bytes_of_the_format() {
     let bytes = writer.finish().unwrap();
     #[rustfmt::skip]
     let expected = [
-        // Section: unknown size, no options.
+        // The section, with unknown size and without options.
         0x0a, 0x0d, 0x0d, 0x0a, 32, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0,
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 32, 0, 0, 0,
-        // Interface: Ethernet, its name, nanoseconds.
+        // The interface: Ethernet, its name, and nanoseconds as resolution.
         1, 0, 0, 0, 40, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
         2, 0, 2, 0, b'p', b'1', 0, 0, 9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0, 40, 0, 0, 0,
-        // Packet: five bytes and three bytes of padding, a comment, flags.
+        // The packet: five bytes, three bytes of padding, a comment, and flags.
         6, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0, 5, 0, 0, 0,
         b'a', b'b', b'c', b'd', b'e', 0, 0, 0, 1, 0, 2, 0, b'h', b'i', 0, 0,
         2, 0, 4, 0, 2, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0,

@@ -1,4 +1,4 @@
-//! A disk in a file, or a block device of the system.
+//! A disk in a file or on a block device.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -18,13 +18,13 @@ use ib_os::alarm::Bell;
 /// Maximum length of a discard in bytes.
 const MAX_DISCARD: u64 = 1 << 30;
 
-/// The extended attribute of a file with its writers.
+/// The extended attribute of a file that contains the list of clients that write to it.
 const WRITERS: &str = "user.ibfabric.writers";
 
-/// Maximum length of this attribute in bytes.
+/// Maximum length of the extended attribute in bytes.
 const MAX_WRITERS: usize = 4096;
 
-/// A file with its io_uring and its threads.
+/// A file or block device, with the io_uring and the threads for its I/O.
 #[derive(Debug)]
 pub(super) struct FileDisk {
     file: Arc<File>,
@@ -64,7 +64,7 @@ impl FileDisk {
             physical_block,
             discard: (!read_only).then_some(discard),
             secure_erase: false,
-            // The page cache of the system is a write cache.
+            // The kernel's page cache acts as a write cache.
             write_back: true,
             fua: true,
             read_only,
@@ -72,14 +72,16 @@ impl FileDisk {
         let origin = origin(&path, kind, &metadata).map_err(failed)?;
         let file = Arc::new(file);
         let workers = Workers::new(Arc::clone(&file), kind, bell);
-        // If the system does not support or permit io_uring, threads execute all jobs.
+        // If the kernel does not support or permit io_uring, threads execute all jobs.
         let ring = Ring::new(Arc::clone(&file)).ok();
         Ok((Self { file, kind, read_only, ring, workers }, geometry, origin))
     }
 
-    /// Returns the stored writers; `None` if the file cannot have the attribute.
+    /// Returns the stored list of writing clients; `None` if it cannot be stored in an attribute of
+    /// the file.
     pub(super) fn kept_writers(&self) -> Option<Vec<u8>> {
-        // Attributes of a device node are lost at a reboot, and the node may then be of another device.
+        // A device node is not used: a reboot removes its attributes, and can assign the node to
+        // another device.
         if self.read_only || self.kind != FileKind::Regular {
             return None;
         }
@@ -89,17 +91,17 @@ impl FileDisk {
             Err(rustix::io::Errno::NODATA) => found.clear(),
             Err(_) => return None,
         }
-        // A readable attribute may not be writable.
+        // Writes the attribute, since a readable attribute is not always writable.
         self.keep_writers(&found).is_ok().then_some(found)
     }
 
-    /// Stores the writers in the attribute, and syncs the file.
+    /// Stores the list of writing clients in the attribute, and syncs the file.
     pub(super) fn keep_writers(&self, writers: &[u8]) -> Result<(), Errno> {
         use rustix::fs::XattrFlags;
         let kept = rustix::fs::fsetxattr(&*self.file, WRITERS, writers, XattrFlags::empty());
-        // The attribute must be on the medium before data of a new writer.
+        // The attribute must be on the medium before the data that a new client writes.
         kept.map_err(io::Error::from).and_then(|()| self.file.sync_all()).map_err(|error| {
-            // The stored writers are outdated.
+            // The stored list is outdated: removes it.
             let _ = rustix::fs::fremovexattr(&*self.file, WRITERS);
             super::errno(&error)
         })
@@ -119,7 +121,7 @@ impl FileDisk {
         }
     }
 
-    /// Returns a descriptor that is readable when a job of io_uring has completed.
+    /// Returns a descriptor that is readable when an io_uring job has completed.
     pub(super) fn bell(&self) -> Option<BorrowedFd<'_>> {
         self.ring.as_ref().map(Ring::bell)
     }
@@ -135,7 +137,8 @@ impl FileDisk {
     }
 }
 
-/// Opens a file for reading and writing, or read-only if writing is not permitted. Returns true if it is read-only.
+/// Opens a file for reading and writing, or read-only if writing is not permitted. Also returns
+/// true if the file was opened read-only.
 fn open(path: &PathBuf) -> io::Result<(File, bool)> {
     match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => Ok((file, false)),
@@ -151,29 +154,31 @@ fn open(path: &PathBuf) -> io::Result<(File, bool)> {
     }
 }
 
-/// Returns the size of a block device, of its logical and of its physical block, in bytes.
+/// Returns in bytes the size of a block device, of its logical blocks and of its physical blocks.
 fn block_device(file: &File) -> io::Result<(u64, u32, u32)> {
-    // BLKGETSIZE64, BLKSSZGET and BLKPBSZGET of <linux/fs.h>.
+    // The requests BLKGETSIZE64, BLKSSZGET and BLKPBSZGET of `<linux/fs.h>`.
     const SIZE: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;
     const LOGICAL: libc::Ioctl = 0x1268;
     const PHYSICAL: libc::Ioctl = 0x127b;
     let fd = file.as_raw_fd();
     let (mut size, mut logical, mut physical) = (0_u64, 0_i32, 0_u32);
     let check = |result: i32| if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
-    // SAFETY: the call writes eight bytes to `size`.
+    // SAFETY: the system call writes eight bytes to `size`.
     check(unsafe { libc::ioctl(fd, SIZE, &raw mut size) })?;
-    // SAFETY: the call writes four bytes to `logical`.
+    // SAFETY: the system call writes four bytes to `logical`.
     check(unsafe { libc::ioctl(fd, LOGICAL, &raw mut logical) })?;
-    // SAFETY: the call writes four bytes to `physical`.
+    // SAFETY: the system call writes four bytes to `physical`.
     check(unsafe { libc::ioctl(fd, PHYSICAL, &raw mut physical) })?;
     let logical = logical.cast_unsigned().max(512);
     Ok((size, logical, physical.max(logical)))
 }
 
-/// Returns the identification of a file's data: the file, and the boot of the machine, since a reboot loses the page cache.
+/// Returns numbers that identify the data: one of the file, and one of the boot, since a reboot
+/// loses the page cache.
 fn origin(path: &Path, kind: FileKind, metadata: &Metadata) -> io::Result<Origin> {
     let medium = match kind {
-        // Inode numbers are reused, and device numbers may change at a reboot, so the creation time is included.
+        // The creation time is included because inode numbers are reused. The device number is not,
+        // because a reboot can change it.
         FileKind::Regular => {
             let made = metadata.created().ok();
             let made = made.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());

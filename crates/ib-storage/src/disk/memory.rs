@@ -30,7 +30,7 @@ impl MemoryDisk {
         let geometry = Geometry {
             discard: Some(discard),
             physical_block: 4096,
-            // There is no write cache.
+            // A disk in memory has no write cache.
             write_back: false,
             fua: false,
             ..Geometry::new(size, 512)

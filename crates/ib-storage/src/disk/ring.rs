@@ -1,4 +1,4 @@
-//! File I/O by io_uring: many jobs at once, without blocking threads.
+//! File I/O with io_uring, which executes many jobs at once without blocking threads.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,20 +14,20 @@ use slab::Slab;
 
 use super::{Job, errno};
 
-/// Number of entries of the ring. Further jobs are queued.
+/// Maximum number of jobs in flight at the kernel. Further jobs are queued.
 const ENTRIES: u32 = 256;
 
 /// An `io_uring` instance and its jobs in flight.
 pub(super) struct Ring {
     ring: IoUring,
     file: Arc<File>,
-    /// Jobs by the user data of their entries.
+    /// Jobs by the user data of their ring entries.
     jobs: Slab<RunningJob>,
-    /// Jobs that were not passed to the system yet.
+    /// Jobs that were not passed to the kernel yet.
     waiting: VecDeque<usize>,
     in_flight: usize,
     ended: VecDeque<(u64, Errno)>,
-    /// Readable when a job has completed.
+    /// The event descriptor, which is readable when a job has completed.
     bell: OwnedFd,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Debug for Ring {
 #[derive(Debug)]
 struct RunningJob {
     job: Job,
-    /// Number of bytes that were transferred by earlier entries.
+    /// Number of bytes of the job that earlier ring entries have transferred.
     done: u64,
 }
 
@@ -62,7 +62,7 @@ impl Ring {
         self.waiting.push_back(number);
     }
 
-    /// Passes queued jobs to the system.
+    /// Passes queued jobs to the kernel.
     pub(super) fn flush(&mut self) {
         while self.in_flight < ENTRIES as usize
             && let Some(&number) = self.waiting.front()
@@ -76,7 +76,8 @@ impl Ring {
                     continue;
                 }
             };
-            // SAFETY: the job keeps the memory of the entry until its completion, and `self` keeps the file.
+            // SAFETY: the job keeps the entry's memory allocated until its completion, and `self`
+            // keeps the file open.
             let pushed = unsafe { self.ring.submission().push(&entry) };
             if pushed.is_err() {
                 self.waiting.push_front(number);
@@ -84,7 +85,7 @@ impl Ring {
             }
             self.in_flight += 1;
         }
-        // Entries that the system does not accept now are submitted with the next ones.
+        // Entries that the kernel does not accept now are submitted together with the next entries.
         self.ring.submit().ok();
     }
 
@@ -114,7 +115,7 @@ impl Ring {
     }
 
     fn reap(&mut self) {
-        // The event is reset before the ring is read, so that no completion is missed.
+        // Resets the event before it reads the ring, so that it misses no completion.
         rustix::io::read(&self.bell, &mut [0; 8]).ok();
         let mut again = false;
         for entry in self.ring.completion() {
@@ -132,7 +133,7 @@ impl Ring {
                     );
                     if is_early { None } else { Some(errno(&error)) }
                 }
-                // The file was truncated.
+                // No bytes were transferred: the file was truncated.
                 Ok(0) if moves && length > it.done => Some(Errno::EIO),
                 Ok(moved) => {
                     it.done += if moves { moved } else { 0 };
@@ -157,12 +158,13 @@ impl Ring {
 }
 
 impl Drop for Ring {
-    /// Waits for the jobs in flight: the kernel accesses their memory, which may be reused afterwards.
+    /// Waits for the jobs in flight, because the kernel still accesses their memory. The memory can
+    /// be reused only afterwards.
     fn drop(&mut self) {
         self.waiting.clear();
         while self.in_flight > 0 {
             if self.ring.submit_and_wait(1).is_err() {
-                // If the wait fails, the jobs must keep their memory.
+                // If the wait fails, the jobs must never free their memory.
                 std::mem::forget(std::mem::take(&mut self.jobs));
                 return;
             }

@@ -19,7 +19,7 @@ fn run(disk: &mut Disk, command: Command, memory: &Arc<Memory>, offset: usize) -
                 assert_eq!(id, 7);
                 return errno;
             }
-            None => assert!(Instant::now() < end, "{command:?} does not complete"),
+            None => assert!(Instant::now() < end, "{command:?} has not completed within 10 s"),
         }
         std::thread::sleep(Duration::from_micros(50));
     }
@@ -71,25 +71,25 @@ fn file_executes_all_operations() {
     check_operations(&mut disk);
     let read = std::fs::read(file.path()).expect("the file exists");
     assert_eq!((read[0], read[511], read[512], read[1024], read[4096]), (5, 5, 0, 5, 0));
-    // The file is truncated.
-    file.as_file().set_len(4096).expect("it is a file");
+    // If the file is truncated, reads after its end fail.
+    file.as_file().set_len(4096).expect("the file can be truncated");
     let memory = Memory::zeroed(8192).expect("memory is available");
     assert_eq!(run(&mut disk, command(Operation::Read, 8192, 512), &memory, 0), Errno::EIO);
     assert_eq!(run(&mut disk, command(Operation::Read, 0, 8192), &memory, 0), Errno::EIO);
     assert_eq!(run(&mut disk, command(Operation::Read, 0, 4096), &memory, 0), Errno::OK);
 }
 
-/// Threads have the same results as io_uring.
+/// I/O in threads has the same results as io_uring.
 #[test]
 fn file_without_io_uring_executes_all_operations() {
     let alarm = Alarm::new().expect("descriptors are available");
     let file = tempfile::NamedTempFile::new().expect("a file");
     file.as_file().set_len(SIZE).expect("the request is accepted");
     let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
-    let Kind::File(inner) = &mut disk.kind else { panic!("it is a file") };
+    let Kind::File(inner) = &mut disk.kind else { panic!("the disk is a file") };
     inner.without_ring();
     check_operations(&mut disk);
-    file.as_file().set_len(4096).expect("it is a file");
+    file.as_file().set_len(4096).expect("the file can be truncated");
     let memory = Memory::zeroed(8192).expect("memory is available");
     assert_eq!(run(&mut disk, command(Operation::Read, 0, 8192), &memory, 0), Errno::EIO);
 }
@@ -115,7 +115,7 @@ fn more_jobs_than_ring_entries_complete() {
     let mut ended = vec![false; COUNT as usize];
     let end = Instant::now() + Duration::from_secs(10);
     while ended.contains(&false) {
-        assert!(Instant::now() < end, "the jobs do not complete");
+        assert!(Instant::now() < end, "the jobs have not completed within 10 s");
         while let Some((id, errno)) = disk.poll() {
             assert_eq!(
                 (errno, std::mem::replace(&mut ended[id as usize], true)),
@@ -128,7 +128,7 @@ fn more_jobs_than_ring_entries_complete() {
         memory.read(id as usize * 512, &mut block).expect("the range is within the memory");
         assert_eq!(block, [(id * 37 % (SIZE / 512) % 251) as u8; 512]);
     }
-    // A dropped disk waits for its jobs in flight.
+    // When the disk is dropped, it waits for its jobs in flight.
     let command = command(Operation::Write, 0, 512);
     disk.submit(Job { id: 0, command, memory, offset: 0 });
     disk.flush();
@@ -145,7 +145,7 @@ fn paths_without_disk_are_refused() {
     assert!(matches!(refused, DiskError::Empty { length: 0, block: 512, .. }), "{refused}");
 }
 
-/// Without effect on file systems without extended attributes.
+/// Tests nothing on file systems that have no extended attributes.
 #[test]
 fn file_stores_its_writers() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -157,7 +157,7 @@ fn file_stores_its_writers() {
     assert!(kept.is_empty());
     assert_eq!(open().keep_writers(b"one"), Ok(()));
     assert_eq!(open().kept_writers().as_deref(), Some(&b"one"[..]));
-    // The data of the file is unchanged.
+    // Storing the writers does not change the data of the file.
     assert!(std::fs::read(&path).expect("the file exists").iter().all(|&byte| byte == 0));
     let memory = Disk::in_memory(SIZE).expect("memory is available");
     assert!(memory.kept_writers().is_none() && memory.keep_writers(b"one").is_err());

@@ -1,4 +1,4 @@
-//! File I/O by threads.
+//! File I/O in threads.
 
 use std::fs::File;
 use std::io;
@@ -12,17 +12,17 @@ use ib_block::{Command, Errno, Operation};
 use super::{Job, errno};
 use ib_os::alarm::Bell;
 
-/// The kind of a file, which some operations depend on.
+/// The kind of a file, on which some operations depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileKind {
     Regular,
     Block,
 }
 
-/// Number of threads of a file.
+/// Number of threads that execute the jobs of a file.
 const THREADS: usize = 4;
 
-/// Threads that execute jobs. They start with the first job, and end when this is dropped.
+/// Threads that execute jobs. They start with the first job, and exit when `Workers` is dropped.
 #[derive(Debug)]
 pub(super) struct Workers {
     file: Arc<File>,
@@ -48,7 +48,7 @@ impl Workers {
         let is_queued = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         if !is_queued {
             // No thread could be started.
-            self.ended.0.send((id, Errno::ENOMEM)).expect("`self` has the receiver");
+            self.ended.0.send((id, Errno::ENOMEM)).expect("`self` owns the receiver");
         }
     }
 
@@ -56,7 +56,8 @@ impl Workers {
         self.ended.1.try_recv().ok()
     }
 
-    /// Starts the threads; `None` if none could be started.
+    /// Starts the threads, and returns the sender of their jobs; `None` if no thread could be
+    /// started.
     fn start(&self) -> Option<Sender<Job>> {
         let (sender, receiver) = channel::<Job>();
         let receiver = Arc::new(Mutex::new(receiver));
@@ -103,7 +104,7 @@ fn move_all(length: u64, mut once: impl FnMut(u64, usize) -> io::Result<usize>) 
     let mut done = 0;
     while done < length {
         match once(done, (length - done) as usize) {
-            // The file was truncated.
+            // No bytes were transferred: the file was truncated.
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(moved) => done += moved as u64,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -113,27 +114,30 @@ fn move_all(length: u64, mut once: impl FnMut(u64, usize) -> io::Result<usize>) 
     Ok(())
 }
 
-/// Reads `length` bytes of a job's data, starting at byte `done`.
+/// Reads `length` bytes of the job's range from its byte `done` on. Returns how many bytes were
+/// read.
 fn read_at(file: &File, job: &Job, done: u64, length: usize) -> io::Result<usize> {
     let to = job.data(done, length)?;
     let offset = (job.command.offset + done) as libc::off_t;
-    // SAFETY: `data` has checked the range, and other threads access the memory by atomics only.
+    // SAFETY: `data` has checked the range, and other threads access the memory only with atomics.
     let moved = unsafe { libc::pread(file.as_raw_fd(), to.cast(), length, offset) };
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
 
-/// Writes `length` bytes of a job's data, starting at byte `done`.
+/// Writes `length` bytes of the job's range from its byte `done` on. Returns how many bytes were
+/// written.
 fn write_at(file: &File, job: &Job, done: u64, length: usize) -> io::Result<usize> {
     let from = job.data(done, length)?;
     let data = libc::iovec { iov_base: from.cast(), iov_len: length };
     let offset = (job.command.offset + done) as libc::off_t;
     let flags = if job.command.fua { libc::RWF_DSYNC } else { 0 };
-    // SAFETY: `data` has checked the range, and other threads access the memory by atomics only.
+    // SAFETY: `data` has checked the range, and other threads access the memory only with atomics.
     let moved = unsafe { libc::pwritev2(file.as_raw_fd(), &raw const data, 1, offset, flags) };
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
 
-/// Discards a range. Files read as zeros there afterwards; the contents of block devices are undefined.
+/// Discards a range. Afterwards the range reads as zeros in a file, and is undefined on a block
+/// device.
 fn discard(file: &File, kind: FileKind, offset: u64, length: u64) -> io::Result<()> {
     const DISCARD: libc::Ioctl = 0x1277;
     match kind {
@@ -160,14 +164,14 @@ const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 
 fn allocate(file: &File, mode: i32, offset: u64, length: u64) -> io::Result<()> {
     let (offset, length) = (offset as libc::off_t, length as libc::off_t);
-    // SAFETY: the call accesses no memory of the process.
+    // SAFETY: the system call accesses no memory of the process.
     let result = unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn range(file: &File, request: libc::Ioctl, offset: u64, length: u64) -> io::Result<()> {
     let range = [offset, length];
-    // SAFETY: the call reads the two numbers of `range`.
+    // SAFETY: the system call only reads the two numbers of `range`.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), request, range.as_ptr()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

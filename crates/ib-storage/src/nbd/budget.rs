@@ -1,31 +1,34 @@
-//! The memory budget of all clients, which is checked before each allocation.
+//! The memory budget of all clients. It is checked before each allocation.
 
 use ib_nbd::Session;
 
-/// Budget of all clients, in bytes. In addition there are the input buffers (32 MiB), the guarantees (a quarter of the
-/// budget), and the requests that have a turn (up to 32 MiB each). The total is less than 1 GiB.
+/// Memory budget of all clients together, in bytes. In addition there are the input buffers (32
+/// MiB), the guarantees (a quarter of the budget), and the requests in a turn (up to 32 MiB each).
+/// The total is less than 1 GiB.
 const BUDGET: usize = 576 << 20;
 
-/// Maximum number of clients that have a turn to receive a write, and of clients that have one to execute a request.
+/// At most this many clients have a turn to receive a write, and at most this many have a turn to
+/// execute a request.
 pub(super) const TURNS: usize = 4;
 
 /// Input buffer size of a client with short requests, in bytes.
 const INPUT: usize = 128 << 10;
 
-/// Memory guaranteed to all clients together, as a part of the budget.
+/// The budget divided by this number is guaranteed to all clients together, in addition to the
+/// budget.
 const GUARANTEED: usize = 4;
 
-/// Minimum peak memory, in bytes, above which free memory is returned to the system.
+/// If the peak memory was at least this many bytes, free memory is returned to the system.
 const TRIMMED: usize = 64 << 20;
 
-/// The budget of a server.
+/// The memory budget of a server.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// [`BUDGET`], except in tests.
+    /// The limit in bytes: [`BUDGET`], except in tests.
     pub(super) limit: usize,
     /// Memory of outstanding requests of disconnected clients, in bytes.
     pub(super) orphaned: usize,
-    /// Peak memory since free memory was last returned to the system.
+    /// Peak memory in bytes since free memory was last returned to the system.
     peak: usize,
     /// True if a client waits for memory.
     pub(super) is_short: bool,
@@ -47,12 +50,12 @@ impl Budget {
         Usage { kept, most: self.limit + clients * INPUT, guaranteed }
     }
 
-    /// Returns free memory to the system after a peak, because the allocator keeps it otherwise.
+    /// Returns free memory to the system after a peak. Otherwise the allocator would keep it.
     pub(super) fn return_memory(&mut self, usage: Usage) {
         self.peak = self.peak.max(usage.kept);
         if self.peak >= TRIMMED && usage.kept <= self.peak / 4 {
             self.peak = usage.kept;
-            // SAFETY: the call has no preconditions.
+            // SAFETY: `malloc_trim` has no preconditions.
             #[cfg(target_env = "gnu")]
             unsafe {
                 libc::malloc_trim(0)
@@ -66,29 +69,31 @@ impl Budget {
 pub(super) struct Usage {
     /// Memory of all clients: input, data of outstanding requests, responses, and requests of disconnected clients.
     pub(super) kept: usize,
-    /// The budget, with an input buffer of each client.
+    /// The budget, plus an input buffer for each client.
     most: usize,
-    /// Memory guaranteed to each client when the budget is used up.
+    /// Memory that each client may use even when the budget is used up.
     pub(super) guaranteed: usize,
 }
 
 impl Usage {
-    /// Notes that the memory use of one client has changed.
+    /// Changes the memory use of one client from `before` to `after` bytes.
     pub(super) const fn changed(&mut self, before: usize, after: usize) {
         self.kept = self.kept - before + after;
     }
 
-    /// Returns true if a client with the given memory use, which `kept` includes, may allocate more.
+    /// Returns true if a client that uses `own` bytes may allocate `more` bytes. `kept` includes
+    /// the `own` bytes.
     const fn admits(self, own: usize, more: usize) -> bool {
         self.kept + more <= self.most || own + more <= self.guaranteed + INPUT
     }
 
-    /// Returns true if the next request of a client needs a turn to be executed. A write does not: its data has arrived.
+    /// Returns true if the client needs a turn to execute its next request. A write needs no turn:
+    /// its data was already received.
     pub(super) fn request_needs_turn(self, session: &Session) -> bool {
         !session.is_writing() && !self.admits(session.kept(), session.next_held())
     }
 
-    /// Returns true if input of a client is read without a turn.
+    /// Returns true if the client has memory to receive input without a turn.
     pub(super) fn admits_input(self, session: &Session) -> bool {
         self.admits(session.kept(), session.growth())
     }
@@ -98,7 +103,8 @@ impl Usage {
         !self.admits_input(session) && session.is_writing() && session.takes()
     }
 
-    /// Returns true if more requests of a client can be executed, now or after others release memory.
+    /// Returns true if the client can send more input, and has memory to execute its next request
+    /// without a turn.
     pub(super) fn takes(self, session: &Session) -> bool {
         session.takes() && self.admits(session.kept(), session.next_held())
     }

@@ -10,10 +10,12 @@ use ib_types::Instant;
 use super::budget::Usage;
 use super::stream::Stream;
 
-/// Time after which a client that reads no response is disconnected if others wait for memory.
+/// If a client reads no response for this time while others wait for memory, the server disconnects
+/// it.
 pub(super) const STALLED: Duration = Duration::from_secs(30);
 
-/// Time after which a client that has a turn to finish a write and sends nothing is disconnected if others wait for a turn.
+/// If a client sends nothing for this time in its turn to finish a write, while others wait for a
+/// turn, the server disconnects it.
 pub(super) const TURN: Duration = Duration::from_secs(1);
 
 /// Maximum number of bytes read from a connection before the next connection is served.
@@ -25,19 +27,20 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) number: u64,
-    /// True if the client has disconnected; its input may not be read yet.
+    /// True if the client has disconnected. Part of its input can still be unread.
     pub(super) is_gone: bool,
-    /// True if all of its input was read.
+    /// True if the client has disconnected and all its input was read.
     pub(super) has_ended: bool,
     /// Deadline of the handshake.
     pub(super) deadline: Instant,
-    /// Number of lost-write events that were reported to the client.
+    /// Number of lost-write events ([`Backing::losses`](super::Backing::losses)) that were reported
+    /// to the client.
     pub(super) losses: u64,
-    /// Time when the client last read a response, or had none to read.
+    /// Time when the client last read part of a response, or had no response to read.
     pub(super) took_at: Instant,
     /// True if the client has a turn to receive the rest of a write.
     pub(super) has_input_turn: bool,
-    /// Time of the last input, or of the start of the turn.
+    /// Time of the client's last input, or of the start of its input turn.
     pub(super) input_at: Instant,
     /// True if the client has a turn to execute a request and read the response.
     pub(super) has_request_turn: bool,
@@ -46,7 +49,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Creates a connection, to which `losses` lost-write events need not be reported.
+    /// Creates a connection. The first `losses` lost-write events are not reported to it.
     pub(super) fn new(number: u64, losses: u64, stream: Stream, session: Session) -> Self {
         let now = clock::now();
         Self {
@@ -64,8 +67,8 @@ impl Connection {
         }
     }
 
-    /// Reads input of the client into the free buffer space. Input beyond the handshake is read only if requested. Returns
-    /// true if any was read.
+    /// Reads input of the client into the free buffer space. After the handshake, reads only if
+    /// `is_wanted` is true. Returns true if any input was read.
     pub(super) fn read(&mut self, now: Instant, is_wanted: bool) -> io::Result<bool> {
         let mut length = 0;
         while length < ROUND && !self.has_ended && (is_wanted || self.session.is_choosing()) {
@@ -88,18 +91,19 @@ impl Connection {
         Ok(length > 0)
     }
 
-    /// Returns true if the client has disconnected and has requests in flight or unread input.
+    /// Returns true if the client has disconnected and has left requests in flight or unread input.
     pub(super) fn leaves(&self, usage: Usage) -> bool {
         self.is_gone && (self.session.requests() > 0 || usage.takes(&self.session))
     }
 
-    /// Returns the time at which the client is disconnected if others wait for memory.
+    /// Returns the time from which the server disconnects the client if others wait for memory;
+    /// `None` if the client does not block them.
     pub(super) fn stalled_at(&self, guaranteed: usize) -> Option<Instant> {
         let holds = self.session.unsent() > 0 && self.session.kept() > guaranteed;
         holds.then_some(self.took_at + STALLED)
     }
 
-    /// Sends queued output; returns true if any was sent.
+    /// Sends queued output. Returns true if any was sent.
     pub(super) fn send(&mut self, now: Instant) -> io::Result<bool> {
         let mut moved = false;
         if self.session.unsent() == 0 {

@@ -12,29 +12,29 @@ use ib_types::Instant;
 
 use super::stream::Stream;
 
-/// Interval of accepting connections while the server is busy.
+/// Interval at which connections are accepted while the server is busy.
 const ACCEPT_EVERY: Duration = Duration::from_millis(1);
 
-/// Pause after an accept that failed for lack of descriptors.
+/// Pause after accepting a connection failed for lack of file descriptors.
 const WITHOUT_FILES: Duration = Duration::from_millis(100);
 
 /// The address of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NbdAddress {
-    /// A Unix socket, accessible to the owner and the group.
+    /// A Unix socket that its owner and group can access.
     Unix(PathBuf),
     /// A TCP port on loopback.
     Tcp(SocketAddr),
 }
 
-/// Error of opening the server.
+/// The reason why the listening socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
     /// The address is not loopback. NBD clients are not authenticated, so remote clients are refused.
     #[error("{0}: NBD clients can connect over loopback only")]
     NotLoopback(SocketAddr),
-    /// Another process listens there, or the path is not a socket.
+    /// The socket cannot be opened, for example because another process listens on it.
     #[error("{}: {error}", path.display())]
     Unix {
         /// The socket.
@@ -42,7 +42,7 @@ pub enum ListenError {
         /// The system's error.
         error: io::Error,
     },
-    /// The port cannot be opened.
+    /// The TCP port cannot be opened.
     #[error("{address}: {error}")]
     Tcp {
         /// The port.
@@ -58,12 +58,12 @@ enum Socket {
     Tcp(TcpListener),
 }
 
-/// The listening socket, and the time of the next accept.
+/// The listening socket, and the time from which connections are accepted again.
 #[derive(Debug)]
 pub(super) struct Listener {
     socket: Socket,
     accept_at: Instant,
-    /// True if the last accept failed for lack of descriptors.
+    /// True if the last accept failed for lack of file descriptors.
     lacks_files: bool,
 }
 
@@ -90,7 +90,7 @@ impl Listener {
         Ok(Self { socket, accept_at: Instant::ZERO, lacks_files: false })
     }
 
-    /// Returns the TCP port; `None` for a Unix socket.
+    /// Returns the TCP address and port; `None` for a Unix socket.
     pub(super) fn port(&self) -> Option<SocketAddr> {
         match &self.socket {
             Socket::Unix(..) => None,
@@ -98,7 +98,8 @@ impl Listener {
         }
     }
 
-    /// Returns true if connections may be accepted again, and sets the time after that.
+    /// Returns true if connections may be accepted now. If so, sets the time from which they are
+    /// accepted again.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let is_due = now >= self.accept_at;
         if is_due {
@@ -108,7 +109,8 @@ impl Listener {
         is_due
     }
 
-    /// Accepts the next connection; `None` if no client waits, or no descriptors are free. Waiting clients are accepted later.
+    /// Accepts the next connection; `None` if no client waits or no file descriptors are free.
+    /// Clients that wait are then accepted later.
     pub(super) fn accept(&mut self) -> Option<Stream> {
         let stream = match &self.socket {
             Socket::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
@@ -125,13 +127,14 @@ impl Listener {
         }
     }
 
-    /// Returns the time of the next accept after a lack of descriptors; `None` if the socket can be polled. The socket would
-    /// report waiting clients although no descriptors are free for them.
+    /// If file descriptors are lacking, returns the time of the next accept: polling the socket
+    /// would report clients that cannot be accepted. Otherwise returns `None`: the socket can be
+    /// polled.
     pub(super) fn pause(&mut self) -> Option<Instant> {
         if self.lacks_files {
             return Some(self.accept_at);
         }
-        // Connections that were polled are served afterwards.
+        // The next call accepts the connections that polling reports.
         self.accept_at = Instant::ZERO;
         None
     }
@@ -147,7 +150,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Socket::Unix(_, path) = &self.socket {
-            // Another process may have removed it.
+            // Another process may have removed the socket already.
             std::fs::remove_file(path).ok();
         }
     }

@@ -8,10 +8,11 @@ use std::os::unix::net::UnixStream;
 use ib_block::Slice;
 use ib_os::sockopt;
 
-/// Send buffer size in bytes. Whole responses of usual sizes fit, so that neither side is woken for a part of one.
+/// Send buffer size in bytes. Responses of usual sizes fit as a whole, so that neither side is
+/// woken for a part of a response.
 const SEND_BUFFER: usize = 512 << 10;
 
-/// Maximum number of slices in one call of the system.
+/// Maximum number of slices in one system call.
 const SLICES: usize = 64;
 
 #[derive(Debug)]
@@ -25,7 +26,8 @@ impl Stream {
         match self {
             Self::Unix(stream) => {
                 stream.set_nonblocking(true)?;
-                // A smaller buffer works as well. The buffer of TCP is tuned automatically unless it is set.
+                // If the size cannot be set, a smaller buffer works as well. It is not set for TCP,
+                // since that would disable the kernel's tuning.
                 sockopt::buffer(self.as_fd(), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER))
                     .ok();
             }
@@ -51,8 +53,8 @@ impl Stream {
         }
     }
 
-    /// Sends the first bytes of some slices without blocking, and returns their number. Other threads may write to the
-    /// memory of the slices.
+    /// Sends as many first bytes of the slices as possible without blocking, and returns their
+    /// number. Meanwhile other threads may write to the memory of the slices.
     pub(super) fn send<'a>(&self, slices: impl Iterator<Item = Slice<'a>>) -> io::Result<usize> {
         let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; SLICES];
         let mut count = 0;
@@ -66,14 +68,14 @@ impl Stream {
             *to = libc::iovec { iov_base: start.cast(), iov_len: slice.len() };
             count += 1;
         }
-        // SAFETY: all zeros is a valid message header.
+        // SAFETY: a `msghdr` of zeros is valid.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = parts.as_mut_ptr();
         message.msg_iovlen = count as _;
         let socket = self.as_fd().as_raw_fd();
-        // SAFETY: all slices live as long as the call, which only reads them: they are borrowed for `'a`, and registered
-        // memory stays in place while it is borrowed. Other threads write to that with atomics, and the copy of the system is
-        // not a read of the language.
+        // SAFETY: the system call only reads the slices. They are borrowed for `'a`, and registered
+        // memory stays in place while it is borrowed. Other threads write to registered memory with
+        // atomics, and a copy by the kernel is not a data race in Rust.
         let sent = unsafe { libc::sendmsg(socket, &raw const message, libc::MSG_NOSIGNAL) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }

@@ -15,7 +15,7 @@ const SIZE: u64 = 1 << 20;
 struct Slow {
     asked: Vec<(u64, Command)>,
     ended: VecDeque<(u64, Command)>,
-    /// Length of the data of the last completed request.
+    /// Length in bytes of the last completed request's data.
     length: usize,
 }
 
@@ -72,12 +72,13 @@ impl Lab {
 
     /// Runs the server until it makes no progress.
     fn run(&mut self) {
-        // The daemon does this before each wait.
+        // The daemon also calls this function before each wait.
         self.server.interests(&mut Vec::new());
         while self.server.progress(&mut self.disk) {}
     }
 
-    /// Runs the server, and returns true if a descriptor is ready although there is no work: the server would spin.
+    /// Runs the server. Returns true if a descriptor is ready although there is no work, so that
+    /// the server would spin.
     fn spins(&mut self) -> bool {
         self.run();
         self.is_woken()
@@ -92,17 +93,18 @@ impl Lab {
         files.iter().any(|file| file.revents != 0)
     }
 
-    /// Waits until a descriptor of the server is ready or it has work, at most until a time.
+    /// Waits until a descriptor of the server is ready or the server has work, at most until this
+    /// time.
     fn wait(&mut self, until: Instant) {
         let mut files = Vec::new();
         let until = self.server.interests(&mut files).min(until);
         let mut files: Vec<_> = files.iter().map(Interest::watched).collect();
-        // A client writes after the wait, so it is short.
+        // The caller writes for a client after the wait, so the wait is short.
         let limit = until.since(clock::now()).min(Duration::from_millis(1));
         poll::wait_any_for(&mut files, limit).expect("the system waits");
     }
 
-    /// Connects a client that has chosen the device.
+    /// Connects a client, and lets it choose the device.
     fn program(&mut self) -> UnixStream {
         let mut program = UnixStream::connect(&self.path).expect("the server listens");
         program.set_read_timeout(Some(Duration::from_secs(10))).expect("the socket is open");
@@ -112,7 +114,7 @@ impl Lab {
         hello.extend(0_u32.to_be_bytes());
         program.write_all(&hello).expect("the socket is writable");
         self.run();
-        // The greeting of the server, and size and flags of the device.
+        // Reads the greeting of the server, and the size and flags of the device.
         let mut answer = [0; 18 + 10];
         program.read_exact(&mut answer).expect("the server replies");
         program
@@ -137,7 +139,7 @@ fn request_of(kind: u16, offset: u64, length: u32) -> Vec<u8> {
     bytes
 }
 
-/// As on a local disk: the writes of a killed program are executed before the requests of its successor.
+/// The writes that a killed client has left are executed before later requests, as on a local disk.
 #[test]
 fn writes_of_a_disconnected_client_precede_later_requests() {
     let mut lab = Lab::new();
@@ -155,10 +157,10 @@ fn writes_of_a_disconnected_client_precede_later_requests() {
     third.write_all(&request(command::READ, 0)).expect("the socket is writable");
     lab.run();
     assert_eq!(lab.disk.asked.len(), 2);
-    assert!(!lab.spins(), "waiting requests do not wake the server");
+    assert!(!lab.spins(), "waiting requests must not wake the server");
     lab.disk.end_all();
     lab.run();
-    assert_eq!(lab.disk.asked.len(), 2, "both requests have waited for the write");
+    assert_eq!(lab.disk.asked.len(), 2, "both requests waited for the write of the first client");
     lab.disk.end_all();
     lab.run();
     for mut program in [second, third] {
@@ -181,7 +183,8 @@ fn reads_of_a_disconnected_client_do_not_block_others() {
     assert_eq!(lab.disk.asked.len(), 2);
 }
 
-/// `poll` reports a broken connection even if no events are requested.
+/// `poll` reports a broken connection even if no events are requested, so the server must not poll
+/// it.
 #[test]
 fn disconnected_client_does_not_wake_the_server_repeatedly() {
     let mut lab = Lab::new();
@@ -197,7 +200,8 @@ fn disconnected_client_does_not_wake_the_server_repeatedly() {
 
 #[test]
 fn disconnected_client_with_unread_responses_does_not_block() {
-    // With the maximum number of responses of a client, and with more than its share of the budget.
+    // Tests the maximum number of responses of a client, and responses that exceed its share of the
+    // budget.
     for (limit, answers) in [(Budget::new().limit, 70), (2 << 20, 8)] {
         disconnect_with_unread_responses(limit, answers);
     }
@@ -215,7 +219,7 @@ fn disconnect_with_unread_responses(limit: usize, answers: usize) {
         lab.disk.end_all();
         lab.run();
     }
-    // The client sends another request although no more responses can be sent to it.
+    // The client sends another request, although the server cannot send more responses to it.
     first.write_all(&request(command::READ, 0)).expect("the socket is writable");
     second.write_all(&request(command::READ, 0)).expect("the socket is writable");
     first.shutdown(std::net::Shutdown::Write).expect("it can");
@@ -228,11 +232,12 @@ fn disconnect_with_unread_responses(limit: usize, answers: usize) {
     assert!(!lab.spins());
 }
 
-/// The server reads both clients at once. The first has disconnected before the second sent its write, so it is first.
+/// The server reads both clients at once. The first client has disconnected before the second sent
+/// its write, so the write of the first client must be executed first.
 #[test]
 fn unread_writes_of_a_disconnected_client_precede_others() {
     let mut lab = Lab::new();
-    // The connections are made in either order.
+    // Tests both orders in which the clients have connected.
     for turns in [false, true] {
         let mut programs = [lab.program(), lab.program()];
         if turns {
@@ -257,7 +262,7 @@ fn unread_writes_of_a_disconnected_client_precede_others() {
     }
 }
 
-/// Clients that wait while another user has the device do not wake the server repeatedly.
+/// Clients that wait while another owner uses the device do not wake the server repeatedly.
 #[test]
 fn clients_that_wait_for_the_device_do_not_wake_the_server() {
     let mut lab = Lab::new();
@@ -285,7 +290,7 @@ fn only_the_client_beyond_its_memory_share_waits() {
     other.write_all(&request(command::READ, 512)).expect("the socket is writable");
     lab.run();
     assert_eq!(lab.disk.asked.len(), 5);
-    // Unread responses count as memory, and do not wake the server.
+    // Unread responses count towards the client's memory, and do not wake the server.
     lab.disk.end_all();
     lab.run();
     let asked = lab.disk.asked.len();
@@ -315,7 +320,7 @@ fn announced_writes_take_no_memory() {
     assert!(kept <= programs.len() * (256 << 10), "{kept}");
 }
 
-/// Half of each write is more than the client's share of the memory.
+/// Half of each write exceeds the client's share of the memory.
 #[test]
 fn partial_writes_beyond_the_budget_finish_in_turns() {
     const LONG: usize = SIZE as usize;
@@ -349,7 +354,7 @@ fn partial_writes_beyond_the_budget_finish_in_turns() {
     assert!(kept <= lab.server.budget.limit + (4 << 20), "{kept}");
 }
 
-/// Partial writes of 12 clients use up the budget.
+/// Connects 12 clients whose partial writes use up the budget.
 fn partial_writes(lab: &mut Lab) -> Vec<UnixStream> {
     lab.server.budget.limit = 2 << 20;
     let mut programs: Vec<UnixStream> = (0..12).map(|_| lab.program()).collect();
@@ -367,17 +372,17 @@ fn partial_writes(lab: &mut Lab) -> Vec<UnixStream> {
     programs
 }
 
-/// Writes a whole MiB and reads the response.
+/// Connects a client that writes 1 MiB, and reads the response.
 fn write_whole(lab: &mut Lab) {
     let mut whole = request_of(command::WRITE, 0, SIZE as u32)[..28].to_vec();
     whole.resize(28 + SIZE as usize, 7);
     let mut program = lab.program();
     program.set_nonblocking(true).expect("the socket is open");
     let (mut sent, mut answer) = (0, [0; 16]);
-    // Three sets of clients lose their turns.
+    // The limit allows for three sets of clients that lose their turns, each after a second.
     let until = clock::now() + 6 * TURN;
     while program.read(&mut answer).is_err() {
-        assert!(clock::now() < until, "no response after {sent} bytes were read");
+        assert!(clock::now() < until, "no response after {sent} bytes were sent");
         sent += program.write(&whole[sent..]).unwrap_or(0);
         lab.run();
         lab.disk.end_all();
@@ -414,7 +419,7 @@ fn silent_client_loses_its_turn_if_others_wait() {
     let mut programs = partial_writes(&mut lab);
     let more = |lab: &mut Lab, programs: &mut [UnixStream]| {
         for program in programs {
-            // Disconnected clients cannot send.
+            // Sending fails for clients that the server has disconnected.
             let _ = program.write(&[7; 4096]);
         }
         lab.run();
@@ -423,7 +428,7 @@ fn silent_client_loses_its_turn_if_others_wait() {
     assert_eq!(lab.server.input_turns(), TURNS);
     let until = clock::now() + 5 * TURN;
     while lab.server.connections() > 12 - TURNS {
-        assert!(clock::now() < until, "idle turns do not end");
+        assert!(clock::now() < until, "the server has not disconnected idle clients");
         lab.wait(until);
         lab.run();
     }
@@ -448,7 +453,7 @@ fn connection_errors_are_returned_oldest_first() {
     assert_eq!(failed, errors);
 }
 
-/// The budget is checked before memory is allocated, for requests of any length.
+/// The server checks the budget before it allocates memory for requests of any length.
 #[test]
 fn clients_that_read_no_responses_stay_within_the_budget() {
     const LONG: u32 = 1 << 20;
@@ -466,10 +471,11 @@ fn clients_that_read_no_responses_stay_within_the_budget() {
         lab.run();
         peak = peak.max(lab.server.usage().kept);
     }
-    // The budget, 128 KiB of input of each client, the guarantees, and the requests with a turn.
+    // The limit is the sum of the budget, 128 KiB of input of each client, the guarantees, and the
+    // requests in a turn.
     let most = (8 << 20) + 40 * (128 << 10) + (2 << 20) + 4 * LONG as usize;
-    assert!(peak <= most, "{peak} bytes, at most {most}");
-    // A short request of another client is executed.
+    assert!(peak <= most, "the clients used {peak} bytes: expected at most {most}");
+    // A short request of another client is still executed.
     let mut other = lab.program();
     other.write_all(&request(command::READ, 0)).expect("the socket is writable");
     lab.run();
@@ -478,8 +484,8 @@ fn clients_that_read_no_responses_stay_within_the_budget() {
     let mut answer = [0; 16 + 512];
     other.read_exact(&mut answer).expect("the server replies");
     assert!(!lab.spins());
-    // Requests of disconnected clients count as memory until they complete. Their waiting requests are dropped, since the
-    // clients cannot read responses.
+    // Requests in flight of disconnected clients use memory until they complete. Their waiting
+    // requests are dropped, since these clients cannot read responses.
     drop(slow);
     for _ in 0..2 {
         lab.run();

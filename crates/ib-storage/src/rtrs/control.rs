@@ -1,14 +1,15 @@
-//! The statistics and control tree for other processes: over a Unix socket, and as metrics for Prometheus.
+//! Serves the statistics and control tree to other processes: over a Unix socket, and as metrics
+//! for Prometheus.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `message` | [`ControlRequest`], and the replies |
+//! | `message` | [`ControlRequest`], and the replies to it |
 //! | `session` | the tree of a client's session |
 //! | `server` | the tree of a server |
 //! | `client` | [`ControlClient`]: the client of the socket |
 //!
-//! Requests and responses are lines of JSON ([`ib_control::lines`]). Threads serve the socket. The data loop only polls
-//! a request queue, so that clients cannot block it.
+//! Requests and responses are lines of JSON ([`ib_control::lines`]). Threads serve the socket. The
+//! driver thread only polls a request queue, so that clients cannot block it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -36,7 +37,7 @@ pub(super) use session::SessionControl;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The socket cannot be opened.
+    /// The control socket cannot be opened.
     #[error("{}: {source}", path.display())]
     Socket {
         /// The socket.
@@ -44,7 +45,7 @@ pub enum OpenError {
         /// The system's error.
         source: io::Error,
     },
-    /// The port on loopback cannot be opened.
+    /// The metrics port on loopback cannot be opened.
     #[error("cannot serve metrics on port {port} of localhost: {source}")]
     Metrics {
         /// The port.
@@ -57,16 +58,17 @@ pub enum OpenError {
     System(#[from] io::Error),
 }
 
-/// The sockets for control and metrics, and their queue of requests.
+/// The sockets for control and metrics, and the queue of their requests.
 pub struct Control {
     alarm: Alarm,
     queue: RequestQueue,
-    /// Removes the socket when it is dropped.
+    /// The control socket, whose file is removed when `Control` is dropped.
     _serving: Option<ServedSocket>,
 }
 
 impl Control {
-    /// Opens a control socket, which only the owner can access, and a port for metrics on loopback. Both are optional.
+    /// Opens a control socket that only its owner can access, and a metrics port on loopback. Both
+    /// are optional.
     ///
     /// # Errors
     /// Fails if the socket or port is in use or cannot be opened.
@@ -91,7 +93,7 @@ impl Control {
         Ok(Self { alarm, queue, _serving: serving })
     }
 
-    /// Returns the next request. Malformed requests are refused.
+    /// Returns the next request. Refuses malformed requests.
     fn take(&mut self) -> Option<(ControlRequest, QueuedRequest)> {
         loop {
             let request = self.queue.take()?;
@@ -102,7 +104,7 @@ impl Control {
         }
     }
 
-    /// Resets [`Control::as_fd`]; returns true if a request is queued already.
+    /// Resets the descriptor of [`Control::as_fd`]. Returns true if a request is already queued.
     fn begin_wait(&mut self) -> bool {
         self.alarm.silence();
         self.queue.has_request()

@@ -1,4 +1,4 @@
-//! Exported disks of an RNBD server, independent of the driver of the HCAs.
+//! Exported disks of an RNBD server. They do not depend on the driver of the HCAs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::BlockEvent;
 use crate::disk::{Disk, Job};
 use ib_os::poll::Interest;
 
-/// Maximum length of an RNBD message in bytes.
+/// Maximum number of bytes of an RNBD message that are read.
 const MAX_HEADER: usize = 512;
 
-/// Numbers of commands of a device.
+/// Numbers of commands for a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounts {
     /// Reads.
@@ -47,11 +47,12 @@ impl DeviceCounts {
 struct ExportedDisk {
     disk: Disk,
     counts: DeviceCounts,
-    /// The store of a disk in memory, from which reads complete immediately.
+    /// The RTRS store of a disk in memory; reads from it complete immediately. `None` for other
+    /// disks.
     store: Option<StoreId>,
 }
 
-/// Exported disks, and the commands of clients.
+/// Exported disks, and the commands that clients have sent to them.
 pub struct Exports {
     rnbd: Rnbd<SessionId>,
     disks: Vec<ExportedDisk>,
@@ -62,7 +63,7 @@ pub struct Exports {
 }
 
 impl Exports {
-    /// Creates an empty set of exports. The number must be random.
+    /// Creates an empty set of exports. `number` must be random.
     pub fn new(number: u64) -> Self {
         Self {
             rnbd: Rnbd::new(number),
@@ -88,7 +89,8 @@ impl Exports {
         Ok(id)
     }
 
-    /// Handles requests of clients, and responds to completed ones. Returns true if there was any progress.
+    /// Handles requests of clients, and responds to completed requests. Returns true if there was
+    /// any progress.
     pub fn work(&mut self, now: Instant, rtrs: &mut Rtrs, cx: &mut impl Adapters) -> bool {
         let mut moved = false;
         while let Some(request) = rtrs.poll_request() {
@@ -178,7 +180,7 @@ impl Exports {
         moved
     }
 
-    /// Returns the names of devices with their numbers of commands.
+    /// Returns the name of each device and the numbers of its commands.
     pub fn counts(&self) -> impl Iterator<Item = (&str, DeviceCounts)> {
         (0..).zip(&self.disks).filter_map(|(number, offered)| {
             let export = self.rnbd.export(ExportId(number))?;
@@ -196,7 +198,7 @@ impl Exports {
         self.events.pop_front()
     }
 
-    /// Returns the descriptors that are readable when disks have completed jobs.
+    /// Returns the descriptors that become readable when disks have completed io_uring jobs.
     pub fn bells(&self) -> impl Iterator<Item = Interest<'_>> {
         self.disks.iter().filter_map(|offered| offered.disk.bell()).map(Interest::to_read)
     }

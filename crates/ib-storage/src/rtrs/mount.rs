@@ -1,13 +1,13 @@
-//! The statistics and control tree as a FUSE file system.
+//! Mounts the statistics and control tree as a FUSE file system.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `sources` | the control sockets that the tree comes from |
-//! | `files` | the requests of the kernel |
+//! | `sources` | the control sockets from which the tree is read |
+//! | `files` | the FUSE requests of the kernel |
 //!
-//! The file system is a client of control sockets ([`super::control`]), so it cannot block the servers and clients of
-//! RTRS. The sessions of all sockets are in the same directories. Root mounts it by system call, other users by
-//! `fusermount3`.
+//! The file system is a client of control sockets ([`super::control`]), so it cannot block the
+//! servers and clients of RTRS. The directories contain the sessions of all sockets. Root mounts
+//! the file system with a system call, other users with `fusermount3`.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -27,14 +27,15 @@ mod sources;
 use files::Files;
 use sources::Sources;
 
-/// Number of threads for requests of the kernel. A thread blocks while it waits for a control socket.
+/// Number of threads that handle FUSE requests of the kernel. A thread blocks while it waits for a
+/// control socket.
 const THREADS: usize = 4;
 
 /// Error of mounting or unmounting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
-    /// The system has no FUSE.
+    /// The kernel has no FUSE.
     #[error("/dev/fuse: {0}: expected Linux with FUSE; try `modprobe fuse`")]
     NoFuse(io::Error),
     /// The user is not root, and `fusermount3` is not installed.
@@ -50,7 +51,7 @@ pub enum MountError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file system is mounted there whose program has exited.
+    /// A FUSE file system is still mounted on the directory, but its program has exited.
     #[error(
         "{dir}: the program of the mounted file system has exited: unmount it with `umount {dir}` or `fusermount3 -u {dir}`",
         dir = dir.display()
@@ -59,7 +60,7 @@ pub enum MountError {
         /// The directory.
         dir: PathBuf,
     },
-    /// A control socket cannot be used.
+    /// A control socket cannot be connected.
     #[error(transparent)]
     Control(#[from] ControlError),
     /// The directory cannot be mounted or unmounted.
@@ -72,20 +73,21 @@ pub enum MountError {
     },
 }
 
-/// A mounted tree. [`TreeMount::close`], dropping it, or another process can unmount it.
+/// A mounted tree. [`TreeMount::close`], dropping it, or another process unmounts it.
 pub struct TreeMount {
     dir: PathBuf,
-    /// The unique device number of the file system.
+    /// The device number of the file system, which no other mounted file system has.
     number: u64,
     session: BackgroundSession,
     is_over: Arc<AtomicBool>,
 }
 
 impl TreeMount {
-    /// Mounts the files of some control sockets on a directory. The bell rings when another process unmounts it.
+    /// Mounts the trees of the control sockets on a directory. When another process unmounts it,
+    /// `bell` is rung.
     ///
     /// # Errors
-    /// Fails if a socket has no listener, or if the directory cannot be mounted.
+    /// Fails if no server listens on a socket, or if the directory cannot be mounted.
     pub fn open(dir: &Path, sockets: Vec<PathBuf>, bell: Bell) -> Result<Self, MountError> {
         let sources = Sources::connect(sockets)?;
         match std::fs::metadata(dir) {
@@ -104,7 +106,8 @@ impl TreeMount {
             .write(true)
             .open("/dev/fuse")
             .map_err(MountError::NoFuse)?;
-        // The working directory may change before the file system is unmounted.
+        // The path is made absolute, since the working directory may change before the file system
+        // is unmounted.
         let failed = |source| MountError::Mount { dir: dir.to_owned(), source };
         let dir = dir.canonicalize().map_err(failed)?;
         let is_over = Arc::new(AtomicBool::new(false));
@@ -132,22 +135,25 @@ impl TreeMount {
         Ok(Self { dir, number, session, is_over })
     }
 
-    /// Returns true if another process has unmounted it.
+    /// Returns true if another process has unmounted the file system.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Unmounts the file system, even if files are open: without the process they could not be read.
+    /// Unmounts the file system, even if files are open. After this process exits, they could not
+    /// be read anyway.
     ///
     /// # Errors
-    /// Fails on a system error.
+    /// Fails if a system call fails.
     pub fn close(self) -> Result<(), MountError> {
         let Self { dir, number, session, .. } = self;
-        // This unmounts unless another process has. Its threads run until all files are closed, so they are not joined.
+        // Dropping the session unmounts the file system, unless another process has done so. The
+        // session's threads run until all files are closed, so they are not joined.
         drop(session);
         if device_number(&dir).is_ok_and(|now| now == number) {
-            // As root, `drop` does not unmount a file system in use: detach it.
+            // If root drops the session while files are open, the file system stays mounted: detach
+            // it.
             let ended = unmount(&dir, UnmountFlags::DETACH).map_err(io::Error::from);
             ended.map_err(|source| MountError::Mount { dir, source })?;
         }
@@ -155,12 +161,12 @@ impl TreeMount {
     }
 }
 
-/// Returns the device number of a directory.
+/// Returns the device number of the file system that contains a directory.
 fn device_number(dir: &Path) -> io::Result<u64> {
     Ok(std::fs::metadata(dir)?.dev())
 }
 
-/// Returns true if `fusermount3` or `fusermount` is found where the library searches it.
+/// Returns true if `fusermount3` or `fusermount` exists where the `fuser` library searches for it.
 fn has_helper() -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/sbin", "/bin"].map(PathBuf::from);
@@ -178,7 +184,7 @@ fn trimmed(error: io::Error) -> io::Error {
     }
 }
 
-/// Notifies the owner that the kernel has unmounted the file system.
+/// Notifies the owner of the mount that the kernel has unmounted the file system.
 struct EndNotifier {
     is_over: Arc<AtomicBool>,
     bell: Bell,

@@ -17,7 +17,7 @@ use ib_os::clock;
 use ib_os::cpu;
 use ib_os::poll::Interest;
 
-/// A device of a server.
+/// A device that an RNBD server exports, used as a local block device.
 pub struct RemoteDisk {
     devices: Devices,
     remote: Remote,
@@ -28,7 +28,8 @@ pub struct RemoteDisk {
 }
 
 impl RemoteDisk {
-    /// Adds paths to a new session, and opens a device once they are connected.
+    /// Creates a session with these paths, and opens a device of the server when the paths are
+    /// connected.
     ///
     /// # Errors
     /// Fails if memory cannot be allocated, or if the name of the session or device is invalid.
@@ -51,23 +52,24 @@ impl RemoteDisk {
         Ok(Self { devices, remote, device, events: VecDeque::new(), control: None })
     }
 
-    /// Serves the statistics and control tree of the session. `find_path` resolves the paths that are added there.
+    /// Serves the statistics and control tree of the session. `find_path` resolves the paths that
+    /// users add in the tree.
     pub fn set_control(&mut self, control: Control, find_path: PathFinder) {
         self.control = Some(Box::new(SessionControl::new(control, find_path)));
     }
 
-    /// Returns the geometry of the device; `None` before it is open.
+    /// Returns the geometry of the device; `None` until the device is open.
     #[must_use]
     pub fn geometry(&self) -> Option<&Geometry> {
         self.remote.geometry(self.device)
     }
 
-    /// Retries to open the device after [`RemoteEvent::Refused`], if it has never been open.
+    /// If the device has never been open, retries to open it after [`RemoteEvent::Refused`].
     pub fn retry_open(&mut self) {
         self.remote.retry_open(self.device);
     }
 
-    /// Returns the session, to read its state.
+    /// Returns the session, so that the caller can read its state.
     #[must_use]
     pub const fn rtrs(&self) -> &Rtrs {
         self.remote.rtrs()
@@ -89,10 +91,10 @@ impl RemoteDisk {
         self.events.pop_front()
     }
 
-    /// Drives HCAs, session and control. Returns true if there was any progress.
+    /// Drives HCAs, session and control socket. Returns true if there was any progress.
     ///
     /// # Errors
-    /// Fails on a system error.
+    /// Fails if a system call or the session fails.
     pub fn progress(&mut self) -> io::Result<bool> {
         let Self { devices, remote, events, control, .. } = self;
         let session = remote.session();
@@ -102,7 +104,7 @@ impl RemoteDisk {
                 DeviceEvent::Hca(event) => {
                     session.handle_hca(now, devices, cpu::current(), adapter, &event);
                 }
-                // The connection manager handles requests of other services by its timeouts.
+                // Events of other services are dropped; the CM's timeouts handle their requests.
                 DeviceEvent::Cm(event) => drop(session.handle_cm(now, devices, adapter, event)),
             }
         })?;
@@ -122,15 +124,16 @@ impl RemoteDisk {
         Ok(moved)
     }
 
-    /// Waits until there may be work, or a deadline has passed.
+    /// Waits until there is work, or the time is `until`.
     ///
     /// # Errors
-    /// Fails on a system error.
+    /// Fails if a system call fails.
     pub fn wait(&mut self, until: Instant) -> io::Result<()> {
         self.wait_with(until, &[])
     }
 
-    /// Waits as [`RemoteDisk::wait`], or until one of some descriptors is ready.
+    /// Waits as [`RemoteDisk::wait`] does, but also returns when one of the descriptors `files` is
+    /// ready.
     pub(crate) fn wait_with(&mut self, until: Instant, files: &[Interest<'_>]) -> io::Result<()> {
         if self.remote.has_output() || !self.events.is_empty() {
             return Ok(());

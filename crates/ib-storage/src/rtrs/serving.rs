@@ -1,4 +1,4 @@
-//! The driver of a block server: RTRS server, RNBD server and disks, in one thread.
+//! The driver of a block server. One thread drives the RTRS server, the RNBD server and the disks.
 
 use std::io;
 use std::net::IpAddr;
@@ -21,31 +21,32 @@ use ib_os::clock;
 use ib_os::cpu;
 use ib_os::poll::Interest;
 
-/// Maximum time between two polls of the disks.
+/// The server polls the disks at least this often.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// Time for the disconnects of clients when the server closes.
+/// When the server closes, it keeps running for this time so that disconnects reach the clients.
 const CLOSE_TIME: Duration = Duration::from_millis(200);
 
 /// An event of a [`BlockServer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockEvent {
-    /// An event of sessions and their paths.
+    /// An event of a session or of its paths.
     Session(ServerEvent),
-    /// A message of a client was refused, for example to open a device.
+    /// The server has refused a client's message, for example to open a device.
     Refused {
         /// The name of the session.
         session: String,
-        /// Description of the message, such as the device's name.
+        /// Description of the message, such as the name of the device.
         what: String,
         /// The error number of the response.
         errno: Errno,
     },
-    /// The writers of a device cannot be stored, so a restarted server does not know them.
+    /// The list of clients that write to a device cannot be stored. After a restart the server does
+    /// not know them.
     Unkept {
         /// The name of the device.
         device: String,
-        /// The system's error number.
+        /// The error number of the system call.
         errno: Errno,
     },
     /// A disk has failed a command.
@@ -71,7 +72,7 @@ pub struct BlockServer {
 }
 
 impl BlockServer {
-    /// Creates a server on some HCAs. It does not listen yet, and exports no devices.
+    /// Creates a server on these HCAs. It does not listen yet, and exports no devices.
     ///
     /// # Errors
     /// Fails if the process has no free file descriptors, or if random numbers cannot be read.
@@ -89,7 +90,8 @@ impl BlockServer {
         })
     }
 
-    /// Restricts the addresses of clients. Other clients are refused with [`Errno::EACCES`].
+    /// Accepts only clients for whose address `is_allowed` returns true. Refuses other clients with
+    /// [`Errno::EACCES`].
     pub fn allow(&mut self, is_allowed: impl Fn(IpAddr) -> bool + 'static) {
         self.is_allowed = Box::new(is_allowed);
     }
@@ -102,12 +104,12 @@ impl BlockServer {
     /// Listens on a port of an HCA.
     ///
     /// # Errors
-    /// Fails if the port is in use, or if there is no such HCA.
+    /// Fails if the port is in use, or if the HCA does not exist.
     pub fn listen(&mut self, adapter: AdapterId, port: u16) -> Result<(), ListenError> {
         self.rtrs.listen(&mut self.devices, adapter, port)
     }
 
-    /// Returns the bell for disks, which ring it when a job has completed.
+    /// Returns the bell to pass to [`Disk::open`]. Disks ring it when a job has completed.
     #[must_use]
     pub fn bell(&self) -> Bell {
         self.alarm.bell()
@@ -126,21 +128,21 @@ impl BlockServer {
         &mut self.devices
     }
 
-    /// Returns the RTRS server, to read its state.
+    /// Returns the RTRS server, so that the caller can read its state.
     #[must_use]
     pub const fn rtrs(&self) -> &Rtrs {
         &self.rtrs
     }
 
-    /// Returns the names of devices with their numbers of commands.
+    /// Returns the name of each device and the numbers of its commands.
     pub fn counts(&self) -> impl Iterator<Item = (&str, DeviceCounts)> {
         self.exports.counts()
     }
 
-    /// Drives HCAs, RTRS, RNBD, disks and control. Returns true if there was any progress.
+    /// Drives HCAs, RTRS, RNBD, disks and control socket. Returns true if there was any progress.
     ///
     /// # Errors
-    /// Fails on a system error.
+    /// Fails if a system call fails.
     pub fn progress(&mut self) -> io::Result<bool> {
         let Self { devices, rtrs, exports, is_allowed, control, .. } = self;
         let mut moved = devices.progress(|devices, adapter, event| {
@@ -154,7 +156,7 @@ impl BlockServer {
                 {
                     rtrs.refuse(now, devices, adapter, &requested, Errno::EACCES);
                 }
-                // The connection manager refuses requests of other services by its timeouts.
+                // Events of other services are dropped; the CM's timeouts refuse their requests.
                 DeviceEvent::Cm(event) => drop(rtrs.handle_cm(now, devices, adapter, event)),
             }
         })?;
@@ -180,10 +182,11 @@ impl BlockServer {
     /// Disconnects all clients and stops listening. Outstanding commands get no response.
     ///
     /// # Errors
-    /// Fails on a system error.
+    /// Fails if a system call fails.
     pub fn close(&mut self) -> io::Result<()> {
         self.rtrs.close(clock::now(), &mut self.devices);
-        // The clients receive the disconnects, so that they do not wait for timeouts.
+        // Keeps running until the clients have received the disconnects, so that they do not wait
+        // for timeouts.
         let end = clock::now() + CLOSE_TIME;
         while clock::now() < end {
             self.progress()?;
@@ -192,10 +195,10 @@ impl BlockServer {
         Ok(())
     }
 
-    /// Waits until there may be work, or a deadline has passed.
+    /// Waits until there is work, or the time is `until`.
     ///
     /// # Errors
-    /// Fails on a system error.
+    /// Fails if a system call fails.
     pub fn wait(&mut self, until: Instant) -> io::Result<()> {
         self.alarm.silence();
         let Self { devices, rtrs, exports, control, .. } = self;

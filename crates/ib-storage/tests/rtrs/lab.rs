@@ -28,7 +28,7 @@ pub(crate) const BLOCK: usize = 120 << 10;
 /// Queue depth of the server.
 const DEPTH: usize = 64;
 
-/// The fabric. All links have 10 Gbit/s.
+/// The fabric. The rate of all links is 10 Gbit/s.
 const FABRIC: &str = "\
 Switch 4 \"rail-1\"
 [1] \"client\"[1] # lid 0 1xFDR10
@@ -53,7 +53,7 @@ Ca 2 \"server\"
 [2] \"rail-2\"[2] # lid 0 1xFDR10
 ";
 
-/// The HCAs of one side.
+/// The HCAs of the client or of the server.
 struct Ports<'a>(&'a mut SimDevices, [PortId; 2]);
 
 impl Adapters for Ports<'_> {
@@ -77,7 +77,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// Creates a lab with connected paths.
+    /// Creates a lab, and connects this number of paths.
     pub(crate) fn connected(paths: usize) -> Self {
         let fabric = read::ibsim("rails.net", FABRIC.as_bytes()).expect("a fabric");
         let options = Options { mtu_cap: Mtu::B4096, ..Options::default() };
@@ -144,7 +144,7 @@ impl Lab {
         self.managed.command(text);
     }
 
-    /// Queries the SA for a path, and adds it.
+    /// Queries the SA for a path, and adds the path to the client.
     fn add_path(&mut self, number: usize) {
         let [sgid, dgid] = [0, 1].map(|side| self.gid(side, number));
         let wanted = PathRecord { sgid, dgid, numb_path: 1, ..PathRecord::zeroed() };
@@ -182,7 +182,7 @@ impl Lab {
         let end = self.now() + limit;
         while !is_done(self) {
             self.step(end);
-            assert!(self.now() < end, "it is not so after {limit:?}: {:?}", self.events);
+            assert!(self.now() < end, "the condition is false after {limit:?}: {:?}", self.events);
         }
     }
 
@@ -193,7 +193,7 @@ impl Lab {
         }
     }
 
-    /// Advances to the next event, at most to a time.
+    /// Advances the time to the next event, at most to `end`.
     pub(crate) fn step(&mut self, end: Instant) {
         let due = [self.client.poll_timeout(), self.server.poll_timeout()];
         let until = due.into_iter().flatten().fold(end, Instant::min);
@@ -229,7 +229,7 @@ impl Lab {
                 }
             }
         }
-        // The server's user completes requests immediately.
+        // The server completes requests immediately.
         while let Some(request) = server.poll_request() {
             let length = request.data_length;
             let far = &mut Ports(devices, ports[1]);

@@ -1,4 +1,5 @@
-//! RTRS between HCAs of a simulated InfiniBand fabric, in virtual time: paths between GIDs, over two links.
+//! Tests RTRS between HCAs of a simulated InfiniBand fabric in virtual time. Paths connect GIDs
+//! over two links.
 
 mod lab;
 #[allow(dead_code, reason = "the tests of fabrics share it")]
@@ -13,7 +14,7 @@ use lab::{BLOCK, Lab};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Returns the throughput in Gbit/s of requests of 120 KiB over a number of paths.
+/// Returns the throughput in Gbit/s of requests of 120 KiB over this number of paths.
 fn gigabits(paths: usize, directions: &[Direction]) -> f64 {
     let mut lab = Lab::connected(paths);
     let mut next = 0;
@@ -50,8 +51,8 @@ fn two_paths_carry_1_9_times_the_throughput_of_one() {
         let (one, two) = (gigabits(1, directions), gigabits(2, directions));
         let ratio = two / one;
         eprintln!("{what}: {one:.2} Gbit/s over one path, {two:.2} Gbit/s over two: {ratio:.3}");
-        assert!(ratio >= 1.9, "{what}: {one} and {two} Gbit/s");
-        // Reads and writes use both directions of a link.
+        assert!(ratio >= 1.9, "{what}: {one} Gbit/s over one path, {two} Gbit/s over two");
+        // Together, reads and writes use both directions of a link.
         let most = if directions.len() == 2 { 20.1 } else { 10.05 };
         assert!(one > 0.8 * most && one < most, "{what}: {one} Gbit/s over a link of 10 Gbit/s");
     }
@@ -75,8 +76,8 @@ fn paths_connect_gids() {
     assert!(lab.done[0].outcome.errno().is_ok());
 }
 
-/// Cuts a link with requests in flight. Returns the failure of the first path, the time until it was detected, and the
-/// maximum latency of requests.
+/// Cuts a link while requests are in flight. Returns the failure of the first path, the time until
+/// it was detected, and the maximum latency of requests.
 fn cut(link: &str) -> (Failure, Duration, Duration) {
     let mut lab = Lab::connected(2);
     (1..=16).for_each(|user| lab.ask(Direction::Write, user));

@@ -6,13 +6,13 @@ use super::*;
 use crate::mad::sa::{LifeTimeCode, RateCode};
 use crate::mad::sm::MtuCode;
 
-/// Parses hexadecimal bytes separated by spaces; `*N` stands for N copies of the byte before it.
+/// Parses hexadecimal bytes separated by spaces; `*N` means that the preceding byte occurs N times.
 fn bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in text.split_whitespace() {
         match word.strip_prefix('*') {
             Some(times) => {
-                let last = *bytes.last().expect("a byte comes before `*N`");
+                let last = *bytes.last().expect("a byte precedes `*N`");
                 let times: usize = times.parse().expect("`*` is followed by a number");
                 bytes.resize(bytes.len() + times - 1, last);
             }
@@ -71,7 +71,8 @@ fn request_lengths_are_valid_in_one_byte_order_only() {
             }
         }
     }
-    // 513 or 258, neither a whole number of addresses: the usual order of the opcode decides.
+    // The length is 513 or 258. Neither is the length of a header and whole addresses, so the usual
+    // order of the opcode decides.
     let length = [0x01, 0x02];
     let found = |opcode| ClientHeader { opcode, length, ..ClientHeader::zeroed() }.length();
     assert_eq!(found(ClientOpcode::EP_QUERY), Ok((258, ByteOrder::Big)));
@@ -118,7 +119,7 @@ fn invalid_names_are_rejected() {
     assert_eq!(Entry::name(flags, &"x".repeat(64)), None);
     let longest = Entry::name(flags, &"x".repeat(63)).expect("the name is short enough");
     assert_eq!(longest.name_bytes().len(), 63);
-    // Entries of other programs may have no terminating zero.
+    // Names in entries of other programs can lack a terminating zero.
     let full = Entry { info: [b'x'; 64], ..longest };
     assert_eq!(full.name_bytes().len(), 64);
 }

@@ -16,7 +16,7 @@ fn icrc_matches_the_ibta_sample_packet() {
     let mut changed = SAMPLE;
     changed[0] = 0x20;
     changed[12] = 0xc0;
-    assert_eq!(icrc_native(&changed), 0x9625_b75a, "VL, FECN and BECN are not covered");
+    assert_eq!(icrc_native(&changed), 0x9625_b75a, "the ICRC does not cover VL, FECN and BECN");
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn vcrc_of_the_sample_packet_matches_bitwise_computation() {
     assert_eq!(vcrc(&sample), 0x45fa);
 }
 
-/// Computes the VCRC bit by bit, as the shift register of IBTA volume 1, chapter 7.8.2.
+/// Computes the VCRC bit by bit, as does the shift register in IBTA volume 1, chapter 7.8.2.
 fn bit_by_bit(bytes: &[u8]) -> u16 {
     let mut register = u16::MAX;
     for &byte in bytes {

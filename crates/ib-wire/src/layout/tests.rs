@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 crate::layout! {
-    /// Fields of several types, some of them not at byte boundaries.
+    /// A layout with fields of several types. Some fields do not start at byte boundaries.
     struct Sample: 16 {
         flag: bool = bits(0, 0, 1),
         three: u8 = bits(0, 5, 3),
@@ -29,7 +29,7 @@ fn parse_and_emit_use_the_positions_of_the_layout() {
     };
     assert_eq!(sample, expected);
     assert_eq!(Sample::FIELDS[1].name, "three");
-    // Bits outside of fields are not changed.
+    // `emit` does not change bits outside of fields.
     let mut buffer = [0xff; 16];
     sample.emit(&mut buffer);
     assert_eq!(buffer[..3], [0xfd, 0xfa, 0xbc]);

@@ -1,7 +1,7 @@
 //! Messages between ACM services: address resolution by multicast, 256 bytes over a UD QP.
 //!
-//! The first 16 bytes are those of the common MAD header. Address types and lengths replace
-//! attribute ID and modifier:
+//! The first 16 bytes are equal to the first 16 bytes of the common MAD header. Address types and
+//! lengths follow, in place of attribute ID and modifier:
 //!
 //! ```text
 //!   0 BaseVersion, class 0x2c, ClassVersion 1, method
@@ -38,7 +38,7 @@ codes! {
 }
 
 crate::layout! {
-    /// A request or a response.
+    /// A request or a response of ACM address resolution.
     pub struct AcmMessage: 256 {
         /// The base version: 1.
         pub base_version: u8 = bits(0, 0, 8),
@@ -46,7 +46,7 @@ crate::layout! {
         pub class: MgmtClass = bits(1, 0, 8),
         /// The class version: 1.
         pub class_version: u8 = bits(2, 0, 8),
-        /// Get in a request, GetResp in a response.
+        /// The method: Get in a request, GetResp in a response.
         pub method: Method = bits(3, 0, 8),
         /// Zero.
         pub status: MadStatus = bits(4, 0, 16),
@@ -54,15 +54,15 @@ crate::layout! {
         pub control: u16 = bits(6, 0, 16),
         /// The transaction ID. The response repeats it.
         pub transaction_id: TransactionId = bits(8, 0, 64),
-        /// The type of the destination address.
+        /// The type of the destination address ([`AcmMessage::destination`]).
         pub destination_type: AddressType = bits(16, 0, 8),
         /// The length of the destination field: 64.
         pub destination_length: u8 = bits(17, 0, 8),
-        /// The type of the source address.
+        /// The type of the source address ([`AcmMessage::source`]).
         pub source_type: AddressType = bits(18, 0, 8),
         /// The length of the source field: 64.
         pub source_length: u8 = bits(19, 0, 8),
-        /// The number of multicast GIDs.
+        /// The number of valid multicast GIDs in [`AcmMessage::gids`].
         pub gid_count: u8 = bits(20, 0, 8),
         /// Responder resources; zero.
         pub responder_resources: u8 = bits(21, 0, 8),
@@ -72,14 +72,14 @@ crate::layout! {
         pub destination: [u8; 64] = bits(24, 0, 512),
         /// The address of the requester, padded with zeros.
         pub source: [u8; 64] = bits(88, 0, 512),
-        /// Request: the multicast groups of the requester, least preferred first. Response: the
-        /// selected group.
+        /// In a request: the multicast groups of the requester, least preferred first. In a
+        /// response: the selected group.
         pub gids: [Gid; 6] = bits(152, 0, 768),
     }
 }
 
 impl AcmMessage {
-    /// The operation of address resolution.
+    /// The value of [`AcmMessage::control`] for address resolution.
     pub const RESOLVE: u16 = 1;
 
     /// Returns the valid multicast GIDs, at most six.
@@ -89,9 +89,9 @@ impl AcmMessage {
     }
 }
 
-/// Returns the GID of the ACM multicast group of a partition, a type of service, a rate and an MTU.
+/// Returns the GID of the ACM multicast group for this partition, type of service, rate and MTU.
 ///
-/// The full-membership bit of the P_Key is set.
+/// In the GID, the full-membership bit of the P_Key is always set.
 #[must_use]
 pub const fn group_gid(p_key: PKey, type_of_service: u8, rate: RateCode, mtu: MtuCode) -> Gid {
     let [high, low] = (p_key.0 | 0x8000).to_be_bytes();

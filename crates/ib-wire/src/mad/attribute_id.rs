@@ -30,13 +30,13 @@ macro_rules! attributes {
 }
 
 attributes! {
-    /// All classes except for subnet management.
+    /// Attributes of all classes except for subnet management.
     COMMON {
         CLASS_PORT_INFO = 0x0001 "ClassPortInfo",
         NOTICE = 0x0002 "Notice",
         INFORM_INFO = 0x0003 "InformInfo",
     }
-    /// IBTA volume 1, chapter 14.2.5.
+    /// Attributes of subnet management; IBTA volume 1, chapter 14.2.5.
     SUBNET_MANAGEMENT {
         NODE_DESCRIPTION = 0x0010 "NodeDescription",
         NODE_INFO = 0x0011 "NodeInfo",
@@ -59,7 +59,7 @@ attributes! {
         PORT_INFO_EXTENDED = 0x0033 "PortInfoExtended",
         MLNX_EXT_PORT_INFO = 0xff90 "MlnxExtPortInfo",
     }
-    /// IBTA volume 1, chapter 15.2.5.
+    /// Attributes of subnet administration (SA); IBTA volume 1, chapter 15.2.5.
     SUBNET_ADMINISTRATION {
         NODE_RECORD = 0x0011 "NodeRecord",
         PORT_INFO_RECORD = 0x0012 "PortInfoRecord",
@@ -85,7 +85,7 @@ attributes! {
         PORT_INFO_EXTENDED_RECORD = 0x003e "PortInfoExtendedRecord",
         INFORM_INFO_RECORD = 0x00f3 "InformInfoRecord",
     }
-    /// IBTA volume 1, chapter 16.1.3 and annex A13.
+    /// Attributes of performance management; IBTA volume 1, chapter 16.1.3 and annex A13.
     PERFORMANCE {
         PORT_SAMPLES_CONTROL = 0x0010 "PortSamplesControl",
         PORT_SAMPLES_RESULT = 0x0011 "PortSamplesResult",
@@ -101,7 +101,7 @@ attributes! {
         PORT_COUNTERS_EXTENDED = 0x001d "PortCountersExtended",
         PORT_EXT_SPEEDS_COUNTERS = 0x001f "PortExtendedSpeedsCounters",
     }
-    /// IBTA volume 1, chapter 12.6.
+    /// Attributes of communication management; IBTA volume 1, chapter 12.6.
     COMMUNICATION {
         CM_REQ = 0x0010 "ConnectRequest",
         CM_MRA = 0x0011 "MsgRcptAck",
@@ -117,14 +117,14 @@ attributes! {
         CM_SAP = 0x001b "SuggestAlternatePath",
         CM_SPR = 0x001c "SuggestAlternatePathResponse",
     }
-    /// The vendor class of ibtracer.
+    /// Attributes of ibtracer's vendor class.
     TRACER {
         SOURCE_ROUTE = 0x0010 "SourceRoute",
     }
 }
 
 impl AttributeId {
-    /// Returns the name of the attribute in a class; `None` if it is unknown.
+    /// Returns the name of the attribute in this class; `None` if the ID is unknown.
     #[must_use]
     pub fn name(self, class: MgmtClass) -> Option<&'static str> {
         let of = |table: &'static [(u16, &str)]| {
@@ -133,7 +133,7 @@ impl AttributeId {
         of(names(class)).or_else(|| of(COMMON))
     }
 
-    /// Returns the attribute with a name in a class, ignoring case.
+    /// Returns the attribute that has this name in the class, ignoring case.
     #[must_use]
     pub fn by_name(name: &str, class: MgmtClass) -> Option<Self> {
         let mut all = names(class).iter().chain(COMMON);
@@ -141,7 +141,7 @@ impl AttributeId {
     }
 }
 
-/// Returns the attributes of a class, without the common ones.
+/// Returns the attributes of a class, without the attributes that are common to all classes.
 const fn names(class: MgmtClass) -> &'static [(u16, &'static str)] {
     match class {
         MgmtClass::SUBN_LID_ROUTED | MgmtClass::SUBN_DIRECTED_ROUTE => SUBNET_MANAGEMENT,

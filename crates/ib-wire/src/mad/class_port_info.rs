@@ -1,5 +1,5 @@
-//! ClassPortInfo: the capabilities of a class at a port, redirection, and the receiver of traps;
-//! IBTA volume 1, chapter 13.4.8.1.
+//! ClassPortInfo: the capabilities of a class at a port, and the destinations of its requests and
+//! traps; IBTA volume 1, chapter 13.4.8.1.
 
 use ib_types::{Gid, PKey, QKey, Qpn};
 
@@ -13,12 +13,12 @@ crate::layout! {
         pub base_version: u8 = bits(0, 0, 8),
         /// The class version.
         pub class_version: u8 = bits(1, 0, 8),
-        /// The capabilities. Bit 0: traps. Bit 1: Get and Set of notices. Other bits are class
-        /// specific.
+        /// The capabilities. Bit 0: the agent sends traps. Bit 1: the agent supports Get and Set of
+        /// notices. Other bits are class specific.
         pub capability_mask: u16 = bits(2, 0, 16),
-        /// Further capabilities, class specific.
+        /// Further capabilities. All bits are class specific.
         pub capability_mask2: u32 = bits(4, 0, 27),
-        /// The maximum response time: 4.096 µs × 2^value.
+        /// The maximum response time of the agent: 4.096 µs × 2^value.
         pub resp_time_value: u8 = bits(7, 3, 5),
         /// The GID to which requests are redirected; zero if they are not redirected.
         pub redirect_gid: Gid = bits(8, 0, 128),
@@ -28,11 +28,11 @@ crate::layout! {
         pub redirect_sl: u8 = bits(25, 0, 4),
         /// The flow label of redirected requests.
         pub redirect_flow_label: u32 = bits(25, 4, 20),
-        /// The LID to which requests are redirected; zero if the GID must be used.
+        /// The LID to which requests are redirected; zero if the requester must use the GID.
         pub redirect_lid: u16 = bits(28, 0, 16),
         /// The P_Key of redirected requests.
         pub redirect_p_key: PKey = bits(30, 0, 16),
-        /// The QP to which requests are redirected.
+        /// The QPN to which requests are redirected.
         pub redirect_qp: Qpn = bits(33, 0, 24),
         /// The Q_Key of redirected requests.
         pub redirect_q_key: QKey = bits(36, 0, 32),
@@ -50,7 +50,7 @@ crate::layout! {
         pub trap_p_key: PKey = bits(62, 0, 16),
         /// The hop limit of traps.
         pub trap_hop_limit: u8 = bits(64, 0, 8),
-        /// The QP to which traps are sent.
+        /// The QPN to which traps are sent.
         pub trap_qp: Qpn = bits(65, 0, 24),
         /// The Q_Key of traps.
         pub trap_q_key: QKey = bits(68, 0, 32),
@@ -82,7 +82,7 @@ masks! {
         TRAPS = 0 "Traps",
         /// Get and Set of notices are supported.
         NOTICES = 1 "Notices",
-        /// The optional records are supported.
+        /// The optional SA records are supported.
         OPTIONAL_RECORDS = 8 "OptionalRecords",
         /// Multicast is supported.
         UD_MULTICAST = 9 "UDMulticast",
@@ -90,7 +90,7 @@ masks! {
         MULTI_PATH = 10 "MultiPath",
         /// Reinitialisation is supported.
         REINIT = 11 "Reinit",
-        /// PortInfoRecords can be selected by bits of PortInfo:CapabilityMask.
+        /// A query can select PortInfoRecords by single bits of PortInfo:CapabilityMask.
         PORT_INFO_CAPABILITY_MATCH = 13 "PortInfoCapMaskMatch",
         /// LinkSpeedWidthPairsTableRecord is supported.
         LINK_SPEED_WIDTH_PAIRS = 14 "LinkSpeedWidthPairs",
@@ -114,7 +114,7 @@ masks! {
         HIERARCHY_INFO = 4 "HierarchyInfo",
         /// Alias GUIDs are supported.
         ALIAS_GUIDS = 5 "AliasGUIDs",
-        /// PortInfoRecords have all fields of PortInfo.
+        /// PortInfoRecords contain all fields of PortInfo.
         FULL_PORT_INFO = 6 "FullPortInfo",
         /// Extended link speeds are supported.
         EXTENDED_SPEEDS = 7 "ExtendedSpeeds",
@@ -122,11 +122,11 @@ masks! {
         MULTICAST_SERVICE_RECORD = 8 "MulticastServiceRecord",
         /// CableInfoRecord is supported.
         CABLE_INFO = 9 "CableInfo",
-        /// PortInfoRecords can be selected by bits of PortInfo:CapabilityMask2.
+        /// A query can select PortInfoRecords by single bits of PortInfo:CapabilityMask2.
         PORT_INFO_CAPABILITY2_MATCH = 10 "PortInfoCapMask2Match",
         /// PortInfoExtendedRecord is supported.
         PORT_INFO_EXTENDED = 11 "PortInfoExtended",
-        /// Multicast groups can be joined as send-only full member.
+        /// Ports can join multicast groups as send-only full members.
         SEND_ONLY_FULL_MEMBER = 12 "SendOnlyFullMember",
         /// The link width 2x is supported.
         LINK_WIDTH_2X = 13 "LinkWidth2x",

@@ -1,8 +1,8 @@
 //! Communication management (CM) messages; IBTA volume 1, chapter 12.6.
 //!
 //! A message is a MAD with method Send, class 0x07, version 2, and fields from byte 24 on. "Local"
-//! fields belong to the sender, "remote" fields to the receiver. Private data has its full length
-//! and is padded with zeros.
+//! fields belong to the sender, "remote" fields to the receiver. Fields of private data have a
+//! fixed length, and are padded with zeros.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,7 +1,7 @@
-//! The macros `codes!` and `masks!`: newtypes of numbers with named values or bits. Unknown values
-//! are preserved.
+//! The macros `codes!` and `masks!`: define newtypes of numbers with named values or bits. The
+//! newtypes preserve unknown values.
 
-/// Defines a newtype of a number with named values.
+/// Defines a newtype of a number whose known values have names.
 ///
 /// `Display` writes the name, or the number in hexadecimal if the value is unknown.
 macro_rules! codes {
@@ -21,7 +21,7 @@ macro_rules! codes {
                 pub const $constant: Self = Self($value);
             )+
 
-            /// Returns the name; `None` for an unknown value.
+            /// Returns the name of the value; `None` if the value is unknown.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -44,7 +44,7 @@ macro_rules! codes {
     };
 }
 
-/// Defines a newtype of a bit mask with named bits.
+/// Defines a newtype of a bit mask whose known bits have names.
 ///
 /// `Display` writes the names of the set bits, lowest bit first, separated by `|`, then the unnamed
 /// bits in hexadecimal.
@@ -68,13 +68,14 @@ macro_rules! masks {
             /// The named bits and their names, lowest bit first.
             pub const NAMES: &'static [(Self, &'static str)] = &[ $( (Self::$constant, $text) ),+ ];
 
-            /// Returns true if all bits of `other` are set.
+            /// Returns true if all bits of `other` are set in `self`.
             #[must_use]
             pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0
             }
 
-            /// Returns the mask with the bits of `other` set or cleared.
+            /// Returns the mask, in which the bits of `other` are set if `set` is true, and
+            /// otherwise cleared.
             #[must_use]
             pub const fn with(self, other: Self, set: bool) -> Self {
                 if set { Self(self.0 | other.0) } else { Self(self.0 & !other.0) }

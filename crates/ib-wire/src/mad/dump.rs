@@ -1,8 +1,8 @@
-//! Output lines in the format of infiniband-diags (libibmad's `mad_dump_*`).
+//! Writes output lines in the format of infiniband-diags (libibmad's `mad_dump_*`).
 
 use std::fmt;
 
-/// Writes a line: the name, dots up to column 33, and the value.
+/// Writes a line that consists of the name, dots up to column 33, and the value.
 pub(crate) fn line(
     f: &mut fmt::Formatter<'_>,
     name: &str,
@@ -11,7 +11,7 @@ pub(crate) fn line(
     writeln!(f, "{name}:{:.>dots$}{value}", "", dots = 32usize.saturating_sub(name.len()))
 }
 
-/// Displays a number in hexadecimal with a minimum number of digits.
+/// Displays the first number in hexadecimal. The second number is the minimum number of digits.
 pub(crate) struct Hex(pub(crate) u64, pub(crate) usize);
 
 impl fmt::Display for Hex {
@@ -47,7 +47,7 @@ impl fmt::Display for OneOf<'_> {
     }
 }
 
-/// Writes a line with a mask, and an indented line with the name of each set bit.
+/// Writes a line with the mask, then for each set bit an indented line with its name.
 pub(crate) fn mask_line<'a>(
     f: &mut fmt::Formatter<'_>,
     name: &str,

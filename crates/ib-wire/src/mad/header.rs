@@ -26,13 +26,14 @@ crate::layout! {
         pub method: Method = bits(3, 0, 8),
         /// The status. In a directed-route SMP, bit 15 is the direction.
         pub status: MadStatus = bits(4, 0, 16),
-        /// Class-specific field; in a directed-route SMP, hop pointer and hop count.
+        /// A class-specific field. In a directed-route SMP, it contains the hop pointer and the hop
+        /// count.
         pub class_specific: u16 = bits(6, 0, 16),
         /// The transaction ID.
         pub transaction_id: TransactionId = bits(8, 0, 64),
         /// The attribute ID.
         pub attribute_id: AttributeId = bits(16, 0, 16),
-        /// The attribute modifier: selects an instance of the attribute, or a part of it.
+        /// The attribute modifier, which selects an instance of the attribute or a part of it.
         pub attribute_modifier: u32 = bits(20, 0, 32),
     }
 }
@@ -109,7 +110,8 @@ impl MgmtClass {
 
     /// Returns the byte offset of the end of the attribute data.
     ///
-    /// It is 128 for SMPs, which have 64 bytes of data, and 256 for other classes.
+    /// The end is at byte 128 for SMPs, which have 64 bytes of data, and at byte 256 for other
+    /// classes.
     #[inline]
     #[must_use]
     pub const fn data_end(self) -> usize {
@@ -133,9 +135,9 @@ codes! {
         GET = 0x01 "Get",
         /// Writes an attribute.
         SET = 0x02 "Set",
-        /// Response to Get and Set.
+        /// The response to Get or Set.
         GET_RESP = 0x81 "GetResp",
-        /// A MAD without a response.
+        /// A MAD that requires no response.
         SEND = 0x03 "Send",
         /// A notice to the SM or another class manager.
         TRAP = 0x05 "Trap",
@@ -143,13 +145,13 @@ codes! {
         REPORT = 0x06 "Report",
         /// Response to Report.
         REPORT_RESP = 0x86 "ReportResp",
-        /// Acknowledgement of a Trap, without the response bit.
+        /// Acknowledges a Trap. The response bit is not set.
         TRAP_REPRESS = 0x07 "TrapRepress",
-        /// Reads all matching records.
+        /// Reads all records that match the request.
         GET_TABLE = 0x12 "GetTable",
         /// Response to GetTable.
         GET_TABLE_RESP = 0x92 "GetTableResp",
-        /// Reads the `TraceRecords` of a path: its nodes and ports.
+        /// Reads one TraceRecord for each node of a path.
         GET_TRACE_TABLE = 0x13 "GetTraceTable",
         /// Response to GetTraceTable.
         GET_TRACE_TABLE_RESP = 0x93 "GetTraceTableResp",
@@ -175,7 +177,7 @@ impl Method {
         self.0 & Self::RESPONSE_BIT != 0 || self.0 == Self::TRAP_REPRESS.0
     }
 
-    /// Returns the method of the response; `None` if the method has none.
+    /// Returns the method of the response to this method; `None` if the method has no response.
     #[must_use]
     pub const fn response(self) -> Option<Self> {
         match self {
@@ -190,8 +192,8 @@ impl Method {
 
 /// The status of a MAD; IBTA volume 1, chapter 13.4.7.
 ///
-/// Bit 0: busy. Bit 1: redirection required. Bits 2 to 4: code of an invalid field. Bits 8 to 15:
-/// class specific. The direction bit of a directed-route SMP is not included.
+/// Bit 0: the agent is busy. Bit 1: redirection is required. Bits 2 to 4: code of an invalid field.
+/// Bits 8 to 15: class specific. The direction bit of a directed-route SMP is not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MadStatus(pub u16);
 
@@ -202,7 +204,7 @@ impl MadStatus {
     pub const OK: Self = Self(0);
     /// The agent is busy and has dropped the request.
     pub const BUSY: Self = Self(0x0001);
-    /// Redirection required: another port serves the class; see
+    /// Redirection is required, since another port serves the class; see
     /// [`ClassPortInfo`](super::ClassPortInfo).
     pub const REDIRECT: Self = Self(0x0002);
     /// The base or class version is not supported.
@@ -213,21 +215,21 @@ impl MadStatus {
     pub const BAD_METHOD_ATTRIBUTE: Self = Self(0x000c);
     /// A field of the attribute, or the attribute modifier, is invalid.
     pub const BAD_FIELD: Self = Self(0x001c);
-    /// SA: out of resources.
+    /// SA status: the SA is out of resources.
     pub const SA_NO_RESOURCES: Self = Self(0x0100);
-    /// SA: the request is invalid.
+    /// SA status: the request is invalid.
     pub const SA_REQUEST_INVALID: Self = Self(0x0200);
-    /// SA: no record matches.
+    /// SA status: no record matches.
     pub const SA_NO_RECORDS: Self = Self(0x0300);
-    /// SA: more than one record matches a Get.
+    /// SA status: more than one record matches a Get.
     pub const SA_TOO_MANY_RECORDS: Self = Self(0x0400);
-    /// SA: a GID is invalid.
+    /// SA status: a GID is invalid.
     pub const SA_INVALID_GID: Self = Self(0x0500);
-    /// SA: required components are missing.
+    /// SA status: required components are missing.
     pub const SA_INSUFFICIENT_COMPONENTS: Self = Self(0x0600);
-    /// SA: the request is denied.
+    /// SA status: the request is denied.
     pub const SA_REQUEST_DENIED: Self = Self(0x0700);
-    /// SA: a priority is suggested.
+    /// SA status: a priority is suggested.
     pub const SA_PRIORITY_SUGGESTED: Self = Self(0x0800);
 
     /// Returns true if the status is zero: success.
@@ -236,11 +238,11 @@ impl MadStatus {
         self.0 == 0
     }
 
-    /// Returns true if the agent is busy, so that a retry may succeed.
+    /// Returns true if the agent is busy, so that a retry can succeed.
     ///
-    /// Some agents return the invalid-field code 7 as the whole status, which sets the bits
-    /// [`MadStatus::BUSY`] and [`MadStatus::REDIRECT`]. Both bits together do not occur otherwise,
-    /// so this status does not count as busy.
+    /// Some agents return status 7 for an invalid field, because they do not shift the code 7 to
+    /// bits 2 to 4. This status sets the bits [`MadStatus::BUSY`] and [`MadStatus::REDIRECT`],
+    /// which do not occur together otherwise. So it does not count as busy.
     #[must_use]
     pub const fn is_busy(self) -> bool {
         self.0 & Self::BUSY.0 != 0 && self.0 & Self::REDIRECT.0 == 0
@@ -260,7 +262,7 @@ impl MadStatus {
 }
 
 impl fmt::Display for MadStatus {
-    /// Writes `ok`, or the number and its decoded bits.
+    /// Writes `ok`, or the status in hexadecimal and its decoded bits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_ok() {
             return f.write_str("ok");
@@ -287,7 +289,7 @@ impl fmt::Display for MadStatus {
     }
 }
 
-/// A transaction ID, which assigns a response to its request.
+/// A transaction ID, by which a requester finds the request of a response.
 ///
 /// Linux uses the upper 32 bits to distinguish its MAD agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

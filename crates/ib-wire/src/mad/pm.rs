@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`counters`] | PortCounters, PortCountersExtended, and their counter selection |
-//! | [`details`] | details of error counters, counters by VL, samples |
+//! | [`details`] | causes of errors, counters by VL, and samples |
 //!
 //! `Display` writes the output of perfquery.
 
@@ -19,7 +19,7 @@ pub use details::{
     PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails,
 };
 
-/// The port number of `AllPortSelect`: all ports of a node.
+/// The port number that selects all ports of a node (AllPortSelect).
 pub const ALL_PORTS: u8 = 0xff;
 
 masks! {

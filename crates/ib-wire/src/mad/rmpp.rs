@@ -1,4 +1,5 @@
-//! RMPP (messages of several MADs): header, segment counts and lengths; IBTA volume 1, chapter
+//! RMPP, which transfers messages of several MADs: header, segment counts and lengths; IBTA volume
+//! 1, chapter
 //! 13.6.
 //!
 //! ```text
@@ -7,9 +8,10 @@
 //! 32 DATA: payload length (4); ACK: last segment of the new window (4)
 //! ```
 //!
-//! A segment has 220 bytes behind this header. They start with the class header, which is repeated
-//! in each segment: 20 bytes in the SA class, which leaves 200 bytes of data, and 4 bytes in vendor
-//! classes with an OUI, which leaves 216. The length of a message excludes the class headers.
+//! A segment has 220 bytes after the RMPP header. They start with the class header, which each
+//! segment repeats. The class header has 20 bytes in the SA class, which leaves 200 bytes of data.
+//! It has 4 bytes in vendor classes with an OUI, which leaves 216 bytes. The length of a message
+//! excludes the class headers.
 
 use crate::mad::codes::{codes, masks};
 use crate::mad::{Mad, MgmtClass};
@@ -25,12 +27,12 @@ crate::layout! {
         pub resp_time: u8 = bits(2, 0, 5),
         /// The flags.
         pub flags: RmppFlags = bits(2, 5, 3),
-        /// The status; in STOP and ABORT the reason.
+        /// The status. In STOP and ABORT, it is the reason.
         pub status: RmppStatus = bits(3, 0, 8),
-        /// DATA: the number of this segment, from 1. ACK: the number of the last segment received
-        /// in order.
+        /// In DATA: the number of this segment, from 1. In ACK: the number of the last segment
+        /// received in order.
         pub segment: u32 = bits(4, 0, 32),
-        /// DATA: the payload length, see [`payload_length`]. ACK: the last segment of the new
+        /// In DATA: the payload length, see [`payload_length`]. In ACK: the last segment of the new
         /// window.
         pub length_or_window: u32 = bits(8, 0, 32),
     }
@@ -45,9 +47,9 @@ codes! {
         DATA = 1 "DATA",
         /// An acknowledgement of segments.
         ACK = 2 "ACK",
-        /// Stops the transfer: resources exhausted.
+        /// Stops the transfer, because resources are exhausted.
         STOP = 3 "STOP",
-        /// Aborts the transfer: protocol violation or timeout.
+        /// Aborts the transfer, because of a protocol violation or a timeout.
         ABORT = 4 "ABORT",
     }
 }
@@ -55,7 +57,7 @@ codes! {
 masks! {
     /// The RMPP flags.
     RmppFlags(u8) {
-        /// The MAD is an RMPP packet. If clear, the other RMPP fields are invalid.
+        /// The MAD is an RMPP packet. If this flag is clear, the other RMPP fields are invalid.
         ACTIVE = 0 "Active",
         /// The first segment.
         FIRST = 1 "First",
@@ -69,7 +71,7 @@ codes! {
     RmppStatus(u8) {
         /// No error.
         NORMAL = 0 "normal",
-        /// Resources exhausted; the only status of STOP.
+        /// Resources are exhausted. This is the only status of STOP.
         RESOURCES_EXHAUSTED = 1 "resources exhausted",
         /// The transfer took too long.
         TIME_TOO_LONG = 118 "total time too long",
@@ -100,12 +102,13 @@ pub const VERSION: u8 = 1;
 /// The byte offset of the RMPP header in a MAD.
 pub const OFFSET: usize = 24;
 
-/// The length of a segment behind the RMPP header in bytes, including the class header.
+/// The length in bytes of a segment after the RMPP header, including the class header.
 pub const SEGMENT_LENGTH: u32 = 220;
 
-/// Returns the number of data bytes per segment in a class; `None` if the class does not use RMPP.
+/// Returns the number of data bytes per segment in this class; `None` if the class does not use
+/// RMPP.
 ///
-/// It is 200 in the SA class and 216 in vendor classes with an OUI.
+/// The number is 200 in the SA class and 216 in vendor classes with an OUI.
 #[must_use]
 pub const fn data_per_segment(class: MgmtClass) -> Option<u32> {
     match class.data_offset() {
@@ -114,7 +117,7 @@ pub const fn data_per_segment(class: MgmtClass) -> Option<u32> {
     }
 }
 
-/// Returns the number of segments of a message of `length` bytes. An empty message has one.
+/// Returns the number of segments of a message of `length` bytes. An empty message has one segment.
 ///
 /// # Panics
 /// Panics if `data_per_segment` is 0 and the message is not empty.
@@ -123,7 +126,7 @@ pub const fn segments(length: u32, data_per_segment: u32) -> u32 {
     if length == 0 { 1 } else { length.div_ceil(data_per_segment) }
 }
 
-/// Returns the payload length field of a segment. Segments are numbered from 1.
+/// Returns the value of a segment's payload length field. Segments are numbered from 1.
 ///
 /// * First segment: the length of the message, including the class headers of all segments.
 /// * Last of several segments: the length of its own data, including its class header.
@@ -161,7 +164,8 @@ pub const fn flags(segment: u32, count: u32) -> RmppFlags {
     RmppFlags::ACTIVE.with(RmppFlags::FIRST, segment == 1).with(RmppFlags::LAST, segment == count)
 }
 
-/// The RMPP header. It is valid only in classes that use RMPP ([`MgmtClass::may_use_rmpp`]).
+/// Access to the RMPP header, which is valid only in classes that use RMPP
+/// ([`MgmtClass::may_use_rmpp`]).
 impl Mad {
     /// Returns the RMPP header.
     #[must_use]

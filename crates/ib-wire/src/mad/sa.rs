@@ -13,7 +13,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`path`] | PathRecord, MultiPathRecord |
-//! | [`codes`] | codes of rates and life times, selectors |
+//! | [`codes`] | codes of rates and life times, and selectors |
 //! | [`multicast`] | MCMemberRecord |
 //! | [`service`] | InformInfo, InformInfoRecord, ServiceRecord, SA notices |
 //! | [`tables`] | records that contain an attribute of subnet management |
@@ -45,23 +45,23 @@ pub use trace::TraceRecord;
 crate::layout! {
     /// The SA header, at byte 36 of a MAD.
     pub struct SaHeader: 20 {
-        /// The SM_Key: not zero if the requester is trusted.
+        /// The SM_Key, by which trusted requesters identify themselves; otherwise zero.
         pub sm_key: u64 = bits(0, 0, 64),
         /// The size of a record in a table, in units of 8 bytes; 0 if the MAD has no table.
         pub attribute_offset: u16 = bits(8, 0, 16),
-        /// The component mask: the components of the record that select the results.
+        /// The component mask: the components of the request that a record must match.
         pub component_mask: ComponentMask = bits(12, 0, 64),
     }
 }
 
-/// The components of a record that a request specifies, one bit for each.
+/// Mask of the components of a record that a request specifies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ComponentMask(pub u64);
 
 crate::field!(ComponentMask(u64));
 
 impl ComponentMask {
-    /// Returns the mask with these bits set.
+    /// Returns the mask in which the bits of these components are set.
     #[must_use]
     pub fn of(components: &[u8]) -> Self {
         Self(components.iter().fold(0, |mask, bit| mask | 1 << bit))
@@ -80,16 +80,16 @@ impl ComponentMask {
 pub struct Component {
     /// The bit in the component mask, 0 to 63.
     pub bit: u8,
-    /// The position in the record.
+    /// The position of the component in the record.
     pub at: Bits,
 }
 
 /// An SA attribute that is returned in tables.
 pub trait Record: Attribute {
-    /// The size of a record in a table in bytes, including padding: a multiple of 8.
+    /// The size of a record in a table in bytes, including padding. It is a multiple of 8.
     const STRIDE: usize;
 
-    /// The components in ascending order of their bits, without reserved ones.
+    /// The components in ascending order of their bits, without reserved components.
     const COMPONENTS: &'static [Component];
 
     /// Encodes the record, padded with zeros to [`Record::STRIDE`] bytes.
@@ -100,13 +100,13 @@ pub trait Record: Attribute {
     }
 }
 
-/// Returns true if a record equals a template in all components of the mask.
+/// Returns true if a record equals a template in all components that the mask selects.
 ///
-/// Bits of the mask without a component are ignored. The caller must remove components that are not
-/// compared for equality, such as selectors and rates, from the mask, and compare them itself.
+/// Ignores bits of the mask that belong to no component. The caller must remove components from the
+/// mask that are not compared for equality, such as selectors and rates, and compare them itself.
 ///
 /// # Panics
-/// Panics if a slice is shorter than the end of a compared component.
+/// Panics if a compared component ends after the end of `template` or `record`.
 #[must_use]
 pub fn matches(
     mask: ComponentMask,
@@ -126,10 +126,11 @@ fn same(at: Bits, left: &[u8], right: &[u8]) -> bool {
     layout::get(left, at) == layout::get(right, at)
 }
 
-/// Parses the records of a reassembled table.
+/// Parses the records of a table that was reassembled from RMPP segments.
 ///
-/// `attribute_offset` is the field of the SA header, in units of 8 bytes. Returns no records if it
-/// is shorter than the record. The padding of the last record may be missing.
+/// `attribute_offset` is the field of the SA header: the size of a record in units of 8 bytes. If
+/// this size is smaller than the record, returns no records. The padding of the last record can be
+/// missing.
 pub fn records<R: Record>(data: &[u8], attribute_offset: u16) -> impl Iterator<Item = R> {
     let stride = usize::from(attribute_offset) * 8;
     let data = if stride < R::LENGTH { &[] } else { data };
@@ -137,7 +138,7 @@ pub fn records<R: Record>(data: &[u8], attribute_offset: u16) -> impl Iterator<I
     chunks.filter(|chunk| chunk.len() >= R::LENGTH).map(|chunk| R::read(chunk))
 }
 
-/// The SA header. It is valid only in the SA class.
+/// Access to the SA header, which is valid only in the SA class.
 impl Mad {
     /// Returns the SA header.
     #[must_use]
@@ -158,10 +159,11 @@ impl Mad {
     }
 }
 
-/// Implements [`Record`] for a layout: attribute ID, stride, and components by bit.
+/// Implements [`Record`] for a layout from its attribute ID, its stride, and its components by mask
+/// bit.
 ///
-/// A component is a field, a field of a nested layout (`[port_info PortInfo m_key]`), or a position
-/// (`(BYTE BIT WIDTH)`).
+/// A component is a field of the layout, a field of a nested layout (`[port_info PortInfo m_key]`),
+/// or a position (`(BYTE BIT WIDTH)`).
 macro_rules! record {
     ($name:ident = $id:ident, stride $stride:literal { $($bit:literal: $place:tt),* $(,)? }) => {
         $crate::mad::attribute!($name = $id in SUBN_ADM);

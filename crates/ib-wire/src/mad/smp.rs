@@ -10,7 +10,8 @@
 //! 128    reserved            InitialPath (64), ReturnPath (64)
 //! ```
 //!
-//! Entry 0 of both paths is unused. Entry 1 of the initial path is the port of the requester.
+//! Entry 0 of both paths is unused. Entry 1 of the initial path is the egress port of the
+//! requester.
 
 use super::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId};
 
@@ -18,17 +19,18 @@ pub mod hop;
 
 pub use hop::{DropReason, HopAction, HopNode, receive, send};
 
-/// The permissive LID. As `DrSLID` or `DrDLID` it means that there is no LID-routed part at this
-/// end.
+/// The permissive LID. As `DrSLID`, it means that no LID-routed part precedes the directed route.
+/// As `DrDLID`, it means that no LID-routed part follows the directed route.
 pub const PERMISSIVE_LID: u16 = 0xffff;
 
-/// The maximum number of hops.
+/// The maximum number of hops of a directed route.
 pub const MAX_HOPS: u8 = 63;
 
 const INITIAL_PATH: usize = 128;
 const RETURN_PATH: usize = 192;
 
-/// The header fields of SMPs. Those of the route are valid only in directed-route SMPs.
+/// Access to the header fields of SMPs. The fields of the route are valid only in directed-route
+/// SMPs.
 impl Mad {
     /// Returns the M_Key.
     #[inline]
@@ -56,7 +58,7 @@ impl Mad {
         self.0[4] = self.0[4] & 0x7f | (returning as u8) << 7;
     }
 
-    /// Returns the hop pointer: the current index into the path.
+    /// Returns the hop pointer: the index of the current hop in the path.
     #[inline]
     #[must_use]
     pub const fn hop_pointer(&self) -> u8 {
@@ -77,22 +79,23 @@ impl Mad {
     }
 
     /// Returns `DrSLID`: the source LID of the LID-routed part before the directed route; 0xffff if
-    /// none.
+    /// there is no such part.
     #[inline]
     #[must_use]
     pub const fn dr_slid(&self) -> u16 {
         u16::from_be_bytes([self.0[32], self.0[33]])
     }
 
-    /// Returns `DrDLID`: the destination LID of the LID-routed part behind the directed route;
-    /// 0xffff if none.
+    /// Returns `DrDLID`: the destination LID of the LID-routed part after the directed route;
+    /// 0xffff if there is no such part.
     #[inline]
     #[must_use]
     pub const fn dr_dlid(&self) -> u16 {
         u16::from_be_bytes([self.0[34], self.0[35]])
     }
 
-    /// Sets `DrSLID` and `DrDLID`; 0xffff means that there is no LID-routed part.
+    /// Sets `DrSLID` and `DrDLID`. 0xffff means that there is no LID-routed part at this end of the
+    /// route.
     #[inline]
     pub const fn set_dr_lids(&mut self, slid: u16, dlid: u16) {
         [self.0[32], self.0[33]] = slid.to_be_bytes();
@@ -114,10 +117,11 @@ impl Mad {
     }
 }
 
-/// Returns a directed-route request without LID-routed parts.
+/// Returns a request with a directed route that has no LID-routed parts.
 ///
-/// `path` has the egress port of each hop, that of the requester first. It is empty for a request
-/// to the requester's own node. Call [`send`] to determine the egress port.
+/// `path` contains the egress port of each hop, starting with the egress port of the requester. It
+/// is empty for a request to the requester's own node. Call [`send`] to determine the egress port
+/// of the requester.
 ///
 /// # Panics
 /// Panics if `path` has more than 63 hops.
@@ -155,10 +159,11 @@ pub fn lid_request(
     mad
 }
 
-/// Converts a delivered request into its response: sets method and status, and clears the M_Key.
+/// Converts a delivered request into its response. Sets the method and the status, and clears the
+/// M_Key.
 ///
-/// For a directed route, it also sets the direction bit and the hop pointer behind the path. The
-/// return path is not changed. Call [`send`] to determine the egress port.
+/// For a directed route, also sets the direction bit, and sets the hop pointer to hop count + 1.
+/// Does not change the return path. Call [`send`] to determine the egress port of the response.
 pub fn answer(mad: &mut Mad, status: MadStatus) {
     mad.answer(status);
     mad.set_m_key(0);

@@ -70,7 +70,7 @@ fn attribute_is_parsed_only_if_id_and_class_match() {
     mad.set_attribute(&NodeInfo { num_ports: 36, ..NodeInfo::zeroed() });
     assert_eq!(mad.attribute::<NodeInfo>().map(|info| info.num_ports), Some(36));
     assert_eq!(mad.attribute::<PortInfo>(), None);
-    // The attribute ID of NodeInfo has another meaning in the SA class.
+    // In the SA class, the attribute ID of NodeInfo has another meaning.
     mad.0[1] = MgmtClass::SUBN_ADM.0;
     assert_eq!(mad.attribute::<NodeInfo>(), None);
 }
@@ -78,7 +78,7 @@ fn attribute_is_parsed_only_if_id_and_class_match() {
 #[test]
 fn busy_and_redirect_together_are_not_busy() {
     let busy = [0x0001, 0x0101, 0x0005];
-    // 0x0007 is the invalid-field code as the whole status.
+    // 0x0007 is the code of an invalid field, which some agents do not shift to bits 2 to 4.
     let others = [0x0000, 0x0002, 0x0003, 0x001c, 0x0100, 0x0700, 0x0007];
     assert!(busy.into_iter().all(|status| MadStatus(status).is_busy()));
     assert!(!others.into_iter().any(|status| MadStatus(status).is_busy()));

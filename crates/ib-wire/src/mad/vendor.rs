@@ -21,7 +21,7 @@ impl Oui {
     pub const OPENIB: Self = Self(0x00_1405);
 }
 
-/// The OUI field. It is valid only in classes with an OUI ([`MgmtClass::has_oui`]).
+/// Access to the OUI field, which is valid only in classes with an OUI ([`MgmtClass::has_oui`]).
 impl Mad {
     /// Returns the OUI.
     #[inline]
@@ -30,7 +30,7 @@ impl Mad {
         Oui(u32::from_be_bytes([0, self.0[37], self.0[38], self.0[39]]))
     }
 
-    /// Sets the OUI; only the lower 24 bits are used.
+    /// Sets the OUI to the lower 24 bits of `oui`.
     #[inline]
     pub const fn set_oui(&mut self, oui: Oui) {
         [_, self.0[37], self.0[38], self.0[39]] = oui.0.to_be_bytes();
@@ -45,7 +45,7 @@ pub fn ping(transaction_id: TransactionId) -> Mad {
     mad
 }
 
-/// Writes the host name into a response of ibping; truncated after 215 bytes.
+/// Writes the host name into a response of ibping. Truncates it after 215 bytes.
 pub fn set_ping_host(mad: &mut Mad, host: &str) {
     let data = &mut mad.0[40..];
     data.fill(0);
@@ -53,7 +53,7 @@ pub fn set_ping_host(mad: &mut Mad, host: &str) {
     data[..length].copy_from_slice(&host.as_bytes()[..length]);
 }
 
-/// Returns the host name in a response of ibping. Control characters are replaced by spaces.
+/// Returns the host name in a response of ibping. Replaces control characters by spaces.
 #[must_use]
 pub fn ping_host(mad: &Mad) -> Cow<'_, str> {
     let data = &mad.0[40..];
@@ -63,14 +63,14 @@ pub fn ping_host(mad: &Mad) -> Cow<'_, str> {
 }
 
 crate::layout! {
-    /// The request of ibtracer to the agent at a hop, and its response: the port at which the
-    /// packet has arrived.
+    /// A request of ibtracer to its agent at a hop, and the response with the ingress port of the
+    /// request.
     pub struct SourceRoute: 66 {
-        /// Response: the port at which the request has arrived.
+        /// In a response: the port at which the agent received the request.
         pub incoming_port: u8 = bits(0, 0, 8),
         /// The number of entries of `ports`, 0 to 64.
         pub hop_count: u8 = bits(1, 0, 8),
-        /// The expected arrival ports, first hop first.
+        /// The expected ingress port of each hop, starting with the first hop.
         pub ports: [u8; 64] = bits(2, 0, 512),
     }
 }
@@ -78,7 +78,7 @@ crate::layout! {
 attribute!(SourceRoute = SOURCE_ROUTE in TRACER);
 
 impl SourceRoute {
-    /// Returns the expected arrival port of the last hop; `None` if the hop count is 0 or above 64.
+    /// Returns the expected ingress port of the last hop; `None` if the hop count is 0 or above 64.
     #[must_use]
     pub fn expected_port(&self) -> Option<u8> {
         usize::from(self.hop_count).checked_sub(1).and_then(|last| self.ports.get(last)).copied()

@@ -14,25 +14,27 @@ pub struct Syndrome(pub u8);
 pub enum Acknowledgement {
     /// ACK with the end-to-end credit count.
     Ack(Credits),
-    /// RNR NAK: the responder has no receive buffer. The requester retries after the time.
+    /// RNR NAK with the RNR timer: the responder has no receive buffer. The requester retries after
+    /// the timer.
     RnrNak(RnrTimer),
-    /// The reserved kind with its five-bit value.
+    /// The reserved kind, with its five-bit value.
     Reserved(u8),
     /// NAK with the error code.
     Nak(NakCode),
 }
 
-/// The end-to-end credit count of an ACK, a five-bit code. Source: IBTA volume 1, chapter 9.7.7.2.
+/// The end-to-end credit count of an ACK, encoded in five bits. Source: IBTA volume 1, chapter
+/// 9.7.7.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Credits(u8);
 
-/// The RNR timer, a five-bit code: the minimum time before the requester retries.
+/// The RNR timer, encoded in five bits: the minimum time before the requester retries.
 ///
 /// Source: IBTA volume 1, chapter 9.7.5.2.8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RnrTimer(u8);
 
-/// The error code of a NAK, five bits. Source: IBTA volume 1, chapter 9.7.5.2.
+/// The error code of a NAK, which has five bits. Source: IBTA volume 1, chapter 9.7.5.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NakCode(u8);
 
@@ -40,7 +42,7 @@ impl Syndrome {
     /// ACK without end-to-end flow control.
     pub const ACK: Self = Self(0x1f);
 
-    /// Encodes an acknowledgement. The reserved bit is zero.
+    /// Encodes an acknowledgement, with a reserved bit of zero.
     #[must_use]
     pub const fn new(acknowledgement: Acknowledgement) -> Self {
         Self(match acknowledgement {
@@ -51,7 +53,7 @@ impl Syndrome {
         })
     }
 
-    /// Decodes the byte. The reserved bit is ignored.
+    /// Decodes the byte, and ignores the reserved bit.
     #[must_use]
     pub const fn decode(self) -> Acknowledgement {
         let value = self.0 & 0x1f;
@@ -90,26 +92,28 @@ impl Credits {
     /// Code 31: end-to-end flow control is not used.
     pub const UNLIMITED: Self = Self(31);
 
-    /// Returns the number of posted receives, 0 to 32,768; `None` if flow control is not used.
+    /// Returns the number of receives that the responder has posted, 0 to 32,768; `None` if
+    /// end-to-end flow control is not used.
     #[must_use]
     pub const fn count(self) -> Option<u16> {
         match self.0 {
             31 => None,
             code @ 0..=3 => Some(code as u16),
-            // From code 4 on, two steps double the count: 4, 6, 8, 12, 16, 24 …
+            // From code 4 on, the count doubles every two codes: 4, 6, 8, 12, 16, 24 …
             code => Some((2 + (code as u16 & 1)) << (code / 2 - 1)),
         }
     }
 }
 
 impl RnrTimer {
-    /// Returns the time in nanoseconds: 10,000 (code 1, 10 µs) to 655,360,000 (code 0, 655.36 ms).
+    /// Returns the time in nanoseconds, from 10,000 (code 1, 10 µs) to 655,360,000 (code 0, 655.36
+    /// ms).
     #[must_use]
     pub const fn nanoseconds(self) -> u64 {
         let hundredths_of_milliseconds = match self.0 {
             0 => 65_536,
             code @ 1..=4 => code as u64,
-            // From code 5 on, two steps double the time: 0.06 ms, 0.08, 0.12, 0.16, 0.24 …
+            // From code 5 on, the time doubles every two codes: 0.06 ms, 0.08, 0.12, 0.16, 0.24 …
             code => (2 + (code as u64 & 1)) << (code / 2 - 1),
         };
         hundredths_of_milliseconds * 10_000
@@ -117,13 +121,13 @@ impl RnrTimer {
 }
 
 impl NakCode {
-    /// PSN sequence error: packets are missing.
+    /// PSN sequence error: packets before the received packet are missing.
     pub const SEQUENCE: Self = Self(0);
-    /// Invalid request: the QP does not support it.
+    /// Invalid request: the responder's QP does not support the request.
     pub const INVALID_REQUEST: Self = Self(1);
     /// Remote access error: R_Key, address or access rights are wrong.
     pub const REMOTE_ACCESS: Self = Self(2);
-    /// Remote operational error: the responder failed.
+    /// Remote operational error: the responder failed to execute the request.
     pub const REMOTE_OPERATIONAL: Self = Self(3);
     /// Invalid reliable datagram (RD) request.
     pub const INVALID_RD_REQUEST: Self = Self(4);

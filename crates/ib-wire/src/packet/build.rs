@@ -25,11 +25,11 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// The maximum length of a native packet in bytes, LRH to VCRC. The LRH limits it to 2,047
-    /// words.
+    /// The maximum length in bytes of a native packet from the LRH to the VCRC. The length field of
+    /// the LRH limits it to 2,047 words.
     pub const MAX_NATIVE: usize = 2047 * 4 + VCRC;
 
-    /// The maximum length of a RoCEv2 packet in bytes, BTH to ICRC.
+    /// The maximum length in bytes of a RoCEv2 packet from the BTH to the ICRC.
     pub const MAX_ROCE: usize = 65_000;
 
     /// Creates a builder for a packet with this BTH.
@@ -50,7 +50,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Sets the LRH. A native packet needs one; a RoCEv2 packet must not have one.
+    /// Sets the LRH. A native packet must have an LRH; a RoCEv2 packet must not.
     #[must_use]
     pub fn lrh(mut self, lrh: Lrh) -> Self {
         self.lrh = Some(lrh);
@@ -71,14 +71,15 @@ impl<'a> Builder<'a> {
         self
     }
 
-    /// Returns the length of the packet in bytes: LRH to VCRC if it has an LRH, else BTH to ICRC.
+    /// Returns the length of the packet in bytes: from the LRH to the VCRC if an LRH was set, else
+    /// from the BTH to the ICRC.
     #[must_use]
     pub fn length(&self) -> usize {
         let vcrc = if self.lrh.is_some() { VCRC } else { 0 };
         self.bth_at() + self.transport_length() + ICRC + vcrc
     }
 
-    /// Writes a native packet to the start of the buffer and returns its length in bytes.
+    /// Writes a native packet to the start of the buffer, and returns the packet's length in bytes.
     ///
     /// # Errors
     /// Fails if the LRH is missing or the headers do not match the opcode. Also fails if the packet is
@@ -108,8 +109,8 @@ impl<'a> Builder<'a> {
         Ok(length)
     }
 
-    /// Writes the UDP payload of a RoCEv2 packet, BTH to ICRC, to the start of the buffer and
-    /// returns its length in bytes.
+    /// Writes a RoCEv2 packet without its IP and UDP headers, from the BTH to the ICRC, to the
+    /// start of the buffer. Returns the number of bytes written.
     ///
     /// # Errors
     /// Fails if an LRH or a GRH was set, or if the headers do not match the opcode. Also fails if the
@@ -159,7 +160,8 @@ impl<'a> Builder<'a> {
         Bth::LENGTH + headers.length() + self.payload.len().next_multiple_of(4)
     }
 
-    /// Writes BTH, extended headers, payload and pad. `bytes` has exactly their length.
+    /// Writes the BTH, extended headers, payload and pad. `bytes` must have exactly their total
+    /// length.
     fn emit_transport(&self, bytes: &mut [u8]) {
         let pad_count = self.payload.len().wrapping_neg() & 3;
         let bth = Bth { pad_count: pad_count as u8, ..self.bth };
@@ -175,7 +177,8 @@ fn write<const N: usize>(buffer: &mut [u8], at: usize, bytes: [u8; N]) {
     buffer[at..at + N].copy_from_slice(&bytes);
 }
 
-/// Defines the set of optional headers and their setters, in wire order.
+/// Defines the set of optional headers, and a setter for each header. The headers are in wire
+/// order.
 macro_rules! extended {
     ($($name:ident: $kind:ident = $header:ident),+ $(,)?) => {
         #[derive(Clone, Copy, Debug, Default)]
@@ -194,8 +197,8 @@ macro_rules! extended {
                 }
             }
 
-            /// Writes the headers that are set, from offset `at` on, and returns the end of the
-            /// last one.
+            /// Writes the headers that are set, from offset `at` on. Returns the end of the last
+            /// header.
             fn emit(&self, bytes: &mut [u8], mut at: usize) -> usize {
                 $(
                     if let Some(header) = self.$name {

@@ -2,18 +2,18 @@
 
 use super::Opcode;
 
-/// Error of parsing a packet.
+/// The reason why a packet cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PacketError {
-    /// The packet ends inside of a header, the pad or a checksum.
+    /// The packet ends within a header, the pad or a checksum.
     #[error("the packet ends at byte {found}, within {what} (bytes {offset} to {expected})")]
     Truncated {
         /// The truncated part.
         what: &'static str,
-        /// The offset of this part.
+        /// The offset of the truncated part in bytes.
         offset: usize,
-        /// The end of this part: the minimum length of the packet.
+        /// The end of the truncated part in bytes, which is the minimum length of the packet.
         expected: usize,
         /// The length of the packet in bytes.
         found: usize,
@@ -64,7 +64,7 @@ pub enum PacketError {
     },
 }
 
-/// Error of building a packet.
+/// The reason why a packet cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -87,7 +87,7 @@ pub enum BuildError {
     /// The LRH of a native packet is missing, or a RoCEv2 packet has an LRH or a GRH.
     #[error("{found}: expected {expected}")]
     Framing {
-        /// The headers that were set or are missing.
+        /// The headers that were set, or that are missing.
         found: &'static str,
         /// The headers that this kind of packet requires.
         expected: &'static str,
@@ -95,9 +95,9 @@ pub enum BuildError {
     /// The packet is too long for its length fields.
     #[error("the packet has {found} bytes: expected at most {limit}")]
     TooLong {
-        /// The length in bytes.
+        /// The length of the packet in bytes.
         found: usize,
-        /// The maximum length in bytes.
+        /// The maximum length of a packet in bytes.
         limit: usize,
     },
     /// The buffer is shorter than the packet.

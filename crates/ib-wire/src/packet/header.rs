@@ -1,4 +1,4 @@
-//! The headers between BTH and payload, which the opcode selects.
+//! The headers between the BTH and the payload. The opcode determines which headers a packet has.
 
 /// The length of the ICRC in bytes.
 pub const ICRC: usize = 4;
@@ -33,7 +33,7 @@ pub enum Header {
 }
 
 impl Header {
-    /// All headers in wire order.
+    /// All headers, in wire order.
     pub const ALL: [Self; 9] = [
         Self::Rdeth,
         Self::Deth,
@@ -58,7 +58,7 @@ impl Header {
         }
     }
 
-    /// Returns the name in the specification, such as `RETH`.
+    /// Returns the header's name in the specification, such as `RETH`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl Header {
     }
 }
 
-/// A set of headers.
+/// A set of headers between the BTH and the payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HeaderSet {
     members: u16,
@@ -96,7 +96,7 @@ impl HeaderSet {
         set
     }
 
-    /// Returns the set with `header` added.
+    /// Returns the set, with `header` added.
     #[must_use]
     pub const fn with(self, header: Header) -> Self {
         if self.contains(header) {
@@ -120,8 +120,8 @@ impl HeaderSet {
         self.length as usize
     }
 
-    /// Returns the offset of `header` behind the BTH in bytes; `None` if the set does not contain
-    /// it.
+    /// Returns the offset of `header` in bytes from the end of the BTH; `None` if the set does not
+    /// contain it.
     #[inline]
     #[must_use]
     pub fn offset(self, header: Header) -> Option<usize> {

@@ -1,7 +1,7 @@
-//! The opcode of a packet: the first byte of the BTH, which selects the headers behind the BTH.
+//! The opcode of a packet: the first byte of the BTH. It determines which headers follow the BTH.
 //!
-//! The upper three bits are the transport service, the lower five the operation. Source: IBTA
-//! volume 1, chapter 9.2.2.
+//! The upper three bits are the transport service. The lower five bits are the operation. Source:
+//! IBTA volume 1, chapter 9.2.2.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum Transport {
     Ud,
     /// Congestion notification, 4.
     Cnp,
-    /// Extended reliable connection, 5.
+    /// Extended reliable connection (XRC), 5.
     Xrc,
     /// Manufacturer specific, 6.
     Vendor6,
@@ -89,18 +89,18 @@ pub enum Operation {
 /// The position of a packet in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Position {
-    /// First of several packets.
+    /// The first of several packets.
     First,
-    /// Neither first nor last packet.
+    /// Neither the first nor the last packet.
     Middle,
-    /// Last of several packets.
+    /// The last of several packets.
     Last,
-    /// Only packet of the message.
+    /// The only packet of the message.
     Only,
 }
 
 impl Transport {
-    /// All transport services, by number.
+    /// All transport services in the order of their numbers.
     pub const ALL: [Self; 8] = [
         Self::Rc,
         Self::Uc,
@@ -129,7 +129,7 @@ impl Transport {
 }
 
 impl Operation {
-    /// All operations, by number, 0 to 0x17.
+    /// All operations in the order of their numbers, 0 to 0x17.
     pub const ALL: [Self; 24] = [
         Self::SendFirst,
         Self::SendMiddle,
@@ -175,14 +175,14 @@ impl Operation {
         }
     }
 
-    /// Returns true for packets of the responder: READ responses and acknowledgements.
+    /// Returns true for operations of the responder: READ responses and acknowledgements.
     #[must_use]
     pub const fn is_response(self) -> bool {
         let number = self as u8;
         number >= Self::ReadResponseFirst as u8 && number <= Self::AtomicAcknowledge as u8
     }
 
-    /// Returns the headers behind the BTH that the operation has with the RC service.
+    /// Returns the headers that follow the BTH if the operation uses the RC service.
     const fn headers(self) -> HeaderSet {
         match self {
             Self::SendLastImmediate | Self::SendOnlyImmediate | Self::WriteLastImmediate => {
@@ -233,7 +233,8 @@ impl Opcode {
         CNP = 0x81,
     }
 
-    /// Returns the opcode of an operation; `None` if the transport service does not define it.
+    /// Returns the opcode of an operation of a transport service; `None` if the service does not
+    /// define the operation.
     #[must_use]
     pub const fn new(transport: Transport, operation: Operation) -> Option<Self> {
         if transport.has(operation) {
@@ -249,8 +250,8 @@ impl Opcode {
         Transport::ALL[(self.0 >> 5) as usize]
     }
 
-    /// Returns the operation; `None` for CNPs and for opcodes that the transport service does not
-    /// define.
+    /// Returns the operation; `None` for CNPs and for operations that the transport service does
+    /// not define.
     #[must_use]
     pub const fn operation(self) -> Option<Operation> {
         let number = (self.0 & 0x1f) as usize;
@@ -260,7 +261,7 @@ impl Opcode {
         Some(Operation::ALL[number])
     }
 
-    /// Returns true if the opcode is defined, so that the headers behind the BTH are known.
+    /// Returns true if the opcode is defined, so that the headers after the BTH are known.
     #[must_use]
     pub const fn is_known(self) -> bool {
         self.0 == Self::CNP.0 || self.operation().is_some()
@@ -348,7 +349,8 @@ impl fmt::Display for Operation {
 }
 
 impl fmt::Display for Opcode {
-    /// Writes the transport service and the operation, or `opcode` and the number if it is unknown.
+    /// Writes the transport service and the operation. For an unknown opcode, writes `opcode` and
+    /// its number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.operation() {
             Some(operation) => write!(f, "{} {operation}", self.transport()),

@@ -1,6 +1,6 @@
 //! IP and UDP headers of RoCEv2 packets, and the ICRC that covers them.
 //!
-//! The ICRC of RoCEv2 covers, in this order (IBTA volume 1, annex A17):
+//! The ICRC of RoCEv2 covers the following bytes in this order (IBTA volume 1, annex A17):
 //!
 //! 1. eight bytes of ones instead of the LRH,
 //! 2. the IP header with traffic class, flow label, hop limit and checksum set to ones,
@@ -13,21 +13,23 @@ use super::error::PacketError;
 use super::header::ICRC;
 use crate::crc::Icrc;
 
-/// The IP and UDP fields that the ICRC of a RoCEv2 packet covers, except for the lengths.
+/// The IP and UDP header fields that the ICRC of a RoCEv2 packet covers. The lengths, which it also
+/// covers, are not included.
 ///
-/// An ordinary UDP socket does not return the IPv4 identification of received datagrams. A receiver
-/// can then check the ICRC of an IPv4 packet only if it knows how the sender chooses it.
+/// An ordinary UDP socket does not return the IPv4 identification of received datagrams. Without
+/// it, a receiver can check the ICRC of an IPv4 packet only if it knows how the sender chooses the
+/// identification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RoceNetwork {
-    /// Fields of the IPv4 or IPv6 header.
+    /// The fields of the IPv4 or IPv6 header.
     pub addresses: RoceAddresses,
-    /// The UDP source port. Senders vary it for ECMP.
+    /// The UDP source port. Senders vary it so that ECMP spreads flows.
     pub source_port: u16,
     /// The UDP destination port, usually [`RoceNetwork::PORT`].
     pub destination_port: u16,
 }
 
-/// The IP header fields of a [`RoceNetwork`].
+/// The IPv4 or IPv6 header fields of a [`RoceNetwork`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RoceAddresses {
     /// IPv4 without options.
@@ -38,10 +40,10 @@ pub enum RoceAddresses {
         destination: Ipv4Addr,
         /// The identification field.
         identification: u16,
-        /// Flags and fragment offset; 0x4000 is "don't fragment".
+        /// The flags and the fragment offset; 0x4000 means "don't fragment".
         fragment: u16,
     },
-    /// IPv6 without extension headers.
+    /// IPv6, without extension headers.
     V6 {
         /// The source address.
         source: Ipv6Addr,
@@ -62,7 +64,7 @@ pub struct RoceHop {
 }
 
 impl Default for RoceHop {
-    /// Traffic class 0, hop limit 64, flow label 0.
+    /// Returns traffic class 0, hop limit 64 and flow label 0.
     fn default() -> Self {
         Self { traffic_class: 0, hop_limit: 64, flow_label: 0 }
     }
@@ -80,8 +82,8 @@ impl RoceNetwork {
 
     /// Parses the IP and UDP headers at the start of an IP packet, and returns the UDP payload.
     ///
-    /// Bytes behind the IP packet, such as the padding of short Ethernet frames, are ignored. All
-    /// UDP ports are accepted. Checksums are not checked.
+    /// Ignores bytes after the IP packet, such as the padding of short Ethernet frames. Accepts all
+    /// UDP ports. Does not check checksums.
     ///
     /// # Errors
     /// Returns the first invalid field. IPv4 options, IPv6 extension headers, fragments and
@@ -165,8 +167,8 @@ impl RoceNetwork {
     /// Writes the IP and UDP headers for a UDP payload of `payload` bytes to the start of the
     /// buffer.
     ///
-    /// Computes the IPv4 header checksum; the UDP checksum is zero. Returns the length of the
-    /// headers.
+    /// Computes the IPv4 header checksum, and sets the UDP checksum to zero. Returns the length of
+    /// the headers in bytes.
     ///
     /// # Panics
     /// Panics if the buffer is shorter than [`RoceNetwork::length`], or the payload is longer than
@@ -188,10 +190,10 @@ impl RoceNetwork {
         length
     }
 
-    /// Computes the ICRC of a packet from its bytes, BTH to pad.
+    /// Computes the ICRC of a packet. `bytes` are its bytes from the BTH to the pad.
     ///
     /// # Panics
-    /// Panics if `bytes` is shorter than a BTH, 12 bytes.
+    /// Panics if `bytes` is shorter than a BTH, which has 12 bytes.
     #[must_use]
     pub fn icrc(&self, bytes: &[u8]) -> u32 {
         const BTH: usize = 12;

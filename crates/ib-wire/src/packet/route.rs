@@ -22,13 +22,13 @@ crate::layout! {
         pub link_version: u8 = bits(0, 4, 4),
         /// The service level.
         pub sl: ServiceLevel = bits(1, 0, 4),
-        /// LNH: the kind of header behind the LRH.
+        /// LNH: the kind of header that follows the LRH.
         pub next_header: LinkNextHeader = bits(1, 6, 2),
         /// The destination LID: 1 to 0xBFFF unicast, 0xC000 to 0xFFFE multicast, 0xFFFF permissive.
         pub dlid: u16 = bits(2, 0, 16),
         /// The packet length in words of four bytes, LRH to ICRC, 0 to 2,047.
         pub length: u16 = bits(4, 5, 11),
-        /// The source LID, 1 to 0xBFFF; 0xFFFF if the port has no LID.
+        /// The source LID, 1 to 0xBFFF; 0xFFFF if the sending port has no LID.
         pub slid: u16 = bits(6, 0, 16),
     }
 }
@@ -51,7 +51,7 @@ impl LinkNextHeader {
 crate::field!(LinkNextHeader(u8));
 
 impl Default for Lrh {
-    /// VL 0, SL 0, LNH [`LinkNextHeader::LOCAL`], LIDs and length 0.
+    /// Returns a header with VL 0, SL 0, LNH [`LinkNextHeader::LOCAL`], LIDs and length 0.
     fn default() -> Self {
         Self {
             vl: VirtualLane::default(),
@@ -92,7 +92,7 @@ crate::layout! {
         pub payload_length: u16 = bits(4, 0, 16),
         /// The next header field: [`Grh::NEXT_IS_BTH`].
         pub next_header: u8 = bits(6, 0, 8),
-        /// The maximum number of routers on the path.
+        /// The maximum number of routers that the packet can still pass.
         pub hop_limit: u8 = bits(7, 0, 8),
         /// The source GID.
         pub source: Gid = bits(8, 0, 128),
@@ -107,7 +107,8 @@ impl Grh {
 }
 
 impl Default for Grh {
-    /// IP version 6, next header BTH, hop limit 64, all other fields zero.
+    /// Returns a header with IP version 6, next header BTH, and hop limit 64. All other fields are
+    /// zero.
     fn default() -> Self {
         Self {
             ip_version: 6,

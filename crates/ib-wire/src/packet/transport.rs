@@ -1,6 +1,6 @@
 //! Layouts of the BTH and of the extended transport headers.
 //!
-//! Source: IBTA volume 1, chapters 9.2 and 9.3. Reserved bits have no field.
+//! Source: IBTA volume 1, chapters 9.2 and 9.3. The structs have no fields for reserved bits.
 
 use ib_types::{PKey, Psn, QKey, Qpn};
 
@@ -10,7 +10,7 @@ use super::opcode::Opcode;
 crate::field!(Opcode(u8), Syndrome(u8));
 
 crate::layout! {
-    /// The base transport header (BTH). All packets have one, except for raw packets.
+    /// The base transport header (BTH). All packets except for raw packets have a BTH.
     ///
     /// ```text
     ///  0            8 9  10  12     16                  31
@@ -29,9 +29,9 @@ crate::layout! {
         pub opcode: Opcode = bits(0, 0, 8),
         /// SE: requests a solicited event at the responder.
         pub solicited_event: bool = bits(1, 0, 1),
-        /// MigReq: the path migration state; 1 if the path has migrated.
+        /// MigReq: the path migration state; 1 if the queue pair is in the state "migrated".
         pub migration: bool = bits(1, 1, 1),
-        /// PadCnt: the number of pad bytes behind the payload, 0 to 3.
+        /// PadCnt: the number of pad bytes after the payload, 0 to 3.
         pub pad_count: u8 = bits(1, 2, 2),
         /// `TVer`: the version of the transport headers, 0.
         pub transport_version: u8 = bits(1, 4, 4),
@@ -51,7 +51,8 @@ crate::layout! {
 }
 
 impl Default for Bth {
-    /// RC SEND only with the default P_Key, to QP0, PSN 0, no flags.
+    /// Returns a header with opcode RC SEND only, the default P_Key, destination QP0, PSN 0, and no
+    /// flags.
     fn default() -> Self {
         Self {
             opcode: Opcode::RC_SEND_ONLY,
@@ -80,7 +81,7 @@ crate::layout! {
 crate::layout! {
     /// The datagram extended transport header (DETH); IBTA volume 1, chapter 9.3.2.
     pub struct Deth: 8 {
-        /// The Q_Key, which must match that of the destination QP.
+        /// The Q_Key, which must match the Q_Key of the destination QP.
         pub q_key: QKey = bits(0, 0, 32),
         /// The source QP.
         pub source: Qpn = bits(5, 0, 24),

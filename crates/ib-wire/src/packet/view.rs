@@ -1,4 +1,4 @@
-//! [`Packet`]: the checked view of an encoded packet.
+//! [`Packet`]: a view of an encoded packet. Its lengths and versions are checked.
 
 use super::error::PacketError;
 use super::header::{Header, HeaderSet, ICRC, VCRC};
@@ -9,24 +9,24 @@ use super::transport::{
 };
 use crate::crc;
 
-/// A view of an encoded packet whose lengths and versions are checked.
+/// A view of an encoded packet. Its lengths and versions are checked.
 ///
 /// The checksums are not checked by `parse`: use [`Packet::check_icrc`],
 /// [`Packet::check_roce_icrc`] and [`Packet::check_vcrc`]. If the opcode is unknown, all bytes
-/// behind the BTH are the payload.
+/// between the BTH and the pad are the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     bytes: &'a [u8],
-    /// Offset of the BTH: 0 for RoCEv2, 8 behind an LRH, 48 behind a GRH.
+    /// Offset of the BTH: 0 for RoCEv2, 8 after an LRH, 48 after an LRH and a GRH.
     bth_at: usize,
-    /// Start and end offset of the payload without the pad.
+    /// Start and end offsets of the payload, without the pad.
     payload: (usize, usize),
     icrc_at: usize,
     headers: HeaderSet,
 }
 
 impl<'a> Packet<'a> {
-    /// Parses a native packet, LRH to VCRC.
+    /// Parses a native packet. `bytes` are its bytes from the LRH to the VCRC.
     ///
     /// # Errors
     /// Returns the first invalid field: a truncated header, a wrong length, or an unsupported
@@ -76,16 +76,16 @@ impl<'a> Packet<'a> {
         Self::transport(bytes, bth_at, without_vcrc)
     }
 
-    /// Parses the UDP payload of a RoCEv2 packet, BTH to ICRC.
+    /// Parses the UDP payload of a RoCEv2 packet. `bytes` are its bytes from the BTH to the ICRC.
     ///
     /// # Errors
-    /// Returns the first invalid field, as [`Packet::parse`].
+    /// Returns the first invalid field, as [`Packet::parse`] does.
     #[inline]
     pub fn parse_roce(bytes: &'a [u8]) -> Result<Self, PacketError> {
         Self::transport(bytes, 0, bytes.len())
     }
 
-    /// Parses the BTH at `bth_at` and the headers, payload, pad and ICRC behind it, up to `end`.
+    /// Parses the BTH at `bth_at`, and the headers, payload, pad and ICRC that follow up to `end`.
     #[inline]
     fn transport(bytes: &'a [u8], bth_at: usize, end: usize) -> Result<Self, PacketError> {
         let within = &bytes[..end];
@@ -154,7 +154,8 @@ impl<'a> Packet<'a> {
         Bth::parse(self.array(self.bth_at))
     }
 
-    /// Returns the headers between the BTH and the payload; empty if the opcode is unknown.
+    /// Returns the set of headers between the BTH and the payload. It is empty if the opcode is
+    /// unknown.
     #[must_use]
     pub fn headers(&self) -> HeaderSet {
         self.headers
@@ -202,7 +203,7 @@ impl<'a> Packet<'a> {
         self.is_native().then(|| u16::from_be_bytes(*self.array(self.icrc_at + ICRC)))
     }
 
-    /// Checks the ICRC of a native packet. For a RoCEv2 packet use [`Packet::check_roce_icrc`].
+    /// Checks the ICRC of a native packet. For a RoCEv2 packet, use [`Packet::check_roce_icrc`].
     ///
     /// # Errors
     /// Returns [`PacketError::Checksum`] with the found and the expected checksum.
@@ -231,7 +232,7 @@ impl<'a> Packet<'a> {
         compare("ICRC", offset, expected, found)
     }
 
-    /// Checks the VCRC of a native packet. A RoCEv2 packet has no VCRC, so the result is `Ok`.
+    /// Checks the VCRC of a native packet. Returns `Ok` for a RoCEv2 packet, which has no VCRC.
     ///
     /// # Errors
     /// Returns [`PacketError::Checksum`] with the found and the expected checksum.
@@ -241,7 +242,7 @@ impl<'a> Packet<'a> {
         compare("VCRC", offset, crc::vcrc(&self.bytes[..offset]).into(), found.into())
     }
 
-    /// Returns `N` bytes at an offset that `parse` has checked.
+    /// Returns the `N` bytes at an offset. `parse` has checked that they exist.
     #[inline]
     fn array<const N: usize>(&self, at: usize) -> &'a [u8; N] {
         self.bytes[at..].first_chunk().expect("`parse` checked the length of the packet")

@@ -6,7 +6,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
-/// The response to an open by the RNBD server of the Linux kernel.
+/// The Linux kernel's response to an open.
 const OPENED: &str = "03000000000000000020000000000000ff00000000000000000000000000000000000000
     00100002800000000000000000000000000000000000";
 
@@ -17,7 +17,7 @@ fn linux_read_request_is_parsed() {
     assert_eq!((io.device_id, io.sector, io.length, io.priority), (0, 0, 4096, 0x4400));
     assert_eq!((io.rw.operation(), io.rw.flags()), (Operation::READ, IoFlags::SYNC));
     assert_eq!(io.rw, IoFlags::of(Operation::READ, IoFlags::SYNC));
-    // A message of an old client, without a priority.
+    // The message of an old client has no priority.
     let Ok(Message::Io(short)) = Message::parse(&read[..24]) else { panic!("no I/O") };
     assert_eq!(short, Io { priority: 0, ..io });
     assert_eq!(

@@ -1,12 +1,12 @@
-//! Private data of connections: [`ConnectRequest`] of the client, [`ConnectResponse`] of the
-//! server.
+//! Private data of CM messages: the client sends a [`ConnectRequest`], the server sends a
+//! [`ConnectResponse`].
 
 use super::{MAGIC, RtrsError, VERSION};
 use crate::le_layout::{le_field, le_layout};
 use crate::mad::masks;
 
 le_layout! {
-    /// The private data of a REQ, behind the `rdma_cm` header.
+    /// The private data of a REQ, after the `rdma_cm` header.
     ///
     /// ```text
     ///  0 zero (2)       2 magic (2)      4 version (2)
@@ -25,13 +25,13 @@ le_layout! {
         pub connection: u16 = 6,
         /// The number of connections of the path.
         pub connections: u16 = 8,
-        /// The number of times that the path was connected, including this one.
+        /// How many times the path was connected, including this time.
         pub reconnects: u16 = 10,
         /// The UUID of the path.
         pub path_uuid: [u8; 16] = 12,
         /// The UUID of the session, which all paths between a client and a server share.
         pub session_uuid: [u8; 16] = 28,
-        /// Bit 0: the server may create the session.
+        /// Bit 0 is set if the server may create the session.
         pub first_connection: u8 = 44,
     }
 }
@@ -39,7 +39,7 @@ le_layout! {
 masks! {
     /// The flags of a [`ConnectResponse`].
     ConnectFlags(u32) {
-        /// The R_Key of a chunk changes with every request.
+        /// The server changes the R_Key of a chunk with every request.
         NEW_KEYS = 1 "new keys",
     }
 }
@@ -62,11 +62,11 @@ le_layout! {
         pub version: u16 = 2,
         /// 0 in a REP; a negative Linux error number in a REJ.
         pub error: i16 = 4,
-        /// The number of chunks, which is the maximum number of outstanding requests.
+        /// The number of chunks of the server, which is the maximum number of outstanding requests.
         pub queue_depth: u16 = 6,
-        /// The maximum data of a request in bytes.
+        /// The maximum length of the data of a request in bytes.
         pub max_io_size: u32 = 8,
-        /// The maximum length of user header and message in bytes.
+        /// The maximum total length of the user header and message of a request in bytes.
         pub max_header_size: u32 = 12,
         /// The flags of the server.
         pub flags: ConnectFlags = 16,
@@ -74,10 +74,11 @@ le_layout! {
 }
 
 impl ConnectRequest {
-    /// Parses the private data behind the `rdma_cm` header, and checks magic number and version.
+    /// Parses the private data that follows the `rdma_cm` header, and checks its magic number and
+    /// version.
     ///
     /// # Errors
-    /// Fails if the data is truncated, or if the magic number or the major version differs.
+    /// Fails if the data is truncated, or if the magic number or the major version is wrong.
     pub fn read(bytes: &[u8]) -> Result<Self, RtrsError> {
         let request = Self::parse(first(bytes, "the RTRS connect request")?);
         check(request.magic, request.version).map(|()| request)
@@ -85,17 +86,17 @@ impl ConnectRequest {
 }
 
 impl ConnectResponse {
-    /// Parses private data, and checks magic number and version.
+    /// Parses private data, and checks its magic number and version.
     ///
     /// # Errors
-    /// Fails if the data is truncated, or if the magic number or the major version differs.
+    /// Fails if the data is truncated, or if the magic number or the major version is wrong.
     pub fn read(bytes: &[u8]) -> Result<Self, RtrsError> {
         let response = Self::parse(first(bytes, "the RTRS connect response")?);
         check(response.magic, response.version).map(|()| response)
     }
 }
 
-/// Returns the first `N` bytes. `what` names the message in the error.
+/// Returns the first `N` bytes. If there are fewer, the error names the message `what`.
 pub(super) fn first<'a, const N: usize>(
     bytes: &'a [u8],
     what: &'static str,

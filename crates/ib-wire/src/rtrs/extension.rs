@@ -1,9 +1,9 @@
 //! The extension of ibfabric to RTRS 2.0: path fencing and authentication.
 //!
 //! Both ends announce their [`Capabilities`] in reserved bytes of the connection's private data,
-//! which Linux sets to zero and ignores. Further messages are sent on connection 0, and only to
-//! peers that have announced the capability. A fenced path is closed at the server, so that no
-//! request of it can be executed later.
+//! which Linux sets to zero and ignores. Messages of the extension are sent on connection 0, and
+//! only to peers that have announced the capability. The server closes a fenced path, so that it
+//! cannot execute requests of this path later.
 //!
 //! | type | message | sent by |
 //! |---|---|---|
@@ -17,12 +17,12 @@ use crate::le_layout::{le_field, le_layout};
 use crate::mad::masks;
 
 masks! {
-    /// The parts of the extension that an end supports.
+    /// The parts of the extension that the sender supports.
     Capabilities(u8) {
         /// Path fencing.
         FENCE = 0 "fence",
-        /// Authentication: the end proves knowledge of the shared key, and requires a proof of the
-        /// peer.
+        /// Authentication: the sender proves that it knows the shared key, and requires the same
+        /// proof from its peer.
         PROOF = 1 "proof",
     }
 }
@@ -41,7 +41,8 @@ const IN_REQUEST: usize = 46;
 const IN_RESPONSE: usize = 20;
 
 le_layout! {
-    /// The extension in private data: at byte 46 of a request, at byte 20 of a response.
+    /// The extension in the private data, at byte 46 of a connect request and at byte 20 of a
+    /// connect response.
     ///
     /// ```text
     /// 0 magic (2)   2 version (1)   3 capabilities (1)
@@ -57,30 +58,32 @@ le_layout! {
 }
 
 impl Extension {
-    /// Creates the extension that announces capabilities.
+    /// Creates the extension that announces these capabilities.
     #[must_use]
     pub const fn new(capabilities: Capabilities) -> Self {
         Self { magic: EXTENSION_MAGIC, version: EXTENSION_VERSION, capabilities }
     }
 
-    /// Returns the capabilities in the private data of a request; none if it has no extension.
+    /// Returns the capabilities that the private data of a connect request announces; none if it
+    /// has no extension.
     #[must_use]
     pub fn of_request(bytes: &[u8]) -> Capabilities {
         Self::at(bytes, IN_REQUEST)
     }
 
-    /// Returns the capabilities in the private data of a response; none if it has no extension.
+    /// Returns the capabilities that the private data of a connect response announces; none if it
+    /// has no extension.
     #[must_use]
     pub fn of_response(bytes: &[u8]) -> Capabilities {
         Self::at(bytes, IN_RESPONSE)
     }
 
-    /// Writes the extension into the private data of a request.
+    /// Writes the extension into the private data of a connect request.
     pub fn put_into_request(&self, bytes: &mut [u8; 56]) {
         bytes[IN_REQUEST..IN_REQUEST + Self::LENGTH].copy_from_slice(&self.to_bytes());
     }
 
-    /// Writes the extension into the private data of a response.
+    /// Writes the extension into the private data of a connect response.
     pub fn put_into_response(&self, bytes: &mut [u8; 56]) {
         bytes[IN_RESPONSE..IN_RESPONSE + Self::LENGTH].copy_from_slice(&self.to_bytes());
     }
@@ -101,30 +104,30 @@ le_layout! {
         pub id: u32 = 4,
         /// The UUID of the failed path.
         pub path_uuid: [u8; 16] = 8,
-        /// The number of the failed connection:
-        /// [`ConnectRequest::reconnects`](super::ConnectRequest).
+        /// The field [`ConnectRequest::reconnects`](super::ConnectRequest) of the failed path.
         pub reconnects: u16 = 24,
     }
 }
 
 le_layout! {
-    /// Confirms a path fence: no request of the path can take effect any more.
+    /// Confirms a path fence: requests of the path can no longer take effect.
     pub struct Fenced: 8 {
         /// [`MessageType::FENCED`].
         pub message_type: MessageType = 0,
-        /// The ID of the fence.
+        /// The ID of the fence, as in the request.
         pub id: u32 = 4,
     }
 }
 
 le_layout! {
-    /// A proof of knowledge of the shared key, or a request for one.
+    /// A proof that the sender knows the shared key, or a request for such a proof.
     pub struct Proof: 72 {
         /// [`MessageType::PROOF`].
         pub message_type: MessageType = 0,
-        /// A random number of the sender.
+        /// A random number that the sender has chosen.
         pub nonce: [u8; 32] = 8,
-        /// HMAC-SHA256; zero if the sender only requests a proof.
+        /// The HMAC-SHA256 that proves knowledge of the key; zero if the sender only requests a
+        /// proof.
         pub code: [u8; 32] = 40,
     }
 }

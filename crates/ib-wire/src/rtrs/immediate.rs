@@ -1,9 +1,9 @@
-//! Immediate data of RTRS: four bits of type and 28 bits of payload.
+//! Immediate data of RTRS, which consists of a type of 4 bits and a payload of 28 bits.
 //!
 //! ```text
 //! request        0 | chunk index, bits as the queue depth needs | offset in the chunk
 //! response       1 | error number (9) | chunk index (19)
-//! response       2 | error number (9) | chunk index (19), behind a SEND with invalidate
+//! response       2 | error number (9) | chunk index (19); a SEND with invalidate precedes
 //! heartbeat      8 | zero
 //! heartbeat ack  9 | zero
 //! ```
@@ -19,12 +19,12 @@ pub struct Immediate(pub u32);
 pub enum ImmediateKind {
     /// The client has written a request into a chunk.
     Request {
-        /// Chunk and offset; see [`Immediate::chunk_and_offset`].
+        /// The chunk and the offset of the message in it; see [`Immediate::chunk_and_offset`].
         payload: u32,
     },
     /// The server has completed a request.
     Response {
-        /// True if the server has invalidated an R_Key of the client by a SEND with invalidate.
+        /// True if the server has invalidated an R_Key of the client with a SEND with invalidate.
         has_invalidated: bool,
         /// A Linux error number, 0 to 511; 0 for success.
         error: u16,
@@ -45,7 +45,7 @@ pub enum ImmediateKind {
     Other {
         /// The type: the upper four bits.
         kind: u8,
-        /// The lower 28 bits.
+        /// The payload: the lower 28 bits.
         payload: u32,
     },
 }
@@ -61,7 +61,7 @@ impl Immediate {
     /// The acknowledgement of a heartbeat.
     pub const HEARTBEAT_ACKNOWLEDGEMENT: Self = Self(9 << PAYLOAD);
 
-    /// Encodes immediate data. Bits that do not fit into their field are dropped.
+    /// Encodes immediate data. Drops bits that do not fit into their field.
     #[must_use]
     pub const fn new(kind: ImmediateKind) -> Self {
         let (kind, payload) = match kind {
@@ -94,8 +94,8 @@ impl Immediate {
         }
     }
 
-    /// Encodes a request whose message is at an offset of a chunk. `queue_depth` is the number of
-    /// chunks of the server. Bits that do not fit into their field are dropped.
+    /// Encodes a request whose message is at byte `offset` of a chunk. `queue_depth` is the number
+    /// of chunks of the server. Drops bits that do not fit into their field.
     #[must_use]
     pub const fn request(queue_depth: u16, chunk: u32, offset: u32) -> Self {
         let bits = offset_bits(queue_depth);
@@ -103,8 +103,8 @@ impl Immediate {
         Self::new(ImmediateKind::Request { payload })
     }
 
-    /// Splits the payload of a request into chunk and offset. `queue_depth` is the number of chunks
-    /// of the server.
+    /// Splits the payload of a request into the chunk and the offset of the message. `queue_depth`
+    /// is the number of chunks of the server.
     #[must_use]
     pub const fn chunk_and_offset(payload: u32, queue_depth: u16) -> (u32, u32) {
         let bits = offset_bits(queue_depth);
@@ -112,7 +112,7 @@ impl Immediate {
     }
 }
 
-/// Returns the number of bits of the offset: 28 minus the bits of a chunk index.
+/// Returns the number of bits of an offset: 28 minus the number of bits of a chunk index.
 const fn offset_bits(queue_depth: u16) -> u32 {
     let last = queue_depth.saturating_sub(1);
     PAYLOAD - (u16::BITS - last.leading_zeros())

@@ -1,4 +1,4 @@
-//! Messages of RTRS. A message starts with two bytes of type.
+//! Messages of RTRS. The first two bytes of a message are its type.
 //!
 //! | type | message | carried by |
 //! |---|---|---|
@@ -16,9 +16,9 @@ use crate::mad::{codes, masks};
 codes! {
     /// The type of a message.
     MessageType(u16) {
-        /// Requests the chunks of the server.
+        /// Requests the addresses and R_Keys of the server's chunks.
         INFO_REQUEST = 0 "info request",
-        /// The chunks of the server.
+        /// The addresses and R_Keys of the server's chunks.
         INFO_RESPONSE = 1 "info response",
         /// Write request.
         WRITE = 2 "write",
@@ -26,11 +26,11 @@ codes! {
         READ = 3 "read",
         /// The new R_Key of a chunk.
         RKEY_RESPONSE = 4 "rkey response",
-        /// Extension: requests a path fence; see [`super::extension`].
+        /// Extension of ibfabric: requests a path fence; see [`super::extension`].
         FENCE = 0x8001 "fence",
-        /// Extension: confirms a path fence.
+        /// Extension of ibfabric: confirms a path fence.
         FENCED = 0x8002 "fenced",
-        /// Extension: proves knowledge of the shared key.
+        /// Extension of ibfabric: proves knowledge of the shared key.
         PROOF = 0x8003 "proof",
     }
 }
@@ -46,7 +46,7 @@ masks! {
 le_field!(MessageType, ReadFlags);
 
 le_layout! {
-    /// The request for the chunks of the server.
+    /// The info request: requests the addresses and R_Keys of the server's chunks.
     pub struct InfoRequest: 272 {
         /// [`MessageType::INFO_REQUEST`].
         pub message_type: MessageType = 0,
@@ -56,7 +56,7 @@ le_layout! {
 }
 
 impl InfoRequest {
-    /// Creates the request. Names longer than 254 bytes are truncated.
+    /// Creates the request. Truncates names of more than 254 bytes.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut request = Self::zeroed();
@@ -79,18 +79,18 @@ le_layout! {
         pub message_type: MessageType = 0,
         /// The number of descriptors that follow.
         pub count: u16 = 2,
-        /// Extension of ibfabric: the number of the session at the server; zero from Linux.
+        /// Extension of ibfabric: the number of the session at the server. Linux servers send zero.
         ///
-        /// The server sends it to clients that support path fencing. It changes when all paths of
-        /// the session were closed, because the server then starts a new session.
+        /// The server sends the number to clients that support path fencing. When all paths of the
+        /// session were closed, the server starts a new session with another number.
         pub epoch: u32 = 4,
     }
 }
 
 le_layout! {
-    /// A buffer in the memory of the peer.
+    /// Describes a buffer in the memory of the peer.
     pub struct Descriptor: 16 {
-        /// The address at the peer.
+        /// The address of the buffer at the peer.
         pub address: u64 = 0,
         /// The R_Key.
         pub r_key: u32 = 8,
@@ -104,7 +104,7 @@ le_layout! {
     pub struct WriteHeader: 4 {
         /// [`MessageType::WRITE`].
         pub message_type: MessageType = 0,
-        /// The length of the user header before the message, in bytes.
+        /// The length in bytes of the user header that precedes this message.
         pub user_length: u16 = 2,
     }
 }
@@ -114,7 +114,7 @@ le_layout! {
     pub struct ReadHeader: 8 {
         /// [`MessageType::READ`].
         pub message_type: MessageType = 0,
-        /// The length of the user header before the message, in bytes.
+        /// The length in bytes of the user header that precedes this message.
         pub user_length: u16 = 2,
         /// The flags of the read.
         pub flags: ReadFlags = 4,
@@ -135,12 +135,12 @@ le_layout! {
     }
 }
 
-/// An encoded list of descriptors.
+/// A list of descriptors in encoded form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Descriptors<'a>(&'a [u8]);
 
 impl<'a> Descriptors<'a> {
-    /// Creates the list from its bytes. Bytes behind the last whole descriptor are ignored.
+    /// Creates the list from its bytes. Ignores bytes after the last whole descriptor.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(&bytes[..bytes.len() / Descriptor::LENGTH * Descriptor::LENGTH])
@@ -152,13 +152,13 @@ impl<'a> Descriptors<'a> {
         self.0.len() / Descriptor::LENGTH
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the descriptor at an index.
+    /// Returns the descriptor at this index.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Descriptor> {
         self.iter().nth(index)
@@ -181,22 +181,23 @@ impl<'a> Descriptors<'a> {
 #[allow(clippy::large_enum_variant, reason = "messages are decoded one at a time and not stored")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// The request for the chunks of the server.
+    /// The info request: requests the addresses and R_Keys of the server's chunks.
     InfoRequest(InfoRequest),
-    /// The chunks of the server. A descriptor may cover several consecutive chunks.
+    /// The info response: describes the chunks of the server. A descriptor can cover several
+    /// consecutive chunks.
     InfoResponse(Descriptors<'a>),
     /// A write request.
     Write(WriteHeader),
-    /// A read request and the buffers of the client.
+    /// A read request, with the descriptors of the client's buffers.
     Read(ReadHeader, Descriptors<'a>),
     /// The new R_Key of a chunk.
     RkeyResponse(RkeyResponse),
-    /// A message of unknown type, with the bytes behind the type.
+    /// A message of unknown type, with the bytes after the type.
     Other(MessageType, &'a [u8]),
 }
 
 impl<'a> Message<'a> {
-    /// Parses a message. Bytes behind it are ignored.
+    /// Parses a message. Ignores bytes after the message.
     ///
     /// # Errors
     /// Fails if the message is truncated.
@@ -235,8 +236,8 @@ impl<'a> Message<'a> {
 
     /// Appends the encoded message to `out`.
     ///
-    /// Types and counts are taken from the message, except for the count of an info response, which
-    /// is its number of descriptors.
+    /// Uses the types and counts that the message contains. The count of an info response is its
+    /// number of descriptors.
     ///
     /// # Panics
     /// Panics if an info response has more than 65,535 descriptors.
@@ -262,15 +263,16 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Parses the message at the end of the data that a client has written into a chunk.
+    /// Parses the message at the end of the data that a client has written into a chunk of the
+    /// server.
     ///
-    /// `end` are the last bytes of the written data, and `length` is the length of all written data.
-    /// `offset` is the offset of the message in the chunk, from the immediate data. Returns the message
-    /// and the user header before it.
+    /// `end` is the last part of the written data, and `length` is the length of all written data.
+    /// `offset` is the offset of the message in the chunk, as in the immediate data. Returns the
+    /// message, and the user header that precedes it.
     ///
-    /// A write fills the chunk from its start, whereas a read leaves room for the response before
-    /// it; this distinguishes both. Returns `None` if the data is neither a write nor a read, or if
-    /// `end` does not contain the whole user header.
+    /// The lengths distinguish writes from reads: a write fills the chunk from its start, while a
+    /// read leaves room before its data for the response. Returns `None` if the data is neither a
+    /// write nor a read, or if `end` does not contain the whole user header.
     #[must_use]
     pub fn parse_at_end(end: &'a [u8], length: usize, offset: usize) -> Option<(Self, &'a [u8])> {
         const LENGTHS: [usize; 3] =

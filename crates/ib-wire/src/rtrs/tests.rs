@@ -7,7 +7,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
-/// The private data of a REQ of the Linux kernel, behind the `rdma_cm` header.
+/// The private data of a REQ that the Linux kernel has sent, after the `rdma_cm` header.
 fn request() -> Vec<u8> {
     let mut request = bytes(
         "0000bd1b0002000003000100af4d2ac7c21e4b34b6874df3044e572a
@@ -130,7 +130,7 @@ fn long_session_name_is_truncated() {
 
 #[test]
 fn linux_read_request_is_parsed_at_the_end() {
-    // An RNBD I/O message, then the RTRS read request.
+    // The data is an RNBD I/O message, then the RTRS read request.
     let written = bytes(
         "0400400000000000000000000000000000010000001000000044000000000000
          030020000100010000c0dbd9fc8bffff4504000000100000",
@@ -141,7 +141,7 @@ fn linux_read_request_is_parsed_at_the_end() {
     let found = descriptors.get(0).unwrap();
     assert_eq!((found.address, found.r_key, found.length), (0xffff_8bfc_d9db_c000, 0x445, 4096));
     assert_eq!(user, &written[..32]);
-    // The first byte of the user header is missing.
+    // If the first byte of the user header is missing, the message cannot be parsed.
     assert_eq!(Message::parse_at_end(&written[1..], written.len(), 0x1020), None);
 }
 
@@ -151,7 +151,7 @@ fn write_request_is_parsed_at_the_end() {
     written.extend([7; 8]);
     written.extend(WriteHeader { message_type: MessageType::WRITE, user_length: 8 }.to_bytes());
     let offset = written.len() - 4;
-    // Only the end of the written data is available.
+    // Only the end of the written data is passed to the parser.
     let end = &written[500..];
     let (message, user) = Message::parse_at_end(end, written.len(), offset).unwrap();
     assert!(matches!(message, Message::Write(WriteHeader { user_length: 8, .. })));
@@ -168,13 +168,13 @@ fn extension_uses_bytes_that_linux_ignores() {
     let before = ConnectRequest::read(&request).unwrap();
     Extension::new(known).put_into_request(&mut request);
     assert_eq!(Extension::of_request(&request), known);
-    assert_eq!(ConnectRequest::read(&request), Ok(before), "the fields of RTRS are unchanged");
+    assert_eq!(ConnectRequest::read(&request), Ok(before), "the fields of RTRS are not changed");
     assert_eq!(request[45], 0);
     let mut response = [0; ConnectResponse::LENGTH];
     Extension::new(known).put_into_response(&mut response);
     assert_eq!(Extension::of_response(&response), known);
     assert_eq!(response[..20], [0; 20]);
-    // Another version, or a truncated extension, announces no capabilities.
+    // An extension of another version, or a truncated one, announces no capabilities.
     response[22] += 1;
     assert_eq!(Extension::of_response(&response), Capabilities(0));
     assert_eq!(Extension::of_response(&response[..21]), Capabilities(0));
@@ -189,7 +189,7 @@ fn extension_messages_survive_a_round_trip() {
     assert_eq!(fenced.to_bytes(), [2, 0x80, 0, 0, 7, 0, 0, 0]);
     let proof = Proof { message_type: MessageType::PROOF, nonce: [1; 32], code: [2; 32] };
     assert_eq!(Proof::parse(&proof.to_bytes()), proof);
-    // `Message` preserves them as unknown messages.
+    // `Message` preserves messages of the extension as unknown messages.
     let bytes = fence.to_bytes();
     assert_eq!(Message::parse(&bytes), Ok(Message::Other(MessageType::FENCE, &bytes[2..])));
 }

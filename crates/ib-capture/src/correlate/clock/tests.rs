@@ -1,6 +1,6 @@
 use super::*;
 
-/// Pseudo-random numbers below a bound.
+/// A generator of pseudo-random numbers below a bound.
 struct Random(u64);
 
 impl Random {
@@ -13,8 +13,8 @@ impl Random {
 
 const START: u64 = 1_700_000_000_000_000_000;
 
-/// Estimates the clocks from packets in both directions. The second clock differs by `offset` and
-/// `ppm`. Also returns the maximum error of the estimate.
+/// Estimates the clocks from packets in both directions. The second clock has the offset `offset`
+/// and the drift `ppm`. Also returns the maximum error of the estimate.
 fn estimated(seed: u64, seconds: f64, offset: i64, ppm: f64, jitter: u64) -> (Estimate, f64) {
     let mut dice = Random(seed);
     let end = START + (seconds * 1e9) as u64;
@@ -32,9 +32,9 @@ fn estimated(seed: u64, seconds: f64, offset: i64, ppm: f64, jitter: u64) -> (Es
         points.backward(second(back), back + 9_000 + dice.below(jitter));
     }
     let Clocks::Estimated(estimate) = points.estimate() else {
-        panic!("packets pass in both directions")
+        panic!("there are packets in both directions")
     };
-    // Maximum error during the capture.
+    // The maximum error at 101 times during the capture.
     let error = (0..=100).map(|step| {
         let time = START + (end - START) / 100 * step;
         let found = Clocks::Estimated(estimate).to_first_clock(second(time)).unwrap();
@@ -94,7 +94,7 @@ fn a_clock_that_was_set_is_noticed() {
         points.backward(sent + 6_000 + step, sent + 11_000);
     }
     let Clocks::Estimated(found) = points.estimate() else {
-        panic!("packets pass in both directions")
+        panic!("there are packets in both directions")
     };
     assert!(found.is_contradictory, "{found:?}");
     assert!(found.uncertainty > 10_000_000.0, "{found:?}");

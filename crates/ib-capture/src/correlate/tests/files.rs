@@ -10,7 +10,7 @@ fn the_time_from_event_to_event_is_measured_across_files() {
     sends(&mut bench, 100, 0);
     let correlation = bench.correlate(true);
     let event = |text: &str| text.parse::<EventKind>().unwrap();
-    // Within one file: from the last received packet to the acknowledgement.
+    // Measures within one file the time from the last received packet to the acknowledgement.
     let timing =
         correlation.timing(&event("qp 0x12 receive SEND"), &event("qp 0x12 send ACK")).unwrap();
     assert_eq!((timing.from, timing.to, timing.times.len()), (100, 100, 100));
@@ -109,7 +109,7 @@ fn damaged_captures_are_correlated_as_far_as_they_can_be_read() {
         }
         let mut correlator = Correlator::default();
         for file in &damaged {
-            // A damaged file is used up to the error.
+            // A damaged file is read up to the first error.
             let Ok(mut file) = CaptureFile::new(&file[..], &[]) else { continue };
             correlator.read(&mut file).ok();
         }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Adds SENDs of one packet, 20 µs apart, each acknowledged after 12.1 µs. A range of them is
-/// missing in a file.
+/// Adds a SEND of one packet every 20 µs, which is acknowledged after 12.1 µs. Of the messages in
+/// `missed`, file 0 has no packets, or only no acknowledgements if `acknowledgements` is true.
 fn with_hole(bench: &mut TwoCaptures, missed: std::ops::Range<u32>, acknowledgements: bool) {
     for number in 0..100 {
         let time = 20_000 * u64::from(number);
@@ -19,7 +19,7 @@ fn with_hole(bench: &mut TwoCaptures, missed: std::ops::Range<u32>, acknowledgem
     }
 }
 
-/// Returns the number of unknown messages, and the number of messages for each time in flight.
+/// Returns the numbers of messages that could not be measured, and the known times in flight.
 fn flight_times(bench: &TwoCaptures, is_named: bool) -> (UnmeasuredCounts, Vec<i64>) {
     let correlation = bench.correlate(is_named);
     let mut flight_times = Vec::new();
@@ -36,14 +36,16 @@ fn flight_times(bench: &TwoCaptures, is_named: bool) -> (UnmeasuredCounts, Vec<i
 fn an_acknowledgement_behind_a_hole_that_is_told_is_nobodys() {
     for is_one_file in [false, true] {
         let mut bench = TwoCaptures { tells_missed: true, is_one_file, ..TwoCaptures::default() };
-        // All requests are there. The acknowledgement behind the hole is for all before it.
+        // All requests are captured. The acknowledgement after the hole acknowledges all requests
+        // before it.
         with_hole(&mut bench, 40..60, true);
         if is_one_file {
-            // A packet missing at one end is no evidence about the other end.
+            // Packets missing at one end do not show which packets are missing at the other end.
             bench.written[0].retain(|it| !it.is_missed || it.end.file == 0);
         }
         let (unknown, flight_times) = flight_times(&bench, true);
-        // The acknowledgement itself is outstanding during the gap.
+        // The message of this acknowledgement is outstanding during the hole, so its time is
+        // unknown too.
         assert_eq!(unknown, UnmeasuredCounts { incomplete: 0, unacknowledged: 21 });
         assert_eq!(flight_times, [12_100; 79]);
     }
@@ -51,14 +53,14 @@ fn an_acknowledgement_behind_a_hole_that_is_told_is_nobodys() {
 
 #[test]
 fn an_acknowledgement_behind_a_hole_is_nobodys_where_requests_are_missing_with_it() {
-    // A file of another program, which does not report missed packets.
+    // Files of other programs do not report missed packets.
     for is_named in [true, false] {
         let mut bench = TwoCaptures::default();
         with_hole(&mut bench, 40..60, false);
-        // This request was sent before the hole, and its acknowledgement is in the hole.
+        // The last request before the hole is captured, but its acknowledgement is not.
         bench.written[0].retain(|it| it.is_sent || it.time != START + 39 * 20_000 + 12_100);
         let (unknown, flight_times) = flight_times(&bench, is_named);
-        // The other file has the arrival times of the requests in the hole.
+        // The other file contains the requests in the hole.
         assert_eq!((unknown.unacknowledged, flight_times.len()), (21, 79), "{is_named}");
         assert!(flight_times.iter().all(|&time| time == 12_100), "{flight_times:?}");
     }
@@ -66,7 +68,7 @@ fn an_acknowledgement_behind_a_hole_is_nobodys_where_requests_are_missing_with_i
 
 #[test]
 fn what_one_acknowledgement_is_for_is_known_without_a_hole() {
-    // Every fourth SEND is acknowledged, together with the ones before.
+    // Every fourth SEND is acknowledged, together with the three SENDs before it.
     let mut bench = TwoCaptures { tells_missed: true, ..TwoCaptures::default() };
     for number in 0..40 {
         let time = 1_000 * u64::from(number);
@@ -107,7 +109,8 @@ fn what_both_files_have_of_the_same_queue_pairs_is_known_without_common_packets(
     }
     let correlation = bench.correlate(true);
     assert_eq!((correlation.all_matched().matched, correlation.common()), (0, 1));
-    // The files have no statistics; the comments before packets are added up.
+    // The files have no statistics, so the numbers of missed packets before each packet are added
+    // up.
     let overwritten = correlation.files().iter().map(|file| file.overwritten);
     assert_eq!(overwritten.collect::<Vec<_>>(), [None, Some(50)]);
 }

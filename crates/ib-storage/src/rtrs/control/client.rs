@@ -12,14 +12,14 @@ use super::message::to_kind;
 use super::{ControlRequest, Reply};
 use ib_control::lines::LineClient;
 
-/// Default timeout of a reply: longer than the timeout of a write at the server.
+/// Default timeout of a reply. It is longer than the server's timeout of a write.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Error of a control request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// The socket cannot be connected, or there is no reply in time.
+    /// The control socket cannot be connected, or no reply was received in time.
     #[error("{}: {source}", socket.display())]
     Io {
         /// The socket.
@@ -27,7 +27,7 @@ pub enum ControlError {
         /// The system's error.
         source: io::Error,
     },
-    /// The reply is invalid.
+    /// The reply to a request is invalid.
     #[error("{}: invalid reply: {what}", socket.display())]
     Malformed {
         /// The socket.
@@ -46,7 +46,7 @@ pub enum ControlError {
 }
 
 impl ControlError {
-    /// Returns the error number, as of a system call.
+    /// Returns the error number that a system call would report.
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {
@@ -61,17 +61,18 @@ fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// A connection to a control socket. It is unusable after an error other than [`ControlError::Refused`].
+/// A connection to a control socket. After an error other than [`ControlError::Refused`], it can no
+/// longer be used.
 pub struct ControlClient {
     socket: PathBuf,
     lines: LineClient,
 }
 
 impl ControlClient {
-    /// Connects to a socket.
+    /// Connects to a control socket.
     ///
     /// # Errors
-    /// Fails if the socket has no listener.
+    /// Fails if no server listens on the socket.
     pub fn connect(socket: &Path) -> Result<Self, ControlError> {
         let failed = |source| ControlError::Io { socket: socket.to_owned(), source };
         let lines = LineClient::connect_at(socket).map_err(failed)?;
@@ -91,7 +92,7 @@ impl ControlClient {
     /// Sends a request and waits for the reply.
     ///
     /// # Errors
-    /// Fails if there is no valid reply in time, or if the request is refused.
+    /// Fails if no valid reply is received in time, or if the server refuses the request.
     pub fn request(&mut self, request: &ControlRequest) -> Result<Reply, ControlError> {
         let socket = &self.socket;
         let reply = self.lines.request(request).map_err(|source| {
@@ -110,10 +111,10 @@ impl ControlClient {
         Err(ControlError::Refused { errno: errno.map_or(Errno::EIO, Errno), text: reply.text })
     }
 
-    /// Returns the entries of a directory.
+    /// Returns the entries of a directory of the tree.
     ///
     /// # Errors
-    /// Fails as [`ControlClient::request`].
+    /// Fails as [`ControlClient::request`] does.
     pub fn list(&mut self, path: &str) -> Result<Vec<Entry>, ControlError> {
         let reply = self.request(&ControlRequest::List(path.to_owned()))?;
         let entry = |data: &Value| {
@@ -123,27 +124,27 @@ impl ControlClient {
         entries.ok_or_else(|| self.malformed("expected a list of entries"))
     }
 
-    /// Returns the kind of a path.
+    /// Returns whether a path of the tree is a file or a directory.
     ///
     /// # Errors
-    /// Fails as [`ControlClient::request`].
+    /// Fails as [`ControlClient::request`] does.
     pub fn kind(&mut self, path: &str) -> Result<Kind, ControlError> {
         let reply = self.request(&ControlRequest::Kind(path.to_owned()))?;
-        to_kind(&reply.data).ok_or_else(|| self.malformed("expected the kind file or directory"))
+        to_kind(&reply.data).ok_or_else(|| self.malformed("expected kind `file` or `directory`"))
     }
 
     /// Reads a file.
     ///
     /// # Errors
-    /// Fails as [`ControlClient::request`].
+    /// Fails as [`ControlClient::request`] does.
     pub fn read(&mut self, path: &str) -> Result<String, ControlError> {
         Ok(self.request(&ControlRequest::Read(path.to_owned()))?.text)
     }
 
-    /// Writes a file, and waits until the action is complete.
+    /// Writes a file, and waits until the action that it starts is complete.
     ///
     /// # Errors
-    /// Fails as [`ControlClient::request`].
+    /// Fails as [`ControlClient::request`] does.
     pub fn write(&mut self, path: &str, value: &str) -> Result<(), ControlError> {
         let (path, value) = (path.to_owned(), value.to_owned());
         self.request(&ControlRequest::Write { path, value }).map(drop)

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub enum ControlRequest {
     /// Queries the entries of a directory.
     List(String),
-    /// Queries the kind of a path.
+    /// Queries whether a path is a file or a directory.
     Kind(String),
     /// Reads a file.
     Read(String),
@@ -36,7 +36,7 @@ impl ControlRequest {
     /// Parses a line.
     ///
     /// # Errors
-    /// Fails with the reply to an invalid request.
+    /// If the request is invalid, returns the reply to it as the error.
     pub fn parse(line: &str) -> Result<Self, Reply> {
         serde_json::from_str(line).map_err(|error| {
             let text = format!("expected a request such as {{\"list\":\"\"}}: {error}");
@@ -51,7 +51,8 @@ pub(super) struct WriteRequest {
     pub(super) value: String,
 }
 
-/// Returns the reply to a request that only reads; the request if it is a write.
+/// Returns the reply to a request that only reads. If the request is a write, returns it as the
+/// error.
 pub(super) fn reply_to_read<T: Tree>(
     request: ControlRequest,
     tree: &T,
@@ -69,28 +70,28 @@ pub(super) fn reply_to_read<T: Tree>(
     })
 }
 
-/// Returns the reply to a failed access; its data has the error number as `errno`.
+/// Returns the reply to a failed request. The field `errno` of its data is the error number.
 pub(in crate::rtrs) fn failed(error: &TreeError) -> Reply {
     Reply { data: json!({ "errno": error.errno.0 }), ..Reply::failed(error) }
 }
 
-/// Returns the reply to a write.
+/// Returns the reply to a completed write.
 pub(in crate::rtrs) fn written() -> Reply {
     Reply::done("", Value::Null)
 }
 
-/// Returns the reply to a read.
+/// Returns the reply to a read, which contains the file's contents.
 pub(in crate::rtrs) fn read(path: &str, text: String) -> Reply {
     let data = json!({ "path": path, "value": text });
     Reply::done(text, data)
 }
 
-/// Returns the reply with the metrics.
+/// Returns the reply that contains the metrics.
 pub(in crate::rtrs) fn metrics(text: String) -> Reply {
     Reply::done(text, Value::Null)
 }
 
-/// Returns the reply with the entries of a directory.
+/// Returns the reply that contains the entries of a directory.
 pub(in crate::rtrs) fn list(entries: &[Entry]) -> Reply {
     let line = |entry: &Entry| match entry.kind {
         Kind::Directory => format!("{}/\n", entry.name),
@@ -105,12 +106,12 @@ pub(in crate::rtrs) fn list(entries: &[Entry]) -> Reply {
     Reply::done(text, entries.iter().map(data).collect())
 }
 
-/// Returns the reply with the kind of an entry.
+/// Returns the reply that contains the kind of an entry.
 pub(in crate::rtrs) fn kind(of: Kind) -> Reply {
     Reply::done("", kind_data(of))
 }
 
-/// Returns the reply to an access to the tree.
+/// Returns the reply to a request whose access to the tree had this result.
 pub(super) fn reply_of<T>(result: Result<T, TreeError>, reply: impl FnOnce(T) -> Reply) -> Reply {
     result.map_or_else(|error| failed(&error), reply)
 }

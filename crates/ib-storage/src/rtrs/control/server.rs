@@ -1,4 +1,4 @@
-//! The control of a server.
+//! Serves the control requests of a server.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -10,13 +10,13 @@ use super::Control;
 use super::message::{self, WriteRequest};
 use crate::rtrs::Devices;
 
-/// The control of a server.
+/// The control socket of a server, and its statistics and control tree.
 pub(in crate::rtrs) struct ServerControl {
     control: Control,
     tree: ServerTree,
 }
 
-/// The HCAs of a server, which cannot add paths.
+/// The HCAs of a server. A server cannot add paths.
 struct ServerPorts<'a>(&'a mut Devices);
 
 impl Adapters for ServerPorts<'_> {

@@ -1,4 +1,4 @@
-//! The control of a client's session.
+//! Serves the control requests of a client's session.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,22 +14,22 @@ use super::message::{self, WriteRequest};
 use crate::rtrs::Devices;
 use ib_control::queue::QueuedRequest;
 
-/// Resolves the specification of a path to add, and adds its local HCA if it is new. Fails with an error number and a
-/// reason.
+/// Resolves the address of a path to be added. Adds the client's HCA of the path to the set if it
+/// is not there yet. Fails with an error number and a reason.
 pub type PathFinder =
     Box<dyn FnMut(&mut Devices, &PathAddress) -> Result<PathSpec, (Errno, String)>>;
 
-/// The control of a session.
+/// The control socket of a session, and its statistics and control tree.
 pub(in crate::rtrs) struct SessionControl {
     control: Control,
     find_path: PathFinder,
     tree: ClientTree,
-    /// Pending writes, by ticket.
+    /// Requests of pending writes by ticket, the number of the write in the tree.
     waiting: BTreeMap<u64, QueuedRequest>,
     next: u64,
 }
 
-/// The HCAs of a client, and its resolver of paths.
+/// The HCAs of a client, and the resolver of paths to be added.
 struct ClientPorts<'a> {
     devices: &'a mut Devices,
     find_path: &'a mut PathFinder,
@@ -73,8 +73,8 @@ impl SessionControl {
         self.tree.handle_event(now, rtrs, &mut ports, event);
     }
 
-    /// Responds to queued requests and completed writes. Returns true if there were any. All events of the session must have
-    /// been passed to [`SessionControl::follow`].
+    /// Responds to queued requests and completed writes. Returns true if there were any. The owner
+    /// must have passed all events of the session to [`SessionControl::follow`] before.
     pub(in crate::rtrs) fn serve(
         &mut self,
         now: Instant,
@@ -103,7 +103,8 @@ impl SessionControl {
                         Ok(WriteStatus::Done) => message::written(),
                         Ok(WriteStatus::Pending) => {
                             waiting.insert(*next, request);
-                            // The tree handles the session's events of this write before the next write.
+                            // Returns, so that the tree handles the events of this write before the
+                            // next write.
                             return true;
                         }
                         Err(error) => message::failed(&error),
@@ -120,7 +121,8 @@ impl SessionControl {
         self.control.begin_wait()
     }
 
-    /// Returns the time at which [`SessionControl::serve`] has to be called without a request.
+    /// Returns the time at which [`SessionControl::serve`] must be called even if no request is
+    /// queued.
     pub(in crate::rtrs) fn poll_timeout(&self) -> Option<Instant> {
         self.tree.poll_timeout()
     }

@@ -12,15 +12,15 @@ use ib_rtrs::tree::{Entry, Kind, TreeError};
 
 use super::*;
 
-/// A program whose loop responds to control requests until it is dropped.
+/// A thread that responds to control requests until `Program` is dropped.
 pub(in crate::rtrs) struct Program {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Program {
-    /// Starts a loop that responds to the requests at a socket. A request for which `answer` returns `None` never
-    /// gets a response.
+    /// Starts a thread that responds to the requests of a control socket. If `answer` returns
+    /// `None`, the request never gets a response.
     pub(in crate::rtrs) fn start(
         mut control: Control,
         mut answer: impl FnMut(ControlRequest) -> Option<Reply> + Send + 'static,
@@ -49,7 +49,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::SeqCst);
-        self.thread.take().expect("it is joined once").join().expect("no panic");
+        self.thread.take().expect("the thread is joined only once").join().expect("no panic");
     }
 }
 
@@ -102,7 +102,7 @@ fn socket_is_private_and_removed_with_the_program() {
     drop(control);
     assert!(!socket.exists());
     std::fs::write(&socket, "a file").expect("the request is accepted");
-    Control::open(Some(&socket), None).map(drop).expect_err("it is no socket");
+    Control::open(Some(&socket), None).map(drop).expect_err("the file is not a socket");
     assert_eq!(std::fs::read(&socket).expect("the file exists"), b"a file");
 }
 
@@ -142,21 +142,21 @@ fn slow_silent_or_invalid_clients_do_not_block_others() {
     silent.write_all(b"{\"read\":\"late\"}\n").expect("it still listens");
     let mut answer = [0; 10];
     silent.read_exact(&mut answer).expect("a reply");
-    // The slow client receives both replies completely.
+    // The slow client receives both replies in full.
     let mut taken = Vec::new();
     let mut bytes = [0; 65_536];
     while taken.iter().filter(|byte| **byte == b'\n').count() < 2 {
         let length = slow.read(&mut bytes).expect("the server sends both replies");
-        assert!(length > 0, "it has ended after {} bytes", taken.len());
+        assert!(length > 0, "the server has closed the connection after {} bytes", taken.len());
         taken.extend_from_slice(&bytes[..length]);
     }
     assert!(taken.len() > 8_000_000 && taken.ends_with(b"\"value\":\"next\\n\"}}\n"));
-    // A client does not wait indefinitely.
+    // A client does not wait indefinitely for a reply.
     let mut client = ControlClient::connect(&socket).expect("the server listens");
     client.set_timeout(Duration::from_millis(50)).expect("some time");
-    assert_eq!(client.read("never").expect_err("there is no reply").errno(), Errno::ETIMEDOUT);
+    assert_eq!(client.read("never").expect_err("no reply is sent").errno(), Errno::ETIMEDOUT);
     drop(program);
-    // The connection of a client that waits for a reply is closed.
+    // When the server stops, it closes the connection of a client that still waits for a reply.
     waits.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
     assert_eq!(waits.read(&mut [0; 1]).expect("it is closed"), 0);
 }

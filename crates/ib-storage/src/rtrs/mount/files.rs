@@ -1,4 +1,4 @@
-//! The requests of the kernel for the FUSE file system.
+//! Handles the kernel's requests for the FUSE file system.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,13 +18,13 @@ use ib_rtrs::tree::{Entry, Kind, MAX_WRITE};
 use super::EndNotifier;
 use super::sources::Sources;
 
-/// Time for which the kernel may cache attributes and entries: none, since sessions and paths change.
+/// The kernel must not cache attributes and entries, since sessions and paths change.
 const TTL: Duration = Duration::ZERO;
 
-/// The inode number of entries in `readdir`, where it is unknown.
+/// The inode number of directory entries in `readdir`, which does not know the real numbers.
 const NO_NUMBER: INodeNo = INodeNo(0xffff_ffff);
 
-/// The FUSE file system of a tree.
+/// The FUSE file system that shows the tree.
 pub(super) struct Files {
     sources: Arc<Sources>,
     nodes: Mutex<Nodes>,
@@ -38,7 +38,7 @@ pub(super) struct Files {
 
 /// The inodes that the kernel knows.
 struct Nodes {
-    /// Paths, and the kernel's number of references to each.
+    /// Paths by inode number, with the number of references that the kernel holds.
     by_number: BTreeMap<u64, (String, u64)>,
     by_path: BTreeMap<String, u64>,
     next: u64,
@@ -46,7 +46,7 @@ struct Nodes {
 
 /// An open file or directory.
 enum Open {
-    /// A file, with the contents that were last read from its start.
+    /// A file, with its contents as of the open or the last read at offset 0.
     File(Arc<[u8]>),
     /// A directory, with its entries.
     Directory(Arc<[Entry]>),
@@ -58,7 +58,7 @@ impl Nodes {
         Self { by_number, by_path: BTreeMap::from([(String::new(), 1)]), next: 2 }
     }
 
-    /// Returns the inode number of a path, and adds a reference of the kernel.
+    /// Returns the inode number of a path, and counts a reference of the kernel to it.
     fn reference(&mut self, path: String) -> u64 {
         let number = *self.by_path.entry(path.clone()).or_insert(self.next);
         if number == self.next {
@@ -68,7 +68,7 @@ impl Nodes {
         number
     }
 
-    /// Removes references of the kernel.
+    /// Removes `times` references of the kernel to an inode.
     fn forget(&mut self, number: u64, times: u64) {
         if number == INodeNo::ROOT.0 {
             return;
@@ -104,7 +104,8 @@ impl Files {
     fn attributes(&self, number: u64, kind: Kind) -> FileAttr {
         let (kind, perm, nlink, size) = match kind {
             Kind::Directory => (FileType::Directory, 0o755, 2, 0),
-            // The size of a page, as in sysfs: the real size is known only when the file is read.
+            // Reports the size of a page, as sysfs does, since the real size is known only when the
+            // file is read.
             Kind::File { is_writable: true } => (FileType::RegularFile, 0o644, 1, MAX_WRITE as u64),
             Kind::File { is_writable: false } => {
                 (FileType::RegularFile, 0o444, 1, MAX_WRITE as u64)
@@ -149,7 +150,8 @@ impl Files {
         Ok(self.keep(Open::File(text.into_bytes().into())))
     }
 
-    /// Returns the contents of a file from an offset. A read at offset 0 queries them again.
+    /// Returns the contents of a file from `offset` on. A read at offset 0 queries the contents
+    /// again.
     fn read_file(
         &self,
         number: INodeNo,
@@ -209,7 +211,8 @@ impl Filesystem for Files {
         }
     }
 
-    /// Accepts truncation, which precedes writes, without effect. Other attributes cannot be changed.
+    /// Accepts truncation, which precedes writes, but does nothing. Refuses changes of mode and
+    /// owner.
     fn setattr(
         &self,
         request: &Request,
@@ -236,7 +239,7 @@ impl Filesystem for Files {
 
     fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(number, flags) {
-            // The kernel must not cache the contents.
+            // Uses direct I/O, since the kernel must not cache the contents.
             Ok(handle) => reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO),
             Err(errno) => reply.error(number_of(errno)),
         }
@@ -259,7 +262,7 @@ impl Filesystem for Files {
         }
     }
 
-    /// Writes a value. The offset is ignored, as in sysfs. A thread of its own waits for the result.
+    /// Writes a value. Ignores the offset, as sysfs does. A new thread waits for the result.
     fn write(
         &self,
         _: &Request,
@@ -285,7 +288,8 @@ impl Filesystem for Files {
             Ok(()) => reply.written(length),
             Err(errno) => reply.error(number_of(errno)),
         };
-        // If no thread starts, the reply is dropped, which reports an error.
+        // If the thread cannot be started, the reply is dropped, which reports an error to the
+        // kernel.
         let _ = std::thread::Builder::new().name("control".to_owned()).spawn(write);
     }
 
@@ -355,7 +359,7 @@ impl Filesystem for Files {
         reply.ok();
     }
 
-    // Files and directories cannot be created or removed.
+    // The following requests create or remove files and directories, and are refused.
 
     fn create(
         &self,
@@ -412,7 +416,7 @@ fn number_of(errno: Errno) -> fuser::Errno {
     fuser::Errno::from_i32(errno.0.into())
 }
 
-/// Locks a mutex. A panic of another thread leaves the data consistent, so poisoning is ignored.
+/// Locks a mutex. Ignores poisoning, since a panic of another thread leaves the data consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

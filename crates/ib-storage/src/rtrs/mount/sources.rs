@@ -1,4 +1,4 @@
-//! The control sockets that the tree comes from.
+//! The control sockets from which the tree is read.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Maximum number of idle connections to a socket.
 const MAX_IDLE: usize = 8;
 
-/// Several control sockets. Directories of the same name are merged; of files of the same name, the first is used.
+/// Several control sockets. Directories of the same name are merged. If files have the same name,
+/// the file of the first socket is used.
 pub(super) struct Sources(Vec<Source>);
 
 struct Source {
@@ -28,7 +29,7 @@ struct Source {
 }
 
 impl Sources {
-    /// Connects to all sockets. Their programs may be restarted later.
+    /// Connects to all sockets. The programs that serve them may be restarted later.
     pub(super) fn connect(sockets: Vec<PathBuf>) -> Result<Self, ControlError> {
         let connect = |socket: PathBuf| {
             let client = ControlClient::connect(&socket)?;
@@ -55,11 +56,11 @@ impl Sources {
                 Err(errno) => result = result.or(Err(errno)),
             }
         }
-        // The root directory exists even if no program is running.
+        // The root directory exists even if no socket can be reached.
         if path.is_empty() || result.is_ok() { Ok(entries) } else { result.map(|()| entries) }
     }
 
-    /// Returns the kind of a path.
+    /// Returns whether a path is a file or a directory.
     pub(super) fn kind(&self, path: &str) -> Result<Kind, Errno> {
         if path.is_empty() {
             return Ok(Kind::Directory);
@@ -72,12 +73,12 @@ impl Sources {
         self.first(READ_TIMEOUT, |client| client.read(path))
     }
 
-    /// Writes a file, and waits until the action is complete.
+    /// Writes a file, and waits until the action that it starts is complete.
     pub(super) fn write(&self, path: &str, value: &str) -> Result<(), Errno> {
         self.first(WRITE_TIMEOUT, |client| client.write(path, value))
     }
 
-    /// Sends a request to the sockets in turn until one has the path.
+    /// Sends a request to one socket after the other until one of them has the path.
     fn first<T>(
         &self,
         patience: Duration,
@@ -99,7 +100,8 @@ impl Sources {
 }
 
 impl Source {
-    /// Sends a request over an idle or new connection. Fails with ENOENT if the program is not running.
+    /// Sends a request over an idle or a new connection. Fails with ENOENT if no program serves the
+    /// socket.
     fn with<T>(
         &self,
         patience: Duration,
@@ -112,7 +114,8 @@ impl Source {
             let Ok(mut client) = client else { return Err(Errno::ENOENT) };
             client.set_timeout(patience).map_err(|error| error.errno())?;
             match ask(&mut client) {
-                // The program of the idle connection may have been restarted: try the next connection.
+                // The program may have been restarted since this connection was idle: tries the
+                // next connection.
                 Err(ControlError::Io { source, .. })
                     if was_idle && source.kind() != std::io::ErrorKind::TimedOut => {}
                 Err(ControlError::Io { source, .. })

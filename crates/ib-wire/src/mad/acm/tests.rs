@@ -20,7 +20,7 @@ fn message_is_parsed_and_encoded() {
     assert_eq!(message.destination_type, AddressType::IPV4);
     assert_eq!(message.source_type, AddressType::NAME);
     assert_eq!((message.destination[0], message.source[0]), (10, b'a'));
-    // The count is 7, but the message has only six GIDs.
+    // `gid_count` is 7, but the message has room for only six GIDs.
     assert_eq!(message.groups().len(), 6);
     assert_eq!(message.to_bytes(), bytes);
 }

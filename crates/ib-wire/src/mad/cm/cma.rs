@@ -7,8 +7,8 @@
 //! 20 destination address (16)
 //! ```
 //!
-//! An IPv4 address is in the last 4 of the 16 bytes, behind zeros. The destination port is part of
-//! the service ID.
+//! An IPv4 address is in the last 4 of the 16 bytes; the others are zero. The destination port is
+//! part of the service ID.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -19,7 +19,7 @@ crate::layout! {
         version: u8 = bits(0, 0, 8),
         /// The IP version, 4 or 6.
         ip_version: u8 = bits(1, 0, 4),
-        /// The port of the client.
+        /// The TCP or UDP port of the client.
         source_port: u16 = bits(2, 0, 16),
         /// The IP address of the client.
         source: [u8; 16] = bits(4, 0, 128),
@@ -28,7 +28,7 @@ crate::layout! {
     }
 }
 
-/// The IP addresses of client and server of a connection request.
+/// The IP addresses of client and server in a connection request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmaHeader {
     /// The address and port of the client.
@@ -43,8 +43,8 @@ impl CmaHeader {
 
     /// Parses the header.
     ///
-    /// Returns `None` if the header version is not 0, or the IP version is neither 4 nor 6. The
-    /// first twelve bytes of IPv4 addresses are ignored, as in Linux.
+    /// Returns `None` if the header version is not 0, or the IP version is neither 4 nor 6. Ignores
+    /// the first twelve bytes of IPv4 addresses, as Linux does.
     #[must_use]
     pub fn parse(bytes: &[u8; Self::LENGTH]) -> Option<Self> {
         let header = Header::parse(bytes);
@@ -57,7 +57,7 @@ impl CmaHeader {
         Some(Self { source, destination: address(header.destination) })
     }
 
-    /// Encodes the header; `None` if one address is IPv4 and the other IPv6.
+    /// Encodes the header; `None` if one address is IPv4 and the other is IPv6.
     #[must_use]
     pub fn to_bytes(&self) -> Option<[u8; Self::LENGTH]> {
         let (ip_version, source, destination) = match (self.source.ip(), self.destination) {

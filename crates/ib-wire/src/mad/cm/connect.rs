@@ -16,13 +16,13 @@ codes! {
         UC = 1 "UC",
         /// Reliable datagram.
         RD = 2 "RD",
-        /// A transport service of the extended field ([`Req::extended_transport`]).
+        /// The transport service is in the extended field ([`Req::extended_transport`]).
         EXTENDED = 3 "extended",
     }
 }
 
 crate::layout! {
-    /// A path in a REQ. An alternate path with all fields zero means that there is none.
+    /// A path in a REQ. If all fields of the alternate path are zero, there is no alternate path.
     pub struct ConnectPath: 44 {
         /// The LID of the sender's port; 0xffff with RoCE.
         pub local_lid: u16 = bits(0, 0, 16),
@@ -42,9 +42,9 @@ crate::layout! {
         pub hop_limit: u8 = bits(41, 0, 8),
         /// The SL.
         pub sl: u8 = bits(42, 0, 4),
-        /// True if both ports are in the same subnet.
+        /// True if the ports of sender and receiver are in the same subnet.
         pub subnet_local: bool = bits(42, 4, 1),
-        /// The time that the sender waits for an ACK: 4.096 µs × 2^value.
+        /// The time for which the sender's QP waits for an ACK: 4.096 µs × 2^value.
         pub local_ack_timeout: u8 = bits(43, 0, 5),
     }
 }
@@ -54,25 +54,27 @@ crate::layout! {
     pub struct Req: 232 {
         /// The sender's communication ID.
         pub local_comm_id: u32 = bits(0, 0, 32),
-        /// The vendor ID of the sender.
+        /// The vendor ID of the sender's HCA.
         pub vendor_id: u32 = bits(5, 0, 24),
         /// The ID of the requested service.
         pub service_id: u64 = bits(8, 0, 64),
         /// The GUID of the sender's HCA.
         pub local_ca_guid: Guid = bits(16, 0, 64),
-        /// The sender's Q_Key, for RD.
+        /// The sender's Q_Key; used only by RD.
         pub local_q_key: QKey = bits(28, 0, 32),
         /// The sender's QPN.
         pub local_qpn: Qpn = bits(32, 0, 24),
-        /// The number of RDMA READs and atomics that the sender can serve at the same time.
+        /// The responder resources: how many RDMA READs and atomics the sender can serve at the
+        /// same time.
         pub responder_resources: u8 = bits(35, 0, 8),
-        /// The sender's end-to-end context number, for RD.
+        /// The sender's end-to-end context number; used only by RD.
         pub local_eecn: u32 = bits(36, 0, 24),
-        /// The number of RDMA READs and atomics that the sender wants outstanding.
+        /// The initiator depth: how many RDMA READs and atomics the sender wants to have
+        /// outstanding.
         pub initiator_depth: u8 = bits(39, 0, 8),
-        /// The receiver's end-to-end context number, for RD.
+        /// The receiver's end-to-end context number; used only by RD.
         pub remote_eecn: u32 = bits(40, 0, 24),
-        /// The time within which the receiver must respond: 4.096 µs × 2^value.
+        /// The time within which the receiver must respond to CM messages: 4.096 µs × 2^value.
         pub remote_cm_response_timeout: u8 = bits(43, 0, 5),
         /// The transport service.
         pub transport: TransportService = bits(43, 5, 2),
@@ -80,9 +82,9 @@ crate::layout! {
         pub flow_control: bool = bits(43, 7, 1),
         /// The PSN of the first packet that the receiver sends.
         pub starting_psn: Psn = bits(44, 0, 24),
-        /// The time within which the sender responds: 4.096 µs × 2^value.
+        /// The time within which the sender responds to CM messages: 4.096 µs × 2^value.
         pub local_cm_response_timeout: u8 = bits(47, 0, 5),
-        /// The number of retransmissions of a packet.
+        /// The maximum number of retransmissions of a packet.
         pub retry_count: u8 = bits(47, 5, 3),
         /// The P_Key.
         pub p_key: PKey = bits(48, 0, 16),
@@ -90,9 +92,9 @@ crate::layout! {
         pub path_mtu: MtuCode = bits(50, 0, 4),
         /// True if the RD channel exists already.
         pub rdc_exists: bool = bits(50, 4, 1),
-        /// The number of retries after an RNR NAK; 7 means unlimited.
+        /// The maximum number of retries after an RNR NAK; 7 means unlimited.
         pub rnr_retry_count: u8 = bits(50, 5, 3),
-        /// The number of retransmissions of CM messages.
+        /// The maximum number of retransmissions of a CM message.
         pub max_cm_retries: u8 = bits(51, 0, 4),
         /// True if the sender's QP has an SRQ.
         pub srq: bool = bits(51, 4, 1),
@@ -100,7 +102,7 @@ crate::layout! {
         pub extended_transport: u8 = bits(51, 5, 3),
         /// The primary path.
         pub primary_path: ConnectPath = bits(52, 0, 352),
-        /// The alternate path; all fields zero if none.
+        /// The alternate path; all fields are zero if there is none.
         pub alternate_path: ConnectPath = bits(96, 0, 352),
         /// Private data of the consumer.
         pub private_data: [u8; 92] = bits(140, 0, 736),
@@ -116,14 +118,14 @@ crate::layout! {
         pub local_comm_id: u32 = bits(0, 0, 32),
         /// The receiver's communication ID.
         pub remote_comm_id: u32 = bits(4, 0, 32),
-        /// The sender's Q_Key, for RD.
+        /// The sender's Q_Key; used only by RD.
         pub local_q_key: QKey = bits(8, 0, 32),
         /// The sender's QPN.
         pub local_qpn: Qpn = bits(12, 0, 24),
-        /// Bits 0 to 7 of the vendor ID: that of the REQ if the sender supports the same enhanced
-        /// connection establishment (ECE).
+        /// Bits 0 to 7 of the vendor ID. The vendor ID equals that of the REQ if the sender
+        /// supports the same enhanced connection establishment (ECE).
         pub vendor_id_low: u8 = bits(15, 0, 8),
-        /// The sender's end-to-end context number, for RD.
+        /// The sender's end-to-end context number; used only by RD.
         pub local_eecn: u32 = bits(16, 0, 24),
         /// Bits 8 to 15 of the vendor ID.
         pub vendor_id_middle: u8 = bits(19, 0, 8),
@@ -131,17 +133,19 @@ crate::layout! {
         pub starting_psn: Psn = bits(20, 0, 24),
         /// Bits 16 to 23 of the vendor ID.
         pub vendor_id_high: u8 = bits(23, 0, 8),
-        /// The number of RDMA READs and atomics that the sender can serve at the same time.
+        /// The responder resources: how many RDMA READs and atomics the sender can serve at the
+        /// same time.
         pub responder_resources: u8 = bits(24, 0, 8),
-        /// The number of RDMA READs and atomics that the sender wants outstanding.
+        /// The initiator depth: how many RDMA READs and atomics the sender wants to have
+        /// outstanding.
         pub initiator_depth: u8 = bits(25, 0, 8),
-        /// The maximum ACK delay of the sender: 4.096 µs × 2^value.
+        /// The maximum time that the sender takes to send an ACK: 4.096 µs × 2^value.
         pub target_ack_delay: u8 = bits(26, 0, 5),
         /// The result for the alternate path: 0 accepted, 1 not supported, 2 rejected.
         pub failover_accepted: u8 = bits(26, 5, 2),
         /// True if the sender supports end-to-end flow control.
         pub flow_control: bool = bits(26, 7, 1),
-        /// The number of retries after an RNR NAK; 7 means unlimited.
+        /// The maximum number of retries after an RNR NAK; 7 means unlimited.
         pub rnr_retry_count: u8 = bits(27, 0, 3),
         /// True if the sender's QP has an SRQ.
         pub srq: bool = bits(27, 3, 1),
@@ -169,7 +173,7 @@ impl Rep {
 }
 
 crate::layout! {
-    /// RTU: ready to use, the connection is established.
+    /// RTU (ready to use): confirms that the connection is established.
     pub struct Rtu: 232 {
         /// The sender's communication ID.
         pub local_comm_id: u32 = bits(0, 0, 32),

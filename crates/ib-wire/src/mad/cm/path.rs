@@ -7,7 +7,7 @@ use crate::mad::codes::codes;
 use crate::mad::sa::RateCode;
 
 crate::layout! {
-    /// LAP: a request to load an alternate path.
+    /// LAP: requests the receiver to load an alternate path.
     pub struct Lap: 232 {
         /// The sender's communication ID.
         pub local_comm_id: u32 = bits(0, 0, 32),
@@ -35,9 +35,9 @@ crate::layout! {
         pub rate: RateCode = bits(61, 2, 6),
         /// The SL.
         pub sl: u8 = bits(62, 0, 4),
-        /// True if both ports are in the same subnet.
+        /// True if the ports of sender and receiver are in the same subnet.
         pub subnet_local: bool = bits(62, 4, 1),
-        /// The time that the sender waits for an ACK: 4.096 µs × 2^value.
+        /// The time for which the sender's QP waits for an ACK: 4.096 µs × 2^value.
         pub local_ack_timeout: u8 = bits(63, 0, 5),
         /// Private data of the consumer.
         pub private_data: [u8; 168] = bits(64, 0, 1344),
@@ -57,11 +57,11 @@ codes! {
         UNSUPPORTED = 2 "not supported",
         /// The alternate path is rejected.
         REJECTED = 3 "rejected",
-        /// Redirected to another port.
+        /// The request must be sent to another port.
         REDIRECT = 4 "redirect",
-        /// The proposed path is the current alternate path.
+        /// The proposed path is already the alternate path.
         IS_CURRENT = 5 "is current path",
-        /// The QPN is wrong.
+        /// The QPN in the LAP is wrong.
         WRONG_QPN = 6 "wrong QPN",
         /// A LID is invalid.
         INVALID_LID = 7 "invalid LID",
@@ -91,7 +91,7 @@ crate::layout! {
         pub info_length: u8 = bits(8, 0, 8),
         /// The status.
         pub status: AprStatus = bits(9, 0, 8),
-        /// Additional information, which depends on the status.
+        /// Additional information, whose meaning depends on the status.
         pub info: [u8; 72] = bits(12, 0, 576),
         /// Private data of the consumer.
         pub private_data: [u8; 148] = bits(84, 0, 1184),

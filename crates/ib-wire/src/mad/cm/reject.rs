@@ -11,13 +11,13 @@ codes! {
         REQ = 0 "REQ",
         /// A REP.
         REP = 1 "REP",
-        /// In an MRA: a LAP. In a REJ: any other message.
+        /// In an MRA: a LAP. In a REJ: neither a REQ nor a REP.
         OTHER = 2 "other",
     }
 }
 
 codes! {
-    /// The reason of a REJ; IBTA volume 1, table 106.
+    /// The reason why a REJ rejects a message; IBTA volume 1, table 106.
     RejectReason(u16) {
         /// No QP is available.
         NO_QP = 1 "no QP available",
@@ -25,19 +25,20 @@ codes! {
         NO_EEC = 2 "no EEC available",
         /// No resources are available.
         NO_RESOURCES = 3 "no resources available",
-        /// Timeout. The additional information is the GUID of the sender's HCA.
+        /// The sender waited too long for a message. The additional information is the GUID of the
+        /// sender's HCA.
         TIMEOUT = 4 "timeout",
         /// The request is not supported.
         UNSUPPORTED = 5 "unsupported request",
         /// A communication ID is invalid.
         INVALID_COMM_ID = 6 "invalid communication ID",
-        /// Local and remote communication ID, and QPN, do not belong together.
+        /// The local and remote communication IDs and the QPN do not belong to the same connection.
         INVALID_COMM_INSTANCE = 7 "invalid communication instance",
         /// The service ID is not supported.
         INVALID_SERVICE_ID = 8 "invalid service ID",
         /// The transport service is not supported.
         INVALID_TRANSPORT = 9 "invalid transport service type",
-        /// The QP is still in use by an older connection.
+        /// An older connection still uses the QP (stale connection).
         STALE_CONNECTION = 10 "stale connection",
         /// The RD channel does not exist.
         NO_RDC = 11 "RDC does not exist",
@@ -65,15 +66,15 @@ codes! {
         ALTERNATE_HOP_LIMIT = 22 "alternate hop limit rejected",
         /// The packet rate of the alternate path is rejected.
         ALTERNATE_RATE = 23 "alternate packet rate rejected",
-        /// Redirected to another CM.
+        /// The request must be sent to another CM.
         REDIRECTION = 24 "port and CM redirection",
-        /// Redirected to another port of the same node.
+        /// The request must be sent to another port of the same node.
         PORT_REDIRECTION = 25 "port redirection",
         /// The path MTU is not supported.
         INVALID_MTU = 26 "invalid path MTU",
-        /// The responder resources are not sufficient.
+        /// The receiver does not accept the number of responder resources.
         INSUFFICIENT_RESPONDER_RESOURCES = 27 "insufficient responder resources",
-        /// Rejected by the consumer. Its reason is in the private data.
+        /// The consumer rejects the request. The private data contains its reason.
         CONSUMER = 28 "consumer reject",
         /// The RNR retry count is rejected.
         RNR_RETRY_COUNT = 29 "RNR retry count rejected",
@@ -91,7 +92,7 @@ codes! {
 crate::layout! {
     /// REJ: rejects a message.
     pub struct Rej: 232 {
-        /// The sender's communication ID; zero if it has none.
+        /// The sender's communication ID; zero if the sender has assigned none.
         pub local_comm_id: u32 = bits(0, 0, 32),
         /// The receiver's communication ID.
         pub remote_comm_id: u32 = bits(4, 0, 32),
@@ -101,7 +102,7 @@ crate::layout! {
         pub info_length: u8 = bits(9, 0, 7),
         /// The reason.
         pub reason: RejectReason = bits(10, 0, 16),
-        /// Additional information, which depends on the reason.
+        /// Additional information, whose meaning depends on the reason.
         pub info: [u8; 72] = bits(12, 0, 576),
         /// Private data of the consumer.
         pub private_data: [u8; 148] = bits(84, 0, 1184),
@@ -111,7 +112,8 @@ crate::layout! {
 attribute!(Rej = CM_REJ in COMMUNICATION);
 
 crate::layout! {
-    /// MRA: a message was received, but the response takes longer than the timeout.
+    /// MRA: reports that a message was received, but that the response takes longer than the
+    /// timeout.
     pub struct Mra: 232 {
         /// The sender's communication ID.
         pub local_comm_id: u32 = bits(0, 0, 32),
@@ -119,7 +121,7 @@ crate::layout! {
         pub remote_comm_id: u32 = bits(4, 0, 32),
         /// The received message.
         pub message: ReferencedMessage = bits(8, 0, 2),
-        /// The additional time until the response: 4.096 µs × 2^value.
+        /// The time that the sender of the MRA needs to respond: 4.096 µs × 2^value.
         pub service_timeout: u8 = bits(9, 0, 5),
         /// Private data of the consumer.
         pub private_data: [u8; 222] = bits(10, 0, 1776),

@@ -8,15 +8,15 @@ use crate::mad::codes::codes;
 codes! {
     /// The status of a `SIDR_REP`.
     SidrStatus(u8) {
-        /// Success: QPN and Q_Key are valid.
+        /// Success. The QPN and the Q_Key are valid.
         VALID = 0 "QPN valid",
         /// The service ID is not supported.
         INVALID_SERVICE_ID = 1 "service ID not supported",
-        /// The service has rejected the request.
+        /// The service rejects the request.
         REJECTED = 2 "rejected by service provider",
         /// No QP is available.
         NO_QP = 3 "no QP available",
-        /// Redirected to another port.
+        /// The request must be sent to another port.
         REDIRECT = 4 "redirect",
         /// The class version is not supported.
         UNSUPPORTED_VERSION = 5 "class version not supported",
@@ -48,13 +48,13 @@ crate::layout! {
         pub status: SidrStatus = bits(4, 0, 8),
         /// The number of valid bytes of `info`, 0 to 72.
         pub info_length: u8 = bits(5, 0, 8),
-        /// The QPN of the service.
+        /// The QPN at which the service receives datagrams.
         pub qpn: Qpn = bits(8, 0, 24),
         /// The service ID.
         pub service_id: u64 = bits(12, 0, 64),
-        /// The Q_Key of the QP.
+        /// The Q_Key of this QP.
         pub q_key: QKey = bits(20, 0, 32),
-        /// Additional information, which depends on the status.
+        /// Additional information, whose meaning depends on the status.
         pub info: [u8; 72] = bits(24, 0, 576),
         /// Private data of the consumer.
         pub private_data: [u8; 136] = bits(96, 0, 1088),

@@ -1,4 +1,5 @@
-//! PortCounters (up to 32 bits, saturating) and PortCountersExtended (64 bits).
+//! PortCounters, whose counters saturate at up to 32 bits, and PortCountersExtended with 64-bit
+//! counters.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use crate::mad::dump::{Hex, line};
 crate::layout! {
     /// The mandatory counters of a port; IBTA volume 1, chapter 16.1.3.5.
     pub struct PortCounters: 44 {
-        /// The port number; [`ALL_PORTS`](super::ALL_PORTS) for the sum over all ports.
+        /// The port number; [`ALL_PORTS`](super::ALL_PORTS) to select the sum over all ports.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: CounterSelect = bits(2, 0, 16),
@@ -25,7 +26,7 @@ crate::layout! {
         pub rcv_remote_physical_errors: u16 = bits(10, 0, 16),
         /// Received packets that the switch could not forward.
         pub rcv_switch_relay_errors: u16 = bits(12, 0, 16),
-        /// Packets discarded at transmission.
+        /// Packets that the port discarded instead of sending them.
         pub xmit_discards: u16 = bits(14, 0, 16),
         /// Packets not transmitted because of partition or raw-packet filters.
         pub xmit_constraint_errors: u8 = bits(16, 0, 8),
@@ -49,7 +50,7 @@ crate::layout! {
         pub xmit_packets: u32 = bits(32, 0, 32),
         /// Packets received.
         pub rcv_packets: u32 = bits(36, 0, 32),
-        /// Ticks in which data waited for credits.
+        /// Ticks in which data was ready to be sent, but waited for credits.
         pub xmit_wait: u32 = bits(40, 0, 32),
     }
 }
@@ -94,7 +95,7 @@ masks! {
     }
 }
 
-/// Copies the counters that a mask selects.
+/// Copies the counters whose bits are set in a mask.
 macro_rules! write_selected {
     ($from:ident to $to:ident, $mask:expr, $($bit:literal $field:ident),+ $(,)?) => {
         $( if $mask >> $bit & 1 != 0 { $to.$field = $from.$field; } )+
@@ -102,7 +103,8 @@ macro_rules! write_selected {
 }
 
 impl PortCounters {
-    /// Executes a Set: copies the selected counters, usually zeros, from the request.
+    /// Executes a Set: overwrites the selected counters by the values in the request, which are
+    /// usually zero.
     pub fn write_selected(&mut self, request: &Self) {
         write_selected!(request to self, request.counter_select.0,
             0 symbol_errors, 1 link_error_recoveries, 2 link_downed, 3 rcv_errors,
@@ -144,7 +146,7 @@ impl fmt::Display for PortCounters {
 crate::layout! {
     /// Counters of 64 bits; IBTA volume 1, chapter 16.1.4.11.
     pub struct PortCountersExtended: 184 {
-        /// The port number; [`ALL_PORTS`](super::ALL_PORTS) for the sum over all ports.
+        /// The port number; [`ALL_PORTS`](super::ALL_PORTS) to select the sum over all ports.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the data counters that a Set writes.
         pub counter_select: ExtendedSelect = bits(2, 0, 16),
@@ -178,7 +180,7 @@ crate::layout! {
         pub rcv_remote_physical_errors: u64 = bits(104, 0, 64),
         /// Received packets that the switch could not forward.
         pub rcv_switch_relay_errors: u64 = bits(112, 0, 64),
-        /// Packets discarded at transmission.
+        /// Packets that the port discarded instead of sending them.
         pub xmit_discards: u64 = bits(120, 0, 64),
         /// Packets not transmitted because of partition or raw-packet filters.
         pub xmit_constraint_errors: u64 = bits(128, 0, 64),
@@ -190,7 +192,7 @@ crate::layout! {
         pub excessive_buffer_overrun_errors: u64 = bits(152, 0, 64),
         /// SMPs on VL15 dropped because of resource limits.
         pub vl15_dropped: u64 = bits(160, 0, 64),
-        /// Ticks in which data waited for credits.
+        /// Ticks in which data was ready to be sent, but waited for credits.
         pub xmit_wait: u64 = bits(168, 0, 64),
         /// Packets to QP1 dropped because of resource limits.
         pub qp1_dropped: u64 = bits(176, 0, 64),
@@ -222,7 +224,8 @@ masks! {
 }
 
 impl PortCountersExtended {
-    /// Executes a Set: copies the selected counters, usually zeros, from the request.
+    /// Executes a Set: overwrites the selected counters by the values in the request, which are
+    /// usually zero.
     pub fn write_selected(&mut self, request: &Self) {
         write_selected!(request to self, request.counter_select.0,
             0 xmit_data, 1 rcv_data, 2 xmit_packets, 3 rcv_packets, 4 unicast_xmit_packets,
@@ -236,7 +239,8 @@ impl PortCountersExtended {
 }
 
 impl fmt::Display for PortCountersExtended {
-    /// Writes the lines that `perfquery -x` prints, each with a newline; `{:#}` adds the counters of errors.
+    /// Writes the lines that `perfquery -x` prints, each with a newline; `{:#}` adds the error
+    /// counters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         line(f, "PortSelect", self.port_select)?;
         line(f, "CounterSelect", Hex(self.counter_select.0.into(), 4))?;

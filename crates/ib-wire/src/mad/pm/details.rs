@@ -1,4 +1,4 @@
-//! Details of error counters, counters by VL, and samples; IBTA volume 1, chapters 16.1.3 and
+//! Causes of errors, counters by VL, and samples; IBTA volume 1, chapters 16.1.3 and
 //! 16.1.4.
 
 use std::fmt;
@@ -77,7 +77,7 @@ impl fmt::Display for PortXmitDiscardDetails {
 }
 
 crate::layout! {
-    /// Packets with a given opcode.
+    /// Counters of packets with a given opcode.
     pub struct PortOpRcvCounters: 12 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
@@ -143,7 +143,7 @@ crate::layout! {
 attribute!(PortVlOpPackets = PORT_VL_OP_PACKETS in PERFORMANCE);
 
 crate::layout! {
-    /// Data by VL, in units of 4 bytes.
+    /// Counters of data by VL, in units of 4 bytes.
     pub struct PortVlOpData: 68 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
@@ -157,7 +157,7 @@ crate::layout! {
 attribute!(PortVlOpData = PORT_VL_OP_DATA in PERFORMANCE);
 
 crate::layout! {
-    /// Ticks in which data waited for credits, by VL.
+    /// Counters by VL: ticks in which data was ready to be sent, but waited for credits.
     pub struct PortVlXmitWaitCounters: 36 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
@@ -177,7 +177,7 @@ pub struct Count2(pub u8);
 crate::field!(Count2(u8));
 
 crate::layout! {
-    /// Flow control update errors by VL.
+    /// Counters of flow control update errors by VL.
     pub struct PortVlXmitFlowCtlUpdateErrors: 8 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
@@ -193,7 +193,7 @@ attribute!(PortVlXmitFlowCtlUpdateErrors = PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS i
 crate::layout! {
     /// The configuration of sampling; IBTA volume 1, chapter 16.1.3.2.
     pub struct PortSamplesControl: 80 {
-        /// The opcode for counters that count packets of one opcode.
+        /// The opcode of the packets that opcode counters count.
         pub op_code: u8 = bits(0, 0, 8),
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
@@ -201,13 +201,13 @@ crate::layout! {
         pub tick: u8 = bits(2, 0, 8),
         /// The code of the counter width.
         pub counter_width: u8 = bits(3, 5, 3),
-        /// The abilities of counter 0.
+        /// The capabilities of counter 0.
         pub counter_mask0: u8 = bits(4, 2, 3),
-        /// The abilities of counters 1 to 9, three bits each.
+        /// The capabilities of counters 1 to 9, with three bits for each.
         pub counter_masks1to9: u32 = bits(4, 5, 27),
-        /// The abilities of counters 10 to 14, three bits each.
+        /// The capabilities of counters 10 to 14, with three bits for each.
         pub counter_masks10to14: u16 = bits(8, 1, 15),
-        /// The number of additional sampling mechanisms.
+        /// The number of sampling mechanisms in addition to the first.
         pub sample_mechanisms: u8 = bits(10, 0, 8),
         /// The status: 0 done, 1 started, 2 running.
         pub sample_status: u8 = bits(11, 6, 2),
@@ -219,9 +219,9 @@ crate::layout! {
         pub sample_start: u32 = bits(28, 0, 32),
         /// The duration of sampling, in ticks.
         pub sample_interval: u32 = bits(32, 0, 32),
-        /// The tag of the sampling. The result repeats it.
+        /// A number that identifies the sampling. The result repeats it.
         pub tag: u16 = bits(36, 0, 16),
-        /// The counter select values: the quantity that each counter counts.
+        /// The counter select value of each counter, which determines the quantity that it counts.
         pub counter_select: [u16; 15] = bits(38, 0, 240),
         /// Mask of the optional counters that are available only in samples.
         pub samples_only_option_mask: u64 = bits(72, 0, 64),
@@ -233,7 +233,7 @@ attribute!(PortSamplesControl = PORT_SAMPLES_CONTROL in PERFORMANCE);
 crate::layout! {
     /// The result of sampling; IBTA volume 1, chapter 16.1.3.4.
     pub struct PortSamplesResult: 64 {
-        /// The tag of the sampling.
+        /// The tag of the request that started the sampling.
         pub tag: u16 = bits(0, 0, 16),
         /// The status: 0 done, 1 started, 2 running.
         pub sample_status: u8 = bits(3, 6, 2),
@@ -245,7 +245,7 @@ crate::layout! {
 attribute!(PortSamplesResult = PORT_SAMPLES_RESULT in PERFORMANCE);
 
 crate::layout! {
-    /// Error counters of links of FDR and above, by physical lane.
+    /// Error counters of links with FDR or a higher speed, by physical lane.
     pub struct PortExtSpeedsCounters: 140 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),

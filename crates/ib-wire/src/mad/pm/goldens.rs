@@ -1,5 +1,5 @@
-//! Expected output of libibmad 44 (rdma-core) for the same bytes, except for QP1Dropped of
-//! PortCounters, which that version reads from the bytes of VL15Dropped.
+//! The output of libibmad 44 (rdma-core) for the same bytes. Only QP1Dropped of PortCounters
+//! differs, since libibmad 44 reads it from the bytes of VL15Dropped.
 
 use super::*;
 

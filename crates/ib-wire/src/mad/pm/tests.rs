@@ -8,7 +8,7 @@ fn set_writes_the_selected_counters() {
         request.counter_select = CounterSelect(1 << bit);
         counters.write_selected(&request);
         let zeros: u32 = counters.to_bytes()[4..].iter().map(|byte| byte.count_zeros()).sum();
-        // `counter_select2` is not a counter and keeps its value.
+        // `counter_select2` is not a counter, so a Set keeps its value.
         let expected = match bit {
             1 | 2 | 7 | 8 => 8,
             9 | 10 => 4,

@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn payload_lengths_match_the_linux_kernel() {
-    // (bytes of data, data bytes per segment, payload length fields sent by the Linux kernel)
+    // Length of the message, data bytes per segment, and the payload length fields that the Linux
+    // kernel sends.
     let cases: [(u32, u32, &[u32]); 6] = [
         (0, 200, &[20]),
         (112, 200, &[132]),

@@ -7,13 +7,13 @@ use ib_types::{LinkSpeed, LinkWidth};
 use crate::mad::codes::codes;
 
 codes! {
-    /// The comparison of an MTU, a rate or a life time with the value of the request.
+    /// How an MTU, a rate or a life time is compared with the value in the request.
     Selector(u8) {
         /// Greater than the value.
         GREATER = 0 "greater than",
         /// Less than the value.
         LESS = 1 "less than",
-        /// Exactly the value. Responses always have this selector.
+        /// Equal to the value. Responses always have this selector.
         EXACTLY = 2 "exactly",
         /// The largest MTU or rate, or the shortest life time.
         BEST = 3 "best",
@@ -21,10 +21,11 @@ codes! {
 }
 
 impl Selector {
-    /// Returns true if an offered value satisfies a requested one.
+    /// Returns true if an offered value satisfies a request with this selector and the requested
+    /// value.
     ///
-    /// Values must be ordered: rates in Mbit/s, not as codes. [`Selector::BEST`] accepts every
-    /// value; the caller selects the best one.
+    /// The order of values must be meaningful, so rates must be in Mbit/s, not codes.
+    /// [`Selector::BEST`] accepts every value; the caller selects the best value.
     #[must_use]
     pub fn admits<T: PartialOrd>(self, requested: &T, offered: &T) -> bool {
         match self {
@@ -37,7 +38,7 @@ impl Selector {
 }
 
 codes! {
-    /// The code of a static rate. Codes are not in the order of the rates.
+    /// The code of a static rate. A higher code does not always mean a higher rate.
     RateCode(u8) {
         /// 2.5 Gbit/s.
         GBPS_2_5 = 2 "2.5 Gbit/s",
@@ -128,7 +129,7 @@ impl RateCode {
         Self::RATES.iter().find(|&&(_, known)| known == rate).map(|&(code, _)| code)
     }
 
-    /// Returns the code of the nominal rate of a link; `None` if it has no code, such as XDR 12x.
+    /// Returns the code of a link's nominal rate; `None` if the rate has no code, as for XDR 12x.
     #[must_use]
     pub fn of_link(speed: LinkSpeed, width: LinkWidth) -> Option<Self> {
         let lane = match speed {
@@ -152,7 +153,7 @@ pub struct LifeTimeCode(pub u8);
 crate::field!(LifeTimeCode(u8));
 
 impl LifeTimeCode {
-    /// Returns the life time. Codes above 51 (292 years) saturate at `u64::MAX` nanoseconds.
+    /// Returns the life time. For codes above 51 (292 years), returns `u64::MAX` nanoseconds.
     #[must_use]
     pub fn duration(self) -> Duration {
         let nanoseconds = 4_096u64.checked_shl(u32::from(self.0)).filter(|_| self.0 <= 51);

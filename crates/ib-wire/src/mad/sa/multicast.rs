@@ -9,13 +9,13 @@ use crate::mad::sm::MtuCode;
 masks! {
     /// The kind of membership of a port in a multicast group.
     JoinState(u8) {
-        /// Sends and receives. The group exists as long as it has a full member.
+        /// The port sends and receives. The group exists as long as it has a full member.
         FULL_MEMBER = 0 "FullMember",
-        /// Sends and receives, but does not keep the group in existence.
+        /// The port sends and receives, but its membership does not keep the group in existence.
         NON_MEMBER = 1 "NonMember",
-        /// Only sends, and does not keep the group in existence.
+        /// The port only sends, and its membership does not keep the group in existence.
         SEND_ONLY_NON_MEMBER = 2 "SendOnlyNonMember",
-        /// Only sends, and keeps the group in existence.
+        /// The port only sends, and its membership keeps the group in existence.
         SEND_ONLY_FULL_MEMBER = 3 "SendOnlyFullMember",
     }
 }
@@ -32,7 +32,7 @@ crate::layout! {
     /// 48 Scope 4 | JoinState 4  49 ProxyJoin 1          50 reserved (2)
     /// ```
     pub struct MCMemberRecord: 52 {
-        /// The GID of the group; zero to let the SA assign one.
+        /// The GID of the group; zero if the SA must assign a GID.
         pub mgid: Gid = bits(0, 0, 128),
         /// The GID of the port.
         pub port_gid: Gid = bits(16, 0, 128),
@@ -40,7 +40,7 @@ crate::layout! {
         pub q_key: QKey = bits(32, 0, 32),
         /// The multicast LID of the group, from 0xc000.
         pub mlid: u16 = bits(36, 0, 16),
-        /// The selector of the MTU: how it is compared.
+        /// The selector that determines how the MTU is compared.
         pub mtu_selector: Selector = bits(38, 0, 2),
         /// The MTU.
         pub mtu: MtuCode = bits(38, 2, 6),
@@ -48,11 +48,11 @@ crate::layout! {
         pub traffic_class: u8 = bits(39, 0, 8),
         /// The P_Key.
         pub p_key: PKey = bits(40, 0, 16),
-        /// The selector of the rate: how it is compared.
+        /// The selector that determines how the rate is compared.
         pub rate_selector: Selector = bits(42, 0, 2),
         /// The rate.
         pub rate: RateCode = bits(42, 2, 6),
-        /// The selector of the life time: how it is compared.
+        /// The selector that determines how the life time is compared.
         pub life_time_selector: Selector = bits(43, 0, 2),
         /// The life time of packets.
         pub life_time: LifeTimeCode = bits(43, 2, 6),
@@ -66,7 +66,7 @@ crate::layout! {
         pub scope: u8 = bits(48, 0, 4),
         /// The kind of membership.
         pub join_state: JoinState = bits(48, 4, 4),
-        /// True if another port has joined on behalf of this port.
+        /// True if another port has joined the group on behalf of this port.
         pub proxy_join: bool = bits(49, 0, 1),
     }
 }

@@ -39,7 +39,7 @@ crate::layout! {
         pub traffic_class: u8 = bits(48, 0, 8),
         /// True if the path can be used in both directions.
         pub reversible: bool = bits(49, 0, 1),
-        /// Request: the maximum number of paths, 0 to 127.
+        /// In a request: the maximum number of paths, 0 to 127.
         pub numb_path: u8 = bits(49, 1, 7),
         /// The P_Key.
         pub p_key: PKey = bits(50, 0, 16),
@@ -47,19 +47,19 @@ crate::layout! {
         pub qos_class: u16 = bits(52, 0, 12),
         /// The SL.
         pub sl: u8 = bits(53, 4, 4),
-        /// The selector of the MTU: how it is compared.
+        /// The selector that determines how the MTU is compared.
         pub mtu_selector: Selector = bits(54, 0, 2),
         /// The MTU.
         pub mtu: MtuCode = bits(54, 2, 6),
-        /// The selector of the rate: how it is compared.
+        /// The selector that determines how the rate is compared.
         pub rate_selector: Selector = bits(55, 0, 2),
         /// The rate.
         pub rate: RateCode = bits(55, 2, 6),
-        /// The selector of the life time: how it is compared.
+        /// The selector that determines how the life time is compared.
         pub life_time_selector: Selector = bits(56, 0, 2),
         /// The life time of packets on the path.
         pub life_time: LifeTimeCode = bits(56, 2, 6),
-        /// Response: the order of preference, 0 first.
+        /// In a response: the order of preference; 0 is preferred.
         pub preference: u8 = bits(57, 0, 8),
     }
 }
@@ -92,7 +92,8 @@ record!(PathRecord = PATH_RECORD, stride 64 {
 crate::layout! {
     /// A request for paths between two sets of ports. The response is a table of PathRecords.
     ///
-    /// The GIDs of the sources and then of the destinations follow: see [`MultiPathRecord::gids`].
+    /// The GIDs of the sources follow, then the GIDs of the destinations: see
+    /// [`MultiPathRecord::gids`].
     pub struct MultiPathRecord: 24 {
         /// True if the paths are for raw packets.
         pub raw_traffic: bool = bits(0, 0, 1),
@@ -112,25 +113,25 @@ crate::layout! {
         pub qos_class: u16 = bits(8, 0, 12),
         /// The SL.
         pub sl: u8 = bits(9, 4, 4),
-        /// The selector of the MTU: how it is compared.
+        /// The selector that determines how the MTU is compared.
         pub mtu_selector: Selector = bits(10, 0, 2),
         /// The MTU.
         pub mtu: MtuCode = bits(10, 2, 6),
-        /// The selector of the rate: how it is compared.
+        /// The selector that determines how the rate is compared.
         pub rate_selector: Selector = bits(11, 0, 2),
         /// The rate.
         pub rate: RateCode = bits(11, 2, 6),
-        /// The selector of the life time: how it is compared.
+        /// The selector that determines how the life time is compared.
         pub life_time_selector: Selector = bits(12, 0, 2),
         /// The life time of packets on the path.
         pub life_time: LifeTimeCode = bits(12, 2, 6),
         /// The most significant byte of the service ID.
         pub service_id_msb: u8 = bits(13, 0, 8),
-        /// 1 to request paths with as few common components as possible.
+        /// 1 if the paths must have as few links and switches in common as possible.
         pub independence: u8 = bits(14, 6, 2),
-        /// The number of sources.
+        /// The number of source GIDs.
         pub sgid_count: u8 = bits(15, 0, 8),
-        /// The number of destinations.
+        /// The number of destination GIDs.
         pub dgid_count: u8 = bits(16, 0, 8),
         /// The lower seven bytes of the service ID.
         pub service_id_lsb: u64 = bits(17, 0, 56),
@@ -139,9 +140,9 @@ crate::layout! {
 
 attribute!(MultiPathRecord = MULTI_PATH_RECORD in SUBN_ADM);
 
-/// Component mask and GIDs of a request.
+/// Components and GIDs of a request.
 impl MultiPathRecord {
-    /// The components: bit of the mask and name of the field.
+    /// The components: for each, its bit in the component mask and the name of its field.
     pub const COMPONENTS: [(u8, &'static str); 20] = [
         (0, "raw_traffic"),
         (2, "flow_label"),
@@ -165,7 +166,8 @@ impl MultiPathRecord {
         (21, "service_id_lsb"),
     ];
 
-    /// Returns the GIDs of the sources and of the destinations, from the data of the request.
+    /// Returns the GIDs of the sources and the GIDs of the destinations. `data` is the data of the
+    /// request.
     ///
     /// Returns `None` if the data is too short for the counts.
     #[must_use]

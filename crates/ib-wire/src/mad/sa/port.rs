@@ -4,21 +4,22 @@ use super::record;
 use crate::mad::sm::PortInfo;
 
 crate::layout! {
-    /// The PortInfo of a port.
+    /// A PortInfoRecord, which contains the PortInfo of a port.
     pub struct PortInfoRecord: 68 {
-        /// The LID of the port; for a switch, of its port 0.
+        /// The LID of the port; for a port of a switch, the LID of port 0.
         pub lid: u16 = bits(0, 0, 16),
         /// The port number.
         pub port: u8 = bits(2, 0, 8),
-        /// Bit 7: report actual speeds; if clear, speeds are adapted to requesters without extended
-        /// speeds.
+        /// Bit 7: report actual speeds. If the bit is clear, the speeds are adapted to requesters
+        /// that do not know extended speeds.
         pub options: u8 = bits(3, 0, 8),
         /// The PortInfo attribute.
         pub port_info: PortInfo = bits(4, 0, 512),
     }
 }
 
-// OpenSM matches the capability mask (component 7) if all requested bits are set, not by equality.
+// OpenSM compares the capability mask (component 7) not for equality: all requested bits must be
+// set.
 record!(PortInfoRecord = PORT_INFO_RECORD, stride 72 {
     0: lid,
     1: port,

@@ -10,26 +10,27 @@ use crate::mad::sm::Notice;
 crate::layout! {
     /// A subscription to notices.
     pub struct InformInfo: 36 {
-        /// Subscribes to notices about this GID; zero to use the LID range instead.
+        /// The GID that the subscribed notices are about; zero if the LID range is used instead.
         pub gid: Gid = bits(0, 0, 128),
-        /// The first LID of the range; 0xffff for all LIDs.
+        /// The first LID that the subscribed notices are about; 0xffff for all LIDs.
         pub lid_range_begin: u16 = bits(16, 0, 16),
-        /// The last LID of the range; 0 for a range of one LID.
+        /// The last LID that the subscribed notices are about; 0 for a range of one LID.
         pub lid_range_end: u16 = bits(18, 0, 16),
         /// 1 for generic traps, 0 for vendor-specific traps.
         pub is_generic: u8 = bits(22, 0, 8),
         /// 1 to subscribe, 0 to unsubscribe.
         pub subscribe: u8 = bits(23, 0, 8),
-        /// The notice type; 0xffff for all.
+        /// The notice type; 0xffff for all types.
         pub notice_type: u16 = bits(24, 0, 16),
-        /// The trap number, or the device ID of vendor-specific traps; 0xffff for all.
+        /// The trap number, or the device ID of vendor-specific traps; 0xffff for all traps.
         pub trap: u16 = bits(26, 0, 16),
-        /// The QP that receives the reports; when unsubscribing, the QP of the subscription to
-        /// remove.
+        /// The QPN that receives the reports. In an unsubscribe request, the QPN of the
+        /// subscription to be removed.
         pub qpn: Qpn = bits(28, 0, 24),
         /// The maximum response time of the subscriber: 4.096 µs × 2^value.
         pub resp_time_value: u8 = bits(31, 3, 5),
-        /// The producer type, or the vendor ID of vendor-specific traps; 0xffffff for all.
+        /// The producer type, or the vendor ID of vendor-specific traps; 0xffffff for all
+        /// producers.
         pub producer: u32 = bits(33, 0, 24),
     }
 }
@@ -41,7 +42,7 @@ crate::layout! {
     pub struct InformInfoRecord: 64 {
         /// The GID of the subscriber.
         pub subscriber_gid: Gid = bits(0, 0, 128),
-        /// The index of the subscription among those of the subscriber.
+        /// The index of the subscription among all subscriptions of the subscriber.
         pub inform_enum: u16 = bits(16, 0, 16),
         /// The subscription.
         pub inform_info: InformInfo = bits(24, 0, 288),
@@ -76,17 +77,17 @@ crate::layout! {
 attribute!(SaNotice = NOTICE in SUBN_ADM);
 
 crate::layout! {
-    /// A registered service of a port.
+    /// A ServiceRecord: a service that a port has registered.
     pub struct ServiceRecord: 176 {
         /// The service ID.
         pub service_id: u64 = bits(0, 0, 64),
-        /// The GID of the port.
+        /// The GID of the port that provides the service.
         pub service_gid: Gid = bits(8, 0, 128),
         /// The P_Key.
         pub p_key: PKey = bits(24, 0, 16),
-        /// The lease in seconds, after which the SA deletes the record; 0xffffffff for unlimited.
+        /// The lease in seconds. After it, the SA deletes the record. 0xffffffff means unlimited.
         pub lease: u32 = bits(28, 0, 32),
-        /// The service key, which is required to change the record.
+        /// The service key. A request to change the record must contain it.
         pub key: [u8; 16] = bits(32, 0, 128),
         /// The name of the service in UTF-8, padded with zeros.
         pub name: [u8; 64] = bits(48, 0, 512),

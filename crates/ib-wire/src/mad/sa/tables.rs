@@ -10,7 +10,7 @@ use crate::mad::sm::{
 crate::layout! {
     /// NodeInfo and NodeDescription of a node, for one of its ports.
     pub struct NodeRecord: 108 {
-        /// The LID of the port; for a switch, of its port 0.
+        /// The LID of the port; for a switch, the LID of port 0.
         pub lid: u16 = bits(0, 0, 16),
         /// The NodeInfo attribute.
         pub node_info: NodeInfo = bits(4, 0, 320),
@@ -39,7 +39,7 @@ record!(NodeRecord = NODE_RECORD, stride 112 {
 crate::layout! {
     /// The SL-to-VL mapping between two ports.
     pub struct SlToVlRecord: 16 {
-        /// The LID of the port; for a switch, of its port 0.
+        /// The LID of the port; for a port of a switch, the LID of port 0.
         pub lid: u16 = bits(0, 0, 16),
         /// The ingress port.
         pub input_port: u8 = bits(2, 0, 8),
@@ -118,15 +118,15 @@ record!(SmInfoRecord = SM_INFO_RECORD, stride 32 {
 });
 
 crate::layout! {
-    /// A link in one direction.
+    /// One direction of a link.
     pub struct LinkRecord: 6 {
-        /// The LID of the port at the start.
+        /// The LID of the port at the start of the link.
         pub from_lid: u16 = bits(0, 0, 16),
-        /// The port number at the start.
+        /// The port number at the start of the link.
         pub from_port: u8 = bits(2, 0, 8),
-        /// The port number at the end.
+        /// The port number at the end of the link.
         pub to_port: u8 = bits(3, 0, 8),
-        /// The LID of the port at the end.
+        /// The LID of the port at the end of the link.
         pub to_lid: u16 = bits(4, 0, 16),
     }
 }
@@ -161,11 +161,11 @@ record!(GuidInfoRecord = GUID_INFO_RECORD, stride 72 {
 crate::layout! {
     /// A block of 32 P_Keys of a port.
     pub struct PKeyTableRecord: 72 {
-        /// The LID of the port; for a switch, of its port 0.
+        /// The LID of the port; for a port of a switch, the LID of port 0.
         pub lid: u16 = bits(0, 0, 16),
         /// The index of the block of 32 P_Keys.
         pub block: u16 = bits(2, 0, 16),
-        /// The port number of a switch.
+        /// The port number, if the node is a switch.
         pub port: u8 = bits(4, 0, 8),
         /// The P_Keys.
         pub table: PKeyTable = bits(8, 0, 512),
@@ -177,11 +177,12 @@ record!(PKeyTableRecord = P_KEY_TABLE_RECORD, stride 72 { 0: lid, 1: block, 2: p
 crate::layout! {
     /// Half of a VL arbitration table of a port.
     pub struct VlArbitrationRecord: 72 {
-        /// The LID of the port; for a switch, of its port 0.
+        /// The LID of the port; for a port of a switch, the LID of port 0.
         pub lid: u16 = bits(0, 0, 16),
         /// The egress port.
         pub port: u8 = bits(2, 0, 8),
-        /// The block: 1 and 2 low priority, 3 and 4 high priority.
+        /// The half of a table: 1 and 2 of the low-priority table, 3 and 4 of the high-priority
+        /// table.
         pub block: u8 = bits(3, 0, 8),
         /// The VL arbitration entries.
         pub table: VlArbitration = bits(8, 0, 512),

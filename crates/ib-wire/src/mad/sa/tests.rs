@@ -34,7 +34,8 @@ fn attribute_offset_splits_a_table() {
     let two = LinkRecord { to_lid: 9, ..one };
     let table = [one.to_record(), two.to_record()].concat();
     assert_eq!(records::<LinkRecord>(&table, 1).collect::<Vec<_>>(), [one, two]);
-    // The padding of the last record may be missing. Offsets shorter than the record give none.
+    // The padding of the last record can be missing. If the attribute offset is smaller than a
+    // record, there are no records.
     assert_eq!(records::<LinkRecord>(&table[..14], 1).count(), 2);
     assert_eq!(records::<LinkRecord>(&table[..13], 1).count(), 1);
     assert_eq!(records::<LinkRecord>(&table, 0).count(), 0);
@@ -59,7 +60,7 @@ fn gids_of_a_multipath_request_follow_its_header() {
     }
 }
 
-/// Checks that components are in the order of their bits and do not overlap.
+/// Checks that the components of a record are in the order of their bits, and do not overlap.
 fn check_components<R: Record>() {
     let mut last = 0;
     let mut bits: Option<u8> = None;
@@ -73,7 +74,7 @@ fn check_components<R: Record>() {
     assert!(last <= R::LENGTH * 8);
 }
 
-/// Checks `matches` against a bitwise comparison of all components of the mask.
+/// Compares the result of `matches` with a bitwise comparison of all components in the mask.
 fn check_matching<R: Record>(left: &[u8], right: &[u8], mask: u64) -> Result<(), TestCaseError> {
     let expected = R::COMPONENTS.iter().filter(|component| mask >> component.bit & 1 == 1).all(
         |&Component { at, .. }| {

@@ -8,8 +8,8 @@ use crate::mad::sm::NodeType;
 crate::layout! {
     /// A node on a path.
     ///
-    /// The SA returns these records for GetTraceTable of a [`PathRecord`](super::PathRecord), in
-    /// the order of the path.
+    /// The SA returns one record for each node of a path as the response to GetTraceTable of a
+    /// [`PathRecord`](super::PathRecord). The records are in the order of the path.
     ///
     /// ```text
     ///  0 GIDPrefix (8)           8 IDGeneration (2)      10 reserved   11 NodeType
@@ -19,7 +19,7 @@ crate::layout! {
     pub struct TraceRecord: 46 {
         /// The GID prefix of the ports of the node.
         pub gid_prefix: u64 = bits(0, 0, 64),
-        /// A generation number, which changes if the SA reassigns the following IDs.
+        /// A generation number, which changes if the SA reassigns node, chassis or port IDs.
         pub id_generation: u16 = bits(8, 0, 16),
         /// The type of the node.
         pub node_type: NodeType = bits(11, 0, 8),
@@ -27,9 +27,9 @@ crate::layout! {
         pub node_id: Guid = bits(12, 0, 64),
         /// An ID that all nodes of a chassis share; zero if unknown.
         pub chassis_id: Guid = bits(20, 0, 64),
-        /// The GUID of the ingress port; zero at the source.
+        /// The GUID of the ingress port; zero if the node is the source.
         pub entry_port_id: Guid = bits(28, 0, 64),
-        /// The GUID of the egress port; zero at the destination.
+        /// The GUID of the egress port; zero if the node is the destination.
         pub exit_port_id: Guid = bits(36, 0, 64),
         /// The number of the ingress port.
         pub entry_port: u8 = bits(44, 0, 8),

@@ -48,7 +48,7 @@ masks! {
         VENDOR_CLASS = 20 "IsVendorClassSupported",
         /// Directed-route notices are supported.
         DR_NOTICE = 21 "IsDRNoticeSupported",
-        /// Trap 144 reports changes of this mask.
+        /// The port reports changes of this mask with trap 144.
         CAPABILITY_MASK_NOTICE = 22 "IsCapabilityMaskNoticeSupported",
         /// Boot management is supported.
         BOOT_MANAGEMENT = 23 "IsBootManagementSupported",
@@ -56,13 +56,13 @@ masks! {
         LINK_ROUND_TRIP_LATENCY = 24 "IsLinkRoundTripLatencySupported",
         /// Client reregistration is supported.
         CLIENT_REREGISTRATION = 25 "IsClientRegistrationSupported",
-        /// Trap 144 reports other local changes.
+        /// The port reports other local changes with trap 144.
         OTHER_LOCAL_CHANGES_NOTICE = 26 "IsOtherLocalChangesNoticeSupported",
         /// LinkSpeedWidthPairsTable is supported.
         LINK_SPEED_WIDTH_PAIRS = 27 "IsLinkSpeedWidthPairsTableSupported",
         /// VendorSpecificMadsTable is supported.
         VENDOR_SPECIFIC_MADS = 28 "IsVendorSpecificMadsTableSupported",
-        /// Suppression of P_Key traps for multicast is supported.
+        /// Suppression of traps for P_Key violations of multicast packets is supported.
         MULTICAST_P_KEY_TRAP_SUPPRESSION = 29 "IsMcastPkeyTrapSuppressionSupported",
         /// SwitchInfo:MulticastFDBTop is supported.
         MULTICAST_FDB_TOP = 30 "IsMulticastFDBTopSupported",
@@ -88,7 +88,7 @@ masks! {
         LINK_SPEED_HDR = 5 "IsLinkSpeedHDRSupported",
         /// The extended M_KeyProtectBits are supported.
         M_KEY_PROTECT_BITS_EXT = 6 "IsMKeyProtectBitsExtSupported",
-        /// The enhanced trap 128 is supported.
+        /// The switch supports the enhanced trap 128.
         ENHANCED_TRAP_128 = 7 "IsEnhancedTrap128Supported",
         /// PartitionTop is supported.
         PARTITION_TOP = 8 "IsPartitionTopSupported",

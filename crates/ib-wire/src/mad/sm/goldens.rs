@@ -1,5 +1,4 @@
-//! Expected output of libibmad 44 (rdma-core) for the same bytes. The M_Key is hidden, as by
-//! smpquery.
+//! The output of libibmad 44 (rdma-core) for the same bytes. The M_Key is hidden, as smpquery does.
 
 use super::*;
 

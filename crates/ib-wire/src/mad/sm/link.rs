@@ -7,7 +7,7 @@ use crate::mad::codes::{codes, masks};
 codes! {
     /// The state of a port.
     PortState(u8) {
-        /// Set only: the state is not changed.
+        /// Used only in a Set, to keep the state unchanged.
         NO_CHANGE = 0 "NoChange",
         /// The link is down.
         DOWN = 1 "Down",
@@ -25,19 +25,19 @@ codes! {
 codes! {
     /// The state of the physical port.
     PhysState(u8) {
-        /// Set only: the state is not changed.
+        /// Used only in a Set, to keep the state unchanged.
         NO_CHANGE = 0 "NoChange",
         /// Sleep.
         SLEEP = 1 "Sleep",
-        /// Polling for the other end.
+        /// The port polls for the other end of the link.
         POLLING = 2 "Polling",
         /// Disabled.
         DISABLED = 3 "Disabled",
-        /// Training: width and speed are negotiated.
+        /// The ports train the link: they negotiate width and speed.
         TRAINING = 4 "PortConfigurationTraining",
         /// The physical link is up.
         LINK_UP = 5 "LinkUp",
-        /// Recovering from link errors.
+        /// The port recovers from link errors.
         ERROR_RECOVERY = 6 "LinkErrorRecovery",
         /// Test mode of the physical layer.
         PHY_TEST = 7 "PhyTest",
@@ -67,7 +67,7 @@ impl MtuCode {
         if matches!(self.0, 1..=5) { Some(128 << self.0) } else { None }
     }
 
-    /// Returns the code of an MTU in bytes; `None` if there is none.
+    /// Returns the code of an MTU in bytes; `None` if the MTU has no code.
     #[must_use]
     pub const fn from_bytes(bytes: u16) -> Option<Self> {
         match bytes {
@@ -82,7 +82,7 @@ impl MtuCode {
 }
 
 codes! {
-    /// The code of a range of data VLs.
+    /// The code of a range of data VLs, such as 0 to 3.
     VlCap(u8) {
         /// VL 0.
         VL0 = 1 "VL0",
@@ -110,7 +110,8 @@ impl VlCap {
 }
 
 masks! {
-    /// Mask of link widths. An active width has one bit. 255 enables all supported widths.
+    /// Mask of link widths. For an active width, one bit is set. As enabled widths, 255 enables all
+    /// supported widths.
     LinkWidthMask(u8) {
         /// One lane.
         X1 = 0 "1X",
@@ -126,7 +127,7 @@ masks! {
 }
 
 impl LinkWidthMask {
-    /// Set of enabled widths: enables all supported widths.
+    /// As the enabled widths in a Set, this value enables all supported widths.
     pub const ALL_SUPPORTED: Self = Self(255);
 
     /// Returns the width if exactly one known bit is set.
@@ -142,7 +143,7 @@ impl LinkWidthMask {
         }
     }
 
-    /// Returns the widths of the mask in ascending order.
+    /// Returns the widths whose bits are set, in ascending order.
     pub fn widths(self) -> impl Iterator<Item = LinkWidth> {
         LinkWidth::ALL.into_iter().filter(move |&width| self.contains(width.into()))
     }
@@ -167,7 +168,7 @@ impl FromIterator<LinkWidth> for LinkWidthMask {
 }
 
 masks! {
-    /// Mask of link speeds SDR to QDR. 15 enables all supported speeds.
+    /// Mask of link speeds SDR to QDR. As enabled speeds, 15 enables all supported speeds.
     LinkSpeedMask(u8) {
         /// 2.5 Gbit/s per lane.
         SDR = 0 "2.5 Gbps",
@@ -179,8 +180,8 @@ masks! {
 }
 
 masks! {
-    /// Mask of link speeds FDR to NDR. As enabled speeds, 30 disables all, and 31 enables all
-    /// supported speeds.
+    /// Mask of link speeds FDR to NDR. As enabled speeds, 30 disables all of these speeds, and 31
+    /// enables all supported speeds.
     LinkSpeedExtMask(u8) {
         /// 14.0625 Gbit/s per lane.
         FDR = 0 "14.0625 Gbps",
@@ -209,12 +210,12 @@ masks! {
     }
 }
 
-/// A set of link speeds: the four masks that encode it.
+/// A set of link speeds, encoded by four masks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpeedSet {
-    /// SDR, DDR and QDR; in PortInfo.
+    /// The speeds SDR, DDR and QDR, from PortInfo.
     pub speed: LinkSpeedMask,
-    /// FDR, EDR, HDR and NDR; in PortInfo.
+    /// The speeds FDR, EDR, HDR and NDR, from PortInfo.
     pub extended: LinkSpeedExtMask,
     /// XDR; in PortInfo.
     pub extended2: LinkSpeedExt2Mask,
@@ -244,16 +245,16 @@ impl SpeedSet {
         LinkSpeed::ALL.into_iter().filter(move |&speed| self.contains(speed))
     }
 
-    /// Returns the active speed: the fastest of the set, because ports also set bits of slower
-    /// speeds.
+    /// Returns the active speed of a port that reports this set. It is the fastest speed of the
+    /// set, because ports also set bits of slower speeds.
     #[must_use]
     pub fn active(self) -> Option<LinkSpeed> {
         self.speeds().last()
     }
 
-    /// Returns the masks that report an active speed.
+    /// Returns the masks with which a port reports this active speed.
     ///
-    /// Speeds above QDR also set the bit of QDR, as HCAs and ibsim do.
+    /// For speeds above QDR, the bit of QDR is set too, as HCAs and ibsim do.
     #[must_use]
     pub fn from_active(speed: LinkSpeed) -> Self {
         let mut set: Self = [speed].into_iter().collect();

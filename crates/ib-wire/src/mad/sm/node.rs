@@ -21,7 +21,7 @@ crate::layout! {
 attribute!(NodeDescription = NODE_DESCRIPTION in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 impl NodeDescription {
-    /// Creates a description. Longer text is truncated to at most 64 bytes at a character boundary.
+    /// Creates a description. Truncates text of more than 64 bytes at a character boundary.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut end = text.len().min(64);
@@ -35,8 +35,8 @@ impl NodeDescription {
 
     /// Returns the text up to the first zero byte.
     ///
-    /// Invalid UTF-8 is replaced by U+FFFD. Control characters are replaced by spaces, as by
-    /// infiniband-diags.
+    /// Replaces invalid UTF-8 by U+FFFD. Replaces control characters by spaces, as infiniband-diags
+    /// does.
     #[must_use]
     pub fn as_text(&self) -> Cow<'_, str> {
         let end = self.text.iter().position(|&byte| byte == 0).unwrap_or(64);
@@ -64,7 +64,7 @@ codes! {
 }
 
 impl NodeType {
-    /// Converts the code to a [`NodeKind`]; `None` if it is unknown.
+    /// Converts the code to a [`NodeKind`]; `None` if the code is unknown.
     #[must_use]
     pub const fn kind(self) -> Option<NodeKind> {
         match self {
@@ -95,17 +95,17 @@ crate::layout! {
         pub class_version: u8 = bits(1, 0, 8),
         /// The type of the node.
         pub node_type: NodeType = bits(2, 0, 8),
-        /// The number of ports, excluding port 0 of a switch.
+        /// The number of ports. Port 0 of a switch is not counted.
         pub num_ports: u8 = bits(3, 0, 8),
         /// The system image GUID, which all nodes of a system share; zero if unknown.
         pub system_image_guid: Guid = bits(4, 0, 64),
         /// The GUID of the node.
         pub node_guid: Guid = bits(12, 0, 64),
-        /// The GUID of the receiving port; for a switch, of port 0.
+        /// The GUID of the port that has received the request; for a switch, the GUID of port 0.
         pub port_guid: Guid = bits(20, 0, 64),
-        /// The size of the P_Key table of a port in entries.
+        /// The number of entries in the P_Key table of a port.
         pub partition_cap: u16 = bits(28, 0, 16),
-        /// The device ID of the vendor.
+        /// The device ID that the vendor has assigned.
         pub device_id: u16 = bits(30, 0, 16),
         /// The revision of the device.
         pub revision: u32 = bits(32, 0, 32),
@@ -140,9 +140,9 @@ impl fmt::Display for NodeInfo {
 }
 
 crate::layout! {
-    /// A block of the GUIDs of a port. The attribute modifier is the index of the block.
+    /// A block of eight GUIDs of a port. The attribute modifier is the index of the block.
     pub struct GuidInfo: 64 {
-        /// Eight GUIDs. Entry 0 of block 0 is the port GUID and read-only.
+        /// The GUIDs. Entry 0 of block 0 is the port GUID, and is read-only.
         pub guids: [Guid; 8] = bits(0, 0, 512),
     }
 }

@@ -33,9 +33,9 @@ codes! {
 codes! {
     /// The number of a generic trap.
     TrapNumber(u16) {
-        /// A GID is in service.
+        /// A GID has come into service.
         GID_IN_SERVICE = 64 "GID in service",
-        /// A GID is out of service.
+        /// A GID has gone out of service.
         GID_OUT_OF_SERVICE = 65 "GID out of service",
         /// A multicast group was created.
         MULTICAST_GROUP_CREATED = 66 "multicast group created",
@@ -69,7 +69,7 @@ codes! {
 }
 
 masks! {
-    /// Mask of the other local changes in trap 144.
+    /// Mask of the other local changes that trap 144 reports.
     LocalChanges(u16) {
         /// The node description.
         NODE_DESCRIPTION = 0 "NodeDescription",
@@ -89,9 +89,10 @@ masks! {
 masks! {
     /// Mask of the valid fields of trap 259 ([`SwitchKeyDetails`]).
     ///
-    /// The switch LID and port are always valid. The specification does not assign the bits. This
-    /// order is that of Omni-Path, whose trap 259 has the same format; its Linux driver also leaves
-    /// the lower half zero. OpenSM and tshark only display the number.
+    /// The switch LID and port are always valid. The IBTA specification does not assign the bits.
+    /// Their order here is taken from Omni-Path, whose trap 259 has the same format. The Linux
+    /// driver of Omni-Path also leaves the lower half zero. OpenSM and tshark only display the
+    /// number.
     SwitchKeyFields(u16) {
         /// The destination GID.
         GID2 = 8 "GIDADDR2",
@@ -126,11 +127,11 @@ crate::layout! {
         pub trap: TrapNumber = bits(4, 0, 16),
         /// The LID of the issuer.
         pub issuer_lid: u16 = bits(6, 0, 16),
-        /// The notice toggle bit, which alternates between the notices of a queue.
+        /// The notice toggle bit. It alternates from one notice of a queue to the next.
         pub toggle: bool = bits(8, 0, 1),
-        /// The number of queued notices.
+        /// The number of notices in the queue.
         pub count: u16 = bits(8, 1, 15),
-        /// The details; see [`Notice::details`].
+        /// The encoded details; see [`Notice::details`].
         pub data: [u8; 54] = bits(10, 0, 432),
     }
 }
@@ -140,7 +141,7 @@ attribute!(Notice = NOTICE in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 crate::layout! {
     /// Details of traps 64 to 67.
     pub struct GidDetails: 54 {
-        /// The GID, or the multicast GID of the group.
+        /// The GID that the trap is about; for traps 66 and 67, the GID of the multicast group.
         pub gid: Gid = bits(6, 0, 128),
     }
 }
@@ -192,7 +193,7 @@ crate::layout! {
 crate::layout! {
     /// Details of trap 256.
     pub struct MKeyDetails: 54 {
-        /// The source LID of the SMP; 0xffff if it had only a directed route.
+        /// The source LID of the SMP; 0xffff if the SMP had only a directed route.
         pub lid: u16 = bits(2, 0, 16),
         /// The `DrSLID` of a directed-route SMP; zero for a LID-routed SMP.
         pub dr_slid: u16 = bits(4, 0, 16),
@@ -222,7 +223,7 @@ crate::layout! {
         pub lid1: u16 = bits(2, 0, 16),
         /// The destination LID of the packet.
         pub lid2: u16 = bits(4, 0, 16),
-        /// The wrong key: a P_Key in the lower half, or a Q_Key.
+        /// The wrong key: a P_Key in the lower 16 bits, or a Q_Key.
         pub key: QKey = bits(6, 0, 32),
         /// The SL of the packet.
         pub sl: u8 = bits(10, 0, 4),
@@ -284,7 +285,7 @@ pub enum NoticeDetails {
     Key(KeyDetails),
     /// Trap 259.
     SwitchKey(SwitchKeyDetails),
-    /// Undecoded details of other and of vendor-specific traps.
+    /// Undecoded details of other generic traps and of vendor-specific traps.
     Raw([u8; 54]),
 }
 
@@ -309,7 +310,7 @@ impl Notice {
         }
     }
 
-    /// Writes the details. Reserved bits are not changed.
+    /// Writes the details to `data`. Does not change reserved bits.
     pub fn set_details(&mut self, details: &NoticeDetails) {
         let data = &mut self.data;
         match details {

@@ -10,9 +10,9 @@ use crate::mad::sa::RateCode;
 mod display;
 
 crate::layout! {
-    /// State and settings of a port.
+    /// State, capabilities and settings of a port.
     ///
-    /// The attribute modifier is the port number; 0 for the management port of a switch.
+    /// The attribute modifier is the port number. It is 0 for the management port of a switch.
     pub struct PortInfo: 64 {
         /// The M_Key.
         pub m_key: u64 = bits(0, 0, 64),
@@ -26,10 +26,10 @@ crate::layout! {
         pub capability_mask: CapabilityMask = bits(20, 0, 32),
         /// A vendor-specific diagnostic code; zero if there is no problem.
         pub diag_code: u16 = bits(24, 0, 16),
-        /// The M_Key lease period in seconds, after which the M_Key protection ends; 0 for
+        /// The M_Key lease period in seconds. After it, the M_Key protection ends. 0 means
         /// unlimited.
         pub m_key_lease_period: u16 = bits(26, 0, 16),
-        /// The port that has received the request.
+        /// The number of the port that has received the request.
         pub local_port: u8 = bits(28, 0, 8),
         /// The enabled link widths.
         pub link_width_enabled: LinkWidthMask = bits(29, 0, 8),
@@ -49,70 +49,72 @@ crate::layout! {
         pub m_key_protect: u8 = bits(34, 0, 2),
         /// The LMC, 0 to 7.
         pub lmc: u8 = bits(34, 5, 3),
-        /// The active link speed up to QDR; 0 if only an extended speed field is used.
+        /// The active link speed up to QDR; 0 if only one of the extended speed fields is used.
         pub link_speed_active: LinkSpeedMask = bits(35, 0, 4),
         /// The enabled link speeds up to QDR.
         pub link_speed_enabled: LinkSpeedMask = bits(35, 4, 4),
         /// The MTU of the link.
         pub neighbor_mtu: MtuCode = bits(36, 0, 4),
-        /// The SL to the master SM.
+        /// The SL of packets to the master SM.
         pub master_sm_sl: u8 = bits(36, 4, 4),
         /// The data VLs that the port supports.
         pub vl_cap: VlCap = bits(37, 0, 4),
-        /// The requested type of initialization.
+        /// The type of initialization that the port requests.
         pub init_type: u8 = bits(37, 4, 4),
-        /// The limit of high-priority data before a low-priority packet is sent, in units of 4 KiB;
-        /// 255 unlimited.
+        /// The maximum amount of high-priority data that is sent before a low-priority packet, in
+        /// units of 4 KiB. 255 means unlimited.
         pub vl_high_limit: u8 = bits(38, 0, 8),
-        /// The size of the high-priority VL arbitration table in entries.
+        /// The number of entries in the high-priority VL arbitration table.
         pub vl_arbitration_high_cap: u8 = bits(39, 0, 8),
-        /// The size of the low-priority VL arbitration table in entries.
+        /// The number of entries in the low-priority VL arbitration table.
         pub vl_arbitration_low_cap: u8 = bits(40, 0, 8),
-        /// The type of initialization that was performed.
+        /// The type of initialization that the SM has performed.
         pub init_type_reply: u8 = bits(41, 0, 4),
         /// The maximum MTU that the port supports.
         pub mtu_cap: MtuCode = bits(41, 4, 4),
-        /// The number of packets dropped in sequence after which a VL is stalled.
+        /// After this many dropped packets in sequence, a VL is stalled.
         pub vl_stall_count: u8 = bits(42, 0, 3),
-        /// The head-of-queue (HOQ) life time of packets: 4.096 µs × 2^value; above 19 unlimited.
+        /// The head-of-queue (HOQ) life time of packets: 4.096 µs × 2^value. Values above 19 mean
+        /// unlimited.
         pub hoq_life: u8 = bits(42, 3, 5),
         /// The data VLs in use.
         pub operational_vls: VlCap = bits(43, 0, 4),
-        /// True if the P_Keys of received packets are enforced.
+        /// True if the port checks the P_Keys of packets that it receives.
         pub partition_enforcement_inbound: bool = bits(43, 4, 1),
-        /// True if the P_Keys of transmitted packets are enforced.
+        /// True if the port checks the P_Keys of packets that it transmits.
         pub partition_enforcement_outbound: bool = bits(43, 5, 1),
-        /// True if received raw packets are dropped.
+        /// True if the port drops received raw packets.
         pub filter_raw_inbound: bool = bits(43, 6, 1),
-        /// True if raw packets are not transmitted.
+        /// True if the port does not transmit raw packets.
         pub filter_raw_outbound: bool = bits(43, 7, 1),
-        /// The number of SMPs with a wrong M_Key.
+        /// The number of received SMPs with a wrong M_Key.
         pub m_key_violations: u16 = bits(44, 0, 16),
-        /// The number of packets with a wrong P_Key.
+        /// The number of received packets with a wrong P_Key.
         pub p_key_violations: u16 = bits(46, 0, 16),
-        /// The number of packets with a wrong Q_Key.
+        /// The number of received packets with a wrong Q_Key.
         pub q_key_violations: u16 = bits(48, 0, 16),
         /// The number of GUID entries of the port.
         pub guid_cap: u8 = bits(50, 0, 8),
-        /// True to request SA clients to reregister.
+        /// True if the SM requests SA clients at the port to reregister.
         pub client_reregister: bool = bits(51, 0, 1),
-        /// The suppression of P_Key traps for multicast.
+        /// The suppression of traps for P_Key violations of multicast packets; 0 if they are not
+        /// suppressed.
         pub multicast_p_key_trap_suppression: u8 = bits(51, 1, 2),
         /// The maximum propagation delay of the subnet: 4.096 µs × 2^value.
         pub subnet_timeout: u8 = bits(51, 3, 5),
         /// The maximum response time of the port: 4.096 µs × 2^value.
         pub resp_time_value: u8 = bits(52, 3, 5),
-        /// The threshold of local physical errors for a trap.
+        /// The number of local physical errors from which the port sends a trap.
         pub local_phy_errors: u8 = bits(53, 0, 4),
-        /// The threshold of buffer overruns for a trap.
+        /// The number of buffer overruns from which the port sends a trap.
         pub overrun_errors: u8 = bits(53, 4, 4),
-        /// The hint about the maximum credits of the link.
+        /// A hint at the maximum number of credits of the link.
         pub max_credit_hint: u16 = bits(54, 0, 16),
-        /// The active link speed, XDR.
+        /// The active link speed from XDR on.
         pub link_speed_ext2_active: LinkSpeedExt2Mask = bits(56, 1, 2),
-        /// The supported link speeds, XDR.
+        /// The supported link speeds from XDR on.
         pub link_speed_ext2_supported: LinkSpeedExt2Mask = bits(56, 3, 2),
-        /// The enabled link speeds, XDR.
+        /// The enabled link speeds from XDR on.
         pub link_speed_ext2_enabled: LinkSpeedExt2Mask = bits(56, 5, 3),
         /// The round-trip latency of the link in units of 4 ns; all ones if unknown.
         pub link_round_trip_latency: u32 = bits(57, 0, 24),
@@ -130,10 +132,11 @@ crate::layout! {
 attribute!(PortInfo = PORT_INFO in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 impl PortInfo {
-    /// The bit of the attribute modifier that announces a requester's support of extended speeds.
+    /// This bit of the attribute modifier is set if the requester supports extended speeds.
     pub const EXTENDED_SPEEDS: u32 = 1 << 31;
 
-    /// Returns the rate of the link; 2.5 Gbit/s if width or speed are unknown. FDR10 counts as QDR.
+    /// Returns the rate of the link; 2.5 Gbit/s if its width or speed is unknown. Counts FDR10 as
+    /// QDR.
     #[must_use]
     pub fn rate(&self) -> RateCode {
         let (width, speed) = (self.link_width_active.active(), self.active_speeds(None).active());
@@ -141,7 +144,7 @@ impl PortInfo {
         code.unwrap_or(RateCode::GBPS_2_5)
     }
 
-    /// Returns the active speed of the link. FDR10 is recognized only with the Mellanox attribute.
+    /// Returns the active speed of the link. Recognizes FDR10 only if `mellanox` is given.
     #[must_use]
     pub fn active_speeds(&self, mellanox: Option<&MlnxExtPortInfo>) -> SpeedSet {
         SpeedSet {
@@ -200,7 +203,7 @@ crate::layout! {
     /// Mellanox's extension of PortInfo, with the speed FDR10. The attribute modifier is the port
     /// number.
     pub struct MlnxExtPortInfo: 64 {
-        /// Mask of the fields that a Set changes.
+        /// Mask of the fields that a Set writes.
         pub state_change_enable: u8 = bits(3, 0, 8),
         /// The supported link speeds.
         pub link_speed_supported: MlnxSpeedMask = bits(7, 0, 8),

@@ -9,34 +9,37 @@ use crate::mad::dump::{Hex, line};
 crate::layout! {
     /// Capabilities and settings of a switch.
     pub struct SwitchInfo: 20 {
-        /// The size of the LFT in entries.
+        /// The number of entries in the LFT.
         pub linear_fdb_cap: u16 = bits(0, 0, 16),
-        /// The size of the random forwarding table in entries.
+        /// The number of entries in the random forwarding table.
         pub random_fdb_cap: u16 = bits(2, 0, 16),
-        /// The size of the MFT in entries.
+        /// The number of entries in the MFT.
         pub multicast_fdb_cap: u16 = bits(4, 0, 16),
-        /// The highest LID in use in the LFT.
+        /// The highest LID whose LFT entry is used.
         pub linear_fdb_top: u16 = bits(6, 0, 16),
-        /// The egress port of LIDs without an entry in the random forwarding table.
+        /// The egress port for LIDs that have no entry in the random forwarding table.
         pub default_port: u8 = bits(8, 0, 8),
-        /// The egress port of multicast packets without an MFT entry, except for those that arrive
-        /// there.
+        /// The primary port: the egress port of multicast packets without an MFT entry. Packets
+        /// received at this port are excepted.
         pub default_multicast_primary_port: u8 = bits(9, 0, 8),
-        /// The egress port of multicast packets that arrive at the primary port.
+        /// The egress port of multicast packets without an MFT entry that are received at the
+        /// primary port.
         pub default_multicast_not_primary_port: u8 = bits(10, 0, 8),
-        /// The maximum life time of a packet in the switch: 4.096 µs × 2^value; above 19 unlimited.
+        /// The maximum life time of a packet in the switch: 4.096 µs × 2^value. Values above 19
+        /// mean unlimited.
         pub life_time: u8 = bits(11, 0, 5),
-        /// True if a port has changed its state since the bit was cleared. Writing true clears it.
+        /// True if a port has changed its state since the bit was cleared. A Set with true clears
+        /// the bit.
         pub port_state_change: bool = bits(11, 5, 1),
-        /// Optimized SL-to-VL mapping programming: 0 if not supported.
+        /// The support of optimized SL-to-VL mapping programming; 0 if it is not supported.
         pub optimized_sl_to_vl: u8 = bits(11, 6, 2),
         /// The number of LIDs per port, for a random forwarding table.
         pub lids_per_port: u16 = bits(12, 0, 16),
-        /// The size of the P_Key table of an external port in entries.
+        /// The number of entries in the P_Key table of an external port.
         pub partition_enforcement_cap: u16 = bits(14, 0, 16),
-        /// True if the switch can enforce P_Keys of received packets.
+        /// True if the switch can check the P_Keys of packets that it receives.
         pub inbound_enforcement_cap: bool = bits(16, 0, 1),
-        /// True if the switch can enforce P_Keys of transmitted packets.
+        /// True if the switch can check the P_Keys of packets that it transmits.
         pub outbound_enforcement_cap: bool = bits(16, 1, 1),
         /// True if the switch can filter received raw packets.
         pub filter_raw_inbound_cap: bool = bits(16, 2, 1),
@@ -44,7 +47,7 @@ crate::layout! {
         pub filter_raw_outbound_cap: bool = bits(16, 3, 1),
         /// True if port 0 is an enhanced port 0.
         pub enhanced_port0: bool = bits(16, 4, 1),
-        /// The highest LID in use in the MFT; zero if not supported.
+        /// The highest LID whose MFT entry is used; zero if the switch does not support this field.
         pub multicast_fdb_top: u16 = bits(18, 0, 16),
     }
 }
@@ -79,7 +82,7 @@ crate::layout! {
     /// A block of 64 entries of the linear forwarding table (LFT). The attribute modifier is the
     /// index of the block.
     pub struct LinearForwardingBlock: 64 {
-        /// The egress port of each LID; [`LinearForwardingBlock::NO_ROUTE`] if none.
+        /// The egress port for each LID; [`LinearForwardingBlock::NO_ROUTE`] if there is none.
         pub ports: [u8; 64] = bits(0, 0, 512),
     }
 }
@@ -87,20 +90,20 @@ crate::layout! {
 attribute!(LinearForwardingBlock = LINEAR_FORWARDING in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 impl LinearForwardingBlock {
-    /// The entry of LIDs without a route, whose packets are dropped.
+    /// The entry for LIDs that have no route. The switch drops packets to them.
     pub const NO_ROUTE: u8 = 0xff;
 
-    /// The number of LIDs in a block.
+    /// The number of LIDs in a block of the LFT.
     pub const LIDS: u16 = 64;
 }
 
 crate::layout! {
     /// A block of the multicast forwarding table (MFT): 32 LIDs and 16 ports.
     ///
-    /// Attribute modifier: bits 0 to 8 are the index of the block of LIDs from 0xc000. Bits 28 to 31 are
-    /// the position, which is the index of the block of 16 ports.
+    /// Bits 0 to 8 of the attribute modifier are the index of the block of 32 LIDs, counted from
+    /// LID 0xc000. Bits 28 to 31 are the position: the index of the block of 16 ports.
     pub struct MulticastForwardingBlock: 64 {
-        /// The egress ports of each LID: bit k is port 16 × position + k.
+        /// The egress ports for each LID. Bit k stands for port 16 × position + k.
         pub masks: [u16; 32] = bits(0, 0, 512),
     }
 }
@@ -111,16 +114,16 @@ impl MulticastForwardingBlock {
     /// The first multicast LID.
     pub const FIRST_LID: u16 = 0xc000;
 
-    /// The number of LIDs in a block.
+    /// The number of LIDs in a block of the MFT.
     pub const LIDS: u16 = 32;
 
-    /// Returns the attribute modifier of a block of LIDs and a position.
+    /// Returns the attribute modifier for this block of LIDs and this position.
     #[must_use]
     pub const fn modifier(block: u16, position: u8) -> u32 {
         block as u32 & 0x1ff | (position as u32 & 0xf) << 28
     }
 
-    /// Returns the block of LIDs and the position of an attribute modifier.
+    /// Returns the block of LIDs and the position that an attribute modifier contains.
     #[must_use]
     pub const fn from_modifier(modifier: u32) -> (u16, u8) {
         ((modifier & 0x1ff) as u16, (modifier >> 28) as u8)

@@ -8,8 +8,8 @@ use crate::mad::attribute;
 crate::layout! {
     /// A block of the P_Key table of a port.
     ///
-    /// Attribute modifier: the index of the block in the lower half, the port of a switch in the
-    /// upper half.
+    /// The lower half of the attribute modifier is the index of the block. For switches, the upper
+    /// half is the port number.
     pub struct PKeyTable: 64 {
         /// 32 P_Keys. An entry is empty if its lower 15 bits are zero.
         pub keys: [PKey; 32] = bits(0, 0, 512),
@@ -21,7 +21,8 @@ attribute!(PKeyTable = P_KEY_TABLE in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 crate::layout! {
     /// The SL-to-VL mapping from an ingress port to an egress port.
     ///
-    /// Attribute modifier: ingress port × 256 + egress port for switches, 0 for other nodes.
+    /// For switches, the attribute modifier is ingress port × 256 + egress port. For other nodes it
+    /// is 0.
     pub struct SlToVl: 8 {
         /// The VL of each SL. Packets mapped to VL15 are dropped.
         pub lanes: [VirtualLane; 16] = bits(0, 0, 64),
@@ -31,7 +32,7 @@ crate::layout! {
 attribute!(SlToVl = SL_TO_VL in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 impl SlToVl {
-    /// Returns the VL of an SL.
+    /// Returns the VL to which an SL is mapped.
     #[must_use]
     pub const fn lane(&self, level: ServiceLevel) -> VirtualLane {
         self.lanes[level.get() as usize]
@@ -49,8 +50,8 @@ crate::layout! {
     pub struct VlArbitrationEntry: 2 {
         /// The VL.
         pub lane: VirtualLane = bits(0, 4, 4),
-        /// The weight: the data that the VL may send in its turn, in units of 64 bytes; 0 skips the
-        /// entry.
+        /// The weight: how much data the VL may send in its turn, in units of 64 bytes. An entry
+        /// with weight 0 is skipped.
         pub weight: u8 = bits(1, 0, 8),
     }
 }
@@ -58,10 +59,10 @@ crate::layout! {
 crate::layout! {
     /// Half of a VL arbitration table.
     ///
-    /// Attribute modifier: the port in the lower half; in the upper half 1 and 2 for the halves of
-    /// the low-priority table, 3 and 4 for those of the high-priority table.
+    /// The lower half of the attribute modifier is the port number. The upper half selects the half
+    /// of a table: 1 and 2 of the low-priority table, 3 and 4 of the high-priority table.
     pub struct VlArbitration: 64 {
-        /// The entries, in the order of arbitration.
+        /// The entries, in the order in which the arbiter uses them.
         pub entries: [VlArbitrationEntry; 32] = bits(0, 0, 512),
     }
 }

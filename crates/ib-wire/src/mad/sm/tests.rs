@@ -75,7 +75,7 @@ fn notice_details_depend_on_the_trap_number() {
     assert_eq!(notice.details(), NoticeDetails::Raw(notice.data));
 }
 
-/// The bytes of trap 256, at the offsets that OpenSM and Wireshark use.
+/// The details of trap 256 have the offsets that OpenSM and Wireshark use.
 #[test]
 fn details_of_bad_m_key_trap_are_parsed() {
     let mut notice = Notice::zeroed();

@@ -1,6 +1,7 @@
 //! Forwarding of directed-route SMPs; IBTA volume 1, chapter 14.2.2.
 //!
-//! Actions of a node that receives an SMP, with hop pointer hp and hop count hc:
+//! The action of a node that receives an SMP depends on the hop pointer (hp) and the hop count
+//! (hc):
 //!
 //! | direction | condition | action |
 //! |---|---|---|
@@ -14,8 +15,8 @@
 //! | back | hp = 0 | deliver |
 //! | any | anything else | drop |
 //!
-//! Only switches forward SMPs and route them by LID. An SMP is dropped if its path names port 0, or
-//! a port that the node does not have.
+//! Only switches forward SMPs and route them by LID. A node drops an SMP whose path names port 0,
+//! or a port that the node does not have.
 
 use ib_types::NodeKind;
 
@@ -31,20 +32,20 @@ pub struct HopNode {
     pub ports: u8,
 }
 
-/// The action of a node on an SMP.
+/// What a node does with an SMP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HopAction {
     /// Delivers the SMP at this node: a request to the SMA, a response to the SM.
     Deliver,
     /// Sends the SMP out of this external port.
     Forward(u8),
-    /// Ends the directed route: sends the SMP to this LID by the forwarding table.
+    /// Ends the directed route, and sends the SMP to this LID by the forwarding table.
     RouteByLid(u16),
     /// Drops the SMP.
     Drop(DropReason),
 }
 
-/// The reason for dropping an SMP.
+/// The reason why a node drops an SMP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DropReason {
@@ -59,7 +60,7 @@ pub enum DropReason {
         /// The hop count.
         count: u8,
     },
-    /// The path continues behind this node, but it is not a switch.
+    /// The path continues after this node, but the node is not a switch.
     #[error("the path continues behind a node that is not a switch")]
     NotASwitch,
     /// The path names a port that the node does not have.
@@ -72,10 +73,10 @@ pub enum DropReason {
     },
 }
 
-/// Determines the action on a directed-route SMP that was received at a port, and updates its hop
-/// pointer and return path.
+/// Determines what the node does with a directed-route SMP that it has received at this port.
+/// Updates the hop pointer and the return path of the SMP.
 ///
-/// A dropped SMP is not changed. See the [table of the module](self).
+/// Does not change the SMP if it is dropped. See the [table of the module](self).
 pub fn receive(mad: &mut Mad, node: HopNode, arrival_port: u8) -> HopAction {
     let (pointer, count) = (mad.hop_pointer(), mad.hop_count());
     let switch = node.kind.is_switch();
@@ -115,11 +116,12 @@ pub fn receive(mad: &mut Mad, node: HopNode, arrival_port: u8) -> HopAction {
     action
 }
 
-/// Determines the action on a directed-route SMP that this node sends, and updates its hop pointer.
+/// Determines what the node does with a directed-route SMP that it sends itself. Updates the hop
+/// pointer of the SMP.
 ///
 /// A request has hop pointer 0 and is sent out of the first port of its path. A response (see
-/// [`answer`](super::answer)) has the hop pointer behind the path and is sent out of the last port
-/// of the return path. [`HopAction::Deliver`] means that the destination is this node.
+/// [`answer`](super::answer)) has hop pointer hop count + 1, and is sent out of the last port of
+/// the return path. [`HopAction::Deliver`] means that the node itself is the destination.
 pub fn send(mad: &mut Mad, node: HopNode) -> HopAction {
     let (pointer, count) = (mad.hop_pointer(), mad.hop_count());
     if count > MAX_HOPS {
@@ -137,7 +139,7 @@ pub fn send(mad: &mut Mad, node: HopNode) -> HopAction {
     }
 }
 
-/// Forwards the SMP out of the port that a path names for a hop.
+/// Forwards the SMP out of the port that `path` names for hop `pointer`.
 fn forward(mad: &mut Mad, node: HopNode, path: usize, pointer: u8) -> HopAction {
     let port = mad.0[path + usize::from(pointer)];
     if port == 0 || port > node.ports {
@@ -147,7 +149,7 @@ fn forward(mad: &mut Mad, node: HopNode, path: usize, pointer: u8) -> HopAction 
     HopAction::Forward(port)
 }
 
-/// Ends the directed route: delivers the SMP, or routes it by LID.
+/// Ends the directed route: delivers the SMP, or routes it to `lid`.
 fn end(mad: &mut Mad, switch: bool, pointer: u8, lid: u16) -> HopAction {
     if lid != PERMISSIVE_LID && !switch {
         return HopAction::Drop(DropReason::NotASwitch);

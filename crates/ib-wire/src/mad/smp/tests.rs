@@ -6,7 +6,8 @@ const CA: HopNode = HopNode { kind: NodeKind::ChannelAdapter, ports: 2 };
 const SWITCH: HopNode = HopNode { kind: NodeKind::Switch, ports: 8 };
 const ROUTER: HopNode = HopNode { kind: NodeKind::Router, ports: 8 };
 
-/// Returns an SMP whose initial path is 1, 2, 3 … and whose return path is 4, 5, 6 …, modulo 8.
+/// Returns an SMP whose initial path is 1, 2, 3 … and whose return path is 4, 5, 6 …. After port 8
+/// follows port 1.
 fn smp(returning: bool, pointer: u8, count: u8, slid: u16, dlid: u16) -> Mad {
     let path: Vec<u8> = (1..=count).map(|hop| (hop - 1) % 8 + 1).collect();
     let id = (AttributeId::NODE_INFO, 0);
@@ -20,7 +21,7 @@ fn smp(returning: bool, pointer: u8, count: u8, slid: u16, dlid: u16) -> Mad {
     mad
 }
 
-/// Returns the action and the hop pointer according to the table in [`hop`](super::hop).
+/// Returns the expected action and hop pointer according to the table in [`hop`](super::hop).
 fn expected(mad: &Mad, node: HopNode) -> (HopAction, u8) {
     let (hp, hc) = (mad.hop_pointer(), mad.hop_count());
     let switch = node.kind == NodeKind::Switch;
@@ -76,7 +77,8 @@ fn every_hop_pointer_and_direction_has_its_action() {
     }
 }
 
-/// Checks that only the entry of the current hop of a forwarded request changes.
+/// Checks that forwarding changes only one entry of a request's return path: that of the current
+/// hop.
 fn check_paths(before: &Mad, after: &Mad, action: HopAction) {
     let pointer = usize::from(before.hop_pointer());
     let mut path = *before.return_path();
@@ -111,7 +113,7 @@ fn smp_with_too_many_hops_is_dropped() {
 
 #[test]
 fn request_follows_its_path_and_response_returns() {
-    // CA port 1 - switch (in 4, out 6) - switch (in 2, out 7) - CA port 2.
+    // The route: CA port 1, switch (in 4, out 6), switch (in 2, out 7), CA port 2.
     let id = (AttributeId::NODE_INFO, 0);
     let mut mad = directed_request(Method::GET, TransactionId(1), id, &[1, 6, 7]);
     assert_eq!(send(&mut mad, CA), HopAction::Forward(1));
@@ -135,7 +137,7 @@ fn lid_routed_parts_at_both_ends_are_followed() {
     let id = (AttributeId::NODE_INFO, 0);
     let mut mad = directed_request(Method::GET, TransactionId(1), id, &[6, 7]);
     mad.set_dr_lids(11, 22);
-    // The SMP was routed by LID to the first switch, and is routed by LID behind the second one.
+    // The SMP was routed by LID to the first switch, and is routed by LID after the last switch.
     assert_eq!(receive(&mut mad, SWITCH, 4), HopAction::Forward(6));
     assert_eq!(receive(&mut mad, SWITCH, 2), HopAction::Forward(7));
     assert_eq!(receive(&mut mad, SWITCH, 3), HopAction::RouteByLid(22));

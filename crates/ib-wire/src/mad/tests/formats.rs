@@ -1,4 +1,5 @@
-//! All layouts: parsed bytes are emitted again, and fields neither overlap nor exceed the layout.
+//! For all layouts, `emit` restores the parsed bytes, and fields neither overlap nor exceed the
+//! layout.
 
 use proptest::prelude::*;
 
@@ -37,8 +38,8 @@ macro_rules! formats {
         let mask = covered($format::FIELDS, $format::LENGTH);
         let bytes = $bytes.first_chunk().unwrap();
         let parsed = $format::parse(bytes);
-        // Reserved bits, also those of nested layouts, are zero after parsing and emitting all
-        // ones.
+        // If all bits are ones, parsing and emitting them clears exactly the reserved bits,
+        // including those of nested layouts.
         let nested = $format::parse($ones.first_chunk().unwrap()).to_bytes();
         prop_assert!(nested.iter().zip(&mask).all(|(bit, mask)| bit & !mask == 0), "{}", name);
         let expected: Vec<u8> = bytes.iter().zip(&nested).map(|(byte, mask)| byte & mask).collect();

@@ -15,7 +15,7 @@ const NETWORK: RoceNetwork = RoceNetwork {
     destination_port: RoceNetwork::PORT,
 };
 
-/// Adds the headers that the opcode needs.
+/// Adds the headers that the opcode requires.
 fn complete(mut builder: Builder<'_>, opcode: Opcode) -> Builder<'_> {
     for header in opcode.headers().unwrap_or_default().iter() {
         builder = match header {
@@ -42,7 +42,8 @@ fn complete(mut builder: Builder<'_>, opcode: Opcode) -> Builder<'_> {
     builder
 }
 
-/// A packet without and one with a GRH. tshark 4.0.17 decodes both to the fields set here.
+/// Builds a packet without a GRH and a packet with a GRH. tshark 4.0.17 decodes both to the fields
+/// set here.
 #[test]
 fn packets_have_the_bytes_of_the_layouts() {
     let bth = Bth {
@@ -62,7 +63,7 @@ fn packets_have_the_bytes_of_the_layouts() {
         0x1f, 0x00, 0x00, 0x02, 0x6d, 0xfa, 0x54, 0x87, 0xc8, 0xb4,
         0xee, 0xee,
     ];
-    assert_eq!(bytes, expected, "bytes behind the packet are unchanged");
+    assert_eq!(bytes, expected, "bytes after the packet are unchanged");
 
     let bth = Bth { opcode: Opcode::RC_SEND_ONLY, becn: true, ack_request: true, ..bth };
     let grh = Grh {

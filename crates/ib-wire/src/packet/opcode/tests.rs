@@ -12,7 +12,7 @@ fn every_opcode_is_decoded_or_preserved() {
         assert_eq!(opcode.is_known(), !opcode.to_string().starts_with("opcode"));
         known += usize::from(opcode.is_known());
     }
-    // RC and XRC 23 each, UC 12, RD 22, UD 2, and the CNP.
+    // RC and XRC have 23 opcodes each, UC has 12, RD 22, and UD 2. The CNP is one more.
     assert_eq!(known, 2 * 23 + 12 + 22 + 2 + 1);
     assert_eq!(Opcode(0xc4).to_string(), "opcode 0xc4");
     assert_eq!(Opcode(0x15).headers(), None);

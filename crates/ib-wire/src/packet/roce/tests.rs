@@ -22,7 +22,7 @@ const V6: RoceNetwork = RoceNetwork {
     ..V4
 };
 
-/// Builds an IP packet with the payload in a SEND.
+/// Builds an IP packet that carries the payload in a SEND.
 fn ip_packet(network: &RoceNetwork, hop: RoceHop, payload: &[u8]) -> Vec<u8> {
     let mut udp = [0; 256];
     let builder = Builder::new(Bth::default()).payload(payload);
@@ -49,7 +49,7 @@ fn built_packet_parses_and_its_icrc_is_right() {
     }
 }
 
-/// IP packets sent by rxe, the soft RoCE driver, of Linux 6.1.
+/// Checks IP packets that rxe, the soft RoCE driver of Linux 6.1, has sent.
 #[test]
 fn icrc_matches_packets_of_linux_rxe() {
     let packets: [&[u8]; 2] = [

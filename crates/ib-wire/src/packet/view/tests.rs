@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::packet::{Builder, Opcode};
 
-/// A UD SEND only packet with a GRH, 5 bytes of payload and 3 of pad.
+/// A UD SEND only packet with a GRH, 5 bytes of payload, and 3 pad bytes.
 fn global() -> Vec<u8> {
     let bth = Bth {
         opcode: Opcode::UD_SEND_ONLY,
@@ -129,7 +129,8 @@ proptest! {
         fit in any::<bool>(),
     ) {
         if fit && bytes.len() >= 8 {
-            // Makes the LRH valid, because the parser rejects most random bytes at the LRH.
+            // Makes the LRH valid. Otherwise the parser would reject most random bytes because of
+            // the LRH.
             bytes.truncate((bytes.len() - 2) / 4 * 4 + 2);
             bytes[0] &= 0xf0;
             bytes[1] &= 0xf1;

@@ -6,7 +6,8 @@ use super::*;
 use crate::rtrs::control::tests::Program;
 use crate::rtrs::control::{Control, ControlRequest, message};
 
-/// A program with some files in one directory. Each contains the names of the program and of itself.
+/// Starts a program that serves some files in one directory. Each file contains the name of the
+/// program and its own path.
 fn program(socket: &Path, name: &'static str, files: &'static [&'static str]) -> Program {
     let control = Control::open(Some(socket), None).expect("the socket is free");
     Program::start(control, move |ask| {
@@ -65,7 +66,7 @@ fn files_of_several_programs_are_merged() {
     assert_eq!(sources.list("none"), Err(Errno::ENOENT));
     assert_eq!(sources.write("all/c", "1"), Ok(()));
     assert_eq!(sources.write("all/a", "2"), Err(Errno::EINVAL));
-    // A stopped program has no files until it is restarted.
+    // The files of a stopped program are missing until it is restarted.
     drop(one);
     assert_eq!(sources.read("all/b").as_deref(), Ok("two all/b\n"));
     assert_eq!(names(sources.list("all").expect("a temporary directory")), ["b", "c"]);

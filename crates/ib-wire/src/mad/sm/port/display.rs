@@ -1,4 +1,4 @@
-//! `Display` of port attributes: the output of smpquery.
+//! Implements `Display` for port attributes in the format of smpquery.
 
 use std::fmt;
 
@@ -123,7 +123,7 @@ impl fmt::Display for PortInfoExtended {
     }
 }
 
-/// Displays a mask, and marks combinations of bits that are not in the specification.
+/// Displays the first value. If the second value is true, marks it as not in the specification.
 struct Extension<T>(T, bool);
 
 impl<T: fmt::Display> fmt::Display for Extension<T> {
@@ -132,7 +132,7 @@ impl<T: fmt::Display> fmt::Display for Extension<T> {
     }
 }
 
-/// Displays a name; if there is none, a prefix and the number in parentheses.
+/// Displays a name. If there is no name, displays a prefix and the number in parentheses.
 struct Named(Option<&'static str>, &'static str, u8);
 
 impl fmt::Display for Named {
@@ -148,7 +148,7 @@ fn widths(mask: LinkWidthMask) -> OneOf<'static> {
     OneOf { value: mask.0, names: &WIDTHS, zero: "undefined (0)" }
 }
 
-/// Returns true for combinations of widths that are not in the specification.
+/// Returns true if the specification does not list this combination of widths.
 fn is_unlisted_width(mask: LinkWidthMask) -> bool {
     mask.0 < 32 && !matches!(mask.0, 1 | 3 | 7 | 11 | 15 | 17 | 19 | 23 | 27 | 31)
 }

@@ -1,11 +1,11 @@
-//! Packets sent by Linux kernels are parsed, rebuilt, and compared.
+//! Parses packets that Linux kernels have sent, rebuilds them, and compares the bytes.
 
 use std::collections::BTreeSet;
 
 use super::*;
 use crate::packet::header::ICRC;
 
-/// Reads the golden packets of `kernel.txt`: the description and the bytes of each IP packet.
+/// Reads the description and the bytes of each IP packet in `kernel.txt`.
 fn goldens() -> Vec<(&'static str, Vec<u8>)> {
     let mut packets: Vec<(&str, Vec<u8>)> = Vec::new();
     for line in include_str!("kernel.txt").lines().skip(3).filter(|line| !line.is_empty()) {
@@ -13,7 +13,7 @@ fn goldens() -> Vec<(&'static str, Vec<u8>)> {
             packets.push((name, Vec::new()));
             continue;
         }
-        let (_, bytes) = packets.last_mut().expect("a name comes first");
+        let (_, bytes) = packets.last_mut().expect("a name precedes the bytes");
         for word in line.split(' ') {
             let byte = |at: usize| u8::from_str_radix(&word[at..at + 2], 16).expect("a byte");
             match word.split_once('*') {
@@ -69,7 +69,8 @@ fn rebuilt_kernel_packets_are_identical() {
         assert_eq!(written, operation.to_lowercase().replace("rdma ", ""), "{name}");
         kinds.insert((version, opcode));
     }
-    // All RC operations except for atomics and READ responses of one packet; and UD.
+    // The packets have all RC operations except for atomics and READ responses of one packet, and
+    // UD operations.
     assert_eq!(kinds.iter().filter(|(version, _)| *version == "IPv4").count(), 18);
     assert_eq!(kinds.iter().filter(|(version, _)| *version == "IPv6").count(), 10);
 }
