@@ -93,7 +93,9 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
     Chart {
         id: "loads",
         heading: "Link load",
-        description: "Number of directed links between switches by the number of routes over each link.".to_owned(),
+        description:
+            "Number of directed links between switches by the number of routes over each link."
+                .to_owned(),
         across: "routes over a link, from",
         up: "links",
         mark: Some((mean, format!("mean {}", html::decimal(report.load.mean, 1)))),

@@ -154,7 +154,10 @@ fn every_kind_of_wrong_entry_has_its_cause() {
         // Both spines forward packets for host 0 through their port 1 to leaf 0. Host 0 is at port 1 of leaf 0.
         lfts.table_mut(SwitchId(0))[usize::from(lid)] = entry;
         let report = check(&subnet, &lfts, &ONE_LEVEL);
-        assert_eq!(report.reach.unreachable_switch_pairs, 2, "only the spines do not reach each other");
+        assert_eq!(
+            report.reach.unreachable_switch_pairs, 2,
+            "only the spines do not reach each other"
+        );
         assert_eq!(report.reach.unreachable, 4, "the packets of all four switches are lost");
         assert!(!report.is_sound());
         assert_eq!(report.reach.first[1].from, SwitchId(1));
@@ -204,7 +207,11 @@ fn missing_entries_are_faults_only_for_hosts() {
     };
     assert_eq!(counts(1, host, NO_PATH), (1, 2), "a leaf must reach a host");
     assert_eq!(counts(0, spine_lid, NO_PATH), (0, 3), "a leaf need not reach a spine");
-    assert_eq!(counts(0, spine_lid, 1), (1, 2), "a leaf must not forward packets to an unlinked port");
+    assert_eq!(
+        counts(0, spine_lid, 1),
+        (1, 2),
+        "a leaf must not forward packets to an unlinked port"
+    );
     let unused = 2 + (host_lid(&subnet, 0) + 1) % 2;
     assert_eq!(counts(unused, host, NO_PATH), (0, 3), "no route between hosts uses the spine");
     let used = 2 + host_lid(&subnet, 0) % 2;

@@ -124,7 +124,7 @@ fn malformed_dumps_are_refused_with_line_and_column() {
     }
 }
 
-/// Returns tables of two switches in the format of `ibroute`, with the LIDs of the fabric.
+/// Returns the tables of two switches as `ibroute` prints them, with the LIDs of the fabric.
 fn ibroute_text(subnet: &Subnet<'_>, lfts: &Lfts) -> [String; 2] {
     [0, 1].map(|number| {
         let switch = crate::SwitchId(number);
@@ -212,10 +212,10 @@ fn pairs_with_an_unknown_entry_are_unknown() {
     let subnet = subnet(&fabric, 0);
     let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes all");
     let text = text(|out| lfts::write(out, &subnet, &routing.lfts));
-    // Removes the last switch.
+    // The last switch is cut off from the file.
     let cut = text.rfind("Unicast lids").expect("blocks");
     let read = lfts::read("x", &text.as_bytes()[..cut], &subnet, Follow::UnrecordedLids);
-    let lfts::ReadLfts { lfts, unknown } = read.expect("the rest is whole").value;
+    let lfts::ReadLfts { lfts, unknown } = read.expect("the other blocks are complete").value;
     assert_eq!(unknown.switches().count(), 1);
     let options = CheckOptions { unknown: Some(&unknown), ..CheckOptions::default() };
     let reach = check_with(&subnet, &lfts, &routing.layers, &options).reach;
