@@ -7,7 +7,7 @@
 //!
 //! A line describes one direction of a link: first the sending end, then the receiving end. Numbers of ports, LIDs and
 //! port numbers are hexadecimal. The receiving end has its 16-bit device ID in the upper half of 32 bits, because
-//! OpenSM swaps the bytes of the wrong size. Unlinked nodes are not listed.
+//! OpenSM byte-swaps it as a 32-bit number. Unlinked nodes are not listed.
 
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 

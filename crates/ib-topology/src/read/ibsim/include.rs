@@ -9,7 +9,7 @@ use crate::text::{Fault, Line, Lines, checked};
 
 /// Maximum depth of nested files in ibsim, including the first file.
 const MAX_DEPTH: usize = 9;
-/// Maximum number of files of a fabric. It prevents endless work if files include others repeatedly.
+/// Maximum number of files of a fabric. It limits the work if files include others repeatedly.
 const MAX_FILES: usize = 1000;
 
 /// The files of a fabric, divided into parts at their `include` lines.
