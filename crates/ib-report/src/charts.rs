@@ -96,7 +96,7 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
         description:
             "Number of directed links between switches by the number of routes over each link."
                 .to_owned(),
-        across: "routes over a link, from",
+        across: "routes over a link (lower bound of the bar)",
         up: "links",
         mark: Some((mean, format!("mean {}", html::decimal(report.load.mean, 1)))),
     }

@@ -69,8 +69,8 @@ struct Data<'a> {
     room: Vec<i64>,
     /// Width and height of the drawing.
     extent: (i64, i64),
-    /// A bundle per entry: the two switches, the offset of the curve's middle, and then each link: its two ports and
-    /// the number of routes that leave each of them.
+    /// One entry per bundle of links: the two switches, the offset of the curve's middle, and then each link: its two
+    /// ports and the number of routes that leave each of them.
     bundles: Vec<Vec<i64>>,
     /// Rows of a tree from the top down, each with its vertical position and label.
     rows: Vec<(i64, String)>,

@@ -41,7 +41,8 @@ impl Histogram {
 pub struct FindingsOptions<'a> {
     /// Number of messages to list for each pair: 0, [`DRAWN`] for an HTML page, `usize::MAX` for all.
     pub listed: usize,
-    /// The two kinds of events; the time from each first event to the next second event is measured.
+    /// The two kinds of events between which times are measured: from each event of the first kind to the next event of
+    /// the second kind.
     pub timing: Option<(&'a EventKind, &'a EventKind)>,
 }
 
@@ -72,7 +73,7 @@ pub struct Findings {
     pub spreads: [Option<Percentiles>; 6],
     /// Histogram of the time of each [`Part`] of a message, over all pairs; indexed by `Part`.
     pub histograms: [Histogram; 6],
-    /// Times from each first requested event to the next second one.
+    /// Times from each event of the first kind to the next event of the second kind; `None` if no kinds were requested.
     pub timing: Option<TimingFindings>,
     /// True if both files are the same capture.
     are_duplicates: bool,
@@ -203,7 +204,7 @@ impl Findings {
         self.matched.matched > 0 && !self.are_duplicates && !self.pairs.is_empty() && timed
     }
 
-    /// Returns the sum of a number of each pair over all pairs.
+    /// Returns the sum of `number` over all pairs.
     pub fn sum(&self, number: impl Fn(&PairFindings) -> u64) -> u64 {
         self.pairs.iter().map(number).sum()
     }

@@ -352,8 +352,7 @@ impl Graph {
     }
 }
 
-/// Computes the hops from one source by Dial's algorithm. Link weights are 1 to 255, and
-/// belong to the output port of packets.
+/// Computes the hops from one source by Dial's algorithm. The weight of a link, 1 to 255, is that of the output port.
 fn weighted_row(subnet: &Subnet<'_>, weights: &LinkWeights, source: SwitchId, row: &mut [u8]) {
     row.fill(NO_HOPS);
     row[source.index()] = 0;

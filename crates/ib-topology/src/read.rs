@@ -72,22 +72,22 @@ pub struct Included {
 /// returns the file, or the reason why it cannot be read.
 pub type Resolver<'r> = dyn FnMut(&str, &str) -> Result<Included, String> + 'r;
 
-/// Reads a fabric file, whose format it detects.
+/// Reads a fabric file and detects its format.
 ///
 /// If the first line starts with `{`, the file is a subnet list. The file is ibnetdiscover output if it has the header
 /// of `ibnetdiscover`, port GUIDs in parentheses or lines of `ibnetdiscover -p`. All other files are ibsim net files.
 /// `include` lines are errors; [`read_with`] supports them.
 ///
 /// # Errors
-/// Fails on the first line that is malformed or contradicts the lines before it.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn read(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_with(file_name, bytes, &mut refuse_includes)
 }
 
-/// Reads a fabric file, whose format it detects, and the files named by the `include` lines of ibsim net files.
+/// Reads a fabric file and detects its format. In ibsim net files, also reads the files named by `include` lines.
 ///
 /// # Errors
-/// Fails on the first line that is malformed or contradicts the lines before it.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn read_with(
     file_name: &str,
     bytes: &[u8],
@@ -100,7 +100,7 @@ pub fn read_with(
 /// Reads a fabric file of the given format. `include` lines are errors.
 ///
 /// # Errors
-/// Fails on the first line that is malformed or contradicts the lines before it.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn read_as(format: Format, file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     parse(format, file_name, checked(file_name, bytes)?, &mut refuse_includes)
 }
@@ -112,7 +112,7 @@ pub fn read_as(format: Format, file_name: &str, bytes: &[u8]) -> Result<Fabric, 
 /// GUID of a port becomes the GUID of its node, and each port of a channel adapter becomes a separate node.
 ///
 /// # Errors
-/// Fails on the first line that is malformed or contradicts the lines before it.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn ibnetdiscover(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_as(Format::Ibnetdiscover, file_name, bytes)
 }
@@ -120,7 +120,7 @@ pub fn ibnetdiscover(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError
 /// Reads a net file of `ibsim`. `include` lines are errors; [`ibsim_with`] supports them.
 ///
 /// # Errors
-/// Fails on the first line that is malformed or contradicts the lines before it.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn ibsim(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_as(Format::Ibsim, file_name, bytes)
 }
@@ -132,7 +132,7 @@ pub fn ibsim(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
 /// another GUID in parentheses. A port of a switch has the node GUID.
 ///
 /// # Errors
-/// Fails on the first line that is malformed or contradicts the lines before it.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn ibsim_with(
     file_name: &str,
     bytes: &[u8],
@@ -147,7 +147,7 @@ pub fn ibsim_with(
 /// as NDR, and `PHY=??` as 2x.
 ///
 /// # Errors
-/// Fails on the first line that is malformed or contradicts the lines before it.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn subnet_list(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_as(Format::SubnetList, file_name, bytes)
 }

@@ -100,7 +100,7 @@ fn steps(subnet: &Subnet<'_>) -> Option<Steps> {
 struct Walk {
     /// Coordinates by switch.
     coordinates: Vec<Vec<i64>>,
-    /// For each switch that several paths reach with different coordinates: the differences.
+    /// If two paths yield different coordinates of a switch, the differences in each dimension.
     conflicts: Vec<Vec<i64>>,
 }
 

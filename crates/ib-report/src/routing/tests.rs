@@ -266,7 +266,7 @@ fn large_page_stays_small() {
     assert_eq!(data_of(&page)["names"].as_array().unwrap().len(), 720);
     // The fabric has 6,912 links between switches and 3,456 hosts. The largest fabrics have eight times as many.
     assert!(page.len() < 400_000, "{} bytes", page.len());
-    assert!(page.contains("<p class=\"still\">"), "too many links for a still picture");
+    assert!(page.contains("<p class=\"still\">"), "too many links for a static picture");
 }
 
 #[test]

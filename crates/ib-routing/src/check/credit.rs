@@ -9,8 +9,8 @@ use crate::subnet::{Subnet, SwitchId};
 
 /// Credit loops: cycles of links in which the packets in each buffer can wait for space in the next buffer.
 ///
-/// Routes that end in a forwarding loop are not considered, because that loop is reported itself. If a switch drops
-/// packets, their route is considered up to that switch.
+/// Routes that end in a forwarding loop are not considered, because the forwarding loop itself is reported. If a switch
+/// drops packets, their route is considered up to that switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreditLoops {
     /// Number of strongly connected components of the channel dependency graph that have a cycle. Zero proves that the

@@ -24,7 +24,7 @@ pub struct LinkLoad {
     /// The links with the most routes, in descending order. Links with equally many routes are ordered by switch and
     /// port.
     pub worst: Vec<LoadedLink>,
-    /// `[offset of the switch + port]`.
+    /// Indexed by the offset of the switch plus the port.
     routes: Vec<u32>,
     offset: Vec<u32>,
 }
@@ -100,7 +100,7 @@ impl LinkLoad {
     /// entries for the hosts of each switch.
     ///
     /// # Panics
-    /// Panics if the subnet or the tables were not the ones of the check.
+    /// Panics if the subnet or the tables are not those that were checked.
     #[must_use]
     pub fn starting(&self, subnet: &Subnet<'_>, lfts: &Lfts) -> Vec<u32> {
         let switches = subnet.switches().len();

@@ -33,8 +33,8 @@ pub struct Reachability {
     pub first: Vec<Unreachable>,
     /// Switches that drop packets of failing pairs or forward them in a loop, in ascending order.
     pub faulty: BTreeSet<SwitchId>,
-    /// Number of other pairs without a route: the switch has no LFT entry for the LID, and at least
-    /// one end of the path can only be port 0 of a switch.
+    /// Number of other pairs without a route: the switch has no LFT entry for the LID, and one end of the path is
+    /// always port 0 of a switch.
     ///
     /// These pairs are not faults. Up/Down does not route between switches inside spine systems. If links are missing,
     /// it does not route between a spine switch and leaves that are not below this switch either. Such switches can be

@@ -30,9 +30,9 @@ pub(super) const MAX_VLS: usize = 16;
 
 const DISCARDS: u8 = 15;
 
-/// A rule by which packets change their VLs from link to link, for sets of packets.
+/// A rule by which packets change VLs from link to link. Packets are handled as sets.
 pub(super) trait VlRule: Sync {
-    /// The service levels and VLs of the packets to one LID that leave a switch.
+    /// A set of packets: the service levels and VLs of the packets to one LID that leave a switch.
     type Set: Copy + Default + PartialEq + Send;
 
     /// True if switches can discard packets under this rule.

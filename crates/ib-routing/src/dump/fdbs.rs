@@ -55,8 +55,8 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, routing: &Routing) -> io:
 
 /// Returns the number of LIDs that count for each port when OpenSM looks for a better port.
 ///
-/// OpenSM looks for one only if a route is longer than the shortest path. Only tables read from a file and tables of
-/// ftree have such routes, and ftree counts no LIDs.
+/// OpenSM looks for a better port only if a route is longer than the shortest path. Only tables read from a file and
+/// tables of ftree have such routes, and ftree counts no LIDs.
 fn counts(routing: &Routing, switch: SwitchId) -> [u32; 256] {
     let mut counts = [0; 256];
     if routing.engine == EngineKind::File {

@@ -162,7 +162,7 @@ fn gaps_of_a_dump_are_reported_as_unknown() {
     let again = first.lines().nth(4).expect("a line").replace(" 0", " 1");
     let (four, three) = (lid(4), lid(3));
     let cases = [
-        ("a table breaks off", lines(&first, 6) + failed, 7, (lid(5) + 1..=last).collect()),
+        ("a table is truncated", lines(&first, 6) + failed, 7, (lid(5) + 1..=last).collect()),
         ("no entry at all", lines(&first, 3), 1, (0..=last).collect()),
         ("the last line is missing", lines(&first, all - 1), 1, Vec::new()),
         (

@@ -104,7 +104,7 @@ enum NeighbourUse {
     Forwards(u32),
 }
 
-/// The best ports so far, one for each of three criteria.
+/// The best port so far by each of three criteria.
 struct Best {
     any: Option<(u8, u32)>,
     other_system: Option<(u8, u32)>,

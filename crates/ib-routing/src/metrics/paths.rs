@@ -35,7 +35,7 @@ impl Index for u32 {
     }
 }
 
-/// The links between switches on the paths from each of some switches to all nodes of an order.
+/// The links on the paths from several switches to all nodes of an order. Links to hosts are left out.
 pub(super) struct PathTable<I> {
     /// Maximum number of links per path.
     stride: usize,

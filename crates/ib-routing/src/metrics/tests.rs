@@ -79,7 +79,7 @@ fn one_cable_per_host_avoids_shift_contention() {
     let options = MetricsOptions { ca_order: &order, ..Default::default() };
     let measured = metrics(&subnet, &lfts, &options);
     assert_eq!(measured.shift_contention, ShiftContention { max: 1, mean: 1.0 });
-    assert_eq!(measured.effective_bisection, 1.0, "a permutation has each cable once");
+    assert_eq!(measured.effective_bisection, 1.0, "each cable has one flow of a permutation");
 }
 
 #[test]

@@ -33,8 +33,8 @@ impl Tree<'_> {
     /// Builds the plan of the tree. The leaves come first, then the other levels of switches, then the hosts.
     ///
     /// The first ports of a switch lead to its children: port 1 + k·m + c is parallel link k to child c. The other
-    /// ports lead to its parents: among them, port k·w + y is parallel link k to parent y. All of these numbers count
-    /// from 0.
+    /// ports lead to its parents: among them, number k·w + y is parallel link k to parent y. All numbers except port
+    /// numbers count from 0.
     pub(super) fn plan(&self) -> Result<Plan, GenerateError> {
         self.check()?;
         let levels = self.down.len();

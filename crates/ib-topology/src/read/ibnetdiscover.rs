@@ -155,7 +155,7 @@ impl<'a> Parser<'a> {
             line.demand("port 0")?;
             lid = lid_and_lmc(&mut line)?;
         } else if line.eat("(scp)") {
-            // `-g` prints this text for HCAs of one vendor.
+            // `-g` prints `(scp)` for HCAs of one vendor.
         }
         line.end("the end of the line")?;
 

@@ -145,8 +145,8 @@ impl<'a> Parser<'a> {
 
     /// Ends the node whose port lines are being read.
     ///
-    /// ibsim skips the first line that is not a port line. Fails if ibsim would skip a line that starts something new,
-    /// because it has not read a line for every port of the node.
+    /// ibsim skips the first line that is not a port line. If ibsim has not read a line for every port of the node, it
+    /// would skip a line that is not empty; then this function fails.
     fn close_record(&mut self, line: &Line<'a>) -> Result<(), Fault> {
         let Some(record) = self.record.take().filter(|record| record.lines_left > 0) else {
             return Ok(());

@@ -41,7 +41,7 @@ impl<R> LinkEnd<'_, R> {
 pub(super) enum Remote<'a> {
     /// The line contains the name of the node at the other end.
     Node(Cow<'a, str>),
-    /// The line determines the port at the other end.
+    /// The port at the other end is already known.
     Port(PortId),
     /// The line contains an alias of this port. The line of the port itself does not name the other end.
     Alias(PortId),

@@ -35,7 +35,7 @@ pub(super) struct Router<'a> {
     locals: Vec<Local>,
     /// By group: what a descending walk finds at its far end.
     below: Vec<Below>,
-    /// Indices of groups by position. The groups of one switch and direction are reordered when their loads change.
+    /// By position: the index of a group. The groups of a switch and direction are reordered when their loads change.
     order: Vec<u32>,
     /// Output ports, indexed by LID and switch.
     rows: Vec<u8>,

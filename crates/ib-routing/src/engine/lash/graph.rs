@@ -17,8 +17,8 @@ pub(super) struct DependencyGraph<'n> {
     place: Vec<u32>,
     /// The state of each turn.
     states: Vec<State>,
-    /// Number of turns that all searches together may visit, and the number visited so far. If there are none left,
-    /// each search is limited to [`LEAST_EFFORT`].
+    /// Number of turns that all searches together may visit, and the number visited so far. If none are left, each
+    /// search is limited to [`LEAST_EFFORT`].
     effort: usize,
     visited_turns: usize,
     seen: Vec<u32>,

@@ -4,9 +4,9 @@
 //! dependency cycle. Up*/down* is such an order: switches are numbered by a breadth-first search from a root. Channels
 //! to lower numbers come first, in descending order, then channels to higher numbers, in ascending order. Dimension
 //! order is another one. This module combines both: each dimension has its own up*/down* order of coordinates, starting
-//! at the coordinate of the root, and one dimension follows the other. No path of the order goes
-//! past the switch of a cycle that is opposite to the root, so different roots exclude different paths. A graph without
-//! dimensions is treated as one dimension whose coordinates are the switches.
+//! at the coordinate of the root, and one dimension follows the other. On a cycle of
+//! switches, no such path passes the switch opposite to the root, so different roots exclude different paths. A graph
+//! without dimensions is treated as one dimension whose coordinates are the switches.
 
 use super::dimensions::Dimensions;
 use super::network::{NONE, Network};
