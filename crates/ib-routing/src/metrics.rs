@@ -63,7 +63,7 @@ pub fn metrics(subnet: &Subnet<'_>, lfts: &Lfts, options: &MetricsOptions<'_>) -
     }
 }
 
-/// Options of [`metrics`].
+/// Options of [`metrics()`].
 #[derive(Clone, Copy)]
 pub struct MetricsOptions<'a> {
     /// Seed of the random bisections.

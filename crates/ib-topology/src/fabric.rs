@@ -37,21 +37,21 @@ pub struct NodeSpec {
     pub kind: NodeKind,
     /// The name by which port lines of a fabric file refer to the node. It is unique in the fabric.
     pub name: String,
-    /// The NodeGUID of NodeInfo, which is unique in the fabric.
+    /// The node GUID, `NodeGUID` in NodeInfo. It is unique in the fabric.
     pub guid: Guid,
-    /// The SystemImageGUID of NodeInfo; the node GUID if the file has none.
+    /// The system image GUID, SystemImageGUID in NodeInfo; the node GUID if the file has none.
     pub system_guid: Guid,
-    /// The NodeDescription.
+    /// The description, as in NodeDescription.
     pub description: String,
     /// The number of external ports, 1 to 254.
     pub ports: u8,
-    /// The VendorID of NodeInfo, a number of 24 bits; zero if the file has none.
+    /// The vendor ID of 24 bits, `VendorID` in NodeInfo; zero if the file has none.
     pub vendor_id: u32,
-    /// The DeviceID of NodeInfo; zero if the file has none.
+    /// The device ID, `DeviceID` in NodeInfo; zero if the file has none.
     pub device_id: u16,
-    /// The Revision of NodeInfo; zero if the file has none.
+    /// The revision, `Revision` in NodeInfo; zero if the file has none.
     pub revision: u32,
-    /// True if EnhancedPort0 is set in SwitchInfo; false for nodes that are not switches.
+    /// True if `EnhancedPort0` is set in SwitchInfo; false for nodes that are not switches.
     pub enhanced_port0: bool,
 }
 
