@@ -40,9 +40,9 @@ impl EndPortId {
 pub enum Peer {
     /// The port has no link, or a loopback cable.
     None,
-    /// The port is linked to this port of another switch.
+    /// The port is linked to another switch: the switch, and its port.
     Switch(SwitchId, u8),
-    /// The port is linked to a port of a channel adapter or router.
+    /// The port is linked to a port of a channel adapter or router: the end port.
     EndPort(EndPortId),
 }
 
@@ -63,9 +63,9 @@ pub struct Switch {
 /// To what an end port is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
-    /// The end port is port 0 of this switch.
+    /// The end port is port 0 of a switch: the switch.
     Management(SwitchId),
-    /// The end port is linked to this port of this switch.
+    /// The end port is linked to a switch: the switch, and its port.
     Port(SwitchId, u8),
     /// The end port is linked to another channel adapter or router.
     Direct,

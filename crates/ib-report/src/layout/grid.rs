@@ -1,9 +1,9 @@
 //! Layout of meshes, tori and hypercubes, which are recognised by their ports.
 //!
-//! In such a fabric each direction has its own port: at every switch, a cable from port 1 to port 2 leads one step
-//! along the first dimension. A walk along the cables yields the coordinates of every switch. If two paths yield
-//! different coordinates, the difference is the length of a cycle. Missing cables and switches are tolerated, but not
-//! cables at wrong ports.
+//! In a mesh, torus or hypercube, each direction has its own port. For example, a cable from port 1 to port 2 leads one
+//! step along the first dimension at every switch. A walk along the cables yields the coordinates of every switch. If
+//! two paths yield different coordinates, the difference is the length of a cycle. Missing cables and switches are
+//! tolerated, but not cables at wrong ports.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,9 +1,9 @@
 //! The channel dependency graph: for each link, the links for which its packets may wait.
 //!
-//! Dally and Seitz, "Deadlock-Free Message Routing in Multiprocessor Interconnection Networks", IEEE Transactions on
-//! Computers C-36, 1987: routes cannot deadlock if this graph has no cycle. A node of the graph is a VL of a directed
-//! link between two switches, because each VL has its own buffers. Links to and from hosts are not included: no packet
-//! waits before the first link, and hosts always receive.
+//! Routes cannot deadlock if the channel dependency graph has no cycle: Dally and Seitz, "Deadlock-Free Message Routing
+//! in Multiprocessor Interconnection Networks", IEEE Transactions on Computers C-36, 1987. A node of the graph is a VL
+//! of a directed link between two switches, because each VL has its own buffers. Links to and from hosts are not
+//! included: no packet waits before the first link, and hosts always receive.
 
 #[cfg(test)]
 use std::collections::BTreeSet;

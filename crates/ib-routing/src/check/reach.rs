@@ -36,9 +36,9 @@ pub struct Reachability {
     /// Number of other pairs without a route: the switch has no LFT entry for the LID, and one end of the path is
     /// always port 0 of a switch.
     ///
-    /// These pairs are not faults. Up/Down does not route between switches inside spine systems. If links are missing,
-    /// it does not route between a spine switch and leaves that are not below this switch either. Such switches can be
-    /// managed by directed routes, but not by LID-routed performance queries.
+    /// Pairs that are counted here are not faults. Up/Down does not route between switches inside spine systems. If
+    /// links are missing, Up/Down also does not route between a spine switch and leaves that are not below this switch.
+    /// Switches without such routes can be managed by directed routes, but not by LID-routed performance queries.
     pub unreachable_switch_pairs: u64,
     /// Examples of pairs in `unreachable_switch_pairs`, ordered by LID and then by switch.
     pub first_switch_pairs: Vec<Unreachable>,

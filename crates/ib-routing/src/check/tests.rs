@@ -151,7 +151,8 @@ fn every_kind_of_wrong_entry_has_its_cause() {
     let lid = host_lid(&subnet, 0);
     let failures = |entry: u8| {
         let mut lfts = tree_tables(&subnet);
-        // Both spines forward packets for host 0 through their port 1 to leaf 0. Host 0 is at port 1 of leaf 0.
+        // The LFT entries of both spines for host 0 are port 1, which leads to leaf 0. Host 0 is linked to port 1 of
+        // leaf 0.
         lfts.table_mut(SwitchId(0))[usize::from(lid)] = entry;
         let report = check(&subnet, &lfts, &ONE_LEVEL);
         assert_eq!(

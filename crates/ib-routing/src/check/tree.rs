@@ -11,9 +11,9 @@ use crate::subnet::EndPortId;
 pub(super) enum Fate {
     /// The packet reaches the owner of the LID over this number of links between switches.
     Arrives(u16),
-    /// This switch drops the packet, or forwards it to a wrong end port.
+    /// The switch with this index drops the packet, or forwards it to a wrong end port.
     Drops(u16),
-    /// The packet enters a forwarding loop that contains this switch.
+    /// The packet enters a forwarding loop that contains the switch with this index.
     Loops(u16),
 }
 

@@ -7,7 +7,7 @@ use crate::subnet::SwitchId;
 
 /// The SL-to-VL tables of all switches; IBTA volume 1, chapter 7.6.6.
 ///
-/// Without such tables, packets of SL n use VL n on every link, as configured by OpenSM for its layered engines.
+/// Without SL-to-VL tables, packets of SL n use VL n on every link, as configured by OpenSM for its layered engines.
 pub trait VlMap: Sync {
     /// Returns the VL on which a switch forwards packets of a service level from `in_port` to `out_port`. If `in_port`
     /// is 0, the packets start at the switch itself.

@@ -110,7 +110,8 @@ impl<'a> Shifts<'a> {
             let paths = table.paths_to(row, partner);
             for (flows, path) in flows.chunks_exact_mut(width).zip(paths) {
                 for link in path {
-                    // There are fewer than 2^16 nodes with one flow each, so only the additional counter can wrap.
+                    // There are fewer than 2^16 nodes, and each has one flow. So only the additional counter can wrap
+                    // around.
                     let count = &mut flows[link.get()];
                     *count = count.wrapping_add(1);
                 }

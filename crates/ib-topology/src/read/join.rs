@@ -43,7 +43,7 @@ pub(super) enum Remote<'a> {
     Node(Cow<'a, str>),
     /// The port at the other end is already known.
     Port(PortId),
-    /// The line contains an alias of this port. The line of the port itself does not name the other end.
+    /// The line contains an alias, which is the alias of this port. The port's own line does not name the other end.
     Alias(PortId),
     /// The line defines an alias, and another line uses this alias to name the port.
     Awaited,

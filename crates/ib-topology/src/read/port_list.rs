@@ -6,9 +6,9 @@
 //! CA     5  1 0x0000000000100005 4x EDR - SW     3  1 0x0000000000200001 ( 'host' - 'leaf' )
 //! ```
 //!
-//! A line contains node type, LID, port number, port GUID, width and speed and, if the port is linked, the far end.
-//! Node GUIDs are missing. Each port of a channel adapter (CA) or router becomes a separate node, with the port GUID as
-//! its node GUID. A switch has as many ports as the highest port number in its lines.
+//! A line of a port list contains node type, LID, port number, port GUID, width and speed and, if the port is linked,
+//! the far end. Node GUIDs are missing. Each port of a channel adapter (CA) or router becomes a separate node, with the
+//! port GUID as its node GUID. A switch has as many ports as the highest port number in its lines.
 
 use std::collections::BTreeMap;
 

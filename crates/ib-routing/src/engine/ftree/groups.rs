@@ -23,9 +23,9 @@ enum Direction {
 pub(super) struct Link {
     /// The neighbour's port on this link.
     pub(super) far_port: u8,
-    /// Number of routes that descending walks assigned to this link. Their packets go up.
+    /// Number of routes that descending walks assigned to the link. Packets on these routes go up.
     pub(super) up_load: u32,
-    /// Number of routes that climbing walks assigned to this link. Their packets go down.
+    /// Number of routes that climbing walks assigned to the link. Packets on these routes go down.
     pub(super) down_load: u32,
 }
 

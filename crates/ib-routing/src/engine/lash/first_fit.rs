@@ -9,8 +9,8 @@ use crate::hops::NO_HOPS;
 
 /// Returns routes for all pairs that use the lowest ports of their shortest paths.
 ///
-/// These are the routes of OpenSM's lash, because its breadth-first searches reach every switch first on the path with
-/// the lowest ports.
+/// The lash engine of OpenSM uses the same routes, because its breadth-first searches reach every switch first on the
+/// path with the lowest ports.
 pub(super) fn lowest_ports(network: &Network<'_>) -> Routes {
     let switches = network.switches();
     let mut routes = Routes::none(switches);

@@ -79,7 +79,7 @@ impl<'t> Files<'t> {
 
     /// Divides a file at its `include` lines, and loads the files that these lines name.
     ///
-    /// `open` lists the file that includes this file, the file that includes that one, and so on.
+    /// `open` is the stack of files that include one another; the file with index `source` is pushed on it.
     fn cut(
         &mut self,
         source: usize,
