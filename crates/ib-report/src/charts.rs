@@ -15,7 +15,7 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 46.0;
 
-/// Maximum width of a bar.
+/// Maximum width of a bar, in the units of the SVG view box.
 const MAX_BAR: f64 = 64.0;
 
 /// Returns both histograms.
@@ -51,8 +51,8 @@ fn hops(report: &CheckReport) -> String {
     Chart {
         id: "hops",
         heading: "Hops",
-        description: "Routes from host to host by the number of links between switches that they \
-                      take."
+        description: "Number of host-to-host routes by hops, i.e. by the links between switches \
+                      on the route."
             .to_owned(),
         across: "hops",
         up: "routes",
@@ -78,7 +78,7 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
             } else {
                 format!("{} to {} routes", html::count(from), html::count(to))
             };
-            // Every label if there are few bars, and about five otherwise.
+            // Labels every bar if there are at most seven, and otherwise four to seven of them.
             let labelled = (index as usize).is_multiple_of(count.div_ceil(7));
             let total: u64 = links.iter().sum();
             let style = |class: usize| format!("load-{class}");
@@ -93,8 +93,10 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
     Chart {
         id: "loads",
         heading: "Link load",
-        description: "Directed links between switches by the routes over them.".to_owned(),
-        across: "routes over a link, from",
+        description:
+            "Number of directed links between switches by the number of routes over each link."
+                .to_owned(),
+        across: "routes over a link (lower bound of the bar)",
         up: "links",
         mark: Some((mean, format!("mean {}", html::decimal(report.load.mean, 1)))),
     }
@@ -102,7 +104,7 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
 }
 
 pub(crate) struct Bar {
-    /// Parts of the bar from the bottom up: style and value of each.
+    /// Parts of the bar from the bottom up, each with its style and its value.
     pub(crate) parts: Vec<(String, u64)>,
     /// Label below the bar.
     pub(crate) label: Option<String>,
@@ -124,7 +126,7 @@ pub(crate) struct Chart {
     pub(crate) across: &'static str,
     /// Name of the vertical axis.
     pub(crate) up: &'static str,
-    /// A vertical line, as a fraction of the width, and its name.
+    /// A vertical line across the chart: its position as a fraction of the width, and its label.
     pub(crate) mark: Option<(f64, String)>,
 }
 
@@ -217,7 +219,7 @@ impl Chart {
     }
 }
 
-/// Returns a round distance of grid lines, so that there are three to six.
+/// Returns the distance between grid lines: a round number with which at most five lines reach the highest bar.
 fn tick(highest: u64) -> u64 {
     let mut unit = 1;
     loop {

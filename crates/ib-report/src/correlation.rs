@@ -1,4 +1,4 @@
-//! The page of `capture correlate --html`.
+//! The HTML page that `capture correlate --html` writes.
 //!
 //! | module | holds |
 //! |---|---|
@@ -17,7 +17,7 @@ mod timeline;
 
 use timeline::timeline;
 
-/// Introduction of the page, and definitions of its terms.
+/// Layout of the page's main part.
 const MAIN: &str = "\
 <div class=\"cards\">
 {{figures}}</div>
@@ -33,7 +33,7 @@ the last packet is received. completion: until the acknowledgement or response i
 and completion.";
 const STYLE: &str = concat!(include_str!("page.css"), include_str!("correlation.css"));
 
-/// Returns the page about captures.
+/// Returns the HTML page about correlated captures.
 #[must_use]
 pub fn page(findings: &Findings) -> String {
     let names: Vec<&str> = findings.files.iter().map(|(name, _)| name.as_str()).collect();
@@ -143,7 +143,7 @@ fn figures(findings: &Findings) -> String {
 fn charts(findings: &Findings) -> String {
     let about = [
         ("Queue", "From the posting of a request until its first packet is sent."),
-        ("Wire", "From the sending of the first packet until it is received."),
+        ("Wire", "From the sending of the first packet until the first packet is received."),
         ("Receive", "From the receipt of the first packet until the last one is received."),
         ("Completion", "From the last packet until the acknowledgement or response is received."),
         ("In flight", "From the first packet until the acknowledgement or response is received."),
@@ -170,7 +170,7 @@ fn chart(
             format!("{description} Not drawn: {without} with a time of 0 or less.")
         }
     };
-    // Complete decades, so that their labels are shown.
+    // The first bar starts at a power of ten, because only powers of ten have labels.
     let first = first / BINS_PER_DECADE * BINS_PER_DECADE;
     let bars: Vec<Bar> = (first..=last)
         .map(|bin| {
@@ -198,7 +198,7 @@ fn chart(
     .draw(&bars)
 }
 
-/// Formats a time with few digits.
+/// Formats a time with its unit and at most one decimal place.
 fn time(nanos: f64) -> String {
     let (value, unit) = match nanos {
         ..1e3 => (nanos, "ns"),

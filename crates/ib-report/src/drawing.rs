@@ -1,4 +1,5 @@
-//! The drawing of the fabric: the data of the page's script, and a static picture without script.
+//! The drawing of the fabric: the data and code of the page's script, and a static picture for browsers without
+//! scripts.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +15,26 @@ mod still;
 
 const SCRIPT: &str = concat!(include_str!("fabric.js"), include_str!("explore.js"));
 
-/// Minimum load of links in the list of hot links, as a multiple of the mean.
+/// Links with at least this load, as a multiple of the mean, are listed as hot links.
 const HOT: f64 = 1.25;
 
 /// All links between two switches.
 struct Bundle {
-    /// The switches; the first one has the lower number.
+    /// Indices of the two switches, in ascending order.
     ends: (usize, usize),
-    /// Offset of the middle of the curve.
+    /// Offset of the middle of the drawn curve from the straight line between the switches.
     bend: f64,
     cables: Vec<Cable>,
 }
 
-/// A link: port and number of routes at each end.
+/// A link between two switches: its port at each end, and the number of routes that leave each end.
 struct Cable {
     ports: (u8, u8),
     routes: (u32, u32),
 }
 
 impl Bundle {
-    /// Returns the highest numbers of routes on a cable: from the first switch, and from the second one.
+    /// Returns the highest number of routes on one link of the bundle, in each direction.
     fn most(&self) -> (u32, u32) {
         let most = |of: &dyn Fn(&Cable) -> u32| self.cables.iter().map(of).max().unwrap_or(0);
         (most(&|cable| cable.routes.0), most(&|cable| cable.routes.1))
@@ -44,7 +45,7 @@ impl Bundle {
 pub(crate) struct Drawing<'a> {
     subnet: &'a Subnet<'a>,
     load: &'a LinkLoad,
-    /// Number of credit loops, including those that are not drawn.
+    /// Number of credit loops, including loops that are not drawn.
     loops: usize,
     layout: &'a Layout,
     scale: &'a Scale,
@@ -52,34 +53,34 @@ pub(crate) struct Drawing<'a> {
     data: Data<'a>,
 }
 
-/// Data of the script; the field names are read by the script.
+/// Data of the script as JSON; the script reads these field names.
 #[derive(Serialize)]
 struct Data<'a> {
     shape: &'static str,
-    /// By switch, like all fields up to `bundles`.
+    /// Descriptions of the switches. The fields up to `room` are indexed by switch.
     names: Vec<&'a str>,
     guids: Vec<String>,
     lids: Vec<u16>,
-    /// Names of the hosts, by port.
+    /// Descriptions of the hosts of each switch, in the order of its ports.
     hosts: Vec<Vec<&'a str>>,
     x: Vec<i64>,
     y: Vec<i64>,
-    /// Distance to the next switch of the row.
+    /// Space for the name of each switch: the distance to the next switch of its row.
     room: Vec<i64>,
     /// Width and height of the drawing.
     extent: (i64, i64),
-    /// Both switches, the offset of the middle, and for each cable its ports and the numbers of routes that leave by
-    /// them.
+    /// One entry per bundle of links: the two switches, the offset of the curve's middle, and then each link: its two
+    /// ports and the number of routes that leave each of them.
     bundles: Vec<Vec<i64>>,
-    /// Rows from the top down: position and label.
+    /// Rows of a tree from the top down, each with its vertical position and label.
     rows: Vec<(i64, String)>,
     mean: f64,
     bounds: [u32; 8],
-    /// Hot links, by switch and port, the most loaded one first.
+    /// Hot links as switch and output port, the most loaded link first.
     hot: Vec<(u16, u8)>,
-    /// Credit loops, by switch and port.
+    /// Credit loops, each a list of output ports with their switches.
     loops: Vec<Vec<(u16, u8)>>,
-    /// Switches at which packets are lost or enter a forwarding loop.
+    /// Switches that drop packets or send them into a forwarding loop.
     faulty: Vec<u16>,
 }
 
@@ -135,7 +136,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Returns the script elements with data and code; nothing if there is no switch.
+    /// Returns the script elements with data and code, or an empty string if the subnet has no switch.
     pub(crate) fn script(&self) -> String {
         if self.data.names.is_empty() {
             return String::new();
@@ -149,7 +150,7 @@ impl<'a> Drawing<'a> {
         )
     }
 
-    /// Returns the section with the drawing.
+    /// Returns the HTML section with the drawing.
     pub(crate) fn figure(&self) -> String {
         if self.data.names.is_empty() {
             return "<section><p>There is no switch to draw.</p></section>".to_owned();
@@ -157,8 +158,8 @@ impl<'a> Drawing<'a> {
         let switches = html::counted(self.data.names.len() as u64, "switch", "switches");
         let arranged = match self.layout.shape {
             Shape::Rows => "in rows by rank, the switches with hosts at the bottom",
-            Shape::Grid => "in a grid that follows from their ports",
-            Shape::Circle => "on a circle, neighbours close together",
+            Shape::Grid => "in a grid detected from their ports",
+            Shape::Circle => "on a circle, with neighbours close together",
         };
         let cables = || self.bundles.iter().flat_map(|bundle| &bundle.cables);
         let described = format!(
@@ -167,8 +168,8 @@ impl<'a> Drawing<'a> {
             html::counted(cables().count() as u64, "link", "links"),
         );
         let still = still::picture(self).unwrap_or_else(|| {
-            "<p class=\"still\">The drawing of a fabric of this size needs scripts; the rest of this \
-             page does not.</p>"
+            "<p class=\"still\">A fabric of this size is drawn by a script; the rest of this page \
+             needs none.</p>"
                 .to_owned()
         });
         html::fill(
@@ -185,7 +186,7 @@ impl<'a> Drawing<'a> {
         )
     }
 
-    /// Returns the label of the drawn credit loops.
+    /// Returns the label of the check box that shows the credit loops.
     fn loops_shown(&self) -> String {
         match (self.data.loops.len(), self.loops) {
             (shown, all) if shown < all => {
@@ -220,7 +221,7 @@ fn flattened(bundle: &Bundle) -> Vec<i64> {
     numbers
 }
 
-/// Converts a length to tenths, the unit of the script.
+/// Converts a length to tenths of a layout unit, which the script uses.
 fn whole(length: f64) -> i64 {
     (length * 10.0).round() as i64
 }

@@ -1,4 +1,4 @@
-//! The verdict, the key figures, the problems, and notes.
+//! Title, verdict, key figures, problems and notes of the page about a routed fabric.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use crate::html;
 use crate::routing::Choice;
 use crate::summary::Summary;
 
-/// Maximum number of cut-off nodes that are listed.
+/// Maximum number of cut-off nodes that the page lists.
 const CUT_OFF_SHOWN: usize = 64;
 
-/// Returns the title of the page.
+/// Returns the title of the HTML page.
 pub(crate) fn title(routing: &Routing, summary: &Summary, choice: Choice<'_>) -> String {
     let verdict = if summary.is_sound() { "sound" } else { "faulty" };
     let hosts = html::counted(summary.hosts as u64, "host", "hosts");
@@ -20,12 +20,12 @@ pub(crate) fn title(routing: &Routing, summary: &Summary, choice: Choice<'_>) ->
     format!("{fabric} routed by {}: {verdict}, {hosts}", routing.engine)
 }
 
-/// Returns the heading of the page.
+/// Returns the heading of the HTML page.
 pub(crate) fn heading(choice: Choice<'_>) -> String {
     format!("Routes of {}", html::text(choice.fabric))
 }
 
-/// Returns the verdict in one or a few sentences, with a hint if another engine had to be used.
+/// Returns the verdict; if the first engines of the list refused the subnet, also a paragraph that names them.
 pub(crate) fn verdict(routing: &Routing, summary: &Summary, choice: Choice<'_>) -> String {
     let refused: Vec<&str> = choice.refusals.iter().map(|(engine, _)| engine.name()).collect();
     if refused.is_empty() {
@@ -33,7 +33,7 @@ pub(crate) fn verdict(routing: &Routing, summary: &Summary, choice: Choice<'_>) 
     }
     format!(
         "{}\n<p class=\"verdict warn\"><strong>Fallback</strong> {} could not route this subnet, {} \
-         did; the <a href=\"#notes-heading\">notes</a> state the reason.</p>",
+         did. The <a href=\"#notes-heading\">notes</a> give the reason.</p>",
         state(summary),
         refused.join(", "),
         routing.engine
@@ -68,7 +68,7 @@ fn state(summary: &Summary) -> String {
     format!("<p class=\"verdict bad\"><strong>Faulty</strong> {}</p>", problems.join(" "))
 }
 
-/// Returns the key figures, in groups.
+/// Returns the cards with the key figures.
 pub(crate) fn figures(
     subnet: &Subnet<'_>,
     routing: &Routing,
@@ -116,7 +116,7 @@ pub(crate) fn figures(
     groups.iter().map(Group::draw).collect()
 }
 
-/// A large key figure with its details.
+/// A card: a large key figure, and smaller figures below.
 struct Group {
     name: &'static str,
     figure: String,
@@ -151,7 +151,7 @@ impl Group {
     }
 }
 
-/// Returns the section of problems; nothing if there are none.
+/// Returns the HTML section of problems, or an empty string if there are none.
 pub(crate) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summary) -> String {
     let mut found = String::new();
     if !summary.cut_off.is_empty() {
@@ -180,7 +180,7 @@ pub(crate) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summar
             let channels = credit_loop.channels as u64;
             let _ = writeln!(
                 found,
-                "<details{}><summary>Loop {} of {}: a cycle of {}, in a loop of {}</summary>{}\
+                "<details{}><summary>Loop {} of {}: a cycle of {} of its {}</summary>{}\
                  </details>",
                 if index == 0 { " open" } else { "" },
                 index + 1,
@@ -208,7 +208,7 @@ fn more(total: u64, shown: usize) -> String {
     }
 }
 
-/// Returns the section of notes; nothing if there are none.
+/// Returns the HTML section of notes, or an empty string if there are none.
 pub(crate) fn notes(
     subnet: &Subnet<'_>,
     routing: &Routing,
@@ -216,12 +216,12 @@ pub(crate) fn notes(
     choice: Choice<'_>,
 ) -> String {
     let refusals = choice.refusals.iter().map(|(engine, error)| {
-        format!("{engine} cannot route this subnet: {error}; {} did instead", routing.engine)
+        format!("{engine} cannot route this subnet: {error}; {} routed it instead", routing.engine)
     });
     let pairs = (summary.unreachable_switch_pairs > 0).then(|| {
         format!(
-            "{} of switches, or of a switch without hosts and a host, have no route; only in-band \
-             management would miss it",
+            "{} of switches, or of a host and a switch without hosts, have no route; only LID-routed \
+             management packets need these routes",
             html::counted(summary.unreachable_switch_pairs, "pair", "pairs")
         )
     });

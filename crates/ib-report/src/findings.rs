@@ -5,21 +5,21 @@ use ib_capture::correlate::{
     Clocks, Estimate, EventKind, FileCounts, MatchCounts, Message, Part, Percentiles, QpEndpoint,
 };
 
-/// Number of messages that a page draws.
+/// Maximum number of messages that the HTML page draws.
 pub const DRAWN: usize = 4000;
 
 /// Number of bins of a histogram for each power of ten.
 pub const BINS_PER_DECADE: usize = 4;
 
-/// Number of powers of ten of nanoseconds in a histogram.
+/// Number of powers of ten in a histogram. The first one starts at 1 ns.
 pub const DECADES: usize = 11;
 
-/// Number of times in each range.
+/// A histogram of times with bins of equal width on a logarithmic scale.
 #[derive(Clone, Copy)]
 pub struct Histogram {
-    /// Number of times in each range. The ranges cover 1 ns to 100 s, in equal steps on a logarithmic scale.
+    /// Number of times in each bin. The bins cover 1 ns to 100 s.
     pub bins: [u64; BINS_PER_DECADE * DECADES],
-    /// Number of times of 0 or less, which a logarithmic scale does not have.
+    /// Number of times that are zero or negative; they have no bin.
     pub without: u64,
 }
 
@@ -36,25 +36,26 @@ impl Histogram {
     }
 }
 
-/// Options of the evaluation.
+/// Options of [`Findings::new`].
 #[derive(Clone, Copy, Debug)]
 pub struct FindingsOptions<'a> {
-    /// Number of messages of each pair to list: 0, [`DRAWN`] for a page, `usize::MAX` for all.
+    /// Number of messages to list for each pair: 0, [`DRAWN`] for an HTML page, `usize::MAX` for all.
     pub listed: usize,
-    /// Events whose distance in time is measured.
+    /// The two kinds of events between which times are measured: from each event of the first kind to the next event of
+    /// the second kind.
     pub timing: Option<(&'a EventKind, &'a EventKind)>,
 }
 
-/// A file without RDMA packets.
+/// Error: a capture file has no RDMA packets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{file}: {}: expected RoCEv2 at UDP port 4791 or those of --udp-port, or InfiniBand",
+    "{file}: {}: expected RoCEv2 at UDP port 4791 or a port given by --udp-port, or InfiniBand",
     if *other == 0 { "no packets".to_owned() } else { format!("no RDMA packets among {other}") }
 )]
 pub struct NoPackets {
     /// The name of the file.
     pub file: String,
-    /// Number of other frames in the file.
+    /// Number of frames in the file that are not RDMA packets.
     pub other: u64,
 }
 
@@ -62,60 +63,61 @@ pub struct NoPackets {
 pub struct Findings {
     /// Name and packet counts of each file.
     pub files: Vec<(String, FileCounts)>,
-    /// Offset and drift between the clocks of the files.
+    /// Offset and drift of the second file's clock.
     pub clocks: Clocks,
-    /// Packets of all queue pairs, by the files in which they were captured.
+    /// Number of packets of all queue pairs, by the files in which they were captured.
     pub matched: MatchCounts,
     /// The pairs of queue pairs, one for each direction of a connection.
     pub pairs: Vec<PairFindings>,
-    /// Distribution of each [`Part`] of the messages' times, over all pairs.
+    /// Distribution of the time of each [`Part`] of a message, over all pairs; indexed by `Part`.
     pub spreads: [Option<Percentiles>; 6],
-    /// Histogram of each [`Part`] of the messages' times, over all pairs.
+    /// Histogram of the time of each [`Part`] of a message, over all pairs; indexed by `Part`.
     pub histograms: [Histogram; 6],
-    /// Times between the two requested events.
+    /// Times from each event of the first kind to the next event of the second kind; `None` if no kinds were requested.
     pub timing: Option<TimingFindings>,
     /// True if both files are the same capture.
     are_duplicates: bool,
-    /// Unknown results with their reasons, one sentence each.
+    /// Notes on unknown results and their reasons, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// The results of the messages from one queue pair to another.
+/// The results of the messages that one queue pair sends to another.
 pub struct PairFindings {
     /// The queue pair that sends the messages, and the one that receives them.
     pub ends: [QpEndpoint; 2],
-    /// Request packets, by the files in which they were captured.
+    /// Number of request packets, by the files in which they were captured.
     pub requests: MatchCounts,
-    /// Response packets, by the files in which they were captured.
+    /// Number of response packets, by the files in which they were captured.
     pub responses: MatchCounts,
-    /// Number of messages of which all packets were captured.
+    /// Number of complete messages: all of their packets were captured.
     pub messages: u64,
-    /// Number of messages of which packets are missing.
+    /// Number of incomplete messages: some of their packets are missing in the files.
     pub broken: u64,
-    /// Number of messages whose acknowledgement is unknown, because packets are missing that may have been it.
+    /// Number of messages with an unknown acknowledgement, because packets are missing that may have been the
+    /// acknowledgement.
     pub unacknowledged: u64,
     /// Payload of the messages in bytes.
     pub bytes: u64,
-    /// Distribution of each [`Part`] of the messages' times.
+    /// Distribution of the time of each [`Part`] of a message; indexed by `Part`.
     pub spreads: [Option<Percentiles>; 6],
-    /// The listed messages: evenly chosen, at most [`FindingsOptions::listed`].
+    /// The listed messages: at most [`FindingsOptions::listed`], at regular intervals.
     pub listed: Vec<Message>,
 }
 
 /// Times from each event of one kind to the next event of another kind.
 pub struct TimingFindings {
-    /// The first event, as on the command line.
+    /// The first event in the notation of the command line.
     pub from: String,
-    /// The second event, as on the command line.
+    /// The second event in the notation of the command line.
     pub to: String,
-    /// Number of events of each kind; `None` if the clocks cannot be compared.
+    /// Number of events of each of the two kinds; `None` if the clocks cannot be compared.
     pub events: Option<[u64; 2]>,
-    /// Distribution of the times in nanoseconds; `None` if there are none.
+    /// Distribution of the times in nanoseconds; `None` if there are no times.
     pub spread: Option<Percentiles>,
 }
 
 impl Findings {
-    /// Evaluates correlated captures, whose files have these names.
+    /// Evaluates correlated captures; `names` are the names of the capture files.
     ///
     /// # Errors
     /// Fails if a file has no RDMA packets.
@@ -196,19 +198,20 @@ impl Findings {
         Ok(findings)
     }
 
-    /// Returns true if packets were captured at both ends, and the requested times between events are known.
+    /// Returns true if packets were captured at both ends and, if times between events were requested, some are known.
     pub fn is_good(&self) -> bool {
         let timed = self.timing.as_ref().is_none_or(|timing| timing.spread.is_some());
         self.matched.matched > 0 && !self.are_duplicates && !self.pairs.is_empty() && timed
     }
 
-    /// Returns the sum of a number over all pairs.
+    /// Returns the sum of `number` over all pairs.
     pub fn sum(&self, number: impl Fn(&PairFindings) -> u64) -> u64 {
         self.pairs.iter().map(number).sum()
     }
 }
 
-/// An even sample of at most `room` messages: all of them, then every second one, every fourth one, and so on.
+/// A regular sample of at most `room` messages: all messages or, if there are more, every second, every fourth, and so
+/// on.
 struct Thinned {
     kept: Vec<Message>,
     room: usize,
@@ -242,27 +245,27 @@ impl Thinned {
     }
 }
 
-/// Returns the unknown results with their reasons.
+/// Returns notes on unknown results and their reasons.
 fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     let mut notes = Vec::new();
     let name = |file: u8| &findings.files[usize::from(file)].0;
     for &file in correlation.oriented() {
         notes.push(format!(
-            "{} has no directions of packets: they were derived from the times between requests and responses, \
-             which are longer at the requester",
+            "{} does not record the direction of packets: directions were derived from the times between requests \
+             and responses, which are longer at the requester",
             name(file)
         ));
     }
     for &file in correlation.unknown_sides() {
         notes.push(if findings.files.len() == 1 {
             format!(
-                "{} has no directions of packets, and there is no second file: times are those at the point of \
-                 capture, and wire times are unknown",
+                "{} does not record the direction of packets, and there is no second file: times are those at the \
+                 point of capture, and wire times are unknown",
                 name(file)
             )
         } else {
             format!(
-                "{} has no directions of packets, and some packets have no responses to derive them from: these \
+                "{} does not record the direction of packets, and some packets have no response to derive it from: these \
                  packets count as sent in the first file, and as received in the second",
                 name(file)
             )
@@ -275,7 +278,7 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
                 .to_owned(),
         ),
         Clocks::Estimated(estimate) if estimate.is_contradictory => notes.push(
-            "the times of the files are contradictory for every offset of the clocks: a clock was set during the \
+            "the times of the files contradict each other at every offset between the clocks: a clock was set during the \
              capture, or packets have late timestamps; times between the files are wrong by up to the uncertainty"
                 .to_owned(),
         ),
@@ -284,7 +287,7 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     match correlation.ambiguous() {
         0 => {}
         number => notes.push(format!(
-            "the acknowledgements of {number} flows of packets are unknown: several other flows may contain them"
+            "{number} flows of packets have unknown acknowledgements: several flows in the other direction may contain them"
         )),
     }
     if findings.pairs.is_empty() {
@@ -301,15 +304,15 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     match findings.sum(|pair| pair.unacknowledged) {
         0 => {}
         number => notes.push(format!(
-            "the acknowledgement times of {number} messages are unknown: packets are missing before the next captured \
-             acknowledgement, which may be a later one"
+            "the acknowledgement times of {number} messages are unknown: packets are missing, so the next captured \
+             acknowledgement may not be the first one"
         )),
     }
     for (name, counts) in &findings.files {
         if let Some(overwritten) = counts.overwritten.filter(|&overwritten| overwritten > 0) {
             notes.push(format!(
-                "{name}: {overwritten} packets were overwritten before they could be captured, so missing packets may \
-                 have arrived"
+                "{name}: {overwritten} packets were overwritten before they could be captured, so packets that are \
+                 missing in this file may have arrived"
             ));
         }
         if counts.foreign > 0 {
@@ -321,14 +324,14 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
         && findings.spreads[Part::Queue as usize].is_none()
     {
         notes.push(
-            "the file has no times of the posting of requests: queue times and totals are unknown"
+            "the file does not record when requests were posted: queue times and totals are unknown"
                 .to_owned(),
         );
     }
     notes
 }
 
-/// Returns why no packet was captured at both ends.
+/// Returns the reason why no packet was captured at both ends.
 fn unmatched(correlation: &Correlation, files: &[(String, FileCounts)]) -> String {
     if files.len() < 2 {
         return "no packet was captured at both ends: expected a second file, captured at the other end"
@@ -342,7 +345,7 @@ fn unmatched(correlation: &Correlation, files: &[(String, FileCounts)]) -> Strin
     let times = files.iter().filter_map(|(_, counts)| counts.times);
     let (start, end) =
         times.fold((0, u64::MAX), |(start, end), (first, last)| (start.max(first), end.min(last)));
-    let common = "no packet is in both files, although packets of the same queue pairs are";
+    let common = "no packet is in both files, although both have packets of the same queue pairs";
     if start > end {
         return format!("{common}: the times of the files do not overlap");
     }
@@ -355,10 +358,10 @@ fn unmatched(correlation: &Correlation, files: &[(String, FileCounts)]) -> Strin
     }
 }
 
-/// Minimum uncertainty of the drift in ppm with which the drift counts as unknown, because the capture is too short.
+/// The drift of a clock counts as unknown if its uncertainty in ppm is at least this: then the capture is too short.
 const UNKNOWN_DRIFT: f64 = 99.0;
 
-/// Formats offset and drift of the clocks.
+/// Formats the offset and drift between the clocks.
 pub fn clocks(clocks: &Clocks) -> String {
     match clocks {
         Clocks::Same => "one file, one clock".to_owned(),
@@ -368,8 +371,8 @@ pub fn clocks(clocks: &Clocks) -> String {
             let [there, back] = it.packets;
             let drift = drift(it);
             format!(
-                "file 2 is {offset:+.3} us against file 1, +- {uncertainty:.3} us; drift {drift}; fastest round trip {:.3} us, \
-                 from {there} packets there and {back} back",
+                "file 2 is offset by {offset:+.3} us from file 1, +- {uncertainty:.3} us; drift {drift}; fastest round trip {:.3} us, \
+                 from {there} packets sent in file 1 and {back} sent in file 2",
                 it.round_trip / 1e3
             )
         }
@@ -385,7 +388,7 @@ pub fn drift(it: &Estimate) -> String {
     }
 }
 
-/// Formats address and number of a queue pair.
+/// Formats the address and number of a queue pair.
 pub fn end(end: QpEndpoint) -> String {
     let qpn = end.qpn.map_or_else(|| "?".to_owned(), |qpn| qpn.to_string());
     format!("{} qp {qpn}", end.address)

@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 
 use ib_routing::{Attachment, Subnet};
 
-/// An undirected graph of switches; parallel links are one edge.
+/// An undirected graph of switches. Parallel links are one edge.
 pub(crate) struct Graph {
     /// By switch: its neighbours in ascending order, with the number of links to each.
     pub(crate) neighbours: Vec<Vec<(usize, u32)>>,
     /// By switch: its number of host ports.
     pub(crate) hosts: Vec<u32>,
-    /// By switch: its rank in the natural order of names, in which `leaf 2` precedes `leaf 10`.
+    /// By switch: its position when names are sorted in natural order, in which `leaf 2` precedes `leaf 10`.
     pub(crate) place: Vec<usize>,
 }
 
@@ -38,7 +38,7 @@ impl Graph {
         self.neighbours.len()
     }
 
-    /// Returns each link between switches once.
+    /// Returns each pair of linked switches once, with the number of links between them.
     pub(crate) fn links(&self) -> impl Iterator<Item = (usize, usize, u32)> + '_ {
         self.neighbours.iter().enumerate().flat_map(|(switch, peers)| {
             peers
@@ -48,8 +48,7 @@ impl Graph {
         })
     }
 
-    /// Returns the distance of each switch from the nearest of some switches, in links; `usize::MAX` if it is not
-    /// connected.
+    /// Returns the distance of each switch from the nearest switch in `from`, in links; `usize::MAX` if not connected.
     pub(crate) fn distances(&self, from: impl Iterator<Item = usize>) -> Vec<usize> {
         let mut distance = vec![usize::MAX; self.len()];
         let mut queue = std::collections::VecDeque::new();
@@ -81,7 +80,7 @@ fn places(subnet: &Subnet<'_>) -> Vec<usize> {
     place
 }
 
-/// Compares names in natural order: runs of digits by their numeric value.
+/// Compares two names in natural order, i.e. digits by their numeric value.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
@@ -98,7 +97,7 @@ fn natural(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Splits off the first run of digits or of other characters.
+/// Splits a name after its first run of digits or of other characters.
 fn split_run(name: &str) -> (&str, &str) {
     let digits = name.starts_with(|first: char| first.is_ascii_digit());
     let end = name.find(|next: char| next.is_ascii_digit() != digits).unwrap_or(name.len());

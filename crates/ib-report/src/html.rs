@@ -23,7 +23,7 @@ pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     filled
 }
 
-/// Common parts of all pages.
+/// The contents of an HTML page.
 pub(crate) struct Page<'a> {
     pub(crate) title: &'a str,
     pub(crate) heading: &'a str,
@@ -31,14 +31,14 @@ pub(crate) struct Page<'a> {
     pub(crate) verdict: &'a str,
     /// Content below the verdict.
     pub(crate) main: &'a str,
-    /// Definitions at the end.
+    /// Definitions of terms, at the end of the page.
     pub(crate) about: &'a str,
     /// Script elements.
     pub(crate) script: &'a str,
 }
 
 impl Page<'_> {
-    /// Returns the whole page.
+    /// Returns the HTML of the whole page.
     pub(crate) fn fill(&self) -> String {
         fill(
             include_str!("page.html"),
@@ -56,7 +56,7 @@ impl Page<'_> {
     }
 }
 
-/// Escapes text for elements and quoted attributes. Control characters, which HTML does not allow, become U+FFFD.
+/// Escapes text for HTML elements and quoted attributes. Control characters, which HTML does not allow, become U+FFFD.
 pub(crate) fn text(raw: &str) -> String {
     let mut safe = String::with_capacity(raw.len());
     for character in raw.chars() {
@@ -75,7 +75,7 @@ pub(crate) fn text(raw: &str) -> String {
     safe
 }
 
-/// Returns a list; the lines are escaped.
+/// Returns an HTML list of the given lines. The lines are escaped.
 pub(crate) fn list(kind: &str, lines: impl IntoIterator<Item = String>) -> String {
     let items: String =
         lines.into_iter().map(|line| format!("<li><bdi>{}</bdi></li>\n", text(&line))).collect();
@@ -124,7 +124,7 @@ pub(crate) fn short(number: u64) -> String {
     }
 }
 
-/// Formats a number with its noun.
+/// Formats a number and its noun, in the singular or plural.
 pub(crate) fn counted(number: impl TryInto<u64>, one: &str, many: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
     format!("{} {}", count(number), if number == 1 { one } else { many })

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `rows` | trees: a row per rank, the switches of a pod together |
 //! | `grid` | meshes, tori and hypercubes whose ports are cabled alike everywhere |
-//! | `circle` | all other fabrics: on a circle, neighbours close together |
+//! | `circle` | all other fabrics: a circle with neighbours close together |
 //!
-//! The unit of lengths: neighbouring switches are [`PITCH`] apart.
+//! The unit of all coordinates: neighbouring switches are [`PITCH`] apart.
 
 use ib_routing::{Subnet, SwitchId};
 
@@ -16,13 +16,14 @@ mod circle;
 mod grid;
 mod rows;
 
-/// Distance of neighbouring switches.
+/// Distance between neighbouring switches.
 pub(crate) const PITCH: f64 = 10.0;
 
-/// Distance of two rows of a tree. Rows and columns are scaled separately, so it only has to be fine enough for curves.
+/// Distance between two rows of a tree. Rows and columns are scaled separately, so the value only affects how finely
+/// curves are drawn.
 const ROW: f64 = 100.0;
 
-/// Shape of a layout.
+/// The shape of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// One row per rank.
@@ -34,7 +35,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// Returns the name of the shape in the script.
+    /// Returns the name of the shape in the data of the script.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Rows => "rows",
@@ -48,14 +49,14 @@ impl Shape {
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) shape: Shape,
-    /// By switch: coordinates to the right and down.
+    /// By switch: its coordinates, to the right and down.
     pub(crate) places: Vec<(f64, f64)>,
-    /// By switch: its rank above the hosts; empty without rows.
+    /// By switch: its rank, from 0 at the bottom. Empty if the layout has no rows.
     pub(crate) ranks: Vec<usize>,
 }
 
 impl Layout {
-    /// Selects the layout of a subnet; the engine's roots determine the ranks if these are ambiguous.
+    /// Selects the layout of a subnet. The engine's `roots` determine the ranks of a tree if the hosts do not.
     pub(crate) fn new(subnet: &Subnet<'_>, roots: &[SwitchId]) -> Self {
         let graph = Graph::new(subnet);
         let ranked = |ranks: Vec<usize>| {
@@ -77,8 +78,8 @@ impl Layout {
         }
     }
 
-    /// Returns the offset of the middle of a link, so that it does not cross the switches between its ends: to the
-    /// right for vertical links, else down.
+    /// Returns the offset of the middle of a link, to the right for vertical links and down for others. With this
+    /// offset, the link does not cross the switches between its ends.
     pub(crate) fn bend(&self, from: usize, to: usize) -> f64 {
         let ((from_x, from_y), (to_x, to_y)) = (self.places[from], self.places[to]);
         let (across, down) = ((to_x - from_x).abs(), (to_y - from_y).abs());
@@ -87,7 +88,7 @@ impl Layout {
         match self.shape {
             Shape::Rows if down < 0.5 => -0.5 * ROW,
             Shape::Grid if !straight && !next => {
-                // Links that start next to each other have different offsets, so that they are distinguishable.
+                // Links that start next to each other get different offsets, so that they do not overlap.
                 let start = from_x.min(to_x).max(from_y.min(to_y)) / PITCH;
                 -(0.6 + 0.13 * (start % 4.0)) * PITCH
             }
@@ -95,7 +96,7 @@ impl Layout {
         }
     }
 
-    /// Returns the rows from the top down: position, rank and number of switches.
+    /// Returns the rows from the top down, each with its vertical position, rank and number of switches.
     pub(crate) fn rows(&self) -> Vec<(f64, usize, usize)> {
         let ranks = self.ranks.iter().max().map_or(0, |&top| top + 1);
         (0..ranks)
@@ -107,7 +108,8 @@ impl Layout {
             .collect()
     }
 
-    /// Returns the room for the name of each switch: the distance to the next switch of its row, at most two steps.
+    /// Returns the space for the name of each switch: the distance to the next switch of its row, at most twice
+    /// [`PITCH`].
     pub(crate) fn rooms(&self) -> Vec<f64> {
         let mut rooms = vec![PITCH; self.places.len()];
         if self.shape != Shape::Rows {
@@ -127,7 +129,7 @@ impl Layout {
         rooms
     }
 
-    /// Returns width and height of the layout.
+    /// Returns the width and height of the layout.
     pub(crate) fn extent(&self) -> (f64, f64) {
         let span = |values: &dyn Fn(&(f64, f64)) -> f64| {
             let (low, high) = self

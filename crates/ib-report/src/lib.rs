@@ -4,9 +4,9 @@
 //! | module | holds |
 //! |---|---|
 //! | [`summary`] | [`Summary`](summary::Summary) of a subnet, its tables and their check |
-//! | [`routing`] | the page of `route --report` |
+//! | [`routing`] | the HTML page of `route --report` |
 //! | [`findings`] | [`Findings`](findings::Findings) of correlated captures |
-//! | [`correlation`] | the page of `capture correlate --html` |
+//! | [`correlation`] | the HTML page of `capture correlate --html` |
 //! | `figures` | the verdict, the figures, the problems and the notes of a routed fabric |
 //! | `charts` | histograms of hops and link loads |
 //! | `worst` | the table of the most loaded links |

@@ -1,4 +1,4 @@
-//! The page of `route --report`.
+//! The HTML page that `route --report` writes.
 
 use ib_routing::check::CheckReport;
 use ib_routing::engine::Refusal;
@@ -10,7 +10,7 @@ use crate::scale::Scale;
 use crate::summary::Summary;
 use crate::{charts, figures, html, worst};
 
-/// Introduction of the page, and definitions of its terms.
+/// Layout of the page's main part.
 const MAIN: &str = "\
 <div class=\"cards\">
 {{figures}}</div>
@@ -22,24 +22,24 @@ const MAIN: &str = "\
 {{notes}}
 ";
 const ABOUT: &str = "\
-A route leads from the port of a host to a LID of another one; \
+A route leads from the port of a host to a LID of another host; \
 hosts are channel adapters and routers. Hops are links between switches. \
 Link loads count the routes over each direction of each link between switches, used or not.";
 
 const STYLE: &str = include_str!("page.css");
 
-/// The names of the fabric and of the engines on the page.
+/// The names of the fabric and of the engines that the page shows.
 #[derive(Clone, Copy)]
 pub struct Choice<'a> {
     /// Name of the fabric file.
     pub fabric: &'a str,
-    /// Requested list of engines, as on the command line.
+    /// Requested list of engines, in the notation of the command line.
     pub requested: &'a str,
-    /// Engines of the list that refused the fabric, before the one that routed it.
+    /// Engines of the list that refused the fabric, with their reasons.
     pub refusals: &'a [Refusal],
 }
 
-/// Returns the page about the LFTs of a subnet.
+/// Returns the HTML page about the LFTs of a subnet.
 #[must_use]
 pub fn page(
     subnet: &Subnet<'_>,

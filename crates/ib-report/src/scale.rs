@@ -1,4 +1,5 @@
-//! Classes of link load: fixed multiples of the mean, so that colours have the same meaning on all pages.
+//! Classes of link load. Their bounds are fixed multiples of the mean, so that colours have the same meaning on all
+//! pages.
 
 use ib_routing::Subnet;
 use ib_routing::check::LinkLoad;
@@ -8,7 +9,7 @@ use crate::html;
 /// Bounds between classes, as multiples of the mean load.
 const MULTIPLES: [f64; 8] = [0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0, 3.0];
 
-/// Names of the classes; class `n` has the style `load-n`.
+/// Names of the classes. Class `n` has the CSS class `load-n`.
 const NAMES: [&str; CLASSES] = [
     "unused",
     "below 0.5",
@@ -32,10 +33,10 @@ pub(crate) fn loads(subnet: &Subnet<'_>, load: &LinkLoad) -> impl Iterator<Item 
     })
 }
 
-/// Assigns loads to classes from 0, unused, to 9, at least three times the mean.
+/// Assigns loads to classes: class 0 for unused links, up to class 9 for at least three times the mean.
 pub(crate) struct Scale {
     pub(crate) mean: f64,
-    /// Minimum load of each class from the third one on.
+    /// Minimum load of each class from class 2 on.
     pub(crate) bounds: [u32; MULTIPLES.len()],
 }
 
@@ -48,12 +49,12 @@ impl Scale {
         if load == 0 { 0 } else { 1 + self.bounds.partition_point(|&bound| bound <= load) }
     }
 
-    /// Returns a load as a multiple of the mean; 0 if no link is used.
+    /// Returns the load of a link as a multiple of the mean; 0 if no link is used.
     pub(crate) fn times_mean(&self, load: u32) -> f64 {
         if self.mean > 0.0 { f64::from(load) / self.mean } else { 0.0 }
     }
 
-    /// Returns the legend, with the number of directed links of each class.
+    /// Returns the legend as HTML, with the number of directed links of each class.
     pub(crate) fn legend(&self, subnet: &Subnet<'_>, load: &LinkLoad) -> String {
         let mut links = [0_u64; CLASSES];
         for load in loads(subnet, load) {

@@ -1,4 +1,4 @@
-//! The summary of a subnet, its forwarding tables and their check.
+//! The summary of a subnet, its forwarding tables and the check of these tables.
 
 use ib_routing::check::CheckReport;
 use ib_routing::metrics::Metrics;
@@ -7,54 +7,55 @@ use ib_types::Guid;
 use serde::Serialize;
 use serde::ser::Serializer;
 
-/// Result of `check`, and most of the result of `route`. The field names are JSON keys.
+/// Output of `check`, and most of the output of `route`. The field names are JSON keys.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     /// Number of switches that the SM reaches.
     pub switches: usize,
     /// Number of channel adapters and routers that the SM reaches.
     pub hosts: usize,
-    /// Number of LIDs; ports with several LIDs count once per LID.
+    /// Number of LIDs. A port with several LIDs counts once for each.
     pub lids: usize,
     /// Number of links that the SM reaches.
     pub links: usize,
-    /// Links between switches on the longest route.
+    /// Number of links between switches on the longest route.
     pub max_hops: usize,
-    /// Links between switches on a route, on average.
+    /// Mean number of links between switches on a route.
     pub mean_hops: f64,
-    /// Number of routes that are longer than the shortest path.
+    /// Number of routes that have more hops than the shortest path.
     pub longer_than_minimum: u64,
-    /// Pairs of a switch and a LID without a route, and cut-off nodes; with `--strict` also the pairs that only concern
-    /// the switches' own ports.
+    /// Number of faults of reachability: pairs of a switch and a LID without a route, and cut-off nodes. With
+    /// `--strict`, pairs that only concern the switches' own ports also count.
     pub unreachable: u64,
-    /// Pairs of a switch and a LID without a route.
+    /// Number of pairs of a switch and a LID without a route.
     #[serde(skip)]
     pub broken_pairs: u64,
-    /// True if pairs that only concern switches' own ports count as unreachable.
+    /// True if `unreachable` includes the pairs in `unreachable_switch_pairs`.
     #[serde(skip)]
     pub strict: bool,
-    /// Pairs of a switch and a LID without a route where one end is a switch's own port.
+    /// Number of pairs of a switch and a LID without a route that only concern port 0 of switches.
     pub unreachable_switch_pairs: u64,
-    /// Pairs of a switch and a LID whose packets reach an entry that is missing in the dump.
+    /// Number of pairs of a switch and a LID that cannot be judged: the packets reach an LFT entry that is missing in
+    /// the dump.
     pub not_judged: u64,
     /// Number of LIDs with a forwarding loop.
     pub forwarding_loops: usize,
     /// Number of credit loops.
     pub credit_loops: usize,
-    /// Number of channels in credit loops.
+    /// Number of channels in credit loops. A channel is a VL of a directed link.
     pub credit_loop_channels: usize,
-    /// Number of layers, each on VLs of its own.
+    /// Number of routing layers. Each layer has its own VLs.
     pub layers: usize,
-    /// Routes over the links between switches.
+    /// Statistics of the routes over each link between switches.
     pub link_load: Load,
     /// Port GUID of the SM.
     #[serde(serialize_with = "as_text")]
     pub sm_port: Guid,
-    /// Nodes that the SM does not reach: GUID and description of each.
+    /// GUID and description of each node that the SM does not reach.
     pub cut_off: Vec<String>,
-    /// The first problems, and the most loaded links, as text.
+    /// The first problems of each kind, and the most loaded links, as text.
     pub examples: Examples,
-    /// Metrics, if they were measured.
+    /// Metrics of the routes, if they were measured.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsSummary>,
 }
@@ -82,25 +83,25 @@ impl Examples {
     }
 }
 
-/// Routes over the directed links between switches.
+/// Statistics of the routes over each directed link between switches.
 #[derive(Debug, Serialize)]
 pub struct Load {
-    /// Number of routes of the most loaded link.
+    /// Number of routes over the most loaded link.
     pub max: u32,
-    /// Mean number of routes of a link.
+    /// Mean number of routes over a link.
     pub mean: f64,
     /// Coefficient of variation.
     pub cv: f64,
 }
 
-/// Measured quality of the routes.
+/// Measured metrics of the routes.
 #[derive(Debug, Serialize)]
 pub struct MetricsSummary {
-    /// Effective bisection bandwidth, from 0 to 1.
+    /// Effective bisection bandwidth as a fraction of the full bandwidth, from 0 to 1.
     pub effective_bisection: f64,
-    /// Maximum number of flows on a link in a shift pattern.
+    /// Number of flows on the most congested link in the worst shift pattern.
     pub shift_contention: u32,
-    /// Mean over the shift patterns of the maximum number of flows on a link.
+    /// Number of flows on the most congested link of a shift pattern, as a mean over all shift patterns.
     pub shift_contention_mean: f64,
 }
 
@@ -125,7 +126,7 @@ pub fn rounded(value: f64) -> f64 {
 }
 
 impl Summary {
-    /// Summarises the check of a subnet's tables.
+    /// Summarises the check of a subnet's forwarding tables.
     #[must_use]
     pub fn new(
         subnet: &Subnet<'_>,
@@ -187,7 +188,7 @@ impl Summary {
             || !self.cut_off.is_empty()
     }
 
-    /// Returns true if there are no problems, and all of the tables could be checked.
+    /// Returns true if there are no problems, and every LFT entry that packets use is known.
     #[must_use]
     pub const fn is_sound(&self) -> bool {
         !self.has_problems() && self.not_judged == 0

@@ -8,7 +8,7 @@ use ib_routing::{Peer, Subnet, SwitchId};
 use crate::html;
 use crate::scale::{self, Scale};
 
-/// Returns the table; nothing if no link is used.
+/// Returns the table as HTML, or an empty string if no link is used.
 pub(crate) fn section(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
     if report.load.max == 0 {
         return String::new();

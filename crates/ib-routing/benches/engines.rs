@@ -1,4 +1,4 @@
-//! Benchmarks of the engines, the check and LID assignment on fabrics of a few hundred switches.
+//! Benchmarks of the engines, the check and the LID assignment, on fabrics of a few hundred switches.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use ib_routing::engine::engine;

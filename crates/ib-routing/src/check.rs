@@ -2,14 +2,14 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `reach` | [`Reachability`]: unreached LIDs by switch with their causes, forwarding loops |
+//! | `reach` | [`Reachability`]: the LIDs that each switch does not reach, the causes, and forwarding loops |
 //! | `credit` | [`CreditLoops`]: cycles of links that can wait for each other indefinitely |
-//! | `hops`, `load` | [`HopStats`] and [`LinkLoad`]: lengths of routes, routes per link |
-//! | `vls` | [`VlMap`]: the VL of a service level on each link |
+//! | `hops`, `load` | [`HopStats`] and [`LinkLoad`]: the lengths of routes, and the number of routes over each link |
+//! | `vls` | [`VlMap`]: the VL that packets of a service level use on each link |
 //! | `pass` | the pass over all LIDs that collects these results |
-//! | `tree`, `distance` | the forwarding tree of one LID; least hops to 64 destinations |
+//! | `tree`, `distance` | the forwarding tree of one LID; the least hops to up to 64 destinations |
 //! | `dependency`, `cycle` | the channel dependency graph and its cycles |
-//! | `wiring` | the far end of every output port |
+//! | `wiring` | the port at the far end of every output port |
 //! | `checker` | [`Checker`]: incremental checks after changes of a few entries |
 //!
 //! The tables can be arbitrary: entries may name missing ports, unlinked ports or wrong neighbours,
@@ -62,7 +62,7 @@ use pass::{Findings, Pass, Tables};
 use vls::{Mapped, SameNumber, VlRule};
 use wiring::Wiring;
 
-/// Checks tables with the default [`CheckOptions`].
+/// Checks forwarding tables with the default [`CheckOptions`].
 ///
 /// # Panics
 /// Panics if the tables or the layers belong to another subnet.
@@ -71,7 +71,7 @@ pub fn check(subnet: &Subnet<'_>, lfts: &Lfts, layers: &Layers) -> CheckReport {
     check_with(subnet, lfts, layers, &CheckOptions::default())
 }
 
-/// Checks tables.
+/// Checks forwarding tables with the given options.
 ///
 /// The result does not depend on the number of threads.
 ///
@@ -111,34 +111,34 @@ fn run<L: VlRule>(
 /// Options of a check.
 #[derive(Clone, Copy)]
 pub struct CheckOptions<'a> {
-    /// The packets considered in the search for credit loops.
+    /// Selects the packets that are considered in the search for credit loops.
     pub scope: Scope,
-    /// Maximum number of examples of each fault, and of the most loaded links.
+    /// Maximum number of examples of each kind of fault, and of most loaded links.
     pub samples: usize,
-    /// The SL-to-VL tables; `None` if SL n uses VL n.
+    /// The SL-to-VL tables. `None` if packets of SL n use VL n on every link.
     pub vl_map: Option<&'a dyn VlMap>,
-    /// Unknown LFT entries: pairs whose packets use one count as unknown.
+    /// Unknown LFT entries. If the packets of a pair reach such an entry, the result of the pair is unknown.
     pub unknown: Option<&'a UnknownEntries>,
 }
 
 impl Default for CheckOptions<'_> {
-    /// Returns packets between hosts, 16 examples, SL n on VL n.
+    /// Considers packets between hosts, lists 16 examples, and assumes that packets of SL n use VL n.
     fn default() -> Self {
         Self { scope: Scope::Hosts, samples: 16, vl_map: None, unknown: None }
     }
 }
 
-/// The packets considered in the search for credit loops. A host is a port of a channel adapter or
+/// Selects the packets that are considered in the search for credit loops. A host is a port of a channel adapter or
 /// router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// Packets between hosts. Most engines avoid credit loops for these packets.
+    /// Only packets between hosts. Most engines avoid credit loops for these packets.
     #[default]
     Hosts,
-    /// Also packets between hosts and port 0 of switches, in both directions, such as those of a
-    /// performance manager.
+    /// Also packets between hosts and port 0 of switches in both directions, such as the packets of a performance
+    /// manager.
     Management,
-    /// Also packets between port 0 of different switches, as sent by a subnet manager on a switch.
+    /// All packets, also packets between port 0 of different switches, such as the packets of an SM on a switch.
     Everything,
 }
 
@@ -152,36 +152,36 @@ impl Scope {
     }
 }
 
-/// Results of a check.
+/// Results of a check of forwarding tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckReport {
     /// Reachability of LIDs.
     pub reach: Reachability,
     /// Credit loops.
     pub credit: CreditLoops,
-    /// The lengths of routes.
+    /// Statistics of the lengths of routes.
     pub hops: HopStats,
-    /// Routes per link.
+    /// Statistics of the number of routes per link.
     pub load: LinkLoad,
 }
 
 impl CheckReport {
     /// Returns true if there are no unreachable LIDs, forwarding loops or credit loops.
     ///
-    /// Pairs in [`Reachability::unreachable_switch_pairs`] are not considered.
+    /// Pairs in [`Reachability::unreachable_switch_pairs`] are not faults.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.reach.unreachable == 0 && self.reach.looping_lids == 0 && self.credit.loops == 0
     }
 }
 
-/// Returns the name of a switch for messages.
+/// Returns the GUID and description of a switch, as used in messages.
 fn switch_name(subnet: &Subnet<'_>, switch: SwitchId) -> String {
     let node = subnet.switch_node(switch);
     format!("{} ('{}')", node.guid, node.description)
 }
 
-/// Returns the name of the far end of a switch port for messages.
+/// Returns the text for the far end of a switch port, as used in messages.
 fn peer_name(subnet: &Subnet<'_>, switch: SwitchId, port: u8) -> String {
     match subnet.peers(switch).get(usize::from(port)) {
         Some(&Peer::Switch(next, there)) => format!("{} port {there}", switch_name(subnet, next)),

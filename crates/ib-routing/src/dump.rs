@@ -7,7 +7,7 @@
 //! | `opensm.fdbs` | [`fdbs`] |
 //! | `opensm-subnet.lst` | [`subnet_list`] |
 //! | `opensm-sl2vl.dump` (read only) | [`sl2vl`] |
-//! | `ibfabric-levels.dump` | [`levels`] (specific to ibfabric: OpenSM has no file of path SLs) |
+//! | `ibfabric-levels.dump` | [`levels`] (only ibfabric has this file: OpenSM has no file of path SLs) |
 //! | `guid2lid`, `opensm-ftree-ca-order.dump`, `opensm-updn-roots.dump` | [`lists`] |
 
 use std::fs::File;
@@ -25,10 +25,10 @@ pub mod lists;
 pub mod sl2vl;
 pub mod subnet_list;
 
-/// The file of service levels, written only for layered engines.
+/// The file of service levels, which is written only for layered engines.
 const LEVELS: &str = "ibfabric-levels.dump";
 
-/// The contents of a file, and warnings about skipped lines.
+/// The contents of a file that was read, and warnings about skipped lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded<T> {
     /// The contents.
@@ -41,19 +41,19 @@ pub struct Loaded<T> {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}", path.display())]
 pub struct DumpError {
-    /// The file or directory.
+    /// The file or directory that cannot be written.
     pub path: PathBuf,
     /// The system error.
     pub source: io::Error,
 }
 
-/// Writes all dumps that OpenSM would write for this routing into a directory.
+/// Writes all dumps that OpenSM would write for this routing into a directory. Creates the directory if it is missing.
 ///
-/// A missing directory is created. Each file is written under a temporary name and then renamed;
-/// `begin` is called with its name before. Returns the names of the files.
+/// Each file is written under a temporary name and then renamed. Before that, `begin` is called with the name of the
+/// file. Returns the names of the files.
 ///
 /// # Errors
-/// Fails on the first file that cannot be written.
+/// Fails if a file cannot be written; later files are not written then.
 pub fn write_all(
     directory: &Path,
     subnet: &Subnet<'_>,
@@ -75,7 +75,7 @@ pub fn write_all(
     put("opensm-subnet.lst", &|out| subnet_list::write(out, subnet))?;
     put("guid2lid", &|out| lists::write_guid2lid(out, subnet))?;
     if routing.layers.is_uniform() {
-        // A service level file of an earlier run does not belong to these tables.
+        // An existing file of service levels is removed, because it belongs to the tables of an earlier run.
         let stale = directory.join(LEVELS);
         match std::fs::remove_file(&stale) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -108,13 +108,13 @@ fn replace_file(path: &Path, write: &dyn Fn(&mut dyn Write) -> io::Result<()>) -
     });
     let result = result.and_then(|()| std::fs::rename(&temporary, path));
     if result.is_err() {
-        // The error of writing is reported, not one of removing the file.
+        // The caller gets the error of writing, so an error of removing the file is ignored.
         let _ = std::fs::remove_file(&temporary);
     }
     result
 }
 
-/// Returns the text after a LID in OpenSM's dumps: kind, port GUID and description of its owner.
+/// Returns the text after a LID in OpenSM's dumps: node type, port GUID and description of the LID's owner.
 fn owner_text(subnet: &Subnet<'_>, lid: u16) -> Option<String> {
     let id = subnet.lid_owner(lid)?;
     let node = subnet.end_port_node(id);

@@ -1,4 +1,4 @@
-//! Routing engines, and the list of engines tried in order.
+//! Routing engines, and the list of engines that are tried in order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,10 +20,9 @@ pub mod updn;
 
 pub use list::{EngineList, NoEngine, Outcome, Refusal, engine, reason};
 
-/// A routing algorithm.
+/// A routing engine, i.e. an algorithm that computes forwarding tables.
 ///
-/// The tables depend only on the subnet and the options: they are the same in every run and for any
-/// number of threads.
+/// The tables depend only on the subnet and the options. They are the same in every run and for any number of threads.
 pub trait Engine: Sync {
     /// Returns the kind of the engine.
     fn kind(&self) -> EngineKind;
@@ -31,25 +30,24 @@ pub trait Engine: Sync {
     /// Computes the forwarding tables of a subnet.
     ///
     /// # Errors
-    /// Fails if the engine does not support this subnet or these options; then the next engine of
-    /// the list is tried.
+    /// Fails if the engine does not support this subnet or these options. The next engine of the list is tried then.
     fn route(&self, subnet: &Subnet<'_>, options: &RoutingOptions) -> Result<Routing, EngineError>;
 }
 
-/// The kind of an engine; its name is that of `-R`.
+/// The kind of an engine. Its name is the value of the option `-R`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EngineKind {
-    /// Least hops, balanced over ports.
+    /// Least hops, balanced over the ports of each switch.
     MinHop,
-    /// Up*/down* over ranks.
+    /// Up*/down* routing by the ranks of switches.
     UpDown,
-    /// Fat tree, optimised for shift patterns.
+    /// Fat-tree routing, optimised for shift patterns.
     FatTree,
-    /// Layered shortest paths over service levels.
+    /// Layered shortest paths, free of deadlock because of service levels.
     Lash,
     /// Dimension order routing.
     Dor,
-    /// Tables loaded from a file.
+    /// Tables read from a file.
     File,
 }
 
@@ -58,7 +56,7 @@ impl EngineKind {
     pub const ALL: [Self; 6] =
         [Self::MinHop, Self::UpDown, Self::FatTree, Self::Lash, Self::Dor, Self::File];
 
-    /// Returns the name on the command line.
+    /// Returns the engine's name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -88,13 +86,13 @@ pub enum ParseEngineError {
          no_fallback in a list, or auto"
     )]
     Unknown(String),
-    /// The engine exists only in OpenSM.
+    /// The engine exists in OpenSM but not in ibfabric.
     #[error(
         "`{0}` is an engine of OpenSM that is not supported here: expected minhop, updn, ftree, \
          lash, dor or file"
     )]
     Elsewhere(String),
-    /// The list has no engine.
+    /// The list contains no engine.
     #[error("`{0}` contains no routing engine: expected minhop, updn, ftree, lash, dor or file")]
     None(String),
 }
@@ -112,14 +110,14 @@ impl FromStr for EngineKind {
     }
 }
 
-/// Reason why an engine did not route a subnet.
+/// The reason why an engine did not route a subnet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
     /// The engine does not support the subnet or the options.
     #[error("{0}")]
     Unsuitable(String),
-    /// An input file is missing or unusable.
+    /// An input file of the engine is missing or unusable.
     #[error("{0}")]
     Input(String),
 }
@@ -135,64 +133,63 @@ pub struct Routing {
     pub hops: HopMatrix,
     /// The service level of each pair of switches.
     pub layers: Layers,
-    /// The root switches of updn or ftree, in order; empty for other engines.
+    /// The root switches of updn or ftree, in the order of the subnet; empty for other engines.
     pub roots: Vec<SwitchId>,
-    /// The order of the compute nodes for which ftree routed; `None` is a dummy that replaces a
-    /// missing compute node. Empty for other engines.
+    /// The compute nodes in the order in which ftree routed them. `None` is a dummy in place of a missing compute node.
+    /// Empty for other engines.
     pub ca_order: Vec<Option<EndPortId>>,
     /// Warnings for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Options of the engines. GUIDs that are not in the subnet are skipped.
+/// Options of the engines, with the letters of OpenSM's options. GUIDs that are not in the subnet are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct RoutingOptions {
-    /// Root switches for updn and ftree (`-a`); the GUID of a channel adapter selects its switch.
-    /// `None`: roots are detected.
+    /// GUIDs of the root switches for updn and ftree (`-a`). The GUID of a channel adapter selects its switch. If
+    /// `None`, the engine detects the roots.
     pub root_guids: Option<Vec<Guid>>,
-    /// Port GUIDs of compute nodes for ftree (`-u`). `None`: all channel adapters are compute
-    /// nodes.
+    /// Port GUIDs of the compute nodes for ftree (`-u`). If `None`, all channel adapters are compute nodes.
     pub cn_guids: Option<Vec<Guid>>,
-    /// Port GUIDs of I/O nodes for ftree (`-G`).
+    /// Port GUIDs of the I/O nodes for ftree (`-G`).
     pub io_guids: Option<Vec<Guid>>,
-    /// Maximum number of upward hops after a downward hop on paths to I/O nodes (`-H`).
+    /// Maximum number of upward hops after downward hops on a path to an I/O node, for ftree (`-H`).
     pub max_reverse_hops: u8,
-    /// True if the indexing of ftree starts at the first root (`quasi_ftree_indexing`).
+    /// True if ftree starts the indexing of switches at the first root (`quasi_ftree_indexing`).
     pub quasi_ftree_indexing: bool,
-    /// Switch ports excluded from load balancing (`-i`).
+    /// Switch ports that are excluded from load balancing, as node GUID and port number (`-i`).
     pub ignored_ports: Vec<(Guid, u8)>,
-    /// End ports that are routed first, in this order (`-X`).
+    /// GUIDs of the end ports that are routed first, in this order (`-X`).
     pub guid_routing_order: Vec<Guid>,
-    /// Per switch, the ports that are scanned first, in this order (`-O`).
+    /// By switch GUID, the ports that are scanned first, in this order (`-O`).
     pub port_search_order: Vec<(Guid, Vec<u8>)>,
-    /// Weights of links in hops, by switch and output port (`-w`).
+    /// Weights of links in hops, as switch GUID, output port and weight (`-w`).
     pub hop_weights: Vec<(Guid, u8, u8)>,
-    /// Switch identifiers for updn, which break ties of rank (`-m`).
+    /// Identifiers of switches for updn, by switch GUID (`-m`). They break ties between equal ranks.
     pub updn_ids: Vec<(Guid, u64)>,
-    /// True if updn routes between root switches (`-z`).
+    /// True if updn computes routes between root switches (`-z`).
     pub connect_roots: bool,
-    /// True if switches count as targets in load balancing.
+    /// True if routes to switches count in load balancing.
     pub count_switch_targets: bool,
     /// True if the scan for the least used port starts at another port for each LID.
     pub port_shifting: bool,
-    /// Seed of the random choice among least used ports; zero for no random choice.
+    /// Seed of the random choice among equally used ports. If zero, the choice is not random.
     pub scatter_ports: u32,
-    /// True if the end ports of `guid_routing_order` have no random choice.
+    /// True if the choice is not random for the end ports in `guid_routing_order`.
     pub listed_unscattered: bool,
-    /// The lowest VL that lash uses.
+    /// The lowest VL that lash may use.
     pub lash_start_vl: u8,
-    /// Number of data VLs of every link that lash may use, 1 to 15; 0 for 8.
+    /// Number of data VLs that every link supports and lash may use, 1 to 15; 0 stands for 8.
     pub virtual_lanes: u8,
-    /// Tables whose entries are kept if they are still least-hop ports.
+    /// Existing tables. Entries that are still least-hop ports are kept.
     pub existing: Option<Lfts>,
-    /// Tables of the file engine (`-U`), read for this subnet.
+    /// Forwarding tables for the file engine (`-U`); they must have been read for this subnet.
     pub file_lfts: Option<Lfts>,
-    /// Hop matrix of the file engine (`-M`), read for this subnet.
+    /// Hop matrix for the file engine (`-M`); it must have been read for this subnet.
     pub file_hops: Option<HopMatrix>,
 }
 
 impl RoutingOptions {
-    /// Returns the link weights by switch and port of the subnet.
+    /// Returns the link weights with the GUIDs replaced by switches of the subnet.
     pub(crate) fn link_weights(&self, subnet: &Subnet<'_>) -> LinkWeights {
         let mut weights = LinkWeights::default();
         for &(guid, port, weight) in &self.hop_weights {

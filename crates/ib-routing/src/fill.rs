@@ -1,8 +1,8 @@
-//! The second stage of minhop, updn and dor: the choice of an output port for every LID.
+//! The choice of an output port for every LID, which is the second stage of minhop, updn and dor.
 //!
-//! Switches are independent and distributed over threads. The targets of a switch have a fixed
-//! order. Each gets the least used of its least-hop ports, the first in scan order if several are
-//! equal.
+//! Switches are independent of each other and distributed over threads. Each switch handles the targets in a fixed
+//! order. It uses the least used port among its least-hop ports, and the first port in scan order if several are used
+//! equally.
 
 use rayon::prelude::*;
 
@@ -17,9 +17,9 @@ mod scatter;
 use choice::{Chooser, Remotes};
 use scatter::LibcRandom;
 
-/// Fills the forwarding tables of all switches.
+/// Computes the forwarding tables of all switches.
 ///
-/// If `dor` is true, only the ports to the neighbour of the first least-hop port are candidates.
+/// If `dor` is true, a switch considers only its first least-hop port and the other ports to the same neighbour.
 pub(crate) fn fill(
     subnet: &Subnet<'_>,
     hops: &HopMatrix,
@@ -36,7 +36,7 @@ pub(crate) fn fill(
             },
         );
     } else {
-        // The random sequence continues from switch to switch, so this cannot run in parallel.
+        // All switches share one sequence of random numbers, so this cannot run in parallel.
         let mut random = LibcRandom::new(options.scatter_ports);
         let mut workspace = Workspace::new(&plan);
         for (index, table) in lfts.tables_mut().enumerate() {
@@ -46,19 +46,19 @@ pub(crate) fn fill(
     lfts
 }
 
-/// Data that is the same for every switch.
+/// Data that all switches share.
 struct Plan<'a> {
     subnet: &'a Subnet<'a>,
     hops: &'a HopMatrix,
     options: &'a RoutingOptions,
     dor: bool,
     order: Vec<EndPortId>,
-    /// Number of first targets without random choice.
+    /// Number of targets at the start of `order` whose port is not chosen at random.
     unscattered: usize,
     runs: Vec<TargetRun>,
-    /// Per switch: the ports that are not counted.
+    /// By switch: the ports whose use is not counted.
     ignored: Vec<Vec<u8>>,
-    /// Per switch: all ports in scan order, if it is not ascending.
+    /// By switch: all ports in scan order. `None` if the scan order is ascending.
     scan: Vec<Option<Vec<u8>>>,
 }
 
@@ -98,12 +98,12 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Consecutive targets attached to one switch.
+/// A run of consecutive targets that are attached to the same switch.
 struct TargetRun {
     at: SwitchId,
-    /// True if the targets count in load balancing.
+    /// True if routes to these targets count in load balancing.
     counted: bool,
-    /// Base LID and switch port of each target.
+    /// Base LID and switch port of each target; port 0 for the switch itself.
     targets: Vec<(u16, u8)>,
 }
 
@@ -126,8 +126,8 @@ fn runs(subnet: &Subnet<'_>, order: &[EndPortId], count_switches: bool) -> Vec<T
     runs
 }
 
-/// Returns the end ports in routing order: the listed ones, then those of the switches with most
-/// end ports, then the rest. Also returns the number of listed ones.
+/// Returns the end ports in routing order: first the ports listed in `first`, then the ports on switches, beginning
+/// with the switch that has the most end ports, then all others. Also returns the number of listed ports.
 fn target_order(subnet: &Subnet<'_>, first: &[ib_types::Guid]) -> (Vec<EndPortId>, usize) {
     let mut placed = vec![false; subnet.end_ports().len()];
     let mut order = Vec::with_capacity(placed.len());
@@ -156,8 +156,8 @@ fn target_order(subnet: &Subnet<'_>, first: &[ib_types::Guid]) -> (Vec<EndPortId
     (order, listed)
 }
 
-/// Returns port 0, the listed ports and then the others, ascending; `None` if the list repeats a
-/// port or contains a missing one.
+/// Returns port 0, the ports in `first`, and then all other ports in ascending order. Returns `None` if `first` repeats
+/// a port, or has a port that does not exist.
 fn scan_order(first: &[u8], ports: u8) -> Option<Vec<u8>> {
     let mut order = vec![0];
     for &port in first {
@@ -174,7 +174,7 @@ fn scan_order(first: &[u8], ports: u8) -> Option<Vec<u8>> {
     Some(order)
 }
 
-/// Scratch memory of a thread for one switch.
+/// Working memory of a thread, for one switch at a time.
 struct Workspace {
     sets: PortSets,
     candidates: Vec<u8>,
@@ -229,7 +229,7 @@ impl Workspace {
         }
     }
 
-    /// Lists the candidate ports for a destination switch, in scan order.
+    /// Finds the candidate ports towards a destination switch, and puts them into scan order.
     fn find_candidates(&mut self, plan: &Plan<'_>, switch: SwitchId, towards: SwitchId) {
         self.candidates.clear();
         self.sets.ports(towards, &mut self.candidates);
@@ -248,11 +248,11 @@ impl Workspace {
         }
     }
 
-    /// Routes the single LID of every target of a run, if only use counts matter.
+    /// Routes all targets of a run. The only criterion is the use of the ports, and every target has one LID.
     ///
-    /// The first least used port is chosen each time. So the ports with the lowest count are used
-    /// one after the other in scan order, then those with the next count. One pass over the
-    /// candidates per count serves as many targets as there are ports with that count.
+    /// Each target gets the first of the least used ports. So the ports with the lowest count are used one after the
+    /// other in scan order, then the ports with the next count. One pass over the candidates serves all ports of one
+    /// count.
     fn route_run(&mut self, plan: &Plan<'_>, switch: SwitchId, run: &TargetRun, table: &mut [u8]) {
         if run.at == switch {
             for &(lid, port) in &run.targets {
@@ -282,8 +282,8 @@ impl Workspace {
         }
     }
 
-    /// Routes the single LID of every target of a run: entries of the existing table are kept if
-    /// they are least-hop ports. The others get the first least used port.
+    /// Routes all targets of a run, with one LID each. An entry of the existing table is kept if it is a least-hop
+    /// port. Other targets get the first of the least used ports.
     fn keep_run(
         &mut self,
         plan: &Plan<'_>,
@@ -319,7 +319,7 @@ impl Workspace {
         }
     }
 
-    /// Routes a LID of a target under all rules.
+    /// Routes one LID of a target, with LMC, port shifting and random choice.
     fn route(
         &mut self,
         plan: &Plan<'_>,
@@ -366,7 +366,7 @@ impl Workspace {
     }
 }
 
-/// Returns the port of an existing table, if it is still a least-hop port.
+/// Returns the port in the existing table if it is still a least-hop port.
 fn kept_port(plan: &Plan<'_>, switch: SwitchId, towards: SwitchId, lid: usize) -> Option<u8> {
     let port = plan.options.existing.as_ref()?.port(switch, lid as u16);
     let linked = matches!(

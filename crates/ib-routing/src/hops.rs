@@ -1,40 +1,40 @@
-//! The hop matrix: the hops from each switch to each other, by each port.
+//! The hop matrix: the hops from each switch to each other switch, over each of its ports.
 
 use rayon::prelude::*;
 
 use crate::subnet::{Subnet, SwitchId};
 
-/// The hop count of a destination that cannot be reached.
+/// Number of hops to a destination that cannot be reached.
 pub const NO_HOPS: u8 = 255;
 
-/// Number of source switches of a breadth-first search: one bit each.
+/// Number of source switches that a breadth-first search handles at once, with one bit for each.
 const SOURCES: usize = 64;
 
-/// The least hops from every switch to every other, and the hops by each port.
+/// The least hops from every switch to every other switch, and the hops over each of its ports.
 #[derive(Clone, Debug)]
 pub struct HopMatrix {
     switches: usize,
-    /// `[source switch][destination switch]`.
+    /// Indexed by source switch and destination switch.
     least: Vec<u8>,
     through: Through,
 }
 
 #[derive(Clone, Debug)]
 enum Through {
-    /// The weight of a link plus the hops of its far switch.
+    /// The hops over a port are the weight of its link plus the least hops of the neighbour.
     Neighbours(LinkWeights),
-    /// Bytes per switch: `[destination switch][port 0 to n]`.
+    /// The hops over every port: a list of bytes per switch, indexed by destination switch and port 0 to n.
     Explicit(Vec<Vec<u8>>),
-    /// Equal hops of all links of a class: the class of each port, and the hops by class.
+    /// The hops over every class of ports: the class of each port, and the hops of each class.
     ByClass(LinkClasses, Vec<u8>),
 }
 
-/// The weights of links in hops, by switch and output port [default: 1].
+/// The weights of links in hops, by switch and output port. Other links have weight 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkWeights(std::collections::BTreeMap<(SwitchId, u8), u8>);
 
 impl LinkWeights {
-    /// Sets the weight of the link at a port, for packets that leave by it.
+    /// Sets the weight of the link at a port. It applies to packets that leave through this port.
     pub fn set(&mut self, switch: SwitchId, port: u8, weight: u8) {
         self.0.insert((switch, port), weight);
     }
@@ -55,7 +55,7 @@ impl LinkWeights {
 impl HopMatrix {
     /// Computes the least hops between all switches.
     ///
-    /// Paths of 255 hops or more count as unreachable, as in OpenSM.
+    /// As in OpenSM, a destination at 255 hops or more is unreachable.
     #[must_use]
     pub fn shortest(subnet: &Subnet<'_>, weights: &LinkWeights) -> Self {
         let switches = subnet.switches().len();
@@ -74,13 +74,13 @@ impl HopMatrix {
         Self { switches, least, through: Through::Neighbours(weights.clone()) }
     }
 
-    /// Creates a matrix from the hops by every port.
+    /// Creates a matrix from the hops over every port.
     ///
-    /// `through[s]` has, for each destination switch, one byte for every port 0 to n of switch `s`;
-    /// byte 0 is the minimum.
+    /// `through[s]` has n + 1 bytes for each destination switch: the hops over the ports 0 to n of switch `s`. Byte 0
+    /// is the minimum.
     ///
     /// # Panics
-    /// Panics if the lengths do not match the subnet.
+    /// Panics if the length of `through` or of an element does not match the subnet.
     #[must_use]
     pub fn explicit(subnet: &Subnet<'_>, through: Vec<Vec<u8>>) -> Self {
         let switches = subnet.switches().len();
@@ -94,10 +94,9 @@ impl HopMatrix {
         Self { switches, least, through: Through::Explicit(through) }
     }
 
-    /// Creates a matrix from the result of a search from every switch.
+    /// Creates a matrix from the results of a search from every destination switch.
     ///
-    /// `rows` has, for each destination switch, the least hops of every switch and then the hops of
-    /// every class: `[destination][switches + classes]`.
+    /// `rows` has, for each destination switch, the least hops of every switch and then the hops of every class.
     pub(crate) fn by_class(subnet: &Subnet<'_>, classes: LinkClasses, rows: &[u8]) -> Self {
         let switches = subnet.switches().len();
         let width = switches + classes.count;
@@ -114,14 +113,14 @@ impl HopMatrix {
         self.least[from.index() * self.switches + to.index()]
     }
 
-    /// Returns the least hops from a switch to all others, in order.
+    /// Returns the least hops from a switch to all switches, in the order of the switches.
     #[must_use]
     pub fn least_row(&self, from: SwitchId) -> &[u8] {
         &self.least[from.index() * self.switches..][..self.switches]
     }
 
-    /// Returns the hops from a switch by one of its ports to another switch; for port 0, the
-    /// minimum of all ports.
+    /// Returns the hops from a switch over one of its ports to another switch. For port 0, returns the minimum over all
+    /// ports.
     #[must_use]
     pub fn through(&self, subnet: &Subnet<'_>, from: SwitchId, port: u8, to: SwitchId) -> u8 {
         match &self.through {
@@ -146,7 +145,8 @@ impl HopMatrix {
         }
     }
 
-    /// Finds the least-hop ports of a switch towards every other switch; none towards itself.
+    /// Puts into `sets` the least-hop ports of a switch towards every other switch. The set towards the switch itself
+    /// is empty.
     pub(crate) fn least_hop_ports(&self, subnet: &Subnet<'_>, from: SwitchId, sets: &mut PortSets) {
         sets.reset(subnet.switch(from).ports);
         let least = self.least_row(from);
@@ -173,12 +173,12 @@ impl HopMatrix {
     }
 }
 
-/// The class of each port; ports of a class have the same hops to every destination.
+/// The class of each port. The ports of a class have the same hops to every destination.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkClasses {
     /// Index of the first port of each switch.
     offset: Vec<u32>,
-    /// The class of each port; `u32::MAX` for a port that does not lead to a switch.
+    /// The class of each port; `u32::MAX` if the port does not lead to a switch.
     class: Vec<u32>,
     count: usize,
 }
@@ -211,7 +211,7 @@ impl LinkClasses {
     }
 }
 
-/// Transposes rows of `width` bytes into columns, in blocks of a cache line.
+/// Transposes rows of `width` bytes into columns. Blocks of the size of a cache line are transposed at once.
 fn transpose(rows: &[u8], width: usize, columns: &mut [u8]) {
     const BLOCK: usize = 64;
     let height = rows.len() / width.max(1);
@@ -226,10 +226,10 @@ fn transpose(rows: &[u8], width: usize, columns: &mut [u8]) {
     });
 }
 
-/// A set of ports of a switch for every destination switch.
+/// For one switch, the set of ports towards every destination switch.
 ///
-/// Eight ports share a byte. The bytes of a group of eight ports for all destinations are adjacent,
-/// so that adding a port to all sets compares two rows of bytes.
+/// A byte has the bits of eight ports. The bytes of these ports for all destinations are adjacent, so adding a port to
+/// all sets only compares two rows of bytes.
 pub(crate) struct PortSets {
     switches: usize,
     groups: usize,
@@ -247,12 +247,12 @@ impl PortSets {
         self.bits.resize(self.groups * self.switches, 0);
     }
 
-    /// Adds a port towards all destinations that have a shortest path by it.
+    /// Adds a port to the sets of all destinations that have a shortest path over it.
     fn add_on_least(&mut self, port: u8, weight: u8, beyond: &[u8], least: &[u8]) {
         let bit = 1u8 << (port % 8);
         let group = &mut self.bits[usize::from(port) / 8 * self.switches..][..self.switches];
         for ((set, &beyond), &least) in group.iter_mut().zip(beyond).zip(least) {
-            // Unreachable destinations saturate; their sets are cleared afterwards.
+            // If a destination is unreachable, both sides are 255; its set is cleared afterwards.
             *set |= if beyond.saturating_add(weight) == least { bit } else { 0 };
         }
     }
@@ -279,7 +279,7 @@ impl PortSets {
         }
     }
 
-    /// Appends the ports towards a switch, ascending.
+    /// Appends the ports towards a switch to `ports`, in ascending order.
     pub(crate) fn ports(&self, towards: SwitchId, ports: &mut Vec<u8>) {
         for group in 0..self.groups {
             let mut set = self.bits[group * self.switches + towards.index()];
@@ -291,7 +291,7 @@ impl PortSets {
     }
 }
 
-/// The neighbours of the switches, without parallel links, for breadth-first searches.
+/// The neighbours of each switch, without parallel links, for breadth-first searches.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Graph {
     first: Vec<u32>,
@@ -318,9 +318,9 @@ impl Graph {
         &self.next[from as usize..to as usize]
     }
 
-    /// Searches from up to [`SOURCES`] switches at once, one bit for each.
+    /// Searches from up to [`SOURCES`] switches at once, with one bit for each.
     ///
-    /// `rows` gets the hops from the switches starting at `first` to all switches.
+    /// `rows` gets the hops from the switches `first`, `first` + 1 and so on to all switches.
     fn breadth_first(&self, first: usize, rows: &mut [u8]) {
         rows.fill(NO_HOPS);
         let switches = self.first.len() - 1;
@@ -352,7 +352,7 @@ impl Graph {
     }
 }
 
-/// Dial's algorithm from one source, with outgoing weights of 1 to 255.
+/// Computes the hops from one source by Dial's algorithm. The weight of a link, 1 to 255, is that of the output port.
 fn weighted_row(subnet: &Subnet<'_>, weights: &LinkWeights, source: SwitchId, row: &mut [u8]) {
     row.fill(NO_HOPS);
     row[source.index()] = 0;

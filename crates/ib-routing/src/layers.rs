@@ -1,31 +1,31 @@
-//! Service levels of switch pairs, and their VLs.
+//! Service levels of the paths between pairs of switches.
 
 use ib_types::ServiceLevel;
 
 use crate::subnet::SwitchId;
 
-/// The service level of the paths between every pair of switches.
+/// The service level of the paths from every switch to every other switch.
 ///
-/// SL n uses VL n on every link, as configured by OpenSM for its layered engines.
+/// Packets of SL n use VL n on every link, as configured by OpenSM for its layered engines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layers {
     switches: usize,
-    /// `[source switch][destination switch]`; empty if all paths use one level.
+    /// Indexed by source switch and destination switch; empty if all paths use the same service level.
     levels: Vec<u8>,
     uniform: u8,
 }
 
 impl Layers {
-    /// Returns layers with one service level for all pairs.
+    /// Returns layers in which all paths have the same service level.
     #[must_use]
     pub const fn uniform(level: ServiceLevel) -> Self {
         Self { switches: 0, levels: Vec::new(), uniform: level.get() }
     }
 
-    /// Creates layers from a service level per pair, `[source switch][destination switch]`.
+    /// Creates layers from a service level per pair; `levels` is indexed by source switch and destination switch.
     ///
     /// # Panics
-    /// Panics if `levels` is not square or has a value above 15.
+    /// Panics if `levels` does not have one element per pair, or has a value above 15.
     #[must_use]
     pub fn per_pair(switches: usize, levels: Vec<u8>) -> Self {
         assert_eq!(levels.len(), switches * switches, "one level per pair of switches");
@@ -44,7 +44,7 @@ impl Layers {
         ServiceLevel::new(level).expect("checked when made")
     }
 
-    /// Returns true if all paths use one service level.
+    /// Returns true if all paths use the same service level.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
         self.levels.is_empty()
@@ -56,7 +56,7 @@ impl Layers {
         self.used().count_ones() as usize
     }
 
-    /// Returns the service levels in use as a mask: bit n for SL n.
+    /// Returns the mask of the service levels in use: bit n stands for SL n.
     #[must_use]
     pub fn used(&self) -> u16 {
         if self.levels.is_empty() {

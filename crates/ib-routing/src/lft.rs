@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::subnet::{Subnet, SwitchId};
 
-/// The LFT entry of a LID that a switch drops.
+/// The LFT entry for a LID whose packets the switch drops.
 pub const NO_PATH: u8 = 255;
 
-/// The linear forwarding tables (LFTs) of all switches of a subnet: an output port per switch and
-/// LID.
+/// The linear forwarding tables (LFTs) of all switches of a subnet. They have an output port for each switch and LID.
 ///
-/// Port 0 is the switch itself; [`NO_PATH`] drops packets to the LID. IBTA volume 1, chapter
+/// Port 0 is the switch itself, and with [`NO_PATH`] the switch drops packets to the LID. IBTA volume 1, chapter
 /// 14.2.5.11.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lfts {
@@ -19,7 +18,7 @@ pub struct Lfts {
 }
 
 impl Lfts {
-    /// Returns tables without routes, for LIDs 0 to the highest of the subnet.
+    /// Returns tables without routes, for all LIDs up to the highest one of the subnet.
     #[must_use]
     pub fn new(subnet: &Subnet<'_>) -> Self {
         let width = usize::from(subnet.max_lid()) + 1;
@@ -32,7 +31,7 @@ impl Lfts {
         self.entries.len() / self.width
     }
 
-    /// Returns the highest LID of the tables.
+    /// Returns the highest LID that the tables contain.
     #[must_use]
     pub fn max_lid(&self) -> u16 {
         (self.width - 1) as u16
@@ -54,7 +53,7 @@ impl Lfts {
         self.entries.chunks_exact_mut(self.width)
     }
 
-    /// Returns the tables of all switches for writing by several threads.
+    /// Returns the tables of all switches as a parallel iterator for writing.
     pub fn par_tables_mut(&mut self) -> rayon::slice::ChunksExactMut<'_, u8> {
         rayon::slice::ParallelSliceMut::par_chunks_exact_mut(
             self.entries.as_mut_slice(),
@@ -62,8 +61,8 @@ impl Lfts {
         )
     }
 
-    /// Returns the output port for a LID: [`NO_PATH`] if there is none or the LID is above the
-    /// table.
+    /// Returns the output port of a switch for a LID. Returns [`NO_PATH`] if the switch has no entry, or if the LID is
+    /// above the highest one.
     #[must_use]
     pub fn port(&self, switch: SwitchId, lid: u16) -> u8 {
         if usize::from(lid) < self.width {
@@ -74,10 +73,10 @@ impl Lfts {
     }
 }
 
-/// The entries of forwarding tables that are unknown, because the file is truncated or contradicts itself.
+/// The entries of forwarding tables that are unknown, because the file is truncated or has contradictory lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownEntries {
-    /// By switch, for each LID true if its entry is unknown.
+    /// By switch and LID: true if the entry is unknown.
     by_switch: BTreeMap<SwitchId, Vec<bool>>,
 }
 
@@ -95,12 +94,12 @@ impl UnknownEntries {
         entries.is_some_and(|entries| entries.get(usize::from(lid)) == Some(&true))
     }
 
-    /// Returns the switches with unknown entries and the number of these, in order.
+    /// Returns the switches that have unknown entries, in order, each with the number of its unknown entries.
     pub fn switches(&self) -> impl Iterator<Item = (SwitchId, usize)> {
         self.by_switch.iter().map(|(&switch, lids)| (switch, lids.iter().filter(|&&it| it).count()))
     }
 
-    /// Adds the entry of a switch for a LID.
+    /// Marks the entry of a switch for a LID as unknown.
     pub(crate) fn add(&mut self, switch: SwitchId, lid: u16) {
         let entries = self.by_switch.entry(switch).or_default();
         let length = entries.len().max(usize::from(lid) + 1);

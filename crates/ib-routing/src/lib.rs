@@ -1,18 +1,18 @@
 //! Unicast routing of InfiniBand subnets: OpenSM's engines, and checks of forwarding tables.
 //!
-//! [`Subnet`] is the fabric as a subnet manager discovers it, with LIDs. An [`Engine`] computes its
-//! forwarding tables; [`mod@check`] verifies any tables, wherever they come from.
+//! A [`Subnet`] is a fabric as a subnet manager discovers it, with LIDs. An [`Engine`] computes the forwarding tables
+//! of the subnet. [`mod@check`] checks forwarding tables from an engine or any other source.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`mod@check`] | checks of tables: reachability, forwarding loops, credit loops, hops, load |
-//! | [`metrics`] | effective bisection bandwidth, shift contention |
-//! | [`dump`] | OpenSM's dump files |
-//! | [`engine`] | the trait [`Engine`], its options, and one file per engine |
-//! | [`lft`], [`layers`] | results of engines: forwarding tables and service levels |
-//! | [`hops`] | the hop matrix of minhop, updn and dor |
+//! | [`mod@check`] | checks of forwarding tables: reachability, forwarding loops, credit loops, hops, load |
+//! | [`metrics`] | metrics of forwarding tables: effective bisection bandwidth, shift contention |
+//! | [`dump`] | readers and writers of OpenSM's dump files |
+//! | [`engine`] | the trait [`Engine`], the options of engines, and one file per engine |
+//! | [`lft`], [`layers`] | forwarding tables and service levels, which engines compute |
+//! | [`hops`] | the hop matrix, from which minhop, updn and dor choose ports |
 //! | `fill` | the choice of an output port for every LID |
-//! | `roots` | root switches, configured or detected |
+//! | `roots` | the root switches, configured or detected |
 //! | [`lids`] | LID assignment |
 //! | [`subnet`] | [`Subnet`]: the fabric as discovered by a subnet manager, in OpenSM's order |
 //!

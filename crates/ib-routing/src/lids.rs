@@ -1,13 +1,13 @@
-//! LID assignment, as OpenSM's first sweep does it.
+//! LID assignment as in OpenSM's first sweep.
 //!
-//! The port of the subnet manager (SM) comes first, then all others in the order of byte-swapped port GUIDs. The
-//! LID of a port is, in this order of preference:
+//! The port of the subnet manager (SM) gets its LID first, then all other ports in the order of their byte-swapped
+//! GUIDs. A port gets the first of these LIDs that is possible:
 //!
-//! 1. the LID in the guid2lid file,
-//! 2. the LID that the port was found with, if it is aligned to the LMC and free,
-//! 3. the first free range.
+//! 1. the port's LID in the guid2lid file,
+//! 2. the LID that the port already has, if it is aligned to the LMC and free,
+//! 3. the lowest LID of the first free range that is large enough.
 //!
-//! A base switch port 0 has one LID for any LMC (IBTA volume 1, chapter 14.2.5.6).
+//! Port 0 of a switch has one LID whatever the LMC, unless it is an enhanced port 0 (IBTA volume 1, chapter 14.2.5.6).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +17,18 @@ use ib_types::{Guid, Lid, Lmc};
 /// Options of LID assignment.
 #[derive(Clone, Debug, Default)]
 pub struct LidOptions {
-    /// The LMC of all channel adapter and router ports.
+    /// The LMC of all ports of channel adapters and routers.
     pub lmc: Lmc,
-    /// True if an enhanced switch port 0 gets the LMC as well.
+    /// True if enhanced switch ports 0 also get this LMC.
     pub lmc_esp0: bool,
-    /// True if the LIDs that ports were found with are ignored.
+    /// True if the LIDs that ports already have are ignored.
     pub reassign: bool,
-    /// The ranges of a guid2lid file, first and last LID by port GUID.
+    /// The LID ranges of a guid2lid file, as first and last LID by port GUID.
     pub guid2lid: BTreeMap<Guid, (u16, u16)>,
-    /// The highest LID that all switches can forward: the smallest `LinearFDBCap` minus 1 (IBTA volume 1,
-    /// chapter 14.2.5.4). `None` for the highest unicast LID.
+    /// The highest LID that all switches can forward, i.e. the smallest `LinearFDBCap` minus 1 (IBTA volume 1, chapter
+    /// 14.2.5.4). If `None`, the highest unicast LID.
     pub max_lid: Option<u16>,
-    /// True if host ports may be left without a LID if LIDs run out; otherwise that is an error.
+    /// True if host ports are left without a LID when LIDs run out. If false, the assignment fails then.
     pub allow_shortage: bool,
 }
 
@@ -43,13 +43,13 @@ impl LidOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LidError {
-    /// The unicast LIDs ran out.
+    /// There are not enough unicast LIDs.
     #[error(
         "out of LIDs at port GUID {guid}: the LIDs of {ports} end ports with LMC {lmc}, in ranges \
          that start at multiples of their length, do not fit into the LIDs 1 to {limit}"
     )]
     Exhausted {
-        /// The first port without a LID.
+        /// The first port that got no LID.
         guid: Guid,
         /// The number of end ports of the subnet.
         ports: usize,
@@ -60,28 +60,27 @@ pub enum LidError {
     },
 }
 
-/// The LIDs of the end ports of a subnet.
+/// The LIDs that were assigned to the end ports of a subnet.
 #[derive(Clone, Debug)]
 pub(crate) struct Assigned {
-    /// Base LID and number of LIDs, in the order of the ports.
+    /// Base LID and number of LIDs of each port, in the order of the ports.
     pub(crate) ranges: Vec<(Lid, u16)>,
-    /// The port index of each LID from 0 to the highest; `u32::MAX` if no port has the LID.
+    /// The index of the port that has the LID, for each LID from 0 on; `u32::MAX` if no port has the LID.
     pub(crate) owner: Vec<u32>,
-    /// Ranges that the guid2lid file reserves for missing ports.
+    /// LID ranges of the guid2lid file whose ports are not in the subnet.
     pub(crate) absent: BTreeMap<Guid, (u16, u16)>,
-    /// Warnings: configured LIDs that were overridden.
+    /// Warnings about configured LIDs that were not used.
     pub(crate) notes: Vec<String>,
 }
 
 const NO_OWNER: u32 = u32::MAX;
 const TABLE: usize = Lid::MAX_UNICAST as usize + 1;
 
-/// Assigns LIDs. If they run out and the options allow it, host ports without a LID are removed
-/// from `ports` and returned; the port of the SM and the switches then get LIDs first.
+/// Assigns LIDs to all ports. If LIDs run out and the options allow it, the port of the SM and the switches get LIDs
+/// first. Host ports without a LID are then removed from `ports` and returned.
 ///
 /// # Errors
-/// Fails if LIDs run out and the options do not allow it, or if there are too few LIDs for all
-/// switches.
+/// Fails if LIDs run out and the options do not allow it, or if there are not enough LIDs for all switches.
 pub(crate) fn assign_to_most(
     fabric: &Fabric,
     ports: &mut Vec<PortId>,
@@ -101,7 +100,7 @@ pub(crate) fn assign_to_most(
     if !options.allow_shortage {
         return Err(shortage);
     }
-    // If hosts hold all LIDs while a new switch has no LID, all LIDs are reassigned.
+    // If hosts hold all LIDs and a new switch has none, all LIDs are reassigned.
     for reassign in [options.reassign, true] {
         let options = LidOptions { reassign, ..options.clone() };
         let mut left_out = Vec::new();
@@ -120,13 +119,12 @@ pub(crate) fn assign_to_most(
     Err(shortage)
 }
 
-/// Host ports without a LID, and the error of the first one.
+/// The host ports without a LID, and the error of the first such port.
 type Shortage = (BTreeSet<PortId>, LidError);
 
-/// Assigns LIDs to the ports as OpenSM does, the port of the SM first. If `switches_first` is true,
-/// the other switches precede all hosts. Host ports without LIDs are missing in the result.
+/// Assigns LIDs to the ports as OpenSM does, first to the port of the SM. If `switches_first` is true, the other
+/// switches get LIDs before all hosts. The result does not contain host ports without a LID.
 ///
-/// # Errors
 /// Fails if a switch or the port of the SM gets no LID.
 fn assign(
     fabric: &Fabric,
@@ -167,7 +165,7 @@ fn assign(
             }
         }
     }
-    // OpenSM's table also covers the LIDs with which ports were discovered.
+    // As in OpenSM, the table also covers LIDs that ports had when they were discovered.
     let last = (1..=usize::from(manager.limit))
         .rev()
         .find(|&lid| manager.owner[lid] != NO_OWNER || manager.discovered[lid] != NO_OWNER)
@@ -211,7 +209,7 @@ impl Manager<'_> {
         lid.is_multiple_of(self.options.lmc.lids())
     }
 
-    /// Reads the guid2lid entries that are valid for this LMC.
+    /// Loads the guid2lid entries that are valid for this LMC.
     fn load_persistent(&mut self) {
         for (&guid, &(first, last)) in &self.options.guid2lid {
             let fault = if first == 0 || first > last || last > self.limit {
@@ -232,7 +230,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Marks the LIDs with which ports were discovered, and lists the free ranges.
+    /// Marks the LIDs that ports already had when they were discovered, and lists the free ranges of LIDs.
     fn find_free_ranges(&mut self) {
         if self.options.reassign {
             self.free.push((1, self.limit));
@@ -266,7 +264,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Removes a guid2lid entry that is too narrow or misaligned for its port.
+    /// Removes the guid2lid entry of a port if it is too narrow or misaligned for the port.
     fn drop_misfit(&mut self, index: usize) {
         let guid = self.fabric.port(self.ports[index]).guid;
         let lid_count = self.lid_count(index);
@@ -284,7 +282,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Returns true if a LID is free, and the last LID of the same state.
+    /// Returns true if a LID is free. Also returns the last LID of the range from this LID on with the same result.
     fn is_free(&self, lid: u16) -> (bool, u16) {
         if self.used[usize::from(lid)] {
             return (false, lid);
@@ -335,7 +333,7 @@ impl Manager<'_> {
         Ok((base, lid_count))
     }
 
-    /// Returns the LID that a port may keep.
+    /// Returns the LID in the guid2lid file or, if none, the LID that the port already has, if it can keep this LID.
     fn kept_lid(&mut self, index: usize) -> Option<u16> {
         if self.options.reassign {
             return None;
@@ -359,7 +357,7 @@ impl Manager<'_> {
     }
 
     fn forget_found(&mut self, index: usize) {
-        // The table keeps its length; only the owner is removed.
+        // The LIDs that the port had are no longer reserved for it.
         if let Some(lid) = self.fabric.port(self.ports[index]).lid {
             let range =
                 lid.index()..(lid.index() + usize::from(self.options.lmc.lids())).min(TABLE);
@@ -371,8 +369,8 @@ impl Manager<'_> {
         }
     }
 
-    /// Takes the first free range that is wide enough. LIDs before an aligned start are skipped, as
-    /// in OpenSM.
+    /// Takes LIDs from the first free range that is large enough. As in OpenSM, LIDs before the aligned start are not
+    /// used.
     fn take_free(&mut self, lid_count: u16) -> Option<u16> {
         let lmc_lids = self.options.lmc.lids();
         for slot in 0..self.free.len() {

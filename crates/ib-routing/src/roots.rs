@@ -1,4 +1,4 @@
-//! Root switches: configured, or detected by the distances of channel adapters.
+//! The root switches, which are configured or detected by their distances from the channel adapters.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use ib_types::Guid;
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// Looks up root GUIDs: node GUIDs of switches, or node or port GUIDs of channel adapters and
-/// routers, which select their switches.
+/// Returns the switches with the given root GUIDs. A root GUID is the node GUID of a switch, or a node or port GUID of
+/// a channel adapter or router, which selects the switch of this node.
 ///
-/// Returns each switch once, in the order of the subnet. Unknown GUIDs are reported as notes.
+/// The switches are in the order of the subnet, each of them once. Notes report GUIDs that are not in the subnet.
 pub(crate) fn from_guids(
     subnet: &Subnet<'_>,
     guids: &[Guid],
@@ -48,20 +48,21 @@ fn selected_switches(subnet: &Subnet<'_>, guid: Guid) -> Vec<SwitchId> {
 /// Result of root detection.
 pub(crate) struct Detected {
     pub(crate) roots: Vec<SwitchId>,
-    /// One line for every group of switches with the same histogram, largest group first.
+    /// Lines with the histograms of hops. Switches with the same histogram form a group and share a line; roots come
+    /// first, then the largest groups.
     pub(crate) histogram: Vec<String>,
 }
 
-/// Number of bars of the histogram.
+/// Number of bars of a histogram.
 const BARS: usize = 64;
 
-/// Maximum number of groups of switches that are listed.
+/// Maximum number of groups of switches that the notes list.
 const GROUPS_SHOWN: usize = 6;
 
-/// Detects the switches with nearly all channel adapters and routers at one distance.
+/// Detects the root switches, from which nearly all channel adapters and routers have the same distance.
 ///
-/// A root has exactly one bar above 90 % of the adapters in its histogram of hops, and exactly one
-/// above 5 %.
+/// The histogram of a switch counts channel adapters and routers by their hops from this switch. The switch is a root
+/// if one bar has more than 90 % of them, and all other bars have at most 5 %.
 pub(crate) fn detect(subnet: &Subnet<'_>, hops: &HopMatrix) -> Detected {
     let mut adapters = vec![0u32; subnet.switches().len()];
     for end_port in subnet.end_ports() {

@@ -1,8 +1,8 @@
 //! The part of a fabric that a subnet manager discovers, in OpenSM's order.
 //!
-//! OpenSM keys its tables by GUIDs in network byte order and compares the keys as host integers. On
-//! a little-endian machine it therefore iterates by byte-swapped GUID. This order decides all ties
-//! between routes: a [`Subnet`] numbers switches and end ports by it.
+//! OpenSM uses GUIDs in network byte order as the keys of its tables, but compares the keys as integers of the host. On
+//! a little-endian machine, it therefore iterates by byte-swapped GUID. This order breaks all ties between routes, so a
+//! [`Subnet`] numbers switches and end ports in the same order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,41 +38,41 @@ impl EndPortId {
 /// The far end of a switch port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// No link, or a loopback cable.
+    /// The port has no link, or a loopback cable.
     None,
-    /// A port of another switch.
+    /// The port is linked to another switch: the switch, and its port.
     Switch(SwitchId, u8),
-    /// A port of a channel adapter or router.
+    /// The port is linked to a port of a channel adapter or router: the end port.
     EndPort(EndPortId),
 }
 
 /// A switch of a subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// The node in the fabric.
+    /// The index of the switch among the nodes of the fabric.
     pub node: NodeId,
     /// The node GUID.
     pub guid: Guid,
     /// The highest port number.
     pub ports: u8,
-    /// Port 0 of the switch.
+    /// The end port that is port 0 of the switch.
     pub end_port: EndPortId,
     first_peer: u32,
 }
 
-/// The attachment of an end port.
+/// To what an end port is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
-    /// Port 0 of this switch.
+    /// The end port is port 0 of a switch: the switch.
     Management(SwitchId),
-    /// Linked to this port of this switch.
+    /// The end port is linked to a switch: the switch, and its port.
     Port(SwitchId, u8),
-    /// Linked to another channel adapter or router.
+    /// The end port is linked to another channel adapter or router.
     Direct,
 }
 
 impl Attachment {
-    /// Returns the switch, if any.
+    /// Returns the switch of the end port, if any.
     #[must_use]
     pub const fn switch(self) -> Option<SwitchId> {
         match self {
@@ -85,37 +85,37 @@ impl Attachment {
 /// A port with LIDs: a port of a channel adapter or router, or port 0 of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndPort {
-    /// The port in the fabric.
+    /// The index of the port in the fabric.
     pub port: PortId,
     /// The port GUID.
     pub guid: Guid,
-    /// The lowest of its LIDs.
+    /// The lowest LID of the port.
     pub base_lid: Lid,
-    /// The number of its LIDs, a power of two.
+    /// The number of LIDs of the port, which is a power of two.
     pub lids: u16,
-    /// Its attachment.
+    /// The switch or host to which the port is attached.
     pub attachment: Attachment,
 }
 
 impl EndPort {
-    /// Returns true for port 0 of a switch.
+    /// Returns true if the port is port 0 of a switch.
     #[must_use]
     pub const fn is_switch(&self) -> bool {
         matches!(self.attachment, Attachment::Management(_))
     }
 
-    /// Returns the LIDs of the port, ascending.
+    /// Returns the LIDs of the port, in ascending order.
     #[must_use]
     pub fn lid_range(&self) -> std::ops::Range<u16> {
         self.base_lid.get()..self.base_lid.get() + self.lids
     }
 }
 
-/// Options of discovery.
+/// Options of [`Subnet::discover`].
 #[derive(Clone, Debug, Default)]
 pub struct SubnetOptions {
-    /// The port GUID of the subnet manager. `None`: the first linked port of the first channel
-    /// adapter in the file or, without channel adapters, the first switch.
+    /// The port GUID of the subnet manager. If `None`, the subnet manager is on the first linked port of the first
+    /// channel adapter in the file. If there are no channel adapters, it is on the first switch.
     pub sm_port: Option<Guid>,
     /// Options of LID assignment.
     pub lids: LidOptions,
@@ -125,13 +125,13 @@ pub struct SubnetOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubnetError {
-    /// No port has the configured GUID.
+    /// No port of the fabric has the configured GUID.
     #[error("no port of the fabric has GUID {0}: expected the port GUID of the subnet manager")]
     NoSuchSmPort(Guid),
     /// The port of the subnet manager has no link.
     #[error("the subnet manager's port, GUID {0}, is not linked: expected a port with a link")]
     SmPortUnlinked(Guid),
-    /// The fabric has no linked port for the subnet manager.
+    /// The fabric has no linked port on which the subnet manager could run.
     #[error("the fabric has no linked port for the subnet manager: expected at least one link")]
     NoLinkedPort,
     /// The subnet has more end ports than LIDs.
@@ -140,12 +140,12 @@ pub enum SubnetError {
         /// The number of end ports.
         ports: usize,
     },
-    /// The LIDs cannot be assigned.
+    /// The LIDs could not be assigned.
     #[error(transparent)]
     Lids(#[from] LidError),
 }
 
-/// The subnet that a subnet manager on a port discovers, with LIDs.
+/// The subnet that a subnet manager discovers from its port, with LIDs.
 #[derive(Clone, Debug)]
 pub struct Subnet<'f> {
     fabric: &'f Fabric,
@@ -163,14 +163,14 @@ pub struct Subnet<'f> {
     without_lid: Vec<PortId>,
 }
 
-/// Marks missing entries of index tables.
+/// Marks a missing entry of an index table.
 const NONE: u32 = u32::MAX;
 
 impl<'f> Subnet<'f> {
-    /// Discovers the subnet from the port of the subnet manager, and assigns LIDs as OpenSM does.
+    /// Discovers the subnet from the port of the subnet manager, and assigns LIDs to its ports as OpenSM does.
     ///
-    /// Discovery passes through switches but not through channel adapters and routers: two planes
-    /// joined only by two-port hosts are two subnets.
+    /// Discovery proceeds through switches, but not through channel adapters and routers. So two planes that are joined
+    /// only by hosts with two ports are two subnets.
     ///
     /// # Errors
     /// See [`SubnetError`].
@@ -242,7 +242,7 @@ impl<'f> Subnet<'f> {
                     match self.switch_of_node[other.node.index()] {
                         _ if other.node == self.fabric.port(id).node => Peer::None,
                         NONE => match self.end_port_of_port[peer.index()] {
-                            // A host without a LID.
+                            // The peer is a host without a LID.
                             NONE => Peer::None,
                             end_port => Peer::EndPort(EndPortId(end_port as u16)),
                         },
@@ -263,7 +263,7 @@ impl<'f> Subnet<'f> {
         });
     }
 
-    /// Returns the fabric that the subnet is part of.
+    /// Returns the fabric to which the subnet belongs.
     #[must_use]
     pub fn fabric(&self) -> &'f Fabric {
         self.fabric
@@ -281,13 +281,13 @@ impl<'f> Subnet<'f> {
         self.lmc
     }
 
-    /// Returns the highest LID in use.
+    /// Returns the highest LID of the forwarding tables. LIDs above it are not in use.
     #[must_use]
     pub fn max_lid(&self) -> u16 {
         (self.lid_owner.len() - 1) as u16
     }
 
-    /// Returns the nodes that the subnet manager cannot reach, in the order of the file.
+    /// Returns the nodes that the subnet manager cannot reach, in the order of the fabric file.
     #[must_use]
     pub fn cut_off(&self) -> &[NodeId] {
         &self.cut_off
@@ -299,25 +299,25 @@ impl<'f> Subnet<'f> {
         &self.absent_lids
     }
 
-    /// Returns warnings of the LID assignment, one sentence each.
+    /// Returns the warnings of the LID assignment, one sentence each.
     #[must_use]
     pub fn lid_notes(&self) -> &[String] {
         &self.lid_notes
     }
 
-    /// Returns the host ports without a LID, if LIDs ran out. They have no routes.
+    /// Returns the host ports that got no LID, because LIDs ran out. There are no routes to these ports.
     #[must_use]
     pub fn without_lid(&self) -> &[PortId] {
         &self.without_lid
     }
 
-    /// Returns the switches, in order.
+    /// Returns the switches in the order of their ids.
     #[must_use]
     pub fn switches(&self) -> &[Switch] {
         &self.switches
     }
 
-    /// Returns the ids of all switches, in order.
+    /// Returns the ids of all switches in ascending order.
     pub fn switch_ids(&self) -> impl ExactSizeIterator<Item = SwitchId> + Clone + use<> {
         (0..self.switches.len() as u16).map(SwitchId)
     }
@@ -325,13 +325,13 @@ impl<'f> Subnet<'f> {
     /// Returns a switch.
     ///
     /// # Panics
-    /// Panics on an id of another subnet.
+    /// Panics if the id belongs to another subnet.
     #[must_use]
     pub fn switch(&self, id: SwitchId) -> &Switch {
         &self.switches[id.index()]
     }
 
-    /// Returns the node of a switch.
+    /// Returns the node of a switch in the fabric.
     #[must_use]
     pub fn switch_node(&self, id: SwitchId) -> &'f Node {
         self.fabric.node(self.switch(id).node)
@@ -343,8 +343,7 @@ impl<'f> Subnet<'f> {
         self.end_port(self.switch(id).end_port).base_lid
     }
 
-    /// Returns the far end of each port of a switch, indexed by port number; entry 0 is
-    /// [`Peer::None`].
+    /// Returns the far end of each port of a switch, indexed by port number. The entry of port 0 is [`Peer::None`].
     #[must_use]
     pub fn peers(&self, id: SwitchId) -> &[Peer] {
         let switch = self.switch(id);
@@ -352,8 +351,8 @@ impl<'f> Subnet<'f> {
         &self.peers[first..=first + usize::from(switch.ports)]
     }
 
-    /// Returns the links of a switch to other switches as (own port, switch, far port), by own
-    /// port.
+    /// Returns the links of a switch to other switches, each as (port, far switch, far port), in the order of the
+    /// switch's ports.
     pub fn switch_links(
         &self,
         id: SwitchId,
@@ -364,21 +363,21 @@ impl<'f> Subnet<'f> {
         })
     }
 
-    /// Returns the ports with LIDs, in order.
+    /// Returns the ports with LIDs, in the order of their ids.
     #[must_use]
     pub fn end_ports(&self) -> &[EndPort] {
         &self.end_ports
     }
 
-    /// Returns the ids of all ports with LIDs, in order.
+    /// Returns the ids of all ports with LIDs, in ascending order.
     pub fn end_port_ids(&self) -> impl ExactSizeIterator<Item = EndPortId> + Clone + use<> {
         (0..self.end_ports.len() as u16).map(EndPortId)
     }
 
-    /// Returns a port with LIDs.
+    /// Returns the port with the given id.
     ///
     /// # Panics
-    /// Panics on an id of another subnet.
+    /// Panics if the id belongs to another subnet.
     #[must_use]
     pub fn end_port(&self, id: EndPortId) -> &EndPort {
         &self.end_ports[id.index()]
@@ -390,7 +389,7 @@ impl<'f> Subnet<'f> {
         self.fabric.node(self.fabric.port(self.end_port(id).port).node)
     }
 
-    /// Returns the port with a LID.
+    /// Returns the port that has a LID, if any.
     #[must_use]
     pub fn lid_owner(&self, lid: u16) -> Option<EndPortId> {
         match self.lid_owner.get(usize::from(lid)) {
@@ -399,13 +398,13 @@ impl<'f> Subnet<'f> {
         }
     }
 
-    /// Finds a switch by its node GUID.
+    /// Finds a switch of the subnet by its node GUID.
     #[must_use]
     pub fn find_switch(&self, guid: Guid) -> Option<SwitchId> {
         self.fabric.find_guid(guid).and_then(|node| self.switch_of(node))
     }
 
-    /// Returns the switch of a node, if it is a switch of this subnet.
+    /// Returns the switch that is the given node, if it belongs to this subnet.
     #[must_use]
     pub fn switch_of(&self, node: NodeId) -> Option<SwitchId> {
         match self.switch_of_node[node.index()] {
@@ -414,7 +413,7 @@ impl<'f> Subnet<'f> {
         }
     }
 
-    /// Finds an end port by its port GUID.
+    /// Finds an end port of the subnet by its port GUID.
     #[must_use]
     pub fn find_end_port(&self, guid: Guid) -> Option<EndPortId> {
         let port = self.fabric.find_port_guid(guid)?;
@@ -453,7 +452,7 @@ struct Discovered {
     end_ports: Vec<PortId>,
 }
 
-/// Finds all ports reachable from the port of the subnet manager, through switches only.
+/// Finds all nodes and ports that are reachable from the port of the subnet manager, through switches only.
 fn reachable(fabric: &Fabric, sm_port: PortId) -> Discovered {
     let mut found = Discovered { nodes: vec![false; fabric.node_count()], end_ports: Vec::new() };
     let mut seen_port = std::collections::HashSet::new();

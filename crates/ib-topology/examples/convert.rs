@@ -1,4 +1,4 @@
-//! Reads a fabric file of any format and writes it in another.
+//! Reads a fabric file of any format, and writes the fabric in another format.
 //!
 //! ```text
 //! cargo run -p ib-topology --example convert -- FABRIC ibsim|ibnetdiscover|subnet-list
@@ -34,7 +34,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         "subnet-list" => Format::SubnetList,
         other => return Err(format!("`{other}` is not ibsim, ibnetdiscover or subnet-list").into()),
     };
-    // An `include` line names a file relative to the one that it stands in.
+    // The name in an `include` line is relative to the directory of the including file.
     let mut resolver = |including: &str, name: &str| {
         let path = Path::new(including).parent().unwrap_or(Path::new("")).join(name);
         let bytes = std::fs::read(&path).map_err(|error| error.to_string())?;

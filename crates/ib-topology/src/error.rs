@@ -4,7 +4,8 @@ use std::fmt;
 
 use ib_types::Guid;
 
-/// Error of building a [`crate::Fabric`]: the node, port or link contradicts those already in it.
+/// Error of building a [`crate::Fabric`]. A node, port or link contradicts the nodes, ports and links that the fabric
+/// already has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FabricError {
@@ -22,23 +23,23 @@ pub enum FabricError {
         /// The requested number of ports.
         ports: u32,
     },
-    /// Two nodes have the same name.
+    /// The fabric already has a node with this name.
     #[error("node \"{node}\" exists already: expected a unique name")]
     DuplicateName {
         /// The name.
         node: String,
     },
-    /// Two nodes or two ports have the same GUID.
+    /// The fabric already has a node or port with this GUID.
     #[error("GUID {guid} of node \"{node}\" belongs to node \"{other}\" already")]
     DuplicateGuid {
         /// The repeated GUID.
         guid: Guid,
-        /// The node that was refused.
+        /// The name of the node that was to be added or changed.
         node: String,
-        /// The node that already has the GUID.
+        /// The name of the node that already has the GUID, or has a port with it.
         other: String,
     },
-    /// The node has no port of this number.
+    /// The node has no port with this number.
     #[error("node \"{node}\" has no port {port}: expected 1 to {ports}")]
     NoSuchPort {
         /// The node's name.
@@ -54,7 +55,7 @@ pub enum FabricError {
         /// The node's name.
         node: String,
     },
-    /// A link joins a port of a channel adapter or router to itself.
+    /// A link would join a port of a channel adapter or router to itself.
     #[error(
         "port {port} of node \"{node}\" is linked to itself: only switches have loopback plugs"
     )]
@@ -64,7 +65,7 @@ pub enum FabricError {
         /// The port number.
         port: u8,
     },
-    /// The port is already linked.
+    /// The port to be linked already has a link.
     #[error("port {port} of node \"{node}\" is linked to \"{peer}\" port {peer_port} already")]
     PortInUse {
         /// The node's name.
@@ -78,14 +79,14 @@ pub enum FabricError {
     },
 }
 
-/// Error of reading a file, with its position, the text found and the text expected.
+/// Error of reading a file: the position, the text found there, and the text expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// The name of the file, as passed by the caller.
+    /// The name of the file that the caller gave.
     pub file: String,
-    /// The line, counted from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// The column, counted from 1 in bytes.
+    /// The column in bytes, from 1.
     pub column: usize,
     /// The text found at this position, and the text expected.
     pub message: String,

@@ -1,4 +1,4 @@
-//! The fabric graph: nodes, ports and the links between them.
+//! The graph of a fabric: its nodes, their ports, and the links between ports.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
 use crate::error::FabricError;
 
-/// Index of a node in the node table of a [`Fabric`]; nodes are in the order of insertion.
+/// Index of a node in a [`Fabric`]. Nodes are numbered in the order in which they were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
@@ -18,7 +18,7 @@ impl NodeId {
     }
 }
 
-/// Index of a port in the port table of a [`Fabric`].
+/// Index of a port in a [`Fabric`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u32);
 
@@ -30,38 +30,36 @@ impl PortId {
     }
 }
 
-/// Attributes of a node: the fields of NodeInfo, NodeDescription and SwitchInfo that a fabric file
-/// carries.
+/// Attributes of a node: the values of NodeInfo, NodeDescription and SwitchInfo that fabric files contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSpec {
-    /// Channel adapter, switch or router.
+    /// The kind of node: channel adapter, switch or router.
     pub kind: NodeKind,
-    /// The name by which the file's port lines refer to the node, unique in the fabric.
+    /// The name by which port lines of a fabric file refer to the node. It is unique in the fabric.
     pub name: String,
-    /// NodeInfo:NodeGUID, unique in the fabric.
+    /// The node GUID, `NodeGUID` in NodeInfo. It is unique in the fabric.
     pub guid: Guid,
-    /// NodeInfo:SystemImageGUID; the node GUID if the file has none.
+    /// The system image GUID, SystemImageGUID in NodeInfo; the node GUID if the file has none.
     pub system_guid: Guid,
-    /// NodeDescription.
+    /// The description, as in NodeDescription.
     pub description: String,
     /// The number of external ports, 1 to 254.
     pub ports: u8,
-    /// NodeInfo:VendorID, 24 bits; zero if the file has none.
+    /// The vendor ID of 24 bits, `VendorID` in NodeInfo; zero if the file has none.
     pub vendor_id: u32,
-    /// NodeInfo:DeviceID; zero if the file has none.
+    /// The device ID, `DeviceID` in NodeInfo; zero if the file has none.
     pub device_id: u16,
-    /// NodeInfo:Revision; zero if the file has none.
+    /// The revision, `Revision` in NodeInfo; zero if the file has none.
     pub revision: u32,
-    /// True if SwitchInfo:EnhancedPort0 is set; always false for other nodes than switches.
+    /// True if `EnhancedPort0` is set in SwitchInfo; false for nodes that are not switches.
     pub enhanced_port0: bool,
 }
 
 impl NodeSpec {
-    /// Returns the attributes of a node with the given kind, name, GUID and number of external
-    /// ports.
+    /// Returns attributes with the given kind, name, node GUID and number of external ports.
     ///
-    /// The description is the name. The system image GUID is the node GUID. All other fields are
-    /// zero.
+    /// The description equals the name, and the system image GUID equals the node GUID. All other attributes are zero
+    /// or false.
     #[must_use]
     pub fn new(kind: NodeKind, name: impl Into<String>, guid: Guid, ports: u8) -> Self {
         let name = name.into();
@@ -80,8 +78,7 @@ impl NodeSpec {
     }
 }
 
-/// A node of a [`Fabric`]: its attributes and the index of its port 0. Dereferences to
-/// [`NodeSpec`].
+/// A node of a [`Fabric`]: its attributes, and the index of its port 0. It dereferences to [`NodeSpec`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     spec: NodeSpec,
@@ -99,17 +96,17 @@ impl std::ops::Deref for Node {
 /// The width and speed of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkRate {
-    /// The number of lanes.
+    /// The number of lanes of the link.
     pub width: LinkWidth,
-    /// The signalling rate of a lane.
+    /// The signalling rate of each lane.
     pub speed: LinkSpeed,
 }
 
 impl LinkRate {
-    /// The rate that ibsim assigns to links without a rate in the net file: 4x SDR.
+    /// The rate of a link if an ibsim net file does not state one: 4x SDR.
     pub const DEFAULT: Self = Self { width: LinkWidth::X4, speed: LinkSpeed::Sdr };
 
-    /// Returns the signalling rate in Mbit/s.
+    /// Returns the signalling rate of all lanes together, in Mbit/s.
     #[must_use]
     pub const fn megabits_per_second(self) -> u32 {
         self.speed.megabits_per_second(self.width)
@@ -118,32 +115,32 @@ impl LinkRate {
 
 /// A port.
 ///
-/// Every node has ports 0 to [`NodeSpec::ports`]. Port 0 is a switch's management port; on other
-/// nodes it exists as a placeholder that is never linked and has no GUID.
+/// Every node has the ports 0 to [`NodeSpec::ports`]. Port 0 of a switch is its management port. On other nodes, port 0
+/// is a placeholder without link and GUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// The node that the port is on.
+    /// The node to which the port belongs.
     pub node: NodeId,
-    /// The port's number on its node, 0 to 254.
+    /// The port number, 0 to 254.
     pub number: u8,
-    /// The port GUID. All ports of a switch have the GUID of its port 0. Zero if unused.
+    /// The port GUID. All ports of a switch have the GUID of port 0. Zero if the port has no GUID.
     pub guid: Guid,
-    /// The base LID recorded in the file. On a switch, only port 0 has one.
+    /// The base LID that the file records for the port. Among the ports of a switch, only port 0 can have one.
     pub lid: Option<Lid>,
-    /// The LMC recorded in the file.
+    /// The LMC that the file records for the port.
     pub lmc: Lmc,
-    /// The port at the other end of the link; the port itself if it has a loopback plug.
+    /// The port at the other end of the link. With a loopback plug, this is the port itself.
     pub peer: Option<PortId>,
-    /// The rate of the link; ignored if the port is not linked.
+    /// The rate of the link. It has no meaning if the port is not linked.
     pub rate: LinkRate,
-    /// PortInfo:LinkWidthEnabled, as a mask, from an ibsim net file; `None` for other formats.
+    /// The mask in LinkWidthEnabled of PortInfo, as stated by an ibsim net file; `None` for files of other formats.
     pub enabled_widths: Option<u8>,
 }
 
-/// A fabric: a multigraph of nodes whose edges join numbered ports.
+/// A fabric, which is a multigraph: its nodes have numbered ports, and its edges are links between ports.
 ///
-/// Callers build it node by node and link by link. Every step is checked: links always have two
-/// ends, GUIDs and names are unique, and all linked ports exist.
+/// A fabric is built node by node and link by link. Every step is checked: a link always has two ends, GUIDs and names
+/// are unique, and all linked ports exist.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
     nodes: Vec<Node>,
@@ -155,9 +152,9 @@ pub struct Fabric {
 }
 
 impl PartialEq for Fabric {
-    /// Compares nodes and ports in their order.
+    /// Compares the nodes and ports of two fabrics, in their order.
     ///
-    /// The rates of unlinked ports and the enabled widths are ignored.
+    /// Enabled widths, and the rates of unlinked ports, are ignored.
     fn eq(&self, other: &Self) -> bool {
         let seen = |port: &Port| Port {
             rate: port.peer.map_or(LinkRate::DEFAULT, |_| port.rate),
@@ -177,13 +174,14 @@ impl Fabric {
         Self::default()
     }
 
-    /// Adds a node with unlinked ports.
+    /// Adds a node whose ports are not linked.
     ///
-    /// All ports of a switch get the node GUID. Ports of a channel adapter or router have no GUID
-    /// until [`Self::set_port_guid`].
+    /// The ports of a switch get the node GUID. The ports of a channel adapter or router have no GUID until
+    /// [`Self::set_port_guid`] is called.
     ///
     /// # Errors
-    /// Fails on a zero or repeated GUID, a repeated name and a port count outside 1 to 254.
+    /// Fails if the node GUID is zero or not unique, if the name is not unique, or if the number of ports is not 1 to
+    /// 254.
     pub fn add_node(&mut self, spec: NodeSpec) -> Result<NodeId, FabricError> {
         if spec.guid.is_zero() {
             return Err(FabricError::ZeroGuid { node: spec.name });
@@ -220,12 +218,13 @@ impl Fabric {
         Ok(id)
     }
 
-    /// Sets the GUID of a port of a channel adapter or router.
+    /// Sets the GUID of a port.
     ///
-    /// On a switch, sets the GUID of all its ports, which may differ from the node GUID.
+    /// All ports of a switch have the same GUID, so this sets the GUID of all its ports. It may differ from the node
+    /// GUID.
     ///
     /// # Errors
-    /// Fails if the port does not exist, if the GUID is zero, and if another port already has it.
+    /// Fails if the port does not exist, if the GUID is zero, or if another port already has this GUID.
     pub fn set_port_guid(
         &mut self,
         node: NodeId,
@@ -254,10 +253,10 @@ impl Fabric {
         Ok(())
     }
 
-    /// Records the base LID and LMC that the fabric file has for a port.
+    /// Sets the base LID and LMC that the fabric file records for a port.
     ///
     /// # Errors
-    /// Fails if the port does not exist.
+    /// Fails if the node has no such port.
     pub fn set_lid(
         &mut self,
         node: NodeId,
@@ -272,19 +271,19 @@ impl Fabric {
         Ok(())
     }
 
-    /// Records the widths that a port enables, as a mask like PortInfo:LinkWidthEnabled.
+    /// Sets the widths that a port enables; `mask` is encoded like LinkWidthEnabled of PortInfo.
     ///
     /// # Panics
-    /// Panics on an id of another fabric.
+    /// Panics if the id belongs to another fabric.
     pub fn set_enabled_widths(&mut self, port: PortId, mask: u8) {
         self.ports[port.index()].enabled_widths = Some(mask);
     }
 
-    /// Links two ports, or a switch port to itself (a loopback plug).
+    /// Links two ports, or a port of a switch to itself as a loopback plug does.
     ///
     /// # Errors
-    /// Fails if a port does not exist, is port 0 or is already linked, and if a port of a channel
-    /// adapter or router would be linked to itself.
+    /// Fails if a port does not exist, is port 0, or is already linked. Also fails if a port of a channel adapter or
+    /// router would be linked to itself.
     pub fn connect(
         &mut self,
         (node_a, number_a): (NodeId, u8),
@@ -321,7 +320,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Removes the link at a port, if any.
+    /// Removes the link of a port, if there is one.
     pub fn disconnect(&mut self, port: PortId) {
         if let Some(peer) = self.ports[port.index()].peer.take() {
             self.ports[peer.index()].peer = None;
@@ -335,7 +334,7 @@ impl Fabric {
         self.nodes.len()
     }
 
-    /// Returns the number of nodes of one kind.
+    /// Returns the number of nodes of the given kind.
     #[must_use]
     pub fn count(&self, kind: NodeKind) -> usize {
         self.nodes.iter().filter(|node| node.kind == kind).count()
@@ -347,37 +346,37 @@ impl Fabric {
         self.links
     }
 
-    /// Returns the nodes in the order of insertion.
+    /// Returns the nodes in the order in which they were added.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
         self.nodes.iter().enumerate().map(|(index, node)| (NodeId(index as u32), node))
     }
 
-    /// Returns a node.
+    /// Returns the node with the given id.
     ///
     /// # Panics
-    /// Panics on an id of another fabric.
+    /// Panics if the id belongs to another fabric.
     #[must_use]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }
 
-    /// Returns a port.
+    /// Returns the port with the given id.
     ///
     /// # Panics
-    /// Panics on an id of another fabric.
+    /// Panics if the id belongs to another fabric.
     #[must_use]
     pub fn port(&self, id: PortId) -> &Port {
         &self.ports[id.index()]
     }
 
-    /// Returns the port with a number on a node; `None` if the node has no such port.
+    /// Returns the id of a node's port with the given number; `None` if the node has no such port.
     #[must_use]
     pub fn port_id(&self, node: NodeId, number: u8) -> Option<PortId> {
         let node = self.node(node);
         (number <= node.ports).then(|| PortId(node.first_port + u32::from(number)))
     }
 
-    /// Returns the ports of a node, port 0 first.
+    /// Returns the ports of a node, from port 0 on.
     pub fn ports_of(&self, node: NodeId) -> impl ExactSizeIterator<Item = (PortId, &Port)> {
         let node = self.node(node);
         let (first, count) = (node.first_port, usize::from(node.ports) + 1);
@@ -387,14 +386,13 @@ impl Fabric {
             .map(move |(number, port)| (PortId(first + number as u32), port))
     }
 
-    /// Returns the other end of a port's link.
+    /// Returns the port at the other end of a port's link.
     #[must_use]
     pub fn peer(&self, id: PortId) -> Option<&Port> {
         self.port(id).peer.map(|peer| self.port(peer))
     }
 
-    /// Returns every link once, as its two ports, the lower id first. A loopback plug is a pair of
-    /// equal ids.
+    /// Returns every link once, as its two ports in ascending order. For a loopback plug, the two ids are equal.
     pub fn links(&self) -> impl Iterator<Item = (PortId, PortId)> {
         self.ports.iter().enumerate().filter_map(|(index, port)| {
             let (id, peer) = (PortId(index as u32), port.peer?);
@@ -414,15 +412,15 @@ impl Fabric {
         self.by_guid.get(&guid).copied()
     }
 
-    /// Finds a port by its port GUID; for the GUID of a switch, returns port 0.
+    /// Finds a port by its port GUID. If the port GUID belongs to a switch, returns port 0.
     #[must_use]
     pub fn find_port_guid(&self, guid: Guid) -> Option<PortId> {
         self.by_port_guid.get(&guid).copied()
     }
 
-    /// Replaces the descriptions of nodes by the names of a node-name-map file.
+    /// Replaces the descriptions of nodes by the names in a node-name-map file.
     ///
-    /// Returns the number of renamed nodes.
+    /// Returns the number of nodes that got a new description.
     pub fn rename(&mut self, names: &std::collections::BTreeMap<Guid, String>) -> usize {
         let mut renamed = 0;
         for node in &mut self.nodes {

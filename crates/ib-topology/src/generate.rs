@@ -2,21 +2,21 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`fat_tree`] | [`FatTree`]: two or three levels of switches with the same number of ports |
+//! | [`fat_tree`] | [`FatTree`]: two or three levels of switches that all have the same number of ports |
 //! | [`xgft`] | [`Xgft`]: extended generalized fat trees |
 //! | [`k_ary_n_tree`] | [`KaryNTree`] |
 //! | [`grid`] | [`Torus`] and [`Mesh`] |
 //! | [`hypercube`] | [`Hypercube`] |
 //! | [`dragonfly`] | [`Dragonfly`] |
-//! | [`random`] | [`Random`]: connected, nearly regular multigraphs |
-//! | [`error`] | [`GenerateError`]: the parameter, the value found and the range expected |
+//! | [`random`] | [`Random`]: connected multigraphs in which all switches have nearly the same number of links |
+//! | [`error`] | [`GenerateError`]: the parameter, the value found and the values expected |
 //!
-//! The nodes of a fabric are first the switches, then the hosts, each in the order documented for
-//! the kind. No port has a LID. Switch number i, from 0, has the node GUID `0x0002c90000200000` +
-//! i; host number i with P ports has `0x0002c90000100000` + i·(P+1). Port n of a host has the node
-//! GUID + n, as in ibsim. Names have the form of ibnetdiscover: `S-` or `H-` and the node GUID.
-//! Descriptions count from 0: `leaf-003`, `sw-x1y2z0`, `host-0017`. Vendor and device IDs are zero:
-//! the IDs of a real vendor may make a subnet manager send vendor-specific attributes.
+//! A fabric has first the switches, then the hosts, each in the order that the kind documents. No port has a LID. The
+//! switch with index i, from 0, has the node GUID `0x0002c90000200000` + i. The host with index i and P ports has
+//! `0x0002c90000100000` + i·(P+1). As in ibsim, port n of a host has the node GUID + n. Names have the form of
+//! ibnetdiscover: `S-` or `H-`, and the node GUID. Descriptions contain the index: `leaf-003`, `sw-x1y2z0`,
+//! `host-0017`. Vendor and device IDs are zero, because a subnet manager may send vendor-specific attributes to nodes
+//! with the ID of a real vendor.
 //!
 //! ```
 //! use ib_topology::generate::{Kind, Options, generate};
@@ -60,15 +60,14 @@ pub use xgft::Xgft;
 
 use plan::Plan;
 
-/// Generates a fabric.
+/// Generates a fabric of the given kind.
 ///
-/// The same kind and options give the same fabric on every platform. Dropping nodes or links does
-/// not change the GUIDs, names and descriptions of the others.
+/// The same kind and options give the same fabric on every platform. If nodes or links are dropped, the other nodes
+/// keep their GUIDs, names and descriptions.
 ///
 /// # Errors
-/// Fails on parameters that are out of range or contradict each other, on nodes with more than 254
-/// ports and on fabrics with more than 49,151 LIDs. Also fails on fractions outside 0 to 1, and if
-/// no host is left.
+/// Fails if parameters are out of range or contradict each other. Also fails if a node needs more than 254 ports, if
+/// the fabric needs more than 49,151 LIDs, if a fraction is not in the range 0 to 1, or if no host is left.
 pub fn generate(kind: &Kind, options: &Options) -> Result<Fabric, GenerateError> {
     options.check()?;
     let mut plan = kind.plan(options.seed)?;
@@ -76,27 +75,27 @@ pub fn generate(kind: &Kind, options: &Options) -> Result<Fabric, GenerateError>
     Ok(plan.build(options.rate))
 }
 
-/// Options of every kind of fabric.
+/// Options that apply to every kind of fabric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Seed of all random choices: the links of a random fabric, the dropped switches and links.
+    /// Seed of all random choices: the links of a random fabric, and the dropped switches and links.
     pub seed: u64,
     /// The width and speed of every link.
     pub rate: LinkRate,
-    /// Fraction of the links between switches to drop, 0 to 1.
+    /// Fraction of the links between switches that is dropped, from 0 to 1.
     ///
-    /// The number is rounded to a whole number of links, which are drawn uniformly from those left
-    /// after switches were dropped. Links of hosts are kept. The fabric may become disconnected.
+    /// The number of dropped links is rounded. These links are drawn uniformly from the links that remain after
+    /// switches were dropped. Links of hosts are not dropped. The fabric can become disconnected.
     pub drop_links: f64,
-    /// Fraction of the switches to drop, 0 to 1.
+    /// Fraction of the switches that is dropped, from 0 to 1.
     ///
-    /// The number is rounded to a whole number of switches, which are drawn uniformly. Their links
-    /// are dropped too, and so are all hosts without a link.
+    /// The number of dropped switches is rounded, and these switches are drawn uniformly. Their links are dropped with
+    /// them, and so are hosts that have no link left.
     pub drop_switches: f64,
 }
 
 impl Default for Options {
-    /// Returns seed 0, 4x NDR, no dropped switches or links.
+    /// Returns options with seed 0 and rate 4x NDR. No switches or links are dropped.
     fn default() -> Self {
         let rate = LinkRate { width: LinkWidth::X4, speed: LinkSpeed::Ndr };
         Self { seed: 0, rate, drop_links: 0.0, drop_switches: 0.0 }
@@ -114,13 +113,13 @@ impl Options {
     }
 }
 
-/// A kind of fabric with its parameters.
+/// A kind of fabric, with its parameters.
 ///
-/// Its `Display` output is read back by [`Self::parse`].
+/// [`Self::parse`] can read back the output of `Display`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// A fat tree of switches with the same number of ports.
+    /// A fat tree whose switches all have the same number of ports.
     FatTree(FatTree),
     /// An extended generalized fat tree.
     Xgft(Xgft),
@@ -139,7 +138,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The usage lines of all kinds; each starts with the name of the kind.
+    /// The usage line of each kind. It starts with the name of the kind.
     pub const USAGES: [&'static str; 8] = [
         FatTree::USAGE,
         Xgft::USAGE,
@@ -153,12 +152,11 @@ impl Kind {
 
     /// Parses the name of a kind and its arguments.
     ///
-    /// Positional arguments have a fixed order; `key=value` arguments may stand anywhere among
-    /// them.
+    /// Positional arguments have a fixed order. Arguments of the form `key=value` can stand anywhere among them.
     ///
     /// # Errors
-    /// Fails on an unknown kind and on missing, surplus and malformed arguments. [`generate()`]
-    /// checks the values.
+    /// Fails if the kind is unknown, or if an argument is missing, surplus or malformed. [`generate()`] checks the
+    /// values.
     pub fn parse(name: &str, args: &[&str]) -> Result<Self, GenerateError> {
         match name {
             "fat-tree" => FatTree::parse(args).map(Self::FatTree),
@@ -176,7 +174,7 @@ impl Kind {
         }
     }
 
-    /// Returns the names of the kinds.
+    /// Returns the names of all kinds.
     pub fn names() -> impl Iterator<Item = &'static str> {
         Self::USAGES.into_iter().filter_map(|usage| usage.split(' ').next())
     }

@@ -1,4 +1,4 @@
-//! GUID lists of OpenSM, one GUID per line: root switches, compute and I/O nodes, ports to ignore,
+//! GUID lists of OpenSM, with one GUID per line. They contain root switches, compute and I/O nodes, ports to ignore, or
 //! routing orders.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 //! 0x0002c90200000002 3     # text after the GUID is returned unparsed
 //! ```
 //!
-//! Malformed lines are discarded and reported; all other lines are used.
+//! If a line is malformed, it is skipped and reported; all other lines are used.
 
 use ib_types::Guid;
 
@@ -27,7 +27,7 @@ pub struct GuidEntry {
     pub line: usize,
     /// The GUID, never zero.
     pub guid: Guid,
-    /// The text after the GUID, without surrounding blanks and comment.
+    /// The text after the GUID, without blanks around it and without a comment.
     pub rest: String,
 }
 
@@ -36,7 +36,7 @@ pub struct GuidEntry {
 pub struct DiscardedLine {
     /// The line number, from 1.
     pub line: usize,
-    /// The text of the line; bytes that are not UTF-8 are replaced.
+    /// The text of the line, in which bytes that are not UTF-8 are replaced.
     pub text: String,
     /// The text found and the text expected.
     pub reason: String,
@@ -49,7 +49,7 @@ impl GuidList {
     }
 }
 
-/// Parses a GUID list. Empty lines and comments, which `#` starts, are skipped.
+/// Parses a GUID list. Empty lines, and comments from `#` to the end of a line, are skipped.
 ///
 /// A GUID is 1 to 16 hexadecimal digits with or without `0x`.
 #[must_use]

@@ -1,15 +1,15 @@
 //! The fabric graph, and readers, writers and generators of fabric files.
 //!
-//! A [`Fabric`] holds nodes, ports and links. It is read from an ibnetdiscover dump, an ibsim net
-//! file or OpenSM's subnet list, or generated from a few parameters.
+//! A [`Fabric`] contains nodes, ports and links. It is read from ibnetdiscover output, an ibsim net file or OpenSM's
+//! subnet list, or generated from a few parameters.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`fabric`] | [`Fabric`]: nodes, ports and links, checked on insertion |
-//! | [`generate`] | generators: fat trees, tori, meshes, hypercubes, dragonflies, random graphs |
+//! | [`fabric`] | [`Fabric`]: nodes, ports and links, checked when they are added |
+//! | [`generate`] | generators of fat trees, tori, meshes, hypercubes, dragonflies and random graphs |
 //! | [`read`](mod@read) | readers of ibnetdiscover output, ibsim net files and OpenSM's subnet list |
 //! | [`write`](mod@write) | writers of the same formats |
-//! | [`text`] | line parser of all readers; errors with line and column |
+//! | [`text`] | the line parser that all readers use; its errors have line and column |
 //! | [`name_map`] | node-name-map files, for [`Fabric::rename`] |
 //! | [`guid_list`] | GUID lists: root switches, compute nodes, ports to ignore |
 //! | [`error`] | [`FabricError`] and [`ParseError`] (file, line, column, text expected) |

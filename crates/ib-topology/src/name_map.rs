@@ -16,13 +16,13 @@ use ib_types::Guid;
 use crate::error::ParseError;
 use crate::text::{Fault, Line, Lines, checked};
 
-/// Reads a node-name-map file.
+/// Reads a node-name-map file. Returns the name of each node GUID.
 ///
-/// A GUID is hexadecimal with or without `0x`. An unquoted name ends at a `#` or at the end of the
-/// line.
+/// A GUID has hexadecimal digits, with or without `0x` before them. A name without quotes ends at a `#` or at the end
+/// of the line.
 ///
 /// # Errors
-/// Fails on the first line that is not a GUID and a name, and on a repeated GUID.
+/// Fails if a line is not a GUID and a name, or if a GUID is repeated.
 pub fn parse(file_name: &str, bytes: &[u8]) -> Result<BTreeMap<Guid, String>, ParseError> {
     names(checked(file_name, bytes)?).map_err(|fault| fault.at(file_name))
 }

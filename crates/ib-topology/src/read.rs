@@ -2,14 +2,13 @@
 //!
 //! | format | source | function |
 //! |---|---|---|
-//! | [`Format::Ibnetdiscover`] | `ibnetdiscover` on a running fabric, also with `-p` | [`ibnetdiscover()`] |
-//! | [`Format::Ibsim`] | net files of `ibsim`, hand-written or from [`crate::write()`] | [`ibsim()`], [`ibsim_with`] |
+//! | [`Format::Ibnetdiscover`] | output of `ibnetdiscover`, also with `-p` | [`ibnetdiscover()`] |
+//! | [`Format::Ibsim`] | net files of `ibsim`, written by hand or by [`crate::write()`] | [`ibsim()`], [`ibsim_with`] |
 //! | [`Format::SubnetList`] | OpenSM's `opensm-subnet.lst` | [`subnet_list()`] |
 //!
-//! [`read`] detects the format. The readers are strict: a file that does not describe a whole,
-//! consistent fabric is refused with the line and column of the error. Errors include links
-//! declared by only one end, names of unknown nodes and lines that none of the tools writes. Many
-//! of the original tools ignore such lines.
+//! [`read`] detects the format. The readers are strict: if a file does not describe a complete and consistent fabric,
+//! the error has the line and column. Examples are links that only one end declares, names of unknown nodes, and lines
+//! that none of the tools writes. Many of the original tools ignore such lines.
 //!
 //! ```
 //! let net = b"Switch 36 \"leaf\"\n[1] \"host\"[1]\n\nHca 1 \"host\"\n[1] \"leaf\"[1]\n";
@@ -37,12 +36,12 @@ pub use message::is_message;
 
 use crate::text::{Location, checked};
 
-/// Limits of ibsim's reader, which the writer must respect.
+/// Limits of the reader for ibsim net files. The writer must respect them.
 pub(crate) mod ibsim_limits {
     pub(crate) use super::ibsim::{MAX_DESCRIPTION, MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
 }
 
-/// Limits of the subnet list reader, which the writer must respect.
+/// Limits of the reader for subnet lists. The writer must respect them.
 pub(crate) mod subnet_list_limits {
     pub(crate) use super::subnet_list::DESCRIPTION_END;
 }
@@ -50,45 +49,45 @@ pub(crate) mod subnet_list_limits {
 /// A format of fabric files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Output of `ibnetdiscover`: active rates, port GUIDs in parentheses.
+    /// Output of `ibnetdiscover`, with active rates and with port GUIDs in parentheses.
     Ibnetdiscover,
-    /// A net file of `ibsim`: enabled rates; port GUIDs follow from the node GUID.
+    /// A net file of `ibsim`, with enabled rates. Port GUIDs are determined by the node GUID.
     Ibsim,
-    /// OpenSM's `opensm-subnet.lst`: one line per direction of a link.
+    /// OpenSM's `opensm-subnet.lst`, with one line per direction of a link.
     SubnetList,
 }
 
-/// A file named by an `include` line.
+/// A file that an `include` line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Included {
-    /// The name by which errors and nested includes refer to the file.
+    /// The name that errors and nested `include` lines use for the file.
     pub name: String,
     /// The contents of the file.
     pub bytes: Vec<u8>,
 }
 
-/// Callback that reads the file of an `include` line.
+/// Callback that reads the file named by an `include` line.
 ///
-/// The arguments are the name of the including file and the quoted name in the line. Returns the
-/// file, or the reason why it cannot be read.
+/// The arguments are the name of the file with the `include` line, and the quoted name in this line. The callback
+/// returns the file, or the reason why it cannot be read.
 pub type Resolver<'r> = dyn FnMut(&str, &str) -> Result<Included, String> + 'r;
 
 /// Reads a fabric file and detects its format.
 ///
-/// If the first line starts with `{`, the file is a subnet list. A header of `ibnetdiscover`, port
-/// GUIDs in parentheses and lines of `ibnetdiscover -p` indicate ibnetdiscover output. All other
-/// files are read as ibsim net files. `include` lines are refused: see [`read_with`].
+/// If the first line starts with `{`, the file is a subnet list. The file is ibnetdiscover output if it has the header
+/// of `ibnetdiscover`, port GUIDs in parentheses or lines of `ibnetdiscover -p`. All other files are ibsim net files.
+/// `include` lines are errors; [`read_with`] supports them.
 ///
 /// # Errors
-/// Fails on the first malformed or contradicting line.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn read(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_with(file_name, bytes, &mut refuse_includes)
 }
 
-/// Reads a fabric file, detects its format and follows `include` lines of ibsim net files.
+/// Reads a fabric file and detects its format. In ibsim net files, also reads the files named by `include` lines.
 ///
 /// # Errors
-/// Fails on the first malformed or contradicting line.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn read_with(
     file_name: &str,
     bytes: &[u8],
@@ -98,43 +97,42 @@ pub fn read_with(
     parse(sniff::format(text), file_name, text, resolver)
 }
 
-/// Reads a fabric file of a given format; `include` lines are refused.
+/// Reads a fabric file of the given format. `include` lines are errors.
 ///
 /// # Errors
-/// Fails on the first malformed or contradicting line.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn read_as(format: Format, file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     parse(format, file_name, checked(file_name, bytes)?, &mut refuse_includes)
 }
 
 /// Reads the output of `ibnetdiscover`.
 ///
-/// A port of a channel adapter without a GUID in the file gets the node GUID plus the port number.
-/// The speed `???` is read as NDR, the width `??` as 2x. Port lists (`-p`) are read too: they
-/// contain no node GUIDs, so a node gets the GUID of its port, and each port of a channel adapter
-/// becomes a node.
+/// If the file has no GUID for a port of a channel adapter, the port gets the node GUID plus the port number. The speed
+/// `???` is read as NDR, and the width `??` as 2x. Port lists (`-p`) are read, too. As they contain no node GUIDs, the
+/// GUID of a port becomes the GUID of its node, and each port of a channel adapter becomes a separate node.
 ///
 /// # Errors
-/// Fails on the first malformed or contradicting line.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn ibnetdiscover(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_as(Format::Ibnetdiscover, file_name, bytes)
 }
 
-/// Reads a net file of `ibsim`; `include` lines are refused.
+/// Reads a net file of `ibsim`. `include` lines are errors; [`ibsim_with`] supports them.
 ///
 /// # Errors
-/// Fails on the first malformed or contradicting line.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn ibsim(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_as(Format::Ibsim, file_name, bytes)
 }
 
-/// Reads a net file of `ibsim` and the files that it includes.
+/// Reads a net file of `ibsim`, and the files named by its `include` lines.
 ///
-/// GUIDs are the same as in ibsim. A node without a GUID line is numbered from the last node of its
-/// kind. A port of a channel adapter has the node GUID plus the port number, even if the file has
-/// another GUID in parentheses. A switch port has the node GUID.
+/// Nodes and ports have the same GUIDs as in ibsim. If a node has no GUID line, its GUID is counted on from the last
+/// node of the same kind. A port of a channel adapter has the node GUID plus the port number, even if the file has
+/// another GUID in parentheses. A port of a switch has the node GUID.
 ///
 /// # Errors
-/// Fails on the first malformed or contradicting line.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn ibsim_with(
     file_name: &str,
     bytes: &[u8],
@@ -145,11 +143,11 @@ pub fn ibsim_with(
 
 /// Reads OpenSM's `opensm-subnet.lst`.
 ///
-/// Nodes are named as in `ibnetdiscover`. `SPD=??`, which OpenSM prints for all speeds above HDR,
-/// is read as NDR, and `PHY=??` as 2x.
+/// Nodes get the names that `ibnetdiscover` gives them. `SPD=??`, which OpenSM prints for all speeds above HDR, is read
+/// as NDR, and `PHY=??` as 2x.
 ///
 /// # Errors
-/// Fails on the first malformed or contradicting line.
+/// Fails on the first line that is malformed or contradicts another line.
 pub fn subnet_list(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
     read_as(Format::SubnetList, file_name, bytes)
 }
@@ -173,7 +171,7 @@ fn parse(
     not_empty(file_name, fabric)
 }
 
-/// Converts a number whose range was checked when it was read.
+/// Converts a number to a smaller type. Its range was checked when it was read.
 fn narrow<T: TryFrom<u64>>(value: u64) -> T {
     T::try_from(value).ok().expect("the range was checked when the number was read")
 }

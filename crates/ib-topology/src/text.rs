@@ -1,4 +1,4 @@
-//! A parser of text files that reads each line from left to right; errors have line and column.
+//! A parser for text files. It reads each line from left to right, and its errors have line and column.
 //!
 //! ```
 //! use ib_topology::text::{Lines, checked};
@@ -18,12 +18,12 @@ use ib_types::{Guid, Lid, Lmc};
 
 use crate::error::ParseError;
 
-/// Checks that a file is UTF-8 text without control characters other than tabs and line ends.
+/// Checks that a file is UTF-8 text. Tabs and line ends are allowed, but no other control characters.
 ///
-/// A byte order mark is removed.
+/// Removes a byte order mark at the start.
 ///
 /// # Errors
-/// Fails at the first byte that is not text.
+/// Fails at the first byte that is not allowed.
 pub fn checked<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseError> {
     let fail = |at: usize, message: String| {
         let line_start = bytes[..at].iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
@@ -39,7 +39,7 @@ pub fn checked<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseErr
         fail(at, format!("found byte 0x{:02x}, expected UTF-8 text", bytes[at]))
     })?;
     let suspicious = |b: u8| (b < b' ' && b != b'\n' && b != b'\t') || b == 0x7f;
-    // Whole blocks are tested without a branch per byte; few files have control characters.
+    // Few files have control characters, so blocks of bytes are tested without a branch for each byte.
     for (index, block) in bytes.chunks(BLOCK).enumerate() {
         if !block.iter().fold(false, |found, &b| found | suspicious(b)) {
             continue;
@@ -54,13 +54,13 @@ pub fn checked<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseErr
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Number of bytes that [`checked`] tests at once.
+/// Number of bytes that [`checked`] tests in one block.
 const BLOCK: usize = 256;
 
-/// A location in a set of files: file, line and column.
+/// A location in one of several files: the file, the line and the column.
 #[derive(Clone, Copy, Debug)]
 pub struct Location {
-    /// The number of the file, assigned by the reader.
+    /// The number of the file. The reader assigns these numbers.
     pub source: u32,
     /// The line, from 1.
     pub line: u32,
@@ -68,7 +68,7 @@ pub struct Location {
     pub column: u32,
 }
 
-/// An error at a location. [`Self::at`] adds the file name and makes it a [`crate::ParseError`].
+/// An error at a location in a file. [`Self::at`] adds the name of the file and returns a [`crate::ParseError`].
 #[derive(Debug)]
 pub struct Fault {
     /// The location of the error.
@@ -78,7 +78,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Adds the name of the file.
+    /// Adds the name of the file to the error.
     #[must_use]
     pub fn at(self, file: &str) -> ParseError {
         ParseError {
@@ -91,7 +91,7 @@ impl Fault {
 }
 
 impl Location {
-    /// Returns an error at this location.
+    /// Returns an error with this location.
     pub fn fault(self, message: impl Into<String>) -> Fault {
         Fault { location: self, message: message.into() }
     }
@@ -106,7 +106,7 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Splits a text into lines; `first` is the number of the first line.
+    /// Returns the lines of a text; `first` is the number of the first line.
     pub fn new(text: &'a str, source: u32, first: u32) -> Self {
         Self { rest: text, source, number: first }
     }
@@ -130,7 +130,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// A line, and the position up to which it has been read.
+/// A line that is being read, and the position of the next unread byte.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     text: &'a str,
@@ -145,33 +145,34 @@ impl<'a> Line<'a> {
         self.text
     }
 
-    /// Returns the unread part.
+    /// Returns the unread part of the line.
     pub fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    /// Returns the next byte.
+    /// Returns the next unread byte, if any.
     pub fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Returns the number of bytes read.
+    /// Returns the number of bytes that have been read.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Moves to a byte offset, which must be a character boundary.
+    /// Moves to a byte offset in the line. It must be a character boundary.
     pub fn seek(&mut self, at: usize) {
         self.at = at;
     }
 
-    /// Returns the location of the next byte.
+    /// Returns the location of the next unread byte.
     pub fn location(&self) -> Location {
         let column = u32::try_from(self.at + 1).unwrap_or(u32::MAX);
         Location { source: self.source, line: self.number, column }
     }
 
-    /// Returns an error at the next byte: the text found, and a description of the text expected.
+    /// Returns an error at the next unread byte. Its message has the text found there and a description of the text
+    /// expected.
     pub fn expected(&self, expected: &str) -> Fault {
         let rest = self.rest().trim_ascii_start();
         if rest.is_empty() {
@@ -194,9 +195,9 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Skips a string if it is next; returns true if so.
+    /// Skips a string and returns true, if the unread part starts with it.
     pub fn eat(&mut self, text: &str) -> bool {
-        // Strings are too short for a call of `memcmp` to pay off.
+        // The strings are so short that calling `memcmp` would take longer.
         let rest = &self.text.as_bytes()[self.at..];
         let found =
             rest.len() >= text.len() && rest.iter().zip(text.as_bytes()).all(|(a, b)| a == b);
@@ -206,8 +207,8 @@ impl<'a> Line<'a> {
         found
     }
 
-    /// Skips a word and the blanks after it, if the word is next and no letter or digit follows;
-    /// returns true if so.
+    /// Skips a word and the blanks after it, and returns true, if the unread part starts with the word and no letter or
+    /// digit follows.
     pub fn eat_word(&mut self, word: &str) -> bool {
         let mut ahead = *self;
         let found = ahead.eat(word) && !ahead.peek().is_some_and(|b| b.is_ascii_alphanumeric());
@@ -218,12 +219,12 @@ impl<'a> Line<'a> {
         found
     }
 
-    /// Skips a string, which must be next.
+    /// Skips a string. Fails if the unread part does not start with it.
     pub fn demand(&mut self, text: &str) -> Result<(), Fault> {
         if self.eat(text) { Ok(()) } else { Err(self.expected(&format!("`{text}`"))) }
     }
 
-    /// Skips blanks and a comment at the end of the line; fails on other text.
+    /// Skips blanks and a comment up to the end of the line. Fails if there is other text.
     pub fn end(&mut self, expected: &str) -> Result<(), Fault> {
         self.skip_blanks();
         match self.peek() {
@@ -232,7 +233,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Reads ASCII letters, none or more.
+    /// Reads all ASCII letters up to the next other character. Returns an empty string if there are none.
     pub fn letters(&mut self) -> &'a str {
         let rest = self.rest();
         let end = rest.bytes().position(|b| !b.is_ascii_alphabetic()).unwrap_or(rest.len());
@@ -240,13 +241,13 @@ impl<'a> Line<'a> {
         &rest[..end]
     }
 
-    /// Reads a decimal number in a range.
+    /// Reads a decimal number from `min` to `max`.
     pub fn decimal(&mut self, expected: &str, min: u64, max: u64) -> Result<u64, Fault> {
         self.digits(10, expected, min, max)
     }
 
-    /// Reads a number in a range as C's `strtoul` does with base 0: hexadecimal after `0x`, octal
-    /// after `0`, else decimal.
+    /// Reads a number from `min` to `max` as C's `strtoul` does with base 0. After `0x` it is hexadecimal, after `0` it
+    /// is octal, and otherwise it is decimal.
     pub fn number(&mut self, expected: &str, min: u64, max: u64) -> Result<u64, Fault> {
         let bytes = &self.text.as_bytes()[self.at..];
         let hexadecimal = bytes.len() > 2
@@ -265,12 +266,12 @@ impl<'a> Line<'a> {
         Ok(value)
     }
 
-    /// Reads 1 to 16 hexadecimal digits.
+    /// Reads a number of up to 16 hexadecimal digits, up to `max`.
     pub fn hexadecimal(&mut self, expected: &str, max: u64) -> Result<u64, Fault> {
         self.digits(16, expected, 0, max)
     }
 
-    /// Reads exactly 16 hexadecimal digits, as tools print a GUID.
+    /// Reads a GUID of exactly 16 hexadecimal digits, as tools print it.
     pub fn whole_guid(&mut self, expected: &str) -> Result<Guid, Fault> {
         let start = *self;
         let value = self.hexadecimal(expected, u64::MAX)?;
@@ -309,7 +310,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Reads a GUID in parentheses; `None` if no parenthesis is next.
+    /// Reads a GUID in parentheses. Returns `None` if the unread part does not start with a parenthesis.
     pub fn guid_in_parentheses(&mut self) -> Result<Option<Guid>, Fault> {
         if !self.eat("(") {
             return Ok(None);
@@ -323,7 +324,7 @@ impl<'a> Line<'a> {
         Ok(Some(guid))
     }
 
-    /// Reads a quoted name, which contains no quotes.
+    /// Reads a name in quotes. The name cannot contain quotes.
     pub fn quoted(&mut self, expected: &str) -> Result<&'a str, Fault> {
         let mut ahead = *self;
         if !ahead.eat("\"") {
@@ -341,7 +342,7 @@ impl<'a> Line<'a> {
         Ok(&rest[..end])
     }
 
-    /// Reads a quoted description, which may contain quotes: it ends at the last quote of the line.
+    /// Reads a description in quotes. It can contain quotes, because it ends at the last quote in the line.
     pub fn description(&mut self, expected: &str) -> Result<&'a str, Fault> {
         let mut ahead = *self;
         if !ahead.eat("\"") {
@@ -356,7 +357,7 @@ impl<'a> Line<'a> {
         Ok(&rest[..end])
     }
 
-    /// Reads a LID. Zero means no LID.
+    /// Reads a LID. Returns `None` for zero, which means no LID.
     pub fn lid(&mut self) -> Result<Option<Lid>, Fault> {
         let value = self.number("a LID", 0, u64::from(Lid::MAX_UNICAST))?;
         Ok(u32::try_from(value).ok().and_then(|value| Lid::unicast(value).ok()))

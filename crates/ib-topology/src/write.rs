@@ -6,23 +6,24 @@
 //! | [`Format::Ibsim`] | `ibsim` 0.10 and later, and [`crate::read::ibsim`] | revisions, port GUIDs, empty descriptions |
 //! | [`Format::SubnetList`] | readers of OpenSM's `opensm-subnet.lst` | unlinked nodes, names, LMCs, enhanced port 0 |
 //!
-//! The file is read back as the same fabric, except for the last column and the LIDs of unlinked
-//! ports of channel adapters. ibsim replaces an empty description by the node name. All readers
-//! replace a system image GUID of zero by the node GUID.
+//! When the file is read back, the fabric is the same, except for the attributes in the last column and the LIDs of
+//! unlinked ports of channel adapters. ibsim replaces an empty description by the node name. All readers replace a
+//! system image GUID of zero by the node GUID.
 //!
-//! **ibsim numbers ports itself.** A port of a channel adapter or router has the node GUID plus the
-//! port number, a switch port the node GUID. Port GUIDs of the fabric are not written.
+//! **ibsim numbers ports itself.** In ibsim, a port of a channel adapter or router has the node GUID plus the port
+//! number, and a port of a switch has the node GUID. So net files do not contain the port GUIDs of the fabric.
 //!
 //! # Rates in ibsim net files
-//! The rate of a link is in the comment of its port lines, `# lid 0 4xHDR`, after the LID of the
-//! other end or zero. A link at ibsim's default rate, 4x SDR, without LIDs has no comment.
+//! The rate of a link is in the comments of its two port lines, such as `# lid 0 4xHDR`. It follows the LID of the
+//! other end, or 0 if there is none. If a link has ibsim's default rate, 4x SDR, and no LIDs, its port lines have no
+//! comment.
 //!
-//! ibsim 0.10 does not support NDR, and no release supports XDR. Links of these speeds have the
-//! options `s=7 e=7` before the comment: an ibsim that ignores the speed in the comment runs the
-//! link at HDR. Newer ones and this crate read the rate in the comment.
+//! ibsim 0.10 does not support NDR, and no release supports XDR. For links of these speeds, the options `s=7 e=7`
+//! precede the comment. Versions of ibsim that ignore the speed in the comment run the link at HDR. Newer versions, and
+//! this crate, read the rate in the comment.
 //!
-//! ibsim ignores comments of routers, so port lines of routers also have options for the rate.
-//! There is no option for FDR10: ibsim runs such a link at QDR.
+//! ibsim ignores the comments in port lines of routers, so these lines also have options for the rate. There is no
+//! option for FDR10, so ibsim runs a link of a router at QDR instead.
 //!
 //! ```
 //! use ib_topology::{Format, read, write};
@@ -57,18 +58,18 @@ pub enum WriteError {
     Unrepresentable {
         /// The name of the node.
         node: String,
-        /// The attribute and its value.
+        /// The attribute that cannot be written, with its value.
         found: String,
         /// The values that the format can represent.
         expected: String,
     },
 }
 
-/// Writes a fabric.
+/// Writes a fabric in the given format.
 ///
 /// # Errors
-/// Fails if the output fails, and on attributes that the format cannot represent. Part of the file
-/// may have been written.
+/// Fails if writing to the output fails, or if the format cannot represent an attribute. Then part of the file may
+/// already have been written.
 pub fn write(
     fabric: &Fabric,
     format: Format,
@@ -89,8 +90,8 @@ fn unrepresentable(node: &Node, found: impl Into<String>, expected: &str) -> Wri
     }
 }
 
-/// Checks that every linked port of a channel adapter or router has a GUID, and that the vendor ID
-/// has at most 24 bits.
+/// Checks that the vendor ID of a node has at most 24 bits. Also checks that every linked port has a GUID if the node
+/// is a channel adapter or router.
 fn check_numbers(fabric: &Fabric, id: NodeId, node: &Node) -> Result<(), WriteError> {
     check_vendor(node)?;
     let nameless = |port: &Port| port.peer.is_some() && port.guid.is_zero();
@@ -111,7 +112,7 @@ fn check_vendor(node: &Node) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Checks that the name and description of a node contain no control characters other than tabs.
+/// Checks that the name and the description of a node have no control characters except tabs.
 fn check_text(node: &Node) -> Result<(), WriteError> {
     for (attribute, text) in [("name", &node.name), ("description", &node.description)] {
         let control = |b: u8| (b < b' ' && b != b'\t') || b == 0x7f;
@@ -123,7 +124,7 @@ fn check_text(node: &Node) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Returns the LID of a port; for a switch port, the LID of port 0.
+/// Returns the LID of a port. For a port of a switch, returns the LID of port 0.
 fn lid_of(fabric: &Fabric, port: &Port) -> Option<Lid> {
     if fabric.node(port.node).kind.is_switch() {
         return fabric.ports_of(port.node).next().and_then(|(_, port0)| port0.lid);

@@ -10,7 +10,7 @@ use crate::html;
 
 const SCRIPT: &str = include_str!("../timeline.js");
 
-/// Maximum number of queue pair pairs in a timeline.
+/// Maximum number of rows in the timeline; each row shows the messages from one queue pair to another.
 const ROWS: usize = 64;
 
 #[derive(Serialize)]
@@ -19,7 +19,8 @@ struct Drawn {
     messages: Vec<Row>,
 }
 
-/// A message: pair, send time, the parts but the total, kind, number, bytes, retransmitted packets.
+/// A message in the data of the script: pair, send time in µs, times of its parts except the total, kind, number,
+/// bytes, retransmitted packets.
 #[derive(Serialize)]
 struct Row(
     usize,
@@ -35,7 +36,7 @@ struct Row(
     u32,
 );
 
-/// Returns the section of the messages over time, with its script if messages are drawn.
+/// Returns the HTML section "Messages over time", and its script if any message is drawn.
 pub(super) fn timeline(findings: &Findings) -> (String, String) {
     let pairs = &findings.pairs[..findings.pairs.len().min(ROWS)];
     let share = DRAWN / pairs.len().max(1);
@@ -69,8 +70,8 @@ pub(super) fn timeline(findings: &Findings) -> (String, String) {
     if shown < all {
         let _ = write!(
             summary,
-            ", <strong>{} not drawn</strong>: the timeline has an even sample of at most {} messages, of at most {ROWS} pairs of \
-             queue pairs, and only messages whose first packet was captured at the sender at a known time of the first file's clock",
+            ", <strong>{} not drawn</strong>: the timeline draws a regular sample of at most {} messages, and at most {ROWS} pairs of \
+             queue pairs. It omits messages whose first packet has no send time by the first file's clock",
             html::count(all - shown),
             html::count(DRAWN as u64)
         );
@@ -80,7 +81,7 @@ pub(super) fn timeline(findings: &Findings) -> (String, String) {
         ("wire", "wire"),
         ("receive", "receive"),
         ("completion", "completion"),
-        ("in_flight", "in flight, where its parts are unknown"),
+        ("in_flight", "in flight, if its parts are unknown"),
     ]
     .iter()
     .map(|(class, name)| format!("<li><i class=\"{class}\"></i>{name}</li>"))
@@ -88,7 +89,7 @@ pub(super) fn timeline(findings: &Findings) -> (String, String) {
     let figure = format!(
         "<section aria-labelledby=\"timeline-heading\">\n<h2 id=\"timeline-heading\">Messages over time</h2>\n\
          <p>{summary}. Drag to move, Ctrl or Shift and the wheel or + and - to zoom.</p>\n\
-         <noscript><p>The drawing needs scripts; everything else does not.</p></noscript>\n<figure id=\"timeline\">\n\
+         <noscript><p>The timeline is drawn by a script; the rest of the page needs none.</p></noscript>\n<figure id=\"timeline\">\n\
          <div class=\"controls\"><ul class=\"legend\">{legend}</ul><span class=\"zoom\">\
          <button id=\"closer\" type=\"button\" aria-label=\"Zoom in\">+</button>\
          <button id=\"wider\" type=\"button\" aria-label=\"Zoom out\">−</button>\
@@ -96,7 +97,7 @@ pub(super) fn timeline(findings: &Findings) -> (String, String) {
          <div id=\"stage\" tabindex=\"0\" role=\"img\" aria-label=\"Messages as bars over time\"><canvas id=\"bars\"></canvas>\
          <div id=\"tip\" hidden></div></div>\n</figure>\n</section>\n"
     );
-    // The data cannot end the script, because names are escaped for JavaScript.
+    // Names from the files cannot close the script element, because every `<` in the JSON is escaped.
     let json = serde_json::to_string(&drawn).unwrap_or_default().replace('<', "\\u003c");
     let script = format!(
         "<script type=\"application/json\" id=\"timeline-data\">{json}</script>\n<script type=\"module\">\n{SCRIPT}</script>\n"
@@ -104,16 +105,15 @@ pub(super) fn timeline(findings: &Findings) -> (String, String) {
     (figure, script)
 }
 
-/// Returns the section if no message can be drawn, with the reason.
+/// Returns the HTML section for a timeline without messages; it states why none can be drawn.
 fn nothing(findings: &Findings) -> String {
     let all = findings.sum(|pair| pair.messages);
     let why = match findings.clocks {
         _ if all == 0 => "no message was captured completely",
         Clocks::Unknown => {
-            "no message was captured at the sender at a known time of the first file's clock, because the clocks cannot be \
-             compared"
+            "no message has a send time by the first file's clock, because the clocks cannot be compared"
         }
-        _ => "no first packet of a message was captured at the sender",
+        _ => "the first packet of each message is missing in the sender's capture",
     };
     format!(
         "<section aria-labelledby=\"timeline-heading\">\n<h2 id=\"timeline-heading\">Messages over time</h2>\n\

@@ -7,19 +7,20 @@ use crate::html;
 use crate::layout::{Layout, PITCH, Shape};
 use crate::scale::{CLASSES, Scale};
 
-/// Maximum number of pairs of linked switches in a static picture.
+/// Maximum number of pairs of linked switches in a static picture. A fabric with more of them is drawn only by the
+/// script.
 const MAX_BUNDLES: usize = 4000;
 
-/// Width of the picture; the page is hardly wider.
+/// Width of the picture in SVG units, about the width of the page.
 const WIDTH: f64 = 1180.0;
 
-/// Margin for the names of switches at the edge.
+/// Margin of the picture in SVG units, for the names of the outermost switches.
 const MARGIN: f64 = 84.0;
 
-/// Maximum distance between neighbouring switches.
+/// Maximum distance between neighbouring switches in SVG units.
 const MAX_PITCH: f64 = 130.0;
 
-/// Returns the height of the picture for a layout.
+/// Returns the height of the static picture of a layout, in SVG units.
 pub(super) fn height(layout: &Layout) -> u32 {
     let (wide, high) = layout.extent();
     let inner = match layout.shape {
@@ -30,7 +31,7 @@ pub(super) fn height(layout: &Layout) -> u32 {
     (inner + 2.0 * MARGIN).clamp(260.0, 760.0) as u32
 }
 
-/// Draws the fabric; `None` if it is too large.
+/// Returns the static picture as SVG; `None` if the fabric has too many links.
 pub(super) fn picture(drawing: &Drawing<'_>) -> Option<String> {
     if drawing.bundles.len() > MAX_BUNDLES {
         return None;
@@ -53,7 +54,7 @@ pub(super) fn picture(drawing: &Drawing<'_>) -> Option<String> {
     Some(svg)
 }
 
-/// Writes the path of each load class: from every switch to the middle of its links.
+/// Returns the SVG path of each load class. Each half of a link is part of the path of its class.
 fn halves(frame: &Frame<'_>, bundles: &[Bundle], scale: &Scale) -> [String; CLASSES] {
     let mut paths = [const { String::new() }; CLASSES];
     for bundle in bundles {
@@ -70,7 +71,7 @@ fn halves(frame: &Frame<'_>, bundles: &[Bundle], scale: &Scale) -> [String; CLAS
             let _ = if pulled == 0.0 {
                 write!(path, "M{from}L{to}")
             } else {
-                // In its middle, the curve is parallel to the line between its ends.
+                // The halves meet with a common tangent, parallel to the line between the two switches.
                 let aside = ((end.0 + (a.0 + b.0) / 2.0) / 2.0, (end.1 + (a.1 + b.1) / 2.0) / 2.0);
                 let control = point((aside.0 + pull.0 / 2.0, aside.1 + pull.1 / 2.0));
                 write!(path, "M{from}Q{control} {to}")
@@ -114,7 +115,7 @@ fn draw_switch(
                 (y - f64::from(height(drawing.layout)) / 2.0).atan2(x - WIDTH / 2.0).to_degrees()
             }
         };
-        // Names on the left half of a circle are rotated, so that they are not upside down.
+        // Names on the left half of a circle are turned by 180°, so that they are not upside down.
         let (turn, shift, anchor) =
             if turn.abs() > 90.0 { (turn - 180.0, -side, "end") } else { (turn, side, "start") };
         let _ = writeln!(
@@ -126,7 +127,7 @@ fn draw_switch(
     }
 }
 
-/// Scale and offset of a layout in the picture.
+/// Scale and offset that transform positions of a layout into points of the picture.
 struct Frame<'a> {
     layout: &'a Layout,
     scale: (f64, f64),
@@ -159,7 +160,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Formats a point with one decimal place.
+/// Formats a point for an SVG path, with one decimal place.
 fn point((x, y): (f64, f64)) -> String {
     format!("{x:.1} {y:.1}")
 }

@@ -1,7 +1,7 @@
-//! Circular layout with neighbours close together, for fabrics that are neither trees nor grids.
+//! Circular layout for fabrics that are neither trees nor grids. Neighbours are close together.
 //!
-//! Switches that share many neighbours form groups, like those of a dragonfly. A group is contiguous, with a gap to the
-//! next one.
+//! Switches with many common neighbours form a group, as in a dragonfly. The switches of a group are adjacent on the
+//! circle, and groups are separated by gaps.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,21 +10,21 @@ use std::f64::consts::TAU;
 use super::PITCH;
 use crate::graph::Graph;
 
-/// Maximum number of switches that are grouped; larger fabrics are ordered by name.
+/// Maximum number of switches of a fabric that are grouped. Larger fabrics are ordered by name.
 const MAX_SORTED: usize = 4096;
 
-/// Maximum number of rounds in which switches select their group.
+/// Maximum number of rounds in which the switches select their groups.
 const ROUNDS: usize = 20;
 
-/// Gap between groups, in switches.
+/// Width of the gap between groups, as a multiple of the distance between switches.
 const GAP: f64 = 1.5;
 
-/// Places switches on a circle in a given order, clockwise from the top.
+/// Places switches on a circle in the given order, clockwise from the top.
 pub(super) fn in_order(order: &[usize]) -> Vec<(f64, f64)> {
     around(order, &vec![0; order.len()])
 }
 
-/// Places the switches of a graph on a circle.
+/// Places the switches of a graph on a circle, with neighbours close together.
 pub(super) fn places(graph: &Graph) -> Vec<(f64, f64)> {
     let mut by_name: Vec<usize> = (0..graph.len()).collect();
     by_name.sort_by_key(|&switch| graph.place[switch]);
@@ -36,7 +36,7 @@ pub(super) fn places(graph: &Graph) -> Vec<(f64, f64)> {
     around(&order(&bonds, &groups, &by_name), &groups)
 }
 
-/// By switch: its neighbours with the strength of the bond: 1 plus the number of common neighbours.
+/// By switch: its neighbours, each with the strength of the bond, which is 1 plus the number of common neighbours.
 type Bonds = Vec<Vec<(usize, u32)>>;
 
 fn bonds(graph: &Graph) -> Bonds {
@@ -55,8 +55,8 @@ fn bonds(graph: &Graph) -> Bonds {
         .collect()
 }
 
-/// Assigns each switch to the group with the strongest bonds, until no switch changes. Each group is identified by one
-/// of its switches.
+/// Moves each switch to the group to which it has the strongest bonds, until no switch moves. A group is identified by
+/// one of its switches.
 fn groups(bonds: &Bonds) -> Vec<usize> {
     let mut group: Vec<usize> = (0..bonds.len()).collect();
     for _ in 0..ROUNDS {
@@ -82,8 +82,9 @@ fn groups(bonds: &Bonds) -> Vec<usize> {
     group
 }
 
-/// Orders the groups: the next group has the strongest bonds to the previous ones. Within a group, the next switch has
-/// the most neighbours among the previous ones; ties are broken by the most recent neighbour, and then by name.
+/// Orders the groups, and the switches of each group. The next group has the strongest bonds to the preceding switches.
+/// Within a group, the next switch has the most neighbours among the preceding switches. Ties are broken by the most
+/// recent neighbour, and then by name.
 fn order(bonds: &Bonds, group: &[usize], by_name: &[usize]) -> Vec<usize> {
     let mut row = Vec::with_capacity(by_name.len());
     let mut pull = vec![0; by_name.len()];
@@ -107,7 +108,7 @@ fn order(bonds: &Bonds, group: &[usize], by_name: &[usize]) -> Vec<usize> {
     row
 }
 
-/// Returns the first switch with the greatest key.
+/// Returns the first switch with the greatest value of `key`.
 fn strongest<K: Ord>(switches: &[usize], key: impl Fn(usize) -> K) -> Option<usize> {
     let greatest = switches.iter().map(|&switch| key(switch)).max()?;
     switches.iter().copied().find(|&switch| key(switch) == greatest)

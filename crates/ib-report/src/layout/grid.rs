@@ -1,8 +1,9 @@
-//! Meshes, tori and hypercubes, recognised by their ports.
+//! Layout of meshes, tori and hypercubes, which are recognised by their ports.
 //!
-//! In such a fabric each direction has its own port: a cable from port 1 to port 2 leads one step along the first
-//! dimension at all switches. Following the cables yields the coordinates of every switch; contradicting paths yield
-//! the size of a ring. Missing cables and switches are tolerated, cables at wrong ports are not.
+//! In a mesh, torus or hypercube, each direction has its own port. For example, a cable from port 1 to port 2 leads one
+//! step along the first dimension at every switch. A walk along the cables yields the coordinates of every switch. If
+//! two paths yield different coordinates, the difference is the length of a cycle. Missing cables and switches are
+//! tolerated, but not cables at wrong ports.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,28 +11,29 @@ use ib_routing::{Subnet, SwitchId};
 
 use super::PITCH;
 
-/// Maximum number of dimensions.
+/// Maximum number of dimensions of a grid.
 const MAX_DIMENSIONS: usize = 16;
 
-/// Maximum number of switches in a row of slices.
+/// A three-dimensional grid is drawn as slices side by side. If these are wider than this many switches, they are drawn
+/// in several rows.
 const MAX_WIDTH: usize = 40;
 
-/// Aspect ratio of several rows of slices.
+/// Desired width of several rows of slices, divided by their height.
 const ASPECT: f64 = 1.8;
 
-/// Gap between the slices of three or more dimensions, in switches.
+/// Gap between the slices of grids with three or more dimensions, as a number of switches.
 const GAP: usize = 1;
 
 /// A recognised grid.
 pub(super) enum Found {
     /// The position of every switch.
     Grid(Vec<(f64, f64)>),
-    /// The switches of a single ring, in order.
+    /// The switches of a single cycle, in order.
     Ring(Vec<usize>),
 }
 
-/// Returns the positions of the switches of a mesh, torus or hypercube, with a given switch at the origin of its rings;
-/// `None` if the fabric is not a grid.
+/// Returns the positions of the switches of a mesh, torus or hypercube; `None` if the fabric is not a grid. The
+/// coordinates of the cycles start at `origin`.
 pub(super) fn find(subnet: &Subnet<'_>, origin: usize) -> Option<Found> {
     let steps = steps(subnet)?;
     let walk = walk(&steps, origin)?;
@@ -54,8 +56,8 @@ pub(super) fn find(subnet: &Subnet<'_>, origin: usize) -> Option<Found> {
     Some(Found::Grid(coordinates.iter().map(|at| place(at, &sides)).collect()))
 }
 
-/// A link as a step: the next switch, the dimension, and the direction. The direction is 0 if both ends have the same
-/// port, so that the dimension has two switches.
+/// A link from a switch: the next switch, the dimension, and the direction. The direction is 0 if both ends have the
+/// same port number: then the dimension has two switches.
 type Step = (usize, usize, i64);
 
 struct Steps {
@@ -98,7 +100,7 @@ fn steps(subnet: &Subnet<'_>) -> Option<Steps> {
 struct Walk {
     /// Coordinates by switch.
     coordinates: Vec<Vec<i64>>,
-    /// Differences between the coordinates by several paths to a switch.
+    /// If two paths yield different coordinates of a switch, the differences in each dimension.
     conflicts: Vec<Vec<i64>>,
 }
 
@@ -128,7 +130,7 @@ fn walk(steps: &Steps, origin: usize) -> Option<Walk> {
     Some(Walk { coordinates: at.into_iter().collect::<Option<_>>()?, conflicts })
 }
 
-/// Returns the ring size of each dimension, 0 for an open one; `None` if the paths are contradictory.
+/// Returns the cycle length of each dimension, 0 for a dimension without cycles; `None` if the paths are contradictory.
 fn rings(walk: &Walk) -> Option<Vec<i64>> {
     let mut rings = vec![0; walk.coordinates.first()?.len()];
     for conflict in &walk.conflicts {
@@ -148,7 +150,7 @@ fn common_divisor(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
-/// Reduces coordinates to the size of each dimension.
+/// Shifts or wraps the coordinates of each dimension so that they start at 0.
 fn settle(coordinates: &mut [Vec<i64>], rings: &[i64]) {
     for (dimension, &ring) in rings.iter().enumerate() {
         let low = coordinates.iter().map(|at| at[dimension]).min().unwrap_or(0);
@@ -159,8 +161,9 @@ fn settle(coordinates: &mut [Vec<i64>], rings: &[i64]) {
     }
 }
 
-/// Projects the grid: two dimensions directly, the slices of a third one side by side, in several rows if there are
-/// many. Further dimensions become slices of slices, alternately to the right and down.
+/// Returns the position of a switch. The first two dimensions are drawn directly, and the slices of a third one side by
+/// side, in several rows if there are many. Further dimensions become slices of slices, alternately to the right and
+/// down.
 fn place(at: &[i64], sides: &[usize]) -> (f64, f64) {
     let (mut x, mut y, mut wide, mut high) = (0, 0, 1, 1);
     for (dimension, (&at, &side)) in at.iter().zip(sides).enumerate() {

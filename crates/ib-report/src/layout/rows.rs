@@ -1,8 +1,9 @@
-//! Trees: one row per rank, and the switches of a pod together.
+//! Layout of trees: one row per rank, with the switches of a pod together.
 //!
-//! A pod is a connected component below a rank. Pods are placed side by side in the order of their names. The switches
-//! of the rank above are spread over all of them, in the order of their links. So the rows of an intact tree have few
-//! crossings, and a cable between pods is recognisable, because it leaves the width of its pod.
+//! A pod is a connected component of the switches below a rank. Pods are placed side by side in the order of their
+//! names. The switches of the rank above are spread over the width of all pods, in the order of their links. So the
+//! links of an intact tree have few crossings. A cable between two pods is easy to see, because it leaves the width of
+//! its pod.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +12,20 @@ use ib_routing::SwitchId;
 use super::{PITCH, ROW};
 use crate::graph::Graph;
 
-/// Maximum number of rows.
+/// Maximum number of ranks of a tree.
 const MAX_RANKS: usize = 8;
 
 /// Maximum number of rounds in which the leaves of a pod are sorted by their neighbours.
 const ROUNDS: usize = 12;
 
-/// Minimum reduction of the length of links; otherwise the order of names is kept.
+/// A round of sorting is used only if it shortens the links at least to this fraction of their length.
 const ENOUGH: f64 = 0.9;
 
-/// Returns the ranks of a tree with hosts at the bottom; `None` if the fabric is not a tree.
+/// Returns the rank of each switch of a tree whose hosts are at the bottom; `None` if the fabric is not a tree.
 ///
-/// Of several rankings, the one with the fewest links within a rank is used: distance from all switches with hosts;
-/// distance from those with more than a few hosts, so that a management node does not turn a spine into a leaf; or
-/// distance from the engine's roots.
+/// Ranks are distances from all switches with hosts, from switches with more than a few hosts, or from the roots of the
+/// engine. The second choice prevents a management node from turning a spine into a leaf. The ranking with the fewest
+/// links within a rank is used.
 pub(super) fn ranks_by_hosts(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<usize>> {
     let with_hosts = |least: u32| {
         let leaves = (0..graph.len()).filter(move |&switch| graph.hosts[switch] >= least);
@@ -38,7 +39,8 @@ pub(super) fn ranks_by_hosts(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<us
     by_hosts.into_iter().chain(by_roots).min_by_key(|ranks| inside(graph, ranks))
 }
 
-/// Returns the ranks of a tree with given roots; `None` if there are no roots or the fabric is not a tree.
+/// Returns the rank of each switch of a tree with the given roots; `None` if there are no roots or the fabric is not a
+/// tree.
 pub(super) fn ranks_by_roots(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<usize>> {
     let mut ranks = graph.distances(roots.iter().map(|root| root.index()));
     let lowest = ranks.iter().copied().max()?;
@@ -48,7 +50,7 @@ pub(super) fn ranks_by_roots(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<us
     suitable(graph, ranks)
 }
 
-/// Returns the ranks if they are those of a tree: two to eight ranks, and few links within a rank.
+/// Returns the given ranks if they fit a tree: two to eight ranks, and at most 10 % of the links within a rank.
 fn suitable(graph: &Graph, ranks: Vec<usize>) -> Option<Vec<usize>> {
     let top = ranks.iter().copied().max()?;
     let links: u32 = graph.links().map(|(.., links)| links).sum();
@@ -61,12 +63,12 @@ fn inside(graph: &Graph, ranks: &[usize]) -> u32 {
     graph.links().filter(|&(a, b, _)| ranks[a] == ranks[b]).map(|(.., links)| links).sum()
 }
 
-/// Returns the vertical position of a rank.
+/// Returns the vertical position of a rank; `top` is the highest rank.
 pub(super) fn height(top: usize, rank: usize) -> f64 {
     (top - rank) as f64 * ROW
 }
 
-/// Places the switches of a tree.
+/// Returns the positions of the switches of a tree.
 pub(super) fn places(graph: &Graph, ranks: &[usize]) -> Vec<(f64, f64)> {
     let mut rows = Rows { graph, ranks, across: vec![0.0; graph.len()] };
     let mut members: Vec<usize> = (0..graph.len()).collect();
@@ -84,7 +86,7 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Places connected switches, in the order of their names, from `left` on; returns their width.
+    /// Places connected switches, in the order of their names, to the right of `left`; returns their width.
     fn place(&mut self, members: &[usize], left: f64) -> f64 {
         let top = members.iter().map(|&switch| self.ranks[switch]).max().unwrap_or(0);
         let (tops, below): (Vec<usize>, Vec<usize>) =
@@ -112,7 +114,7 @@ impl Rows<'_> {
         width
     }
 
-    /// Spreads the switches of a rank over a width, in the order of the switches below.
+    /// Spreads the switches of a rank over a width, in the order of their neighbours below.
     fn spread(&mut self, tops: &[usize], left: f64, width: f64) {
         let mut order: Vec<(i64, usize)> =
             tops.iter().map(|&switch| (self.middle_below(switch), switch)).collect();
@@ -123,7 +125,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the mean position of a switch's lower neighbours, in hundredths, so that rounding does not affect the
+    /// Returns the mean position of a switch's neighbours below, in hundredths, so that rounding does not affect the
     /// order.
     fn middle_below(&self, switch: usize) -> i64 {
         let rank = self.ranks[switch];
@@ -140,7 +142,7 @@ impl Rows<'_> {
         (sum / f64::from(links.max(1)) * 100.0).round() as i64
     }
 
-    /// Splits switches into connected components, in the given order.
+    /// Splits switches into connected components, and keeps their order.
     fn pods(&self, members: &[usize]) -> Vec<Vec<usize>> {
         let position: BTreeMap<usize, usize> =
             members.iter().enumerate().map(|(position, &switch)| (switch, position)).collect();
@@ -170,8 +172,8 @@ impl Rows<'_> {
         pods
     }
 
-    /// Sorts single leaves by the positions of the switches above, and those by the leaves, while links get much
-    /// shorter.
+    /// Sorts pods of one leaf each to shorten the links. Alternately, the switches above are sorted by the leaves, and
+    /// the leaves by the switches above. Stops if the links become hardly shorter.
     fn untangle(&mut self, leaves: &mut Vec<Vec<usize>>, tops: &[usize]) {
         let width = leaves.len() as f64;
         let mut best = f64::MAX;
@@ -194,7 +196,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the total horizontal length of the links of some switches.
+    /// Returns the total horizontal length of all links of the given switches.
     fn length(&self, switches: &[usize]) -> f64 {
         let of = |&switch: &usize| -> f64 {
             self.graph.neighbours[switch]

@@ -54,7 +54,7 @@ fn switches_of_a_pod_are_adjacent() {
 
 #[test]
 fn pods_are_found_independently_of_names() {
-    // Even leaves are linked to one spine, odd leaves to another one, and a cable connects both.
+    // Leaves with even numbers are linked to one spine, the others to the other spine. Leaf 0 is linked to both.
     let mut fabric = Fabric::new();
     let switch = |fabric: &mut Fabric, name: &str, guid: u64| {
         fabric.add_node(NodeSpec::new(NodeKind::Switch, name, Guid(guid), 12)).unwrap()
@@ -146,7 +146,7 @@ fn hypercubes_are_grids_of_slices() {
     let fabric = made("hypercube", &["5"], &Options::default());
     let (_, layout) = laid_out(&fabric);
     assert_eq!(layout.shape, Shape::Grid);
-    // Eight columns and four rows, with gaps of one between the slices.
+    // The layout has eight columns and four rows of switches, with gaps of one switch between the slices.
     assert_eq!(layout.extent(), (10.0 * PITCH, 4.0 * PITCH));
 }
 
@@ -178,7 +178,8 @@ fn groups_of_a_dragonfly_are_contiguous() {
     let names: Vec<&str> =
         around.iter().map(|&id| subnet.switch_node(id).description.as_str()).collect();
     for group in names.chunks(6) {
-        let prefix = group[0].strip_suffix('0').expect("the first of a group comes first");
+        let prefix =
+            group[0].strip_suffix('0').expect("the first switch of a group is the leftmost");
         assert!(group.iter().all(|name| name.starts_with(prefix)), "{group:?}");
         assert!(group.is_sorted(), "{group:?}");
     }

@@ -11,7 +11,7 @@ use ib_types::{Guid, NodeKind};
 
 use super::*;
 
-/// Text that would be harmful if it were interpreted as markup or script.
+/// Text that would act as markup or script if it were not escaped.
 const HOSTILE: &str =
     "</script><script>alert(1)</script><img src=x onerror='alert(2)'>\"&{{title}}";
 
@@ -71,7 +71,7 @@ fn one_route_has_a_singular_noun() {
     let page = page_of(&made("mesh", &["2"]), EngineKind::MinHop);
     assert!(
         page.contains("<title>1 route: 2 links</title>"),
-        "each host has one route to the other"
+        "the title has a singular noun for one route"
     );
 }
 
@@ -264,9 +264,9 @@ fn large_page_stays_small() {
     let fabric = made("fat-tree", &["24", "3"]);
     let page = page_of(&fabric, EngineKind::MinHop);
     assert_eq!(data_of(&page)["names"].as_array().unwrap().len(), 720);
-    // 6,912 links between switches and 3,456 hosts; the largest fabrics have eight times as many.
+    // The fabric has 6,912 links between switches and 3,456 hosts. The largest fabrics have eight times as many.
     assert!(page.len() < 400_000, "{} bytes", page.len());
-    assert!(page.contains("<p class=\"still\">"), "too many links for a still picture");
+    assert!(page.contains("<p class=\"still\">"), "too many links for a static picture");
 }
 
 #[test]

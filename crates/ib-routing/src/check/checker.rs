@@ -1,12 +1,12 @@
-//! Incremental checks of tables that differ little from those checked before.
+//! Incremental checks of forwarding tables, for tables that differ little from the previous ones.
 //!
-//! All results are sums over LIDs. For changed LIDs, the checker subtracts the results of a pass
-//! over the old tables and links, and adds those of a pass over the new ones. A LID has changed if
+//! All results are sums over LIDs. For the LIDs that have changed, the checker subtracts their results with the old
+//! tables and links, and adds their results with the new ones. A LID has changed if one of these is true:
 //!
-//! * an LFT entry for it has changed on any switch,
-//! * an LFT entry for it uses a port whose far end has changed,
-//! * the least hops to its switch have changed,
-//! * it had a fault: faults are listed, not only counted.
+//! * An LFT entry for the LID has changed on any switch.
+//! * An LFT entry for the LID uses a port whose far end has changed.
+//! * The least hops to the LID's switch have changed.
+//! * The LID had a fault. Such LIDs are always checked, because faults are listed, not only counted.
 
 use rayon::prelude::*;
 
@@ -21,24 +21,24 @@ use crate::lft::Lfts;
 use crate::subnet::{Attachment, EndPort, Subnet, SwitchId};
 use ib_types::ServiceLevel;
 
-/// Number of entries compared at a time.
+/// Number of LFT entries that are compared at a time.
 const RUN: usize = 256;
 
-/// Maximum number of turn counts kept between checks.
+/// If a subnet needs more turn counts than this, the checker checks all LIDs each time.
 const MAX_COUNTS: usize = 1 << 25;
 
-/// Checks a sequence of forwarding tables.
+/// Checks a sequence of forwarding tables incrementally.
 ///
-/// Each report equals that of [`check()`]. A check is faster if the tables are similar to the
-/// previous ones, as after a link failure: only changed LIDs are checked. Tables with several
-/// service levels, and those of a subnet with other switches or LIDs, are checked completely.
+/// Each report equals the report of [`check()`]. A check is faster if the tables are similar to the previous tables, as
+/// after a link failure: then only LIDs that have changed are checked. All LIDs are checked if the tables have several
+/// service levels, or if the subnet has other switches or LIDs than before.
 #[derive(Default)]
 pub struct Checker {
     last: Option<Last>,
     checked_lids: usize,
 }
 
-/// The subnet, tables and findings of the last check.
+/// The data of the last check: ports, links, tables and findings.
 struct Last {
     ports: Vec<Port>,
     wiring: Wiring,
@@ -54,7 +54,6 @@ type Port = (u16, u16, Attachment);
 impl Checker {
     /// Checks tables with the default [`CheckOptions`].
     ///
-    /// # Panics
     /// Panics if the tables or the layers belong to another subnet.
     #[must_use]
     pub fn check(&mut self, subnet: &Subnet<'_>, lfts: &Lfts, layers: &Layers) -> CheckReport {
@@ -108,7 +107,7 @@ impl Checker {
         report
     }
 
-    /// Returns the number of LIDs that the last check visited.
+    /// Returns the number of LIDs that the last check had to check.
     #[must_use]
     pub const fn checked_lids(&self) -> usize {
         self.checked_lids
@@ -125,9 +124,9 @@ impl std::fmt::Debug for Checker {
 }
 
 impl Findings<TurnCounts> {
-    /// Subtracts the findings of some LIDs and adds others.
+    /// Replaces the findings `out` of some LIDs by their new findings `into`.
     fn exchange(mut self, out: &Self, into: Self) -> Self {
-        // All LIDs with a fault were checked again.
+        // `into` has the faults of all LIDs, because LIDs with a fault are always checked again.
         let lids = self.reach.lids;
         (self.reach, self.failing) = (into.reach, into.failing);
         self.reach.lids = lids;
@@ -150,7 +149,7 @@ fn lids(subnet: &Subnet<'_>) -> usize {
     subnet.end_ports().iter().map(|port| usize::from(port.lids)).sum()
 }
 
-/// Returns the LIDs that have changed between two passes or had a fault, ascending.
+/// Returns the LIDs that have changed between two passes or had a fault, in ascending order.
 fn changed_lids(
     subnet: &Subnet<'_>,
     old: &Pass<'_, SameNumber>,
@@ -187,7 +186,7 @@ fn changed_lids(
     lids.map(|(lid, _)| lid).collect()
 }
 
-/// Returns the switches with hosts whose distances to others have changed, ascending.
+/// Returns the switches with hosts whose distances to other switches with hosts have changed, in ascending order.
 fn changed_distances(old: &Pass<'_, SameNumber>, new: &Pass<'_, SameNumber>) -> Vec<u16> {
     if old.tables().graph == new.tables().graph {
         return Vec::new();

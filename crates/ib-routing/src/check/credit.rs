@@ -7,33 +7,32 @@ use super::dependency::{Graph, Turns};
 use super::wiring::Wiring;
 use crate::subnet::{Subnet, SwitchId};
 
-/// Credit loops: cycles of links in which every buffer can be full of packets that wait for the
-/// next link.
+/// Credit loops: cycles of links in which the packets in each buffer can wait for space in the next buffer.
 ///
-/// Routes that end in a forwarding loop are not considered, since the loop itself is reported.
-/// Routes whose packets are dropped are considered up to the drop.
+/// Routes that end in a forwarding loop are not considered, because the forwarding loop itself is reported. If a switch
+/// drops packets, their route is considered up to that switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreditLoops {
-    /// Number of loops: strongly connected components, with a cycle, of the channel dependency
-    /// graph over all VLs. Zero proves that the routes are free of deadlock.
+    /// Number of strongly connected components of the channel dependency graph that have a cycle. Zero proves that the
+    /// routes cannot deadlock.
     pub loops: usize,
-    /// Number of links and VLs in loops.
+    /// Number of channels in credit loops. A channel is a VL of a directed link.
     pub channels: usize,
-    /// Examples of loops, ordered by their lowest switch.
+    /// Examples of credit loops, ordered by their lowest switch.
     pub first: Vec<CreditLoop>,
 }
 
-/// A set of links and VLs, each of which can wait for every other.
+/// A set of channels, each of which can wait for every other one. A channel is a VL of a directed link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreditLoop {
-    /// The number of links and VLs in the set.
+    /// The number of channels in the set.
     pub channels: usize,
-    /// A shortest cycle in the set, starting at its lowest switch: packets in the buffers of each
-    /// link wait for the next link, those of the last link for the first.
+    /// A shortest cycle in the set, which starts at its lowest switch. Packets in the buffers of each channel wait for
+    /// the next channel, and packets of the last channel wait for the first.
     pub cycle: Vec<HeldChannel>,
 }
 
-/// A VL of a directed link between switches.
+/// A channel, i.e. a VL of a directed link between two switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeldChannel {
     /// The sending switch.
@@ -66,7 +65,7 @@ impl CreditLoops {
 }
 
 impl CreditLoop {
-    /// Describes the links of the cycle, one per line.
+    /// Describes each channel of the cycle in one line.
     #[must_use]
     pub fn describe(&self, subnet: &Subnet<'_>) -> Vec<String> {
         let line = |held: &HeldChannel| {

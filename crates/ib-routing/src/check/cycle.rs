@@ -2,11 +2,11 @@
 
 use super::dependency::{Graph, Node};
 
-/// Returns the strongly connected components that have a cycle, each ascending, in the order of
-/// their lowest nodes.
+/// Returns the strongly connected components that have a cycle, in the order of their lowest nodes. The nodes of a
+/// component are in ascending order.
 ///
-/// Tarjan, "Depth-First Search and Linear Graph Algorithms", SIAM Journal on Computing 1, 1972,
-/// with an explicit stack.
+/// Implements Tarjan, "Depth-First Search and Linear Graph Algorithms", SIAM Journal on Computing 1, 1972, with an
+/// explicit stack instead of recursion.
 pub(super) fn cyclic_components(graph: &Graph) -> Vec<Vec<Node>> {
     let mut search = Search {
         graph,
@@ -26,7 +26,7 @@ pub(super) fn cyclic_components(graph: &Graph) -> Vec<Vec<Node>> {
 }
 
 const NOT_YET: u32 = u32::MAX;
-/// Index of a node whose component is known; greater than any low link.
+/// Index of a node whose component is already known. It is greater than any low link.
 const CLOSED: u32 = u32::MAX - 1;
 
 struct Search<'a> {
@@ -42,7 +42,7 @@ struct Search<'a> {
 impl Search<'_> {
     fn visit(&mut self, root: Node) {
         self.enter(root);
-        // Nodes on the current path, with the number of their visited targets.
+        // Nodes on the current path, each with the number of its edges that were followed.
         let mut path = vec![(root, 0)];
         while let Some((node, done)) = path.last_mut() {
             let node = *node;
@@ -95,18 +95,17 @@ impl Search<'_> {
     }
 }
 
-/// Maximum number of edges that the search for a shortest cycle visits before it returns the best
-/// one found.
+/// If the search for a shortest cycle has visited this many edges, it returns the best cycle so far.
 const PATIENCE: usize = 4_000_000;
 
-/// Returns a shortest cycle of a strongly connected component that has one.
+/// Returns a shortest cycle of a strongly connected component. The component must have a cycle.
 ///
-/// If the component is too large for a complete search, it returns the shortest cycle through the
-/// nodes with the lowest numbers.
+/// In components that are too large for a complete search, the cycle is the shortest one through the nodes with the
+/// lowest numbers.
 pub(super) fn shortest_cycle(graph: &Graph, component: &[Node]) -> Vec<Node> {
     let mut best: Vec<Node> = Vec::new();
     let mut seen = 0;
-    // By position in the component: the search that last visited the node, and its predecessor.
+    // By position in the component: the start of the search that last visited the node, and the node's predecessor.
     let mut parents = vec![(NOT_YET, 0); component.len()];
     let mut queue: Vec<(Node, usize)> = Vec::new();
     for (start, &node) in component.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! The channel dependency graph: the links for which a packet on a link may wait.
+//! The channel dependency graph: for each link, the links for which its packets may wait.
 //!
-//! Dally and Seitz, "Deadlock-Free Message Routing in Multiprocessor Interconnection Networks",
-//! IEEE Transactions on Computers C-36, 1987: routes whose graph has no cycle cannot deadlock. A
-//! node is a directed link between two switches with a VL, which has its own buffers. Links to and
-//! from hosts are not included: no packet waits before the first link, and hosts always receive.
+//! Routes cannot deadlock if the channel dependency graph has no cycle: Dally and Seitz, "Deadlock-Free Message Routing
+//! in Multiprocessor Interconnection Networks", IEEE Transactions on Computers C-36, 1987. A node of the graph is a VL
+//! of a directed link between two switches, because each VL has its own buffers. Links to and from hosts are not
+//! included: no packet waits before the first link, and hosts always receive.
 
 #[cfg(test)]
 use std::collections::BTreeSet;
@@ -11,26 +11,26 @@ use std::collections::BTreeSet;
 use super::vls::{MAX_VLS, bits};
 use super::wiring::{Channel, Hop, Wiring};
 
-/// Collects the turns of packets from link to link.
+/// Collects the turns of packets, i.e. the steps from one link to the next.
 pub(super) trait TurnSink: Send {
     fn new(wiring: &Wiring) -> Self;
 
-    /// Adds the turn from a link to an output port of the switch at its end, with the VLs before
-    /// and after.
+    /// Adds a turn from the link `channel` to the output port `out` of the switch at its end. `before` and `after` are
+    /// the VLs of the packet on the two links.
     fn add(&mut self, before: u8, after: u8, channel: Channel, out: u8);
 
-    /// Adds all turns of another part of the routes.
+    /// Adds all turns that another sink has collected.
     fn merge(&mut self, other: Self);
 }
 
-/// The turns of packets: for each pair of VLs (before, after) and each incoming link, the set of
-/// output ports.
+/// The turns of packets: for each pair of VLs (before and after the turn) and each incoming link, the set of output
+/// ports.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     channels: usize,
-    /// Number of 64-bit words of a set.
+    /// Size of a set of output ports in 64-bit words.
     words: usize,
-    /// `[VL before][VL after]`, each `[channel][word]`.
+    /// Indexed by VL before and VL after the turn; each plane is indexed by channel and word.
     planes: Vec<Option<Box<[u64]>>>,
 }
 
@@ -85,23 +85,23 @@ impl Turns {
     }
 }
 
-/// Number of LIDs whose packets make each turn, if all packets use one VL.
+/// For each turn, the number of LIDs whose packets make it. All packets must use the same VL.
 #[derive(Clone, Debug)]
 pub(super) struct TurnCounts {
-    /// Number of output ports per channel.
+    /// Number of counts for each channel: one per output port.
     width: usize,
-    /// `[channel][output port]`. Packets to a LID make a turn at most once, and there are fewer
-    /// than 2^16 LIDs.
+    /// Indexed by channel and output port. Packets to a LID make a turn at most once, and there are fewer than 2^16
+    /// LIDs.
     counts: Vec<u16>,
 }
 
 impl TurnCounts {
-    /// Returns the number of counts for a subnet.
+    /// Returns the number of counts that a subnet needs.
     pub(super) fn size(wiring: &Wiring) -> usize {
         wiring.channels() * wiring.widest()
     }
 
-    /// Subtracts turns, which were added before, and adds others.
+    /// Subtracts the counts `out`, which were added before, and adds the counts `into`.
     pub(super) fn exchange(&mut self, out: &Self, into: &Self) {
         for (count, (out, into)) in self.counts.iter_mut().zip(out.counts.iter().zip(&into.counts))
         {
@@ -109,7 +109,7 @@ impl TurnCounts {
         }
     }
 
-    /// Returns the turns with a count above zero.
+    /// Returns the turns whose count is not zero.
     pub(super) fn turns(&self, wiring: &Wiring, vl: u8) -> Turns {
         let mut turns = Turns::new(wiring);
         for (channel, counts) in (0..).zip(self.counts.chunks_exact(self.width.max(1))) {
@@ -138,10 +138,10 @@ impl TurnSink for TurnCounts {
     }
 }
 
-/// A node of the graph: index of a (channel, VL) pair.
+/// A node of the graph: the index of a pair of channel and VL.
 pub(super) type Node = u32;
 
-/// The graph in compressed sparse rows.
+/// The channel dependency graph in compressed sparse row format.
 #[derive(Debug)]
 pub(super) struct Graph {
     vls: Vec<u8>,
@@ -169,7 +169,7 @@ impl Graph {
         graph
     }
 
-    /// Returns a graph with `nodes` nodes on one VL.
+    /// Returns a graph with the given number of nodes, all on one VL.
     #[cfg(test)]
     pub(super) fn of_edges(nodes: usize, edges: &BTreeSet<(Node, Node)>) -> Self {
         let mut first = vec![0; nodes + 1];
@@ -187,7 +187,7 @@ impl Graph {
         self.first.len() - 1
     }
 
-    /// Returns the nodes for which a packet in a node may wait.
+    /// Returns the nodes for which packets in a node may wait.
     pub(super) fn targets(&self, node: Node) -> &[Node] {
         let (from, to) = (self.first[node as usize], self.first[node as usize + 1]);
         &self.targets[from as usize..to as usize]

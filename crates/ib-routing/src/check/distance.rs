@@ -1,8 +1,8 @@
-//! Least hops from the switches with hosts to up to 64 destinations at once.
+//! Counts the least hops from the switches with hosts to up to 64 destination switches at once.
 
 use crate::hops::Graph;
 
-/// A breadth-first search that carries one bit per destination.
+/// A breadth-first search for several destinations at once, with one bit per destination.
 pub(super) struct Distances {
     reached: Vec<u64>,
     arriving: Vec<u64>,
@@ -13,10 +13,10 @@ pub(super) struct Distances {
     width: usize,
 }
 
-/// Maximum number of destinations of one search.
+/// Maximum number of destinations of a search.
 pub(super) const MAX_DESTINATIONS: usize = 64;
 
-/// Marks a switch without a column.
+/// Column of a switch that has no column in the result.
 pub(super) const NO_COLUMN: u16 = u16::MAX;
 
 impl Distances {
@@ -31,8 +31,7 @@ impl Distances {
         }
     }
 
-    /// Measures the hops from every switch with a column to up to [`MAX_DESTINATIONS`] different
-    /// destinations.
+    /// Counts the least hops from every switch that has a column to each of the given switches.
     pub(super) fn measure(&mut self, graph: &Graph, column_of: &[u16], destinations: &[u16]) {
         self.rows.clear();
         self.rows.resize(destinations.len() * self.width, u16::MAX);
@@ -50,7 +49,7 @@ impl Distances {
         }
     }
 
-    /// Returns the hops to a destination by column; `u16::MAX` if there is no path.
+    /// Returns the hops from the switch of each column to a destination; `u16::MAX` if there is no path.
     pub(super) fn row(&self, destination: usize) -> &[u16] {
         &self.rows[destination * self.width..][..self.width]
     }

@@ -1,16 +1,16 @@
-//! Lengths of routes.
+//! Statistics of the lengths of routes.
 
-/// Statistics of the number of switch-to-switch links per route.
+/// Statistics of the lengths of routes, in links between switches.
 ///
-/// A route leads from a port of a channel adapter or router to a LID of another one. Only routes
-/// that arrive are counted. Two hosts on one switch are 0 hops apart.
+/// A route leads from a port of a channel adapter or router to a LID of another such port. Only routes that arrive are
+/// counted. Two hosts on the same switch are 0 hops apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HopStats {
-    /// Number of routes by hops.
+    /// Number of routes, indexed by their hops.
     pub histogram: Vec<u64>,
     /// Number of routes with more hops than the shortest path.
     pub longer_than_minimum: u64,
-    /// Maximum number of hops of a route beyond the shortest path.
+    /// Maximum number of hops by which a route exceeds the shortest path.
     pub worst_excess: u16,
 }
 
@@ -21,13 +21,13 @@ impl HopStats {
         self.histogram.iter().sum()
     }
 
-    /// Returns the hops of the longest route; 0 if there are no routes.
+    /// Returns the number of hops of the longest route; 0 if there are no routes.
     #[must_use]
     pub fn max(&self) -> usize {
         self.histogram.len().saturating_sub(1)
     }
 
-    /// Returns the mean hops of a route; 0 if there are no routes.
+    /// Returns the mean number of hops of a route; 0 if there are no routes.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let total: u64 =
@@ -36,11 +36,11 @@ impl HopStats {
     }
 }
 
-/// Number of routes by length, from which [`HopStats`] are computed.
+/// Numbers of routes, from which [`HopStats`] are computed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HopCounts {
     by_hops: Vec<u64>,
-    /// By hops beyond the shortest path.
+    /// Number of routes, indexed by the hops by which they exceed the shortest path.
     by_excess: Vec<u64>,
 }
 
@@ -64,7 +64,7 @@ impl HopCounts {
         self.exchange(&Self::default(), other);
     }
 
-    /// Subtracts routes, which were added before, and adds others.
+    /// Subtracts the counts `out`, which were added before, and adds the counts `into`.
     pub(super) fn exchange(&mut self, out: &Self, into: &Self) {
         change(&mut self.by_hops, &out.by_hops, &into.by_hops);
         change(&mut self.by_excess, &out.by_excess, &into.by_excess);

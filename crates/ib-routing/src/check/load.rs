@@ -4,40 +4,41 @@ use super::wiring::Wiring;
 use crate::lft::Lfts;
 use crate::subnet::{Attachment, Peer, Subnet, SwitchId};
 
-/// Number of routes over every directed link.
+/// Statistics of the number of routes over every directed link.
 ///
-/// A route leads from a port of a channel adapter or router to a LID of another one. Only routes
-/// that arrive are counted. The statistics cover all directed links between switches, used or not.
+/// A route leads from a port of a channel adapter or router to a LID of another such port. Only routes that arrive are
+/// counted. The statistics cover all directed links between switches, including unused ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkLoad {
     /// Maximum number of routes over a link.
     pub max: u32,
     /// Mean number of routes over a link; 0 if there are no links.
     pub mean: f64,
-    /// Coefficient of variation: standard deviation divided by mean; 0 if the mean is 0.
+    /// Coefficient of variation of the number of routes, i.e. the standard deviation divided by the mean; 0 if the mean
+    /// is 0.
     pub cv: f64,
     /// Number of directed links between switches.
     pub links: usize,
-    /// Histogram of the routes per link, from 0 to the maximum.
+    /// Histogram of the number of routes over a link, from 0 to the maximum.
     pub histogram: LoadHistogram,
-    /// The links with the most routes, in descending order; equal ones by switch and port.
+    /// The links with the most routes, in descending order. Links with equally many routes are ordered by switch and
+    /// port.
     pub worst: Vec<LoadedLink>,
-    /// `[offset of the switch + port]`.
+    /// Indexed by the offset of the switch plus the port.
     routes: Vec<u32>,
     offset: Vec<u32>,
 }
 
-/// Histogram of the number of routes per link.
+/// Histogram of the number of routes over a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadHistogram {
-    /// Width of a bar in routes, at least 1. Bar i counts links with i·width to (i + 1)·width - 1
-    /// routes.
+    /// Range of each bar, in routes; at least 1. Bar i counts links with i·width to (i + 1)·width - 1 routes.
     pub width: u32,
-    /// Number of links by bar; at most 20 bars, the last one not empty.
+    /// Number of links in each bar. There are at most 20 bars, and the last one is not empty.
     pub links: Vec<u32>,
 }
 
-/// A directed link between switches with its number of routes.
+/// A directed link between two switches, and the number of routes over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadedLink {
     /// The sending switch.
@@ -80,8 +81,8 @@ impl LinkLoad {
         }
     }
 
-    /// Returns the number of routes that leave a switch by a port, to a host or a switch; 0 if the
-    /// switch has no such port.
+    /// Returns the number of routes that leave a switch through a port, to a host or a switch. Returns 0 if the switch
+    /// has no such port.
     ///
     /// # Panics
     /// Panics on a switch of another subnet.
@@ -91,15 +92,15 @@ impl LinkLoad {
         self.routes[from as usize..to as usize].get(usize::from(port)).copied().unwrap_or(0)
     }
 
-    /// Returns the number of routes that start at each end port, in the order of
-    /// [`Subnet::end_ports`]; 0 for port 0 of a switch and for ports without a switch.
+    /// Returns the number of routes that start at each end port, in the order of [`Subnet::end_ports`]. The number is 0
+    /// for port 0 of a switch and for ports that are not linked to a switch.
     ///
-    /// The routes that leave a switch come from other switches or from its own hosts. Each host
-    /// reaches the same LIDs as the others, except its own. So the result follows from the loads
-    /// and from the LFT entries for the hosts of each switch.
+    /// Routes that leave a switch come from other switches or from hosts of this switch. Each of these hosts reaches
+    /// the same LIDs, except its own LIDs. So the numbers are computed from the loads of the links and from the LFT
+    /// entries for the hosts of each switch.
     ///
     /// # Panics
-    /// Panics if the subnet or the tables are not those of the check.
+    /// Panics if the subnet or the tables are not those that were checked.
     #[must_use]
     pub fn starting(&self, subnet: &Subnet<'_>, lfts: &Lfts) -> Vec<u32> {
         let switches = subnet.switches().len();
@@ -113,7 +114,7 @@ impl LinkLoad {
                 }
             }
         }
-        // Number of own LIDs of each host that its switch delivers back to it.
+        // By end port: the number of its LIDs for which its switch forwards packets to it.
         let back: Vec<i64> = subnet
             .end_ports()
             .iter()
@@ -157,7 +158,7 @@ impl LoadHistogram {
 }
 
 impl LoadedLink {
-    /// Describes the link and its load in one line.
+    /// Describes the link and the number of its routes in one line.
     #[must_use]
     pub fn describe(&self, subnet: &Subnet<'_>) -> String {
         let from = super::switch_name(subnet, self.switch);

@@ -1,9 +1,9 @@
-//! The pass over LIDs that collects all results of a check.
+//! The pass over all LIDs that collects the results of a check.
 //!
-//! LIDs are processed in batches of 64: 64 LFT entries share a cache line, and 64 destinations are
-//! one word of the search for least hops. For each LID, the pass builds the tree of all LFT
-//! entries. It then pushes the packets of each switch down the tree once. The cost per link is
-//! constant, however many sources use it.
+//! LIDs are processed in batches of 64, because 64 LFT entries share a cache line and the search for least hops handles
+//! 64 destinations at once. For each LID, the pass builds the forwarding tree from the LFT entries of all switches. It
+//! then moves the packets of all sources along the tree together. So the cost per link does not depend on the number of
+//! sources.
 
 use rayon::prelude::*;
 
@@ -20,7 +20,7 @@ use crate::layers::Layers;
 use crate::lft::{Lfts, NO_PATH, UnknownEntries};
 use crate::subnet::{Attachment, EndPort, Subnet, SwitchId};
 
-/// Read-only data shared by all threads.
+/// Read-only data that all threads share.
 pub(super) struct Pass<'a, L> {
     subnet: &'a Subnet<'a>,
     tables: Tables<'a>,
@@ -29,15 +29,15 @@ pub(super) struct Pass<'a, L> {
     samples: usize,
     /// Number of host ports at each switch.
     hosts: Vec<u32>,
-    /// The switches with hosts.
+    /// The switches with hosts, in ascending order.
     leaves: Vec<u16>,
     /// Position of each switch in `leaves`.
     column_of: Vec<u16>,
-    /// Port 0 and the host ports of each switch, ascending.
+    /// By switch: port 0 and the ports to hosts, in ascending order.
     ins: Vec<Vec<u8>>,
 }
 
-/// The LFTs and the links that they use.
+/// The LFTs, and the links over which they forward packets.
 #[derive(Clone, Copy)]
 pub(super) struct Tables<'a> {
     pub(super) lfts: &'a Lfts,
@@ -47,18 +47,18 @@ pub(super) struct Tables<'a> {
     pub(super) unknown: Option<&'a UnknownEntries>,
 }
 
-/// Results of the pass for some LIDs.
+/// Results of the pass for a set of LIDs.
 pub(super) struct Findings<T> {
     pub(super) reach: Reachability,
-    /// The LIDs with a fault in `reach`, ascending.
+    /// The LIDs with a fault in `reach`, in ascending order.
     pub(super) failing: Vec<u16>,
     pub(super) hops: HopCounts,
     pub(super) turns: T,
-    /// Number of routes by channel.
+    /// Number of routes over each channel.
     pub(super) routes: Vec<u32>,
 }
 
-/// Number of parts of the LIDs per thread, for load balancing.
+/// The LIDs are split into at least this many parts per thread, for load balancing.
 const PARTS_PER_THREAD: usize = 4;
 
 /// Number of LIDs in a batch.
@@ -98,7 +98,7 @@ impl<'a, L: VlRule> Pass<'a, L> {
         self.check(batches.map(|number| lids(number * BATCH).collect()))
     }
 
-    /// Checks the given LIDs, ascending.
+    /// Checks the given LIDs, which must be in ascending order.
     pub(super) fn run_some<T: TurnSink>(&self, lids: &[u16]) -> Findings<T> {
         self.check(lids.par_chunks(BATCH).map(<[u16]>::to_vec))
     }
@@ -107,7 +107,7 @@ impl<'a, L: VlRule> Pass<'a, L> {
         &self,
         batches: impl IndexedParallelIterator<Item = Vec<u16>>,
     ) -> Findings<T> {
-        // The findings of all parts have to be merged, so a few parts per thread are enough.
+        // Merging the findings of a part costs time, so each thread gets only a few parts.
         let least = batches.len() / (PARTS_PER_THREAD * rayon::current_num_threads());
         batches
             .with_min_len(least.max(1))
@@ -119,17 +119,17 @@ impl<'a, L: VlRule> Pass<'a, L> {
                 },
             )
             .map(|worker| worker.found)
-            // Batches are merged in order, so the first examples are those of the lowest LIDs.
+            // Findings are merged in the order of the batches, so the examples are those of the lowest LIDs.
             .reduce_with(|before, after| before.merge(after, self.samples))
             .unwrap_or_else(|| Findings::new(self.tables.wiring))
     }
 
-    /// Measures the least hops from all switches with hosts to up to [`MAX_DESTINATIONS`] targets.
+    /// Counts the least hops from all switches with hosts to at most [`MAX_DESTINATIONS`] target switches.
     pub(super) fn measure(&self, distances: &mut Distances, targets: &[u16]) {
         distances.measure(self.tables.graph, &self.column_of, targets);
     }
 
-    /// Returns the buffer for [`Self::measure`].
+    /// Returns a buffer for [`Self::measure`].
     pub(super) fn distances(&self) -> Distances {
         Distances::new(self.tables.wiring.switches(), self.leaves.len())
     }
@@ -167,28 +167,28 @@ impl<T: TurnSink> Findings<T> {
     }
 }
 
-/// A LID and its port.
+/// A LID, its port, and the switch of this port.
 #[derive(Clone, Copy)]
 struct Destination<'a> {
     lid: u16,
     port: &'a EndPort,
-    /// The switch that the port is linked to or belongs to.
+    /// The switch to which the port is linked or belongs.
     switch: SwitchId,
 }
 
-/// Scratch memory of a thread.
+/// Working memory of a thread.
 struct Worker<'p, L: VlRule, T> {
     pass: &'p Pass<'p, L>,
     found: Findings<T>,
     tree: Tree,
     distances: Distances,
-    /// `[switch][index in the batch]`.
+    /// LFT entries, indexed by switch and by the LID's index in the batch.
     rows: Vec<u8>,
-    /// `[index in the batch][switch]`.
+    /// LFT entries, indexed by the LID's index in the batch and by switch.
     table: Vec<u8>,
-    /// Number of hosts whose packets leave each switch.
+    /// By switch: the number of hosts whose packets to the current LID leave this switch.
     sources: Vec<u32>,
-    /// Service levels and VLs of the packets that leave each switch.
+    /// By switch: the service levels and VLs of the packets to the current LID that leave this switch.
     sets: Vec<L::Set>,
 }
 
@@ -215,7 +215,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
             .iter()
             .filter_map(|&lid| {
                 let port = subnet.end_port(subnet.lid_owner(lid)?);
-                // Two directly linked hosts use no tables.
+                // Two hosts that are linked directly use no forwarding tables.
                 Some(Destination { lid, port, switch: port.attachment.switch()? })
             })
             .collect();
@@ -235,7 +235,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
 
     fn copy_tables(&mut self, destinations: &[Destination<'_>]) {
         let (switches, lfts) = (self.pass.tables.wiring.switches(), self.pass.tables.lfts);
-        // In two steps, so that memory reads do not depend on each other.
+        // The tables are transposed in two steps, so that memory reads do not depend on each other.
         for (id, row) in self.pass.subnet.switch_ids().zip(self.rows.chunks_exact_mut(BATCH)) {
             let table = lfts.table(id);
             for (entry, to) in row.iter_mut().zip(destinations) {
@@ -281,15 +281,14 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         }
     }
 
-    /// Adds the packets that start at each switch: those of its hosts and, depending on the scope,
-    /// of its port 0.
+    /// Adds the packets that start at each switch: the packets of its hosts and, depending on the scope, of its port 0.
     fn start_packets(&mut self, to: Destination<'_>, column: usize) {
         let Self { pass, found, tree, table, sources, sets, .. } = self;
         let entries = &table[column * sets.len()..][..sets.len()];
         sets.fill(L::Set::default());
         let is_switch = to.port.is_switch();
         if is_switch {
-            // Only routes between hosts are counted.
+            // Only routes between hosts are counted, so a LID of a switch has no sources.
             sources.fill(0);
         } else {
             sources.copy_from_slice(&pass.hosts);
@@ -310,7 +309,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
                 } else {
                     pass.vls.start(set, id, ins, out, level)
                 };
-                // Packets in a forwarding loop are already counted.
+                // Packets that enter a forwarding loop were already counted as unreachable.
                 if let (Some(from), false) =
                     (discarded, matches!(tree.fate(switch), Fate::Loops(_)))
                 {
@@ -326,7 +325,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         }
     }
 
-    /// Moves all packets from switch to switch towards the roots of the tree.
+    /// Moves the packets of all sources from switch to switch to the root of their tree.
     fn push_packets(&mut self, lid: u16, column: usize) {
         let Self { pass, found, tree, table, sources, sets, .. } = self;
         let wiring = pass.tables.wiring;
@@ -361,7 +360,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
         }
     }
 
-    /// Counts the hops from all hosts; `row` is the index of the destination in the distances.
+    /// Adds the hops of the routes from all hosts to `to`. `row` is the destination's index in the distances.
     fn measure_routes(&mut self, to: Destination<'_>, row: usize) {
         let Self { pass, found, tree, distances, .. } = self;
         for (&leaf, &least) in pass.leaves.iter().zip(distances.row(row)) {
@@ -374,7 +373,7 @@ impl<'p, L: VlRule, T: TurnSink> Worker<'p, L, T> {
 }
 
 impl Destination<'_> {
-    /// Returns the switch port to which the LID is attached; 0 for the LID of the switch itself.
+    /// Returns the port of the switch to which the LID's port is linked; 0 for a LID of the switch itself.
     fn number(&self) -> u8 {
         match self.port.attachment {
             Attachment::Port(_, number) => number,

@@ -1,4 +1,4 @@
-//! Reachability: the LIDs that each switch reaches, and the causes of failures.
+//! Reachability: the LIDs that each switch does not reach, and the causes.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::subnet::{EndPortId, Subnet, SwitchId};
 
 /// Reachability of every LID from every switch.
 ///
-/// A pair consists of a switch and a LID. With LMC > 0, a port has several pairs.
+/// A pair consists of a switch and a LID. If LMC > 0, a port has several LIDs and so several pairs per switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reachability {
     /// Number of LIDs checked: all LIDs of the subnet.
@@ -20,34 +20,35 @@ pub struct Reachability {
     ///
     /// A failing pair is one of:
     ///
-    /// * a switch with a channel adapter (CA) or router, and an unreached LID of a CA or router,
-    /// * a switch whose SL-to-VL table discards packets to a LID,
-    /// * a switch without an entry for its own LID,
-    /// * any pair whose packets are forwarded and then lost.
+    /// * a switch with a channel adapter (CA) or router, and a LID of a CA or router that this switch does not reach,
+    /// * a switch whose SL-to-VL table discards the packets, and their LID,
+    /// * a switch that has no LFT entry for its own LID, and that LID,
+    /// * any switch and LID whose packets are forwarded and then lost.
     pub unreachable: u64,
-    /// Number of pairs of a host port and another host's LID whose packets do not arrive. A host is a port of a
-    /// CA or router. If an SL-to-VL table discards only some service levels, all pairs behind the input port count.
+    /// Number of pairs of a host port and a LID of another host whose packets do not arrive. A host is a port of a CA
+    /// or router. If an SL-to-VL table discards only some service levels, all host pairs whose packets use the input
+    /// port are counted.
     pub unreachable_host_pairs: u64,
-    /// Examples of `unreachable`, by LID and then by switch.
+    /// Examples of pairs in `unreachable`, ordered by LID and then by switch.
     pub first: Vec<Unreachable>,
-    /// Switches that drop packets of failing pairs or forward them in a loop, ascending.
+    /// Switches that drop packets of failing pairs or forward them in a loop, in ascending order.
     pub faulty: BTreeSet<SwitchId>,
-    /// Number of other pairs without a route: the switch has no LFT entry for the LID, and at least
-    /// one end of the path can only be port 0 of a switch.
+    /// Number of other pairs without a route: the switch has no LFT entry for the LID, and one end of the path is
+    /// always port 0 of a switch.
     ///
-    /// These pairs are not faults. Up/Down does not route between switches inside spine systems
-    /// and, if links are missing, between a spine switch and the leaves that are not below it. Such
-    /// switches can be managed by directed routes, but not by LID-routed performance queries.
+    /// Pairs that are counted here are not faults. Up/Down does not route between switches inside spine systems. If
+    /// links are missing, Up/Down also does not route between a spine switch and leaves that are not below this switch.
+    /// Switches without such routes can be managed by directed routes, but not by LID-routed performance queries.
     pub unreachable_switch_pairs: u64,
-    /// Examples of `unreachable_switch_pairs`, by LID and then by switch.
+    /// Examples of pairs in `unreachable_switch_pairs`, ordered by LID and then by switch.
     pub first_switch_pairs: Vec<Unreachable>,
-    /// Number of pairs with unknown result: their packets reach an unknown LFT entry.
+    /// Number of pairs whose result is unknown, because their packets reach an unknown LFT entry.
     pub unknown: u64,
-    /// Examples of `unknown`, by LID and then by switch.
+    /// Examples of pairs in `unknown`, ordered by LID and then by switch.
     pub first_unknown: Vec<Unreachable>,
-    /// The LIDs with a forwarding loop from at least one switch.
+    /// Number of LIDs whose packets enter a forwarding loop from at least one switch.
     pub looping_lids: usize,
-    /// Examples of different forwarding loops, by LID.
+    /// Examples of different forwarding loops, ordered by LID.
     pub loops: Vec<ForwardingLoop>,
 }
 
@@ -65,65 +66,65 @@ pub struct Unreachable {
 /// The cause of a lost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The switch has no entry for the LID.
+    /// A switch has no LFT entry for the LID.
     NoEntry {
         /// The switch that drops the packet.
         at: SwitchId,
     },
-    /// The LFT entry of the switch for the LID is unknown.
+    /// The LFT entry of a switch for the LID is unknown.
     Unknown {
-        /// The switch.
+        /// The switch whose LFT entry is unknown.
         at: SwitchId,
     },
-    /// The LFT entry is above the highest port number of the switch.
+    /// The port in the LFT entry is above the highest port number of the switch.
     NoSuchPort {
         /// The switch that drops the packet.
         at: SwitchId,
         /// The output port in the LFT entry.
         port: u8,
     },
-    /// The LFT entry is a port without a link.
+    /// The port in the LFT entry has no link.
     Unlinked {
         /// The switch that drops the packet.
         at: SwitchId,
         /// The output port in the LFT entry.
         port: u8,
     },
-    /// The LFT entry leads to an end port that does not have the LID.
+    /// The LFT entry leads to an end port that does not have the destination LID.
     WrongEndPort {
         /// The last switch on the path.
         at: SwitchId,
-        /// The LFT entry; 0 is the switch itself.
+        /// The port in the LFT entry; 0 is the switch itself.
         port: u8,
         /// The end port that receives the packet.
         arrives_at: EndPortId,
     },
-    /// The SL-to-VL table of the switch has no VL for the packet.
+    /// The SL-to-VL table of a switch maps the packet to VL 15, on which packets are discarded.
     Discarded {
         /// The switch that drops the packet.
         at: SwitchId,
-        /// The ingress and egress ports.
+        /// The input port and the output port of the packet.
         ports: (u8, u8),
-        /// The service level.
+        /// The service level of the packet.
         level: ServiceLevel,
     },
-    /// The packet is in a forwarding loop.
+    /// The packet enters a forwarding loop.
     Loop {
         /// A switch in the loop.
         at: SwitchId,
     },
 }
 
-/// Options of the check.
+/// Options of the reachability check.
 pub(super) struct Judge<'a> {
     pub(super) wiring: &'a Wiring,
     /// The unknown LFT entries.
     pub(super) unknown: Option<&'a UnknownEntries>,
-    /// Maximum number of examples.
+    /// Maximum number of examples of each kind.
     pub(super) samples: usize,
 }
 
-/// The attachment of a LID.
+/// The location of the port that has a LID.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
     /// Port 0 of a switch.
@@ -132,17 +133,17 @@ pub(super) enum Target {
     HostAt(SwitchId),
 }
 
-/// A forwarding loop of packets to a LID.
+/// A forwarding loop: the switches in it forward packets to a LID in a cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardingLoop {
-    /// The lowest LID with this loop.
+    /// The lowest LID whose packets enter this loop.
     pub lid: u16,
-    /// The switches with their output ports, starting at the lowest switch.
+    /// The switches in the loop with their output ports, from the lowest switch on.
     pub steps: Vec<(SwitchId, u8)>,
 }
 
 impl Cause {
-    /// Returns the switch at which the packets are lost.
+    /// Returns the switch that drops the packet, or a switch in the forwarding loop.
     #[must_use]
     pub const fn at(self) -> SwitchId {
         match self {
@@ -158,7 +159,7 @@ impl Cause {
 }
 
 impl Unreachable {
-    /// Describes the failure in one line.
+    /// Describes the pair and the cause in one line.
     #[must_use]
     pub fn describe(&self, subnet: &Subnet<'_>) -> String {
         let name = |switch| super::switch_name(subnet, switch);
@@ -208,7 +209,7 @@ impl ForwardingLoop {
 }
 
 impl Reachability {
-    /// Counts the switches that cannot reach a LID.
+    /// Counts the switches that cannot reach a LID, by the kind of the failure.
     pub(super) fn add_failures(
         &mut self,
         judge: &Judge<'_>,
@@ -259,12 +260,12 @@ impl Reachability {
         }
     }
 
-    /// Returns the numbers of all faults; they change only if a fault is added.
+    /// Returns the counts of all faults, which grow with every added fault.
     pub(super) const fn faults(&self) -> (u64, u64, usize) {
         (self.unreachable, self.unreachable_switch_pairs, self.looping_lids)
     }
 
-    /// Counts the packets of host pairs that the SL-to-VL table of a switch discards.
+    /// Adds a failing pair whose packets the SL-to-VL table of a switch discards.
     pub(super) fn add_lost(
         &mut self,
         from: SwitchId,
@@ -281,7 +282,7 @@ impl Reachability {
         }
     }
 
-    /// Adds a loop, given as its switches in forwarding order.
+    /// Adds a forwarding loop to the examples; `switches` are in forwarding order.
     pub(super) fn add_loop(&mut self, lid: u16, switches: &[u16], entries: &[u8], samples: usize) {
         if self.loops.len() >= samples {
             return;
@@ -298,7 +299,7 @@ impl Reachability {
         }
     }
 
-    /// Appends the results for higher LIDs.
+    /// Adds the results for higher LIDs.
     pub(super) fn merge(&mut self, later: Self, samples: usize) {
         self.lids += later.lids;
         self.unreachable += later.unreachable;

@@ -15,15 +15,16 @@ const ONE_LEVEL: Layers = Layers::uniform(match ServiceLevel::new(0) {
     None => panic!("0 is a service level"),
 });
 
-/// Four switches in a cycle: port 1 leads to the next, port 2 to the previous, port 3 to a host.
+/// Four switches in a cycle. At each switch, port 1 leads to the next switch, port 2 to the previous switch, and port 3
+/// to a host.
 fn ring() -> Net {
     (0..4).fold(Net::new(&[4; 4]), |net, switch| {
         net.link((switch, 1), ((switch + 1) % 4, 2)).host((switch, 3))
     })
 }
 
-/// Two leaves (switches 0 and 1) with two hosts each at ports 1 and 2. Port 3 leads to spine 2,
-/// port 4 to spine 3; the leaves are at ports 1 and 2 of the spines.
+/// Switches 0 and 1 are leaves with two hosts each at ports 1 and 2. Their ports 3 lead to spine switch 2, and their
+/// ports 4 to spine switch 3. The leaves are at ports 1 and 2 of each spine.
 fn tree() -> Net {
     let net = Net::new(&[4, 4, 2, 2]);
     let net =
@@ -31,7 +32,8 @@ fn tree() -> Net {
     net.host((0, 1)).host((0, 2)).host((1, 1)).host((1, 2))
 }
 
-/// Sends to every LID over the spine of its parity. Spines have no routes to each other.
+/// Leaves forward packets to even LIDs over one spine, and to odd LIDs over the other. Spines have no routes to each
+/// other.
 fn tree_tables(subnet: &Subnet<'_>) -> Lfts {
     tables(subnet, |switch, home, lid| match (switch, home) {
         (0 | 1, 0 | 1) => 3 + (lid % 2) as u8,
@@ -59,11 +61,11 @@ fn unidirectional_cycle_has_a_credit_loop() {
     );
     assert!(!report.is_sound());
 
-    // One route of each length from each host; those with 3 hops could have 1.
+    // Each host has one route of each length. The routes with 3 hops could have 1 hop.
     assert_eq!(report.hops.histogram, [0, 4, 4, 4]);
     assert_eq!((report.hops.longer_than_minimum, report.hops.worst_excess), (4, 2));
     assert_eq!(report.hops.mean(), 2.0);
-    // 24 hops in total over 4 links; 4 links in the other direction are unused.
+    // The routes have 24 hops in total over 4 links. The 4 links of the other direction are unused.
     assert_eq!((report.load.max, report.load.mean, report.load.cv), (6, 3.0, 1.0));
     assert_eq!(report.load.load(SwitchId(2), 1), 6);
     assert_eq!(report.load.load(SwitchId(2), 2), 0);
@@ -85,8 +87,7 @@ fn cycle_routed_as_a_line_has_no_credit_loop() {
     assert_eq!(report.load.load(SwitchId(1), 1), 4);
 }
 
-/// Packets that cross the link from switch 3 to switch 0 have a separate service level and change
-/// the VL there.
+/// Packets over the link from switch 3 to switch 0 have a separate service level and change their VL at switch 0.
 #[test]
 fn changing_vls_at_a_dateline_breaks_the_credit_loop() {
     let net = ring();
@@ -95,7 +96,8 @@ fn changing_vls_at_a_dateline_breaks_the_credit_loop() {
     let crosses = |from: usize, to: usize| u8::from(from > to);
     let levels = (0..16).map(|pair| crosses(pair / 4, pair % 4)).collect();
     let layers = Layers::per_pair(4, levels);
-    // Two service levels alone are not enough: the crossing routes form a loop.
+    // Without a change of VLs, two service levels are not enough: the routes over the link from switch 3 to switch 0
+    // form a cycle.
     let report = check(&subnet, &lfts, &layers);
     assert_eq!(report.credit.loops, 1);
     assert_eq!(report.credit.first[0].cycle[0], held(0, 1, 1));
@@ -126,11 +128,11 @@ fn link_load_follows_the_tables() {
     assert_eq!(report.load.load(SwitchId(0), 4), over_spine_3);
     assert_eq!(report.load.load(SwitchId(0), 3), 4 - over_spine_3);
     assert_eq!(report.load.load(SwitchId(3), 2), over_spine_3);
-    assert_eq!(report.load.load(SwitchId(1), 1), 3, "three hosts send to this one");
+    assert_eq!(report.load.load(SwitchId(1), 1), 3, "three hosts send to the host at this port");
     assert_eq!((report.load.links, report.load.mean), (8, 2.0));
     assert_eq!(report.hops.histogram, [4, 0, 8]);
     assert_eq!(report.hops.longer_than_minimum, 0);
-    // The spines do not reach each other, which is not a fault.
+    // The spines do not reach each other. This is not a fault.
     assert_eq!(report.reach.unreachable, 0);
     assert_eq!(report.reach.unreachable_switch_pairs, 2);
     assert_eq!(
@@ -149,11 +151,15 @@ fn every_kind_of_wrong_entry_has_its_cause() {
     let lid = host_lid(&subnet, 0);
     let failures = |entry: u8| {
         let mut lfts = tree_tables(&subnet);
-        // Both spines send to host 0, at port 1 of leaf 0, by port 1.
+        // The LFT entries of both spines for host 0 are port 1, which leads to leaf 0. Host 0 is linked to port 1 of
+        // leaf 0.
         lfts.table_mut(SwitchId(0))[usize::from(lid)] = entry;
         let report = check(&subnet, &lfts, &ONE_LEVEL);
-        assert_eq!(report.reach.unreachable_switch_pairs, 2, "only between the spines");
-        assert_eq!(report.reach.unreachable, 4, "a switch drops what all others send to it");
+        assert_eq!(
+            report.reach.unreachable_switch_pairs, 2,
+            "only the spines do not reach each other"
+        );
+        assert_eq!(report.reach.unreachable, 4, "the packets of all four switches are lost");
         assert!(!report.is_sound());
         assert_eq!(report.reach.first[1].from, SwitchId(1));
         assert_eq!(report.hops.routes(), 9, "three routes do not arrive");
@@ -201,12 +207,16 @@ fn missing_entries_are_faults_only_for_hosts() {
         (reach.unreachable, reach.unreachable_switch_pairs)
     };
     assert_eq!(counts(1, host, NO_PATH), (1, 2), "a leaf must reach a host");
-    assert_eq!(counts(0, spine_lid, NO_PATH), (0, 3), "it need not reach a spine");
-    assert_eq!(counts(0, spine_lid, 1), (1, 2), "but it must not send to an unlinked port");
+    assert_eq!(counts(0, spine_lid, NO_PATH), (0, 3), "a leaf need not reach a spine");
+    assert_eq!(
+        counts(0, spine_lid, 1),
+        (1, 2),
+        "a leaf must not forward packets to an unlinked port"
+    );
     let unused = 2 + (host_lid(&subnet, 0) + 1) % 2;
-    assert_eq!(counts(unused, host, NO_PATH), (0, 3), "no host's route goes over this spine");
+    assert_eq!(counts(unused, host, NO_PATH), (0, 3), "no route between hosts uses the spine");
     let used = 2 + host_lid(&subnet, 0) % 2;
-    assert_eq!(counts(used, host, NO_PATH), (1, 3), "leaf 1's does over that one");
+    assert_eq!(counts(used, host, NO_PATH), (1, 3), "the routes of leaf 1 use the spine");
 }
 
 #[test]
@@ -229,7 +239,7 @@ fn forwarding_loop_is_reported() {
     );
     assert_eq!(report.reach.unreachable, 3);
     assert_eq!(report.reach.first[0].cause, Cause::Loop { at: SwitchId(1) });
-    assert_eq!(report.credit.loops, 0, "the loop is reported once");
+    assert_eq!(report.credit.loops, 0, "the forwarding loop is not reported as a credit loop");
 }
 
 #[test]
@@ -280,7 +290,7 @@ fn credit_loops_depend_on_the_scope() {
     for scope in [Scope::Hosts, Scope::Management, Scope::Everything] {
         assert_eq!(loops(&tree, &UpDown, scope), 0);
     }
-    // Between spines, minhop goes down and up again.
+    // Between spines, the routes of minhop go down to a leaf and up again.
     assert_eq!(loops(&tree, &MinHop, Scope::Hosts), 0);
     assert_eq!(loops(&tree, &MinHop, Scope::Management), 0);
     assert_eq!(loops(&generated("torus", &["4x4"]), &MinHop, Scope::Hosts), 1);

@@ -1,34 +1,35 @@
-//! The forwarding tree of a LID, formed by the LFT entries of all switches.
+//! The forwarding tree of a LID, which the LFT entries of all switches form.
 //!
-//! Each switch has one entry per LID, so the entries form a functional graph: trees whose roots
-//! deliver or drop the packet, and loops with trees that lead into them.
+//! Each switch has one entry for a LID, so the entries form a functional graph. It consists of trees, whose roots
+//! deliver or drop packets, and of loops with trees that lead into them.
 
 use super::wiring::{Hop, NO_SWITCH, Wiring};
 use crate::subnet::EndPortId;
 
-/// The outcome for a packet that a switch sends to the LID.
+/// The fate of a packet that a switch forwards to the LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It reaches the owner of the LID after this number of switch-to-switch links.
+    /// The packet reaches the owner of the LID over this number of links between switches.
     Arrives(u16),
-    /// This switch drops it, or sends it to a wrong end port.
+    /// The switch with this index drops the packet, or forwards it to a wrong end port.
     Drops(u16),
-    /// It enters a forwarding loop, which contains this switch.
+    /// The packet enters a forwarding loop that contains the switch with this index.
     Loops(u16),
 }
 
-/// The LFT entries of all switches for a LID and the resulting fates. Reused for all LIDs.
+/// The next switches for a LID and the fates of its packets. The memory is reused for every LID.
 pub(super) struct Tree {
     /// The next switch of each switch.
     next: Vec<u16>,
-    /// Packed fates, see [`DROPS`].
+    /// Fates in packed form, see [`DROPS`].
     fates: Vec<u32>,
-    /// All switches that do not lead into a loop, each after its next switch.
+    /// All switches whose packets do not enter a loop, each after its next switch.
     order: Vec<u16>,
     path: Vec<u16>,
 }
 
-// A fate in 32 bits: hops below DROPS, else the kind in the upper half and a switch in the lower.
+// A fate in 32 bits. Values below `DROPS` are hops. In other values, the upper half is the kind and the lower half a
+// switch.
 const DROPS: u32 = 1 << 16;
 const LOOPS: u32 = 2 << 16;
 const ON_PATH: u32 = 3 << 16;
@@ -45,7 +46,7 @@ impl Tree {
         }
     }
 
-    /// Builds the tree from the entry of each switch for a LID of `owner`; reports the switches of
+    /// Builds the tree for a LID of `owner` from the LFT entry of each switch. Calls `found_loop` with the switches of
     /// every loop.
     pub(super) fn grow(
         &mut self,
@@ -70,7 +71,7 @@ impl Tree {
         }
     }
 
-    /// Sets the fate of a switch if that of its next switch is known; returns true if so.
+    /// If the fate of the next switch is known, sets the fate of `switch` and returns true.
     fn follows(&mut self, switch: u16) -> bool {
         let next = usize::from(self.next[usize::from(switch)]);
         match self.fates.get(next) {
@@ -83,8 +84,7 @@ impl Tree {
         }
     }
 
-    /// Follows the entries from a switch until a fate is known; sets it for all switches on the
-    /// path.
+    /// Follows the LFT entries from a switch until a fate is known, and sets this fate for all switches on the path.
     fn walk(
         &mut self,
         start: u16,
@@ -118,12 +118,12 @@ impl Tree {
         }
     }
 
-    /// Returns the switches outside of loops, each before its next switch.
+    /// Returns the switches whose packets do not enter a loop, each before its next switch.
     pub(super) fn towards_roots(&self) -> impl Iterator<Item = usize> {
         self.order.iter().rev().map(|&switch| usize::from(switch))
     }
 
-    /// Returns the next switch of a switch, if any.
+    /// Returns the next switch on the path from a switch, if any.
     pub(super) fn next(&self, switch: usize) -> Option<u16> {
         Some(self.next[switch]).filter(|&next| next != NO_SWITCH)
     }
@@ -142,7 +142,7 @@ impl Tree {
     }
 }
 
-/// Returns the fate of a switch whose next switch has a known fate.
+/// Returns the fate of a switch, given the fate of its next switch.
 fn one_before(fate: u32) -> u32 {
     if fate < DROPS { fate + 1 } else { fate }
 }

@@ -1,4 +1,4 @@
-//! VLs of the packets of a service level from link to link.
+//! The VLs that packets of a service level use on each link.
 
 use ib_types::{ServiceLevel, VirtualLane};
 
@@ -7,13 +7,12 @@ use crate::subnet::SwitchId;
 
 /// The SL-to-VL tables of all switches; IBTA volume 1, chapter 7.6.6.
 ///
-/// If there are none, SL n uses VL n on every link, as configured by OpenSM for its layered
-/// engines.
+/// Without SL-to-VL tables, packets of SL n use VL n on every link, as configured by OpenSM for its layered engines.
 pub trait VlMap: Sync {
-    /// Returns the VL on which a switch forwards packets of a service level from one port to
-    /// another; `in_port` 0 is the switch itself.
+    /// Returns the VL on which a switch forwards packets of a service level from `in_port` to `out_port`. If `in_port`
+    /// is 0, the packets start at the switch itself.
     ///
-    /// On VL 15 the switch discards the packets, which the check counts as unreachable.
+    /// If the VL is 15, the switch discards the packets; the check counts them as unreachable.
     fn vl(&self, switch: SwitchId, in_port: u8, out_port: u8, level: ServiceLevel) -> VirtualLane;
 }
 
@@ -26,21 +25,21 @@ where
     }
 }
 
-/// Number of VLs and of service levels.
+/// Number of VLs, and of service levels.
 pub(super) const MAX_VLS: usize = 16;
 
 const DISCARDS: u8 = 15;
 
-/// The rule by which sets of packets change VLs from link to link.
+/// A rule by which packets change VLs from link to link. Packets are handled as sets.
 pub(super) trait VlRule: Sync {
-    /// Service levels and VLs of the packets that leave a switch for one LID.
+    /// A set of packets: the service levels and VLs of the packets to one LID that leave a switch.
     type Set: Copy + Default + PartialEq + Send;
 
-    /// True if switches can discard packets by this rule.
+    /// True if switches can discard packets under this rule.
     const DISCARDS: bool;
 
-    /// Adds packets of a service level that start at a switch, by their ingress ports. Returns an
-    /// ingress port whose packets are discarded, if any.
+    /// Adds packets of a service level that start at a switch and enter it at the ports `ins`. If packets of an input
+    /// port are discarded, returns this port.
     fn start(
         &self,
         set: &mut Self::Set,
@@ -50,8 +49,8 @@ pub(super) trait VlRule: Sync {
         level: ServiceLevel,
     ) -> Option<u8>;
 
-    /// Adds packets that arrived over a channel to those that leave a switch, and reports the VLs
-    /// before and after. Returns a service level whose packets are discarded, if any.
+    /// Adds packets that arrive over a channel to the packets that leave the switch. Calls `turn` with the VLs before
+    /// and after the switch. If packets of a service level are discarded, returns this service level.
     fn pass(
         &self,
         set: &mut Self::Set,
@@ -61,7 +60,7 @@ pub(super) trait VlRule: Sync {
     ) -> Option<ServiceLevel>;
 }
 
-/// SL n on VL n: one bit per service level.
+/// The rule that packets of SL n use VL n. A set has one bit per service level.
 pub(super) struct SameNumber;
 
 impl VlRule for SameNumber {
@@ -99,7 +98,7 @@ impl VlRule for SameNumber {
     }
 }
 
-/// VLs by SL-to-VL tables: for each service level, one bit per VL.
+/// The rule of SL-to-VL tables. A set has one bit per VL for each service level.
 pub(super) struct Mapped<'a> {
     pub(super) map: &'a dyn VlMap,
     pub(super) wiring: &'a Wiring,
@@ -162,7 +161,7 @@ impl VlRule for Mapped<'_> {
     }
 }
 
-/// Returns the indices of the bits that are set, ascending.
+/// Returns the indices of the bits that are set in `set`, in ascending order.
 pub(super) fn bits(mut set: u64) -> impl Iterator<Item = u8> {
     std::iter::from_fn(move || {
         let lowest = set.trailing_zeros() as u8;

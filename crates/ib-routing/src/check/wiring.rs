@@ -1,37 +1,37 @@
-//! The far ends of all output ports, in a flat table.
+//! The far ends of all switch ports, in a flat table.
 
 use ib_topology::PortId;
 
 use crate::subnet::{EndPortId, Peer, Subnet, SwitchId};
 
-/// The location of a packet after it left a switch by a port.
+/// The far end of a switch port, where a packet arrives that leaves through this port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hop {
     /// The port has no link.
     Nothing,
-    /// A switch, entered by this port.
+    /// A switch, and its port at which the packet arrives.
     Switch(u16, u8),
     /// An end port, which may be port 0 of the switch itself.
     EndPort(EndPortId),
 }
 
-/// Index of an output port of a switch: ports 0 to n of switch 0, then those of switch 1 and so on.
-/// It also identifies the directed link that starts there.
+/// Index of an output port of a switch, and of the directed link that starts there. The ports 0 to n of switch 0 come
+/// first, then the ports of switch 1, and so on.
 pub(crate) type Channel = u32;
 
-/// Marks an LFT entry that is not a port of its switch.
+/// Channel of an LFT entry that is not a port of its switch.
 pub(crate) const NO_CHANNEL: Channel = Channel::MAX;
 
-/// Marks a hop that does not lead to a switch.
+/// Next switch of a port that does not lead to a switch.
 pub(crate) const NO_SWITCH: u16 = u16::MAX;
 
-/// The hops over all channels of a subnet.
+/// The far ends of all output ports of a subnet.
 #[derive(Clone, Debug)]
 pub(crate) struct Wiring {
-    /// The first channel of each switch, followed by the number of channels.
+    /// The first channel of each switch, followed by the total number of channels.
     first: Vec<Channel>,
     hops: Vec<Hop>,
-    /// The switch at the end of each channel, stored separately as it is read most often.
+    /// The switch at the end of each channel. These are stored separately because they are read most often.
     next: Vec<u16>,
 }
 
@@ -44,7 +44,7 @@ impl Wiring {
                     _ if port == 0 => Hop::EndPort(subnet.switch(id).end_port),
                     Peer::Switch(next, there) => Hop::Switch(next.0, there),
                     Peer::EndPort(end) => Hop::EndPort(end),
-                    // No engine uses loopback cables, but loaded tables may.
+                    // No engine uses loopback cables, but tables read from a file may use them.
                     Peer::None => loopback(subnet, id, port as u8)
                         .map_or(Hop::Nothing, |there| Hop::Switch(id.0, there)),
                 });
@@ -64,8 +64,8 @@ impl Wiring {
         self.hops.len()
     }
 
-    /// Returns the channel of a port of a switch; [`NO_CHANNEL`] if the switch has no such port.
-    /// Entry 255 is never a port.
+    /// Returns the channel of a port of a switch; [`NO_CHANNEL`] if the switch has no such port. An LFT entry of 255 is
+    /// never a port.
     pub(crate) fn channel(&self, switch: usize, port: u8) -> Channel {
         let channel = self.first[switch] + Channel::from(port);
         if channel < self.first[switch + 1] { channel } else { NO_CHANNEL }
@@ -76,20 +76,19 @@ impl Wiring {
         self.channel(switch.index(), port) != NO_CHANNEL
     }
 
-    /// Returns the ports of a switch whose far ends differ from those in another wiring of the same
-    /// switches.
+    /// Returns the ports of a switch whose far ends differ between this wiring and another wiring of the same switches.
     pub(crate) fn differing(&self, other: &Self, switch: SwitchId) -> impl Iterator<Item = u8> {
         let all = self.first[switch.index()] as usize..self.first[switch.index() + 1] as usize;
         let pairs = self.hops[all.clone()].iter().zip(&other.hops[all]);
         (0..).zip(pairs).filter(|(_, (one, other))| one != other).map(|(port, _)| port)
     }
 
-    /// Returns the first channel of each switch, followed by the number of channels.
+    /// Returns the first channel of each switch, followed by the total number of channels.
     pub(crate) fn offsets(&self) -> &[Channel] {
         &self.first
     }
 
-    /// Returns the hop over a channel; an unlinked port for [`NO_CHANNEL`].
+    /// Returns the far end of a channel; [`Hop::Nothing`] for [`NO_CHANNEL`].
     pub(crate) fn hop(&self, channel: Channel) -> Hop {
         self.hops.get(channel as usize).copied().unwrap_or(Hop::Nothing)
     }
@@ -99,25 +98,25 @@ impl Wiring {
         self.next.get(channel as usize).copied().unwrap_or(NO_SWITCH)
     }
 
-    /// Returns the switch and port where a channel starts.
+    /// Returns the switch and the port at which a channel starts.
     pub(crate) fn port(&self, channel: Channel) -> (SwitchId, u8) {
         let switch = self.first.partition_point(|&first| first <= channel) - 1;
         (SwitchId(switch as u16), (channel - self.first[switch]) as u8)
     }
 
-    /// Returns the maximum number of ports of a switch, including port 0.
+    /// Returns the number of ports of the largest switch, including port 0.
     pub(crate) fn widest(&self) -> usize {
         self.first.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0)
     }
 
-    /// Returns the channels between switches, in order.
+    /// Returns the channels that lead from switch to switch, in ascending order.
     pub(crate) fn switch_channels(&self) -> impl Iterator<Item = Channel> + '_ {
         let hops = self.hops.iter().enumerate();
         hops.filter(|(_, hop)| matches!(hop, Hop::Switch(..))).map(|(index, _)| index as Channel)
     }
 }
 
-/// Returns the other end of a loopback cable of a switch.
+/// If a port of a switch is linked to a port of the same switch, returns that port.
 fn loopback(subnet: &Subnet<'_>, switch: SwitchId, port: u8) -> Option<u8> {
     let (fabric, node) = (subnet.fabric(), subnet.switch(switch).node);
     let id: PortId = fabric.port_id(node, port)?;

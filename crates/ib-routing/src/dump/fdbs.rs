@@ -1,4 +1,4 @@
-//! `opensm.fdbs`: the forwarding tables with the hops of every entry, and whether they are minimal.
+//! `opensm.fdbs`: the forwarding tables, with the hops of every entry and whether a shorter path exists.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use crate::subnet::{Attachment, Subnet, SwitchId};
 
 /// Writes the file.
 ///
-/// Hops to a channel adapter include the last link; hops to a switch end at the switch.
+/// The hops to a channel adapter include the link to it.
 ///
 /// # Errors
-/// Fails if the output fails.
+/// Fails if writing to the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, routing: &Routing) -> io::Result<()> {
     for (id, switch) in subnet.switch_ids().zip(subnet.switches()) {
         writeln!(out, "dump_ucast_routes: Switch {}", switch.guid)?;
@@ -53,9 +53,10 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, routing: &Routing) -> io:
     Ok(())
 }
 
-/// Returns the number of LIDs counted for each port.
+/// Returns the number of LIDs that count for each port when OpenSM looks for a better port.
 ///
-/// Only tables from a file can have more than least hops and be counted; ftree counts no LIDs.
+/// OpenSM looks for a better port only if a route is longer than the shortest path. Only tables read from a file and
+/// tables of ftree have such routes, and ftree counts no LIDs.
 fn counts(routing: &Routing, switch: SwitchId) -> [u32; 256] {
     let mut counts = [0; 256];
     if routing.engine == EngineKind::File {
@@ -66,7 +67,7 @@ fn counts(routing: &Routing, switch: SwitchId) -> [u32; 256] {
     counts
 }
 
-/// Returns the least used of the least-hop ports; the first one if several are equal.
+/// Returns the least used port among the least-hop ports; the first one if several are used equally.
 fn better_port(
     subnet: &Subnet<'_>,
     routing: &Routing,

@@ -1,4 +1,4 @@
-//! `ibfabric-levels.dump`: the service level between every pair of switches.
+//! `ibfabric-levels.dump`: the service level of the paths between every pair of switches.
 //!
 //! ```text
 //! # from switch      to switch          SL
@@ -18,7 +18,7 @@ use crate::subnet::Subnet;
 /// Writes the file.
 ///
 /// # Errors
-/// Fails if the output fails.
+/// Fails if writing to the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, layers: &Layers) -> io::Result<()> {
     writeln!(out, "# from switch      to switch          SL")?;
     for (from, source) in subnet.switch_ids().zip(subnet.switches()) {
@@ -30,10 +30,10 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, layers: &Layers) -> io::R
     Ok(())
 }
 
-/// Reads the file for a subnet. Missing pairs of a switch with itself have SL 0.
+/// Reads the file for a subnet. The pair of a switch and itself has SL 0 if it is missing.
 ///
 /// # Errors
-/// Fails on the first malformed line, and if a pair of switches of the subnet is missing.
+/// Fails on the first malformed line, and if a pair of two switches of the subnet is missing.
 pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Layers>, ParseError> {
     let text = checked(file, bytes)?;
     let switches = subnet.switches().len();

@@ -47,40 +47,41 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, lfts: &Lfts) -> io::Resul
     Ok(())
 }
 
-/// Selects the entries that follow their port GUID: such an entry moves to the port's LID in this subnet with the
-/// same LMC bits.
+/// Selects the entries that follow their port GUID. The LID of such an entry is replaced by the LID that the port has
+/// in this subnet, with the same LMC bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// All entries. Used to load tables, as OpenSM does.
+    /// All entries follow their port GUID. Used to load tables, as OpenSM does.
     AllGuids,
-    /// Entries of ports without a LID in the fabric file. Used to check tables: if the file records a LID, the
-    /// tables have to serve this LID.
+    /// Only entries of ports without a LID in the fabric file follow their port GUID. Used to check tables: if the
+    /// fabric file records the LID of a port, the tables have to serve this LID.
     UnrecordedLids,
 }
 
-/// Tables of a file.
+/// Tables that were read from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadLfts {
-    /// The tables; an unknown entry is [`NO_PATH`].
+    /// The tables. Unknown entries are [`NO_PATH`].
     pub lfts: Lfts,
-    /// The entries that are unknown because of gaps in the file.
+    /// The entries that are unknown because the file has gaps.
     pub unknown: UnknownEntries,
 }
 
-/// Reads such a file, or the output of `ibroute` for several switches, for a subnet.
+/// Reads `opensm-lfts.dump`, or the output of `ibroute` for several switches, for a subnet.
 ///
-/// If entries have port GUIDs, [`Follow`] selects those that override the LID. The result lists:
-/// * blocks of switches that are not in the subnet, which are skipped;
-/// * entries that moved to another LID;
-/// * messages of `ibroute` and its libraries among the lines;
-/// * gaps, with switch and line: a switch without a block, a truncated block, a block with another number of
-///   entries than stated, and a LID that a switch lists twice with different ports. To load tables, the last
-///   port is used, as in OpenSM; to check tables, the entry is unknown;
-/// * a LID with another port GUID than on a line above: each entry follows its own.
+/// If entries have port GUIDs, [`Follow`] selects the entries whose LID is replaced by the LID of the port. The notes
+/// of the result list:
+/// * skipped blocks of switches that are not in the subnet;
+/// * entries whose LID was replaced;
+/// * messages of `ibroute` and its libraries in the file;
+/// * gaps, with switch and line: a switch without a block, a truncated block, a block with another number of entries
+///   than stated, and a LID that a switch lists twice with different ports. To load tables, the last port of such a LID
+///   is used, as in OpenSM; to check tables, its entry is unknown;
+/// * LIDs that have another port GUID than on an earlier line. Each of these lines follows its own port GUID.
 ///
 /// # Errors
-/// Fails on the first malformed line, on an entry that moves to the LID of another entry, and if no block
-/// belongs to this subnet.
+/// Fails on the first malformed line, on an entry whose new LID already has an entry, and if no block belongs to this
+/// subnet.
 pub fn read(
     file: &str,
     bytes: &[u8],
@@ -121,7 +122,7 @@ pub fn read(
     Ok(reader.finish())
 }
 
-/// The current block.
+/// The block of a switch that is being read.
 #[derive(Clone, Copy)]
 struct Block {
     line: u32,
@@ -129,7 +130,7 @@ struct Block {
     switch: Option<SwitchId>,
     /// True if an earlier block belongs to the same switch.
     is_repeated: bool,
-    /// Number of entries so far, and the LID of the last one.
+    /// Number of entries read so far, and the LID of the last entry.
     entries: u64,
     last: u16,
 }
@@ -139,23 +140,22 @@ struct Reader<'a> {
     lfts: Lfts,
     unknown: UnknownEntries,
     seen: Vec<bool>,
-    /// By LID of the file: the port GUID last read with it, and the corresponding LID of the
-    /// subnet.
+    /// By LID in the file: the port GUID last read with this LID, and the LID in the subnet.
     known: Vec<(Guid, u16)>,
     follow: Follow,
     block: Option<Block>,
     blocks: u32,
-    /// By LID of the file: the index of the last block with the LID.
+    /// By LID in the file: the number of the last block that lists this LID.
     block_of_lid: Vec<u32>,
     skipped: usize,
     strangers: usize,
     moved: usize,
-    /// Gaps: the line, and the message.
+    /// Gaps in the file, each with its line and a message.
     gaps: Vec<(u32, String)>,
-    /// LIDs that a switch lists twice with different ports: the first line, its message, and the number of further
-    /// lines.
+    /// Switches that list LIDs twice with different ports: the line and message of the first repetition, and the number
+    /// of further ones.
     repeated: BTreeMap<SwitchId, (u32, String, usize)>,
-    /// LIDs with another port GUID than on an earlier line: the first line, as in `repeated`, and the number of
+    /// If LIDs have another port GUID than on an earlier line: the first such line, its message, and the number of such
     /// lines.
     owners: Option<(u32, String, usize)>,
 }
@@ -181,7 +181,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Ends a truncated block: the entries after its last LID are unknown.
+    /// Ends the current block as truncated: its entries after the last read LID are unknown.
     fn break_off(&mut self) {
         let Some(block) = self.block.take() else { return };
         let missing = match block.entries {
@@ -196,7 +196,7 @@ impl Reader<'_> {
         self.mark_missing(switch, first);
     }
 
-    /// Marks the missing entries of a switch as unknown, starting at a LID.
+    /// Marks all missing entries of a switch as unknown, from the LID `first` on.
     fn mark_missing(&mut self, switch: SwitchId, first: u16) {
         let table = self.lfts.table(switch);
         for lid in (0..table.len()).skip(usize::from(first)).filter(|&lid| table[lid] == NO_PATH) {
@@ -236,7 +236,7 @@ impl Reader<'_> {
         let Some(block) = self.block.take() else {
             return Err(start.fault("found the end of a block, expected `Unicast lids` before it"));
         };
-        // OpenSM states the highest LID, `ibroute` the number of lines.
+        // In the last line of a block, OpenSM writes the highest LID, but `ibroute` the number of entries.
         if counts_entries && count != block.entries {
             let message = format!(
                 "the table of switch {} has {} entries, expected {count}: those that are missing are \
@@ -304,7 +304,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the LID that an entry belongs to.
+    /// Returns the LID in the subnet to which an entry belongs.
     fn map(&mut self, line: u32, lid: u16, guid: Guid) -> u16 {
         let known = self.known[usize::from(lid)];
         if guid.is_zero() {
@@ -384,7 +384,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns true if a line is one of the two column headings of `ibroute`.
+/// Returns true if a line is one of the two lines of column headings that `ibroute` prints.
 fn is_heading(text: &str) -> bool {
     let mut words = text.split_ascii_whitespace();
     matches!(
@@ -393,7 +393,7 @@ fn is_heading(text: &str) -> bool {
     )
 }
 
-/// Reads the port GUID after an entry; zero if none.
+/// Reads the port GUID after an entry. Returns zero if the line has no port GUID.
 fn port_guid(line: &mut Line<'_>) -> Result<Guid, Fault> {
     const KEY: &str = " portguid 0x";
     let Some(at) = line.rest().find(KEY) else { return Ok(Guid::ZERO) };

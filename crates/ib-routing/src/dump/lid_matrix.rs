@@ -1,4 +1,4 @@
-//! `opensm-lid-matrix.dump`: the hops to every switch LID by every port.
+//! `opensm-lid-matrix.dump`: the hops from every switch to every switch LID, by output port.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use super::Loaded;
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{EndPort, Subnet, SwitchId};
 
-/// Writes the file. It contains only LIDs of switches: a channel adapter is as far as its switch.
+/// Writes the file. It contains only LIDs of switches, because a channel adapter has the hops of its switch.
 ///
 /// # Errors
-/// Fails if the output fails.
+/// Fails if writing to the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, hops: &HopMatrix) -> io::Result<()> {
     let mut targets: Vec<(&EndPort, _)> =
         subnet.switch_ids().map(|id| (subnet.end_port(subnet.switch(id).end_port), id)).collect();
@@ -39,13 +39,13 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, hops: &HopMatrix) -> io::
 
 /// Reads the file for a subnet.
 ///
-/// A row belongs to the switch with its port GUID or, if it has none, with its LID. Rows of other
-/// LIDs and of switches outside the subnet are skipped. Pairs without a row are unreachable.
-/// Skipped lines and switches without rows are reported as notes.
+/// A row belongs to the switch with the port GUID in the row or, if it has no port GUID, to the switch with the LID.
+/// Rows for other LIDs and for switches outside the subnet are skipped. Pairs of switches without a row are
+/// unreachable. Notes report skipped lines, and switches without rows.
 ///
 /// # Errors
-/// Fails on the first malformed line, on a row with another number of ports than the switch has,
-/// and if no row belongs to this subnet.
+/// Fails on the first malformed line, on a row with more or fewer ports than the switch, and if no row belongs to this
+/// subnet.
 pub fn read(
     file: &str,
     bytes: &[u8],
@@ -84,7 +84,7 @@ pub fn read(
 struct Reader<'a> {
     subnet: &'a Subnet<'a>,
     blocks: Vec<Vec<u8>>,
-    /// `[switch][switch]`: true if the file has a row for the pair.
+    /// Indexed by two switches: true if the file has a row for this pair.
     rows: Vec<bool>,
     at: Option<SwitchId>,
     opened: bool,
@@ -137,7 +137,7 @@ impl Reader<'_> {
                 stride - 1
             )));
         }
-        // Port 0 has the minimum of all ports.
+        // The entry of port 0 is the minimum over all ports.
         row[0] = row.iter().copied().min().unwrap_or(NO_HOPS);
         match self.target(&mut line, lid)? {
             Some(to) => {

@@ -9,13 +9,13 @@ use ib_types::{Guid, Lid};
 
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
-/// Writes `guid2lid`: port GUID, first and last LID of every end port, by GUID, with an empty line
-/// after each.
+/// Writes `guid2lid`: a line with port GUID, first and last LID for every end port, in the order of the GUIDs. An empty
+/// line follows each of them.
 ///
-/// Ports of the previous file that are missing in the subnet are kept.
+/// Also writes the ports that the previous file lists and the subnet does not have.
 ///
 /// # Errors
-/// Fails if the output fails.
+/// Fails if writing to the output fails.
 pub fn write_guid2lid(out: &mut dyn Write, subnet: &Subnet<'_>) -> io::Result<()> {
     let mut ranges = subnet.absent_lids().clone();
     for end_port in subnet.end_ports() {
@@ -28,23 +28,23 @@ pub fn write_guid2lid(out: &mut dyn Write, subnet: &Subnet<'_>) -> io::Result<()
     Ok(())
 }
 
-/// Reads `guid2lid`: the first and last LID by port GUID.
+/// Reads `guid2lid`, which has the first and last LID of each port GUID.
 ///
 /// # Errors
-/// Fails on the first malformed line and on a repeated GUID.
+/// Fails on the first malformed line, and if a GUID is repeated.
 pub fn read_guid2lid(file: &str, bytes: &[u8]) -> Result<BTreeMap<Guid, (u16, u16)>, ParseError> {
     let (ranges, errors) = read_cached_guid2lid(file, bytes)?;
     errors.into_iter().next().map_or(Ok(ranges), Err)
 }
 
-/// The first and the last LID of ports, by port GUID.
+/// The first and the last LID of each port, by port GUID.
 pub type LidRanges = BTreeMap<Guid, (u16, u16)>;
 
-/// Reads the `guid2lid` of a cache. Malformed lines, ranges that end before they start and lines
-/// with a repeated GUID are dropped, as in OpenSM, and returned as errors.
+/// Reads the `guid2lid` file in OpenSM's cache directory. As in OpenSM, malformed lines, ranges whose last LID is below
+/// the first one, and lines with a repeated GUID are skipped. They are returned as errors.
 ///
 /// # Errors
-/// Fails if the file is not text.
+/// Fails if the file is not UTF-8 text.
 pub fn read_cached_guid2lid(
     file: &str,
     bytes: &[u8],
@@ -92,16 +92,15 @@ fn range(mut line: Line<'_>) -> Result<Option<Range>, Fault> {
     Ok(Some((guid, (first, last))))
 }
 
-/// Returns the second name if a number has hexadecimal digits, else the first one.
+/// Returns `hexadecimal` if the next number has hexadecimal digits, and `decimal` otherwise.
 fn named<'n>(mut line: Line<'_>, decimal: &'n str, hexadecimal: &'n str) -> &'n str {
     if line.demand("0x").is_ok() { hexadecimal } else { decimal }
 }
 
-/// Writes `opensm-ftree-ca-order.dump`: LID and node description in routing order, with dummies for
-/// missing compute nodes.
+/// Writes `opensm-ftree-ca-order.dump`: LID and description of the compute nodes in routing order, with dummies in
+/// place of missing compute nodes.
 ///
-/// # Errors
-/// Fails if the output fails.
+/// Fails if writing to the output fails.
 pub fn write_ca_order(
     out: &mut dyn Write,
     subnet: &Subnet<'_>,
@@ -122,7 +121,7 @@ pub fn write_ca_order(
 /// Writes `opensm-updn-roots.dump`: the GUIDs of the root switches, without leading zeros.
 ///
 /// # Errors
-/// Fails if the output fails.
+/// Fails if writing to the output fails.
 pub fn write_roots(out: &mut dyn Write, subnet: &Subnet<'_>, roots: &[SwitchId]) -> io::Result<()> {
     for &root in roots {
         writeln!(out, "{:#x}", subnet.switch(root).guid)?;

@@ -1,6 +1,6 @@
 //! `opensm-sl2vl.dump`: the SL-to-VL tables of the switches.
 //!
-//! OpenSM writes the file if QoS is enabled (`-Q`), one block per node:
+//! OpenSM writes this file if QoS is enabled (`-Q`). The file has one block per node:
 //!
 //! ```text
 //! Switch 0x0002c90000200000, base LID 4, "leaf"
@@ -19,21 +19,21 @@ use super::Loaded;
 use crate::check::VlMap;
 use crate::subnet::{Peer, Subnet, SwitchId};
 
-/// The VL of every service level.
+/// The VL of every service level, for a pair of ports.
 type VlRule = [u8; 16];
 
-/// The table of port pairs that are not listed: SL n uses VL n.
+/// The table of pairs of ports that are not listed in the file: SL n uses VL n.
 const SAME_NUMBER: VlRule = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// The SL-to-VL tables of the switches of a subnet, read from a file.
 ///
-/// Pairs of ports may be missing if the output port has no link; for them, SL n uses VL n.
+/// The file may omit pairs of ports whose output port has no link. For these pairs, SL n uses VL n.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sl2Vl {
-    /// The different tables; the first is [`SAME_NUMBER`].
+    /// All different tables. The first one is [`SAME_NUMBER`].
     tables: Vec<VlRule>,
-    /// Per switch, `[input port][output port]`: an index into the tables; empty for switches that
-    /// are not in the file.
+    /// By switch, an index into `tables` for each `[input port][output port]`. Empty for switches that the file does
+    /// not list.
     switches: Vec<Vec<u16>>,
     /// Number of ports of each switch, including port 0.
     ports: Vec<usize>,
@@ -50,13 +50,13 @@ impl VlMap for Sl2Vl {
 
 /// Reads the file for a subnet.
 ///
-/// Blocks of switches outside the subnet are skipped and reported as notes. Blocks of channel
-/// adapters are ignored.
+/// Blocks of switches outside the subnet are skipped, and a note reports their number. Blocks of channel adapters are
+/// ignored.
 ///
 /// # Errors
-/// Fails on the first malformed line, on a missing port and on a VL above 15. Blocks and pairs of
-/// ports must not be repeated. Also fails if a switch is missing, or a pair of ports with a link at
-/// the output.
+/// Fails on the first malformed line, on a port that the switch does not have, on a VL above 15, and on a repeated
+/// block or pair of ports. Also fails if the file has no block for a switch of the subnet, or no line for a pair of
+/// ports whose output port has a link.
 pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Sl2Vl>, ParseError> {
     let text = checked(file, bytes)?;
     let mut reader = Reader {
@@ -91,10 +91,10 @@ pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Sl2V
     Ok(Loaded { value: reader.map, notes })
 }
 
-/// Marks a pair of ports that is not listed yet.
+/// Table index of a pair of ports that has not been listed yet.
 const UNSET: u16 = u16::MAX;
 
-/// The owner of the current block.
+/// The node to which the current block belongs.
 #[derive(Clone, Copy)]
 enum Block {
     Switch(SwitchId),
@@ -110,7 +110,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Returns an error message if a switch or a pair of ports is missing.
+    /// Returns an error message if a switch, or a pair of ports whose output port has a link, is missing.
     fn gap(&self) -> Option<String> {
         for id in self.subnet.switch_ids() {
             let tables = &self.map.switches[id.index()];

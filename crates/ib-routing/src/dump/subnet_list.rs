@@ -1,4 +1,4 @@
-//! `opensm-subnet.lst`: one line per direction of every link.
+//! `opensm-subnet.lst`: two lines for every link, one per direction.
 
 use std::io::{self, Write};
 
@@ -7,13 +7,13 @@ use ib_types::{LinkSpeed, NodeKind};
 
 use crate::subnet::Subnet;
 
-/// Writes the file: the links of all nodes in the order of byte-swapped node GUIDs, then by port.
+/// Writes the file. The lines are in the order of the byte-swapped GUIDs of the sending nodes, and then of the sending
+/// ports.
 ///
-/// Speeds above EDR, which OpenSM 3.3.23 cannot name, are written as the number of Gbit/s per lane
-/// like the others.
+/// OpenSM 3.3.23 has no names for speeds above EDR. They are written as Gbit/s per lane, like the other speeds.
 ///
 /// # Errors
-/// Fails if the output fails.
+/// Fails if writing to the output fails.
 pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>) -> io::Result<()> {
     let fabric = subnet.fabric();
     let mut nodes: Vec<_> = fabric.nodes().collect();
@@ -21,7 +21,7 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>) -> io::Result<()> {
     nodes.sort_by_key(|(_, node)| node.guid.wire_order());
     for (id, node) in nodes {
         for (_, port) in fabric.ports_of(id) {
-            // A channel adapter port that leads into another subnet was not discovered.
+            // Channel adapter ports that lead into another subnet are skipped, because the SM did not discover them.
             let seen = node.kind.is_switch() || subnet.find_end_port(port.guid).is_some();
             let Some(peer) = port.peer.filter(|_| seen).map(|peer| fabric.port(peer)) else {
                 continue;
@@ -53,8 +53,8 @@ fn end(out: &mut dyn Write, subnet: &Subnet<'_>, port: &Port, far: bool) -> io::
         node.guid,
         port.guid,
     )?;
-    // The vendor ID of the far end has two more digits, and its device ID is in the upper half of
-    // 32 bits, as OpenSM writes them.
+    // As in OpenSM, the vendor ID of the receiving node has eight digits instead of six, and its device ID is in the
+    // upper half of 32 bits.
     if far {
         let device = u32::from(node.device_id) << 16;
         write!(out, "VenID:{:08X} DevID:{device:04X} ", node.vendor_id)?;

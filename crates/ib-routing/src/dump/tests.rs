@@ -124,7 +124,7 @@ fn malformed_dumps_are_refused_with_line_and_column() {
     }
 }
 
-/// Returns tables of two switches in the format of `ibroute`, with the LIDs of the fabric.
+/// Returns the tables of two switches as `ibroute` prints them, with the LIDs of the fabric.
 fn ibroute_text(subnet: &Subnet<'_>, lfts: &Lfts) -> [String; 2] {
     [0, 1].map(|number| {
         let switch = crate::SwitchId(number);
@@ -162,7 +162,7 @@ fn gaps_of_a_dump_are_reported_as_unknown() {
     let again = first.lines().nth(4).expect("a line").replace(" 0", " 1");
     let (four, three) = (lid(4), lid(3));
     let cases = [
-        ("a table breaks off", lines(&first, 6) + failed, 7, (lid(5) + 1..=last).collect()),
+        ("a table is truncated", lines(&first, 6) + failed, 7, (lid(5) + 1..=last).collect()),
         ("no entry at all", lines(&first, 3), 1, (0..=last).collect()),
         ("the last line is missing", lines(&first, all - 1), 1, Vec::new()),
         (
@@ -212,10 +212,10 @@ fn pairs_with_an_unknown_entry_are_unknown() {
     let subnet = subnet(&fabric, 0);
     let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes all");
     let text = text(|out| lfts::write(out, &subnet, &routing.lfts));
-    // Removes the last switch.
+    // The last switch is cut off from the file.
     let cut = text.rfind("Unicast lids").expect("blocks");
     let read = lfts::read("x", &text.as_bytes()[..cut], &subnet, Follow::UnrecordedLids);
-    let lfts::ReadLfts { lfts, unknown } = read.expect("the rest is whole").value;
+    let lfts::ReadLfts { lfts, unknown } = read.expect("the other blocks are complete").value;
     assert_eq!(unknown.switches().count(), 1);
     let options = CheckOptions { unknown: Some(&unknown), ..CheckOptions::default() };
     let reach = check_with(&subnet, &lfts, &routing.layers, &options).reach;

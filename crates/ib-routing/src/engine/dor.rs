@@ -3,12 +3,11 @@
 use super::{Engine, EngineError, EngineKind, Routing, RoutingOptions, minhop};
 use crate::subnet::Subnet;
 
-/// The dor engine.
+/// The dor engine, which routes by dimension order.
 ///
-/// It uses the lowest of the least-hop ports, so packets traverse the dimensions in the order of
-/// their ports. LIDs are balanced only over parallel links to one neighbour. If the fabric is
-/// cabled as a hypercube or mesh, with the same pair of ports per dimension everywhere, the routes
-/// are free of deadlock.
+/// Every switch uses the lowest of its least-hop ports, so packets traverse the dimensions in the order of their ports.
+/// LIDs are balanced only over parallel links to the same neighbour. If a hypercube or mesh has the same pair of ports
+/// per dimension everywhere, the routes cannot deadlock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dor;
 

@@ -1,4 +1,4 @@
-//! Tables loaded from a file: the engine of `-R file`.
+//! The engine of `-R file`, whose tables are read from a file.
 
 use ib_types::ServiceLevel;
 
@@ -11,8 +11,8 @@ use crate::subnet::Subnet;
 
 /// The file engine.
 ///
-/// It uses the forwarding tables and the hop matrix of the options; a missing one is computed like
-/// in minhop. The tables are not checked against the topology.
+/// The engine uses the forwarding tables and the hop matrix in the options. If one of them is missing, it is computed
+/// as in minhop. The tables are not checked against the topology.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileTables;
 

@@ -3,12 +3,12 @@
 //! | module | contents |
 //! |---|---|
 //! | `adapters` | the ports of channel adapters and their roles: compute node, I/O node, other |
-//! | `ranking` | the rank of every switch (its distance from the roots) and of the leaves |
-//! | `groups` | the links of a switch, by direction and far switch |
-//! | `indexing` | the indices that order the switches of a rank, and the leaves |
-//! | `validation` | the conditions of a pure tree |
-//! | `targets` | the order of targets |
-//! | `routing` | the walks that assign the routes to a target |
+//! | `ranking` | the rank of every switch (its distance from the roots), and the rank of the leaves |
+//! | `groups` | the links of a switch, grouped by direction and neighbour |
+//! | `indexing` | the indices by which switches of a rank are ordered, and the order of the leaves |
+//! | `validation` | the conditions that a pure tree fulfils |
+//! | `targets` | the order in which LIDs are routed |
+//! | `routing` | the walks that assign the routes to a LID |
 //! | `matrix` | the hop matrix after the walks |
 
 use std::fmt;
@@ -34,20 +34,18 @@ use ranking::Ranks;
 use routing::{Base, Router};
 use targets::ComputeNodes;
 
-/// The ftree engine.
+/// The ftree engine, which routes fat trees.
 ///
-/// Switches are ranked by their distance from the roots. Compute nodes are attached to the leaves,
-/// which all have the same rank. Routes are assigned target by target over the least used links. So
-/// consecutive targets of [`Routing::ca_order`] use different links. Dummies replace missing
-/// compute nodes of a leaf.
+/// Switches are ranked by their distance from the roots. Compute nodes are attached to the leaves, which all have the
+/// same rank. Routes are assigned over the least used links, for one target after the other. So consecutive targets in
+/// [`Routing::ca_order`] use different links. Dummies take the place of missing compute nodes of a leaf.
 ///
-/// If no link joins switches of equal rank, packets go up and then down, which closes no credit
-/// loop. Only packets to I/O nodes may turn upwards again, up to
-/// [`RoutingOptions::max_reverse_hops`] times.
+/// If no link joins switches of equal rank, packets go up and then down, which closes no credit loop. Only packets to
+/// I/O nodes may go up again after they went down, up to [`RoutingOptions::max_reverse_hops`] times.
 ///
-/// The tables equal those of OpenSM, with one exception. On a leaf with further switches below or
-/// beside it, OpenSM reorders the list of compute nodes during its iteration, by unrelated bytes,
-/// and may skip some. This engine routes all of them, in the order of the leaf's ports.
+/// The tables equal the tables of OpenSM, with one exception. If switches are below or beside a leaf, OpenSM sorts the
+/// leaf's list of compute nodes by unrelated bytes while it iterates over the list, and may skip some nodes. This
+/// engine routes all compute nodes, in the order of the leaf's ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FatTree;
 
@@ -71,7 +69,7 @@ impl Engine for FatTree {
 
         let weights = options.link_weights(subnet);
         let mut router = Router::new(subnet, &ranks, &leaves, groups);
-        // Only switches need the hop matrix, so it is computed in parallel.
+        // The base matrix is needed only for the routes to switches, so it is computed in parallel.
         let (base, routed) = rayon::join(
             || HopMatrix::shortest(subnet, &weights),
             || {

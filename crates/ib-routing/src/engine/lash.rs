@@ -1,28 +1,28 @@
-//! Layered shortest paths: deadlock freedom by service levels on any topology.
+//! Layered shortest paths, whose service levels avoid deadlock on any topology.
 //!
-//! Every pair of switches gets shortest paths and a layer for both directions. The channel
-//! dependency graph of each layer has no cycle (Skeie, Lysne and Theiss, "Layered Shortest Path
-//! (LASH) Routing in Irregular System Area Networks", 2002). A layer is a service level, which uses
-//! the VL of the same number.
+//! Every pair of switches gets shortest paths in both directions, and one layer for both. The channel dependency graph
+//! of each layer has no cycle (Skeie, Lysne and Theiss, "Layered Shortest Path (LASH) Routing in Irregular System Area
+//! Networks", 2002). Each layer has its own service level, which uses the VL of the same number.
 //!
-//! The number of layers depends mainly on the choice among shortest paths, so paths and layers are
-//! chosen together. Each layer is filled first with pairs whose shortest paths follow an
-//! orientation of the links, which closes no cycle. Then it is filled with pairs for which a search
-//! finds paths without a cycle. Finally, pairs are moved from full to empty layers.
+//! The number of layers depends mainly on the choice among shortest paths, so paths and layers are chosen together.
+//! Each layer first gets the pairs whose shortest paths follow an orientation of the links, because these paths close
+//! no cycle. Then the layer gets pairs for which a search finds paths that close no cycle. Finally, pairs are moved
+//! from full layers to less full ones.
 //!
-//! OpenSM's method puts the paths of breadth-first searches into the first layer without a cycle.
-//! It is tried last with one layer less, so the result never has more layers than OpenSM's.
+//! OpenSM takes the paths of breadth-first searches and puts each pair into the first layer in which its paths close no
+//! cycle. This method is tried last. It is limited to one layer fewer than the best result so far, so the final result
+//! never has more layers than OpenSM's.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `network` | the switches, and the channels and turns between them |
+//! | `network` | the switches, the channels between them, and the turns from channel to channel |
 //! | `routes` | the next switch of every route, and the layer of every pair |
-//! | `graph` | the turns of one layer, kept in an order without cycles |
-//! | `dimensions`, `orientation` | grids and their dimensions; orders of the channels |
-//! | `fill`, `ordered`, `search` | filling layers: along an orientation, and pair by pair |
-//! | `first_fit` | layers for given paths |
-//! | `balance` | evening out the layers |
-//! | `tables` | forwarding tables and service levels |
+//! | `graph` | the channel dependency graph of a layer, kept without cycles |
+//! | `dimensions`, `orientation` | the dimensions of grids, and orders of the channels |
+//! | `fill`, `ordered`, `search` | the assignment of pairs to layers: along an orientation, and pair by pair |
+//! | `first_fit` | the assignment of given paths to layers |
+//! | `balance` | the balancing of the number of pairs per layer |
+//! | `tables` | the resulting forwarding tables and service levels |
 
 use rayon::prelude::*;
 
@@ -47,20 +47,20 @@ use fill::Recipe;
 use network::{NONE, Network};
 use routes::Layout;
 
-/// The number of VLs if not configured: that of OpenSM on ibsim.
+/// Number of VLs if the options do not contain it. OpenSM uses the same number on ibsim.
 const DEFAULT_VLS: u8 = 8;
 
-/// Maximum number of data VLs.
+/// Maximum number of data VLs of a link.
 const MAX_VLS: u8 = 15;
 
-/// Maximum number of layers tried. It exceeds the number of VLs, so that the error can report the
-/// number of layers needed.
+/// Maximum number of layers that are tried. It exceeds the number of VLs, so that the error can report how many layers
+/// the fabric needs.
 const MAX_LAYERS: usize = 64;
 
-/// Number of switches above which only one recipe is tried.
+/// If a fabric has more switches than this, only one recipe is tried.
 const LARGE: usize = 768;
 
-/// The lash engine.
+/// The lash engine, which routes by layered shortest paths.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lash;
 
@@ -100,7 +100,7 @@ fn unsuitable(reason: &str) -> EngineError {
     EngineError::Unsuitable(format!("lash: {reason}"))
 }
 
-/// The VLs that layers may use.
+/// The VLs that the layers may use.
 struct VlRange {
     first: u8,
     count: u8,
@@ -123,7 +123,7 @@ impl VlRange {
     }
 }
 
-/// Chooses routes and layers by the recipe with the fewest layers.
+/// Tries several recipes, and returns the routes and layers of the recipe with the fewest layers.
 fn lay_out(network: &Network<'_>, vls: &VlRange) -> Result<Layout, EngineError> {
     let dimensions = Dimensions::find(network);
     let mut best: Option<Layout> = None;
@@ -161,7 +161,7 @@ fn lay_out(network: &Network<'_>, vls: &VlRange) -> Result<Layout, EngineError> 
     }
 }
 
-/// Returns the recipes in groups that are tried in parallel.
+/// Returns the recipes in groups. The recipes of a group are tried in parallel.
 fn waves(network: &Network<'_>, grid: bool) -> Vec<Vec<Recipe>> {
     let base = Recipe { oriented: true, mirrored: false, dimensions: false, root: 0 };
     let (along, mirrored) =
@@ -175,7 +175,7 @@ fn waves(network: &Network<'_>, grid: bool) -> Vec<Vec<Recipe>> {
     }
 }
 
-/// Returns a note with the number of switch pairs per layer.
+/// Returns a note with the number of pairs of switches in each layer.
 fn note(layout: &Layout, first: u8) -> String {
     let mut pairs = vec![0usize; layout.count()];
     for &layer in layout.layers.iter().filter(|&&layer| layer != NONE) {

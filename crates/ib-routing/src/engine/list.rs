@@ -6,10 +6,10 @@ use std::str::FromStr;
 use super::{Engine, EngineError, EngineKind, ParseEngineError, Routing, RoutingOptions};
 use crate::subnet::Subnet;
 
-/// The engines to try in order, followed by minhop unless excluded.
+/// A list of engines to try in order. The last one is minhop, unless the user excludes it.
 ///
-/// Parsed from OpenSM's notation: names separated by commas or blanks; `no_fallback` excludes
-/// minhop at the end. The word `auto` alone is [`EngineList::default`].
+/// The notation is OpenSM's: names separated by commas or blanks. The word `no_fallback` excludes minhop at the end.
+/// The word `auto` alone stands for [`EngineList::default`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineList {
     engines: Vec<EngineKind>,
@@ -18,11 +18,11 @@ pub struct EngineList {
     is_default: bool,
 }
 
-/// The name of the default list.
+/// The word that stands for the default list.
 const AUTO: &str = "auto";
 
 impl Default for EngineList {
-    /// Returns the default list: minhop, which [`Self::candidates`] extends.
+    /// Returns the default list, which is minhop. [`Self::candidates`] adds further engines to it.
     fn default() -> Self {
         Self { engines: vec![EngineKind::MinHop], fallback: true, is_default: true }
     }
@@ -67,23 +67,23 @@ impl fmt::Display for EngineList {
     }
 }
 
-/// An engine that did not route the subnet, and the reason.
+/// An engine that did not route the subnet, and the reason why.
 pub type Refusal = (EngineKind, EngineError);
 
-/// Result of a list of engines.
+/// Result of trying the engines of a list.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The tables of the first successful engine.
+    /// The result of the first engine that routed the subnet.
     pub routing: Routing,
-    /// The engines that failed before it.
+    /// The engines that were tried before and did not route the subnet.
     pub refusals: Vec<Refusal>,
 }
 
-/// Error of a list in which all engines failed.
+/// Error: no engine of the list could route the subnet.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("no routing engine could serve the subnet:{}", describe(refusals))]
 pub struct NoEngine {
-    /// The engines and their errors.
+    /// The engines that were tried, with their errors.
     pub refusals: Vec<Refusal>,
 }
 
@@ -91,7 +91,7 @@ fn describe(refusals: &[Refusal]) -> String {
     refusals.iter().map(|refusal| format!("\n  {}: {}", refusal.0, reason(refusal))).collect()
 }
 
-/// Returns the reason of a refusal, without the name of the engine.
+/// Returns the reason why an engine did not route the subnet, without the engine's name.
 #[must_use]
 pub fn reason((engine, error): &Refusal) -> String {
     let text = error.to_string();
@@ -99,7 +99,7 @@ pub fn reason((engine, error): &Refusal) -> String {
 }
 
 impl EngineList {
-    /// Returns the engines in order, without the fallback.
+    /// Returns the engines that the user specified, in order, without the fallback.
     #[must_use]
     pub fn engines(&self) -> &[EngineKind] {
         &self.engines
@@ -111,8 +111,8 @@ impl EngineList {
         self.is_default
     }
 
-    /// Returns the engines whose tables may be programmed, in order: those of the list, then minhop unless
-    /// `no_fallback` is given. With the default list, updn and lash follow, which avoid credit loops.
+    /// Returns the engines whose tables the SM may program, in order: the engines of the list, then minhop unless
+    /// `no_fallback` is given. For the default list, updn and lash follow, because they avoid credit loops.
     #[must_use]
     pub fn candidates(&self) -> Vec<EngineKind> {
         let mut candidates = self.engines.clone();
@@ -127,10 +127,10 @@ impl EngineList {
         candidates
     }
 
-    /// Routes the subnet with the first engine that supports it.
+    /// Routes the subnet with the first engine of the list that supports it.
     ///
     /// # Errors
-    /// Fails if no engine supports the subnet, with the reason of each.
+    /// Fails if no engine supports the subnet. The error has the reason of each engine.
     pub fn route(
         &self,
         subnet: &Subnet<'_>,
@@ -149,7 +149,7 @@ impl EngineList {
     }
 }
 
-/// Returns the engine of a kind.
+/// Returns the engine of the given kind.
 #[must_use]
 pub fn engine(kind: EngineKind) -> &'static dyn Engine {
     match kind {

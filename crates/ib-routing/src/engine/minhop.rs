@@ -1,4 +1,4 @@
-//! Least hops, balanced over ports; the fallback of every engine list.
+//! Routing by least hops, balanced over ports. This engine is the fallback of engine lists.
 
 use ib_types::ServiceLevel;
 
@@ -8,11 +8,10 @@ use crate::hops::HopMatrix;
 use crate::layers::Layers;
 use crate::subnet::Subnet;
 
-/// The minhop engine, OpenSM's `-R minhop`.
+/// The minhop engine, which corresponds to OpenSM's `-R minhop`.
 ///
-/// Every switch sends to a LID by one of its least-hop ports, the one used by the fewest LIDs so
-/// far. The engine does not avoid deadlock: on a fabric with cycles, its routes can form a credit
-/// loop.
+/// For each LID, a switch uses one of its least-hop ports, and among these the port with the fewest LIDs so far. The
+/// engine does not avoid deadlock: if the fabric has cycles, its routes can form a credit loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinHop;
 
@@ -26,7 +25,7 @@ impl Engine for MinHop {
     }
 }
 
-/// Routes by least hops, with or without dimension order.
+/// Routes by least hops, for the engines minhop and dor.
 pub(super) fn over_shortest_paths(
     subnet: &Subnet<'_>,
     options: &RoutingOptions,

@@ -1,4 +1,4 @@
-//! Up*/down* routing: shortest paths that never go up after they went down.
+//! Up*/down* routing, whose shortest paths never go up after they went down.
 
 use ib_types::ServiceLevel;
 use rayon::prelude::*;
@@ -10,11 +10,11 @@ use crate::layers::Layers;
 use crate::roots;
 use crate::subnet::{Peer, Subnet, SwitchId};
 
-/// The updn engine.
+/// The updn engine, which routes by the up*/down* rule.
 ///
-/// Switches are ranked by their distance from the root switches, which are configured or detected.
-/// A link leads up to the lower rank or, between equal ranks, to the higher identifier. Paths of
-/// ups followed by downs cannot form a credit loop.
+/// Switches are ranked by their distance from the root switches, which are configured or detected. A link leads up to
+/// the lower rank or, if the ranks are equal, to the lower identifier. A path goes up first and then down, so paths
+/// cannot form a credit loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UpDown;
 
@@ -70,7 +70,7 @@ impl Engine for UpDown {
             }
         };
         let connected = shortest.as_ref().filter(|_| options.connect_roots);
-        // With weights, the hops between connected roots differ from link to link.
+        // With link weights, the hops between connected roots differ from link to link, so links cannot share a class.
         let share = connected.is_none() || weights.is_uniform();
         let links =
             Links::new(subnet, &ranks(subnet, &roots), &identifiers(subnet, options), share);
@@ -88,7 +88,7 @@ impl Engine for UpDown {
     }
 }
 
-/// The rank of a switch that no root reaches.
+/// The rank of a switch that is not connected to any root.
 const UNRANKED: u32 = u32::MAX;
 
 /// Returns the distance of every switch from the nearest root.
@@ -112,7 +112,7 @@ fn ranks(subnet: &Subnet<'_>, roots: &[SwitchId]) -> Vec<u32> {
     ranks
 }
 
-/// Returns the identifiers that break ties of rank: the configured ones or the node GUIDs.
+/// Returns the identifiers that break ties between equal ranks: the configured identifiers, or else the node GUIDs.
 fn identifiers(subnet: &Subnet<'_>, options: &RoutingOptions) -> Vec<u64> {
     let mut ids: Vec<u64> = subnet.switches().iter().map(|switch| switch.guid.0).collect();
     for &(guid, id) in &options.updn_ids {
@@ -123,30 +123,30 @@ fn identifiers(subnet: &Subnet<'_>, options: &RoutingOptions) -> Vec<u64> {
     ids
 }
 
-/// A directed link between switches.
+/// A directed link from one switch to another.
 #[derive(Clone, Copy)]
 struct Link {
-    /// The switch at the far end.
+    /// The switch to which the link leads.
     to: u16,
-    /// The port at the far end.
+    /// The port of this switch.
     there: u8,
     /// True if the link leads up.
     up: bool,
-    /// Index of the class of links with equal hops.
+    /// Index of the link's class. The links of a class have the same hops.
     class: u32,
 }
 
-/// The links out of every switch: all, those that lead down, those that lead up.
+/// The links that leave every switch: all links, links that lead down, and links that lead up.
 struct Links {
     all: Fan,
     down: Fan,
     up: Fan,
     classes: LinkClasses,
-    /// True if all downward links of a switch share a class, and all upward links another.
+    /// True if all links that lead down from a switch share a class, and all links that lead up share another class.
     share: bool,
 }
 
-/// Links by the switch at which they start.
+/// A list of links, ordered by the switch at which they start.
 struct Fan {
     first: Vec<u32>,
     links: Vec<Link>,
@@ -169,19 +169,19 @@ impl Fan {
 }
 
 impl Links {
-    /// Determines the direction of every link.
+    /// Determines the direction and the class of every link.
     ///
-    /// The result of a search through a link depends only on its first switch and its direction. So
-    /// the links of a switch form two classes: class 2·switch leads down, the next one up. Unless
-    /// `share` is true, every link has its own class.
+    /// What a search finds over a link depends only on the link's first switch and its direction. So the links of a
+    /// switch form two classes: class 2·switch leads down, and the next class leads up. If `share` is false, every link
+    /// has its own class.
     fn new(subnet: &Subnet<'_>, ranks: &[u32], ids: &[u64], share: bool) -> Self {
         let mut all = Fan { first: vec![0], links: Vec::new() };
         for id in subnet.switch_ids() {
             for (_, other, there) in subnet.switch_links(id) {
                 let (own, far) = (ranks[id.index()], ranks[other.index()]);
                 let up = match own.cmp(&far) {
-                    // The link between two roots leads up in both directions, so that each finds
-                    // the switches behind the other.
+                    // The link between two roots leads up in both directions, so that each root can reach the switches
+                    // behind the other one.
                     std::cmp::Ordering::Equal if own == 0 => true,
                     std::cmp::Ordering::Equal => ids[id.index()] > ids[other.index()],
                     order => order.is_gt(),
@@ -202,7 +202,7 @@ impl Links {
     }
 }
 
-/// Searches from every switch, against the direction of packets.
+/// Computes the hop matrix by a search from every destination switch, against the direction of packets.
 fn matrix(
     subnet: &Subnet<'_>,
     links: Links,
@@ -232,11 +232,11 @@ fn matrix(
     HopMatrix::by_class(subnet, links.classes, &rows)
 }
 
-/// The breadth-first search of a destination.
+/// A breadth-first search from a destination switch.
 ///
-/// A switch keeps the direction with which it was last queued. It is queued again if a link to it
-/// first gets its hops while it is not queued. This determines the entries on fabrics with links
-/// inside a rank.
+/// A switch remembers whether the link by which it was last queued leads up. A switch can be queued several times,
+/// whenever a link to it gets fewer hops. As in OpenSM, this determines the hops on fabrics that have links between
+/// switches of equal rank.
 struct Search {
     queue: Vec<u16>,
     up: Vec<bool>,
@@ -244,8 +244,7 @@ struct Search {
 }
 
 impl Search {
-    /// Runs the search; `least` gets the hops of every switch, `emitted` those last assigned to its
-    /// links.
+    /// Runs the search. `least` gets the hops of every switch, and `emitted` the hops of each class of links.
     fn run(&mut self, links: &Links, root: u16, least: &mut [u8], emitted: &mut [u8]) {
         least[usize::from(root)] = 0;
         self.queue.clear();
@@ -257,7 +256,7 @@ impl Search {
             self.queued[usize::from(switch)] = false;
             let beyond = least[usize::from(switch)].saturating_add(1);
             let improves = |fan: &Fan| {
-                // The first link represents all links of its class.
+                // If links share a class, the first link of the class represents the others.
                 let fan = fan.of(switch);
                 let telling = if links.share { &fan[..fan.len().min(1)] } else { fan };
                 telling.iter().any(|link| beyond < emitted[link.class as usize])

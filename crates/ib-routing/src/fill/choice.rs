@@ -1,4 +1,4 @@
-//! The choice of a port with an LMC, port shifting or random choice.
+//! The choice of a port if the LMC is not zero, or with port shifting or random choice.
 
 use ib_topology::NodeId;
 use ib_types::Guid;
@@ -7,7 +7,7 @@ use super::scatter::LibcRandom;
 use super::{NO_PATH, Plan};
 use crate::subnet::{EndPortId, Peer, Subnet, SwitchId};
 
-/// A neighbour by which the LIDs of an end port leave a switch.
+/// A neighbour of a switch over which LIDs of an end port are routed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remote {
     node: NodeId,
@@ -16,7 +16,7 @@ pub(super) struct Remote {
     forwarded: u32,
 }
 
-/// Per end port, the neighbours that its LIDs use so far.
+/// By end port, the neighbours over which its LIDs have been routed so far.
 #[derive(Default)]
 pub(super) struct Remotes {
     per_port: usize,
@@ -25,7 +25,7 @@ pub(super) struct Remotes {
 }
 
 impl Remotes {
-    /// Removes all entries.
+    /// Removes all neighbours, for another switch.
     pub(super) fn reset(&mut self, subnet: &Subnet<'_>) {
         self.per_port = usize::from(subnet.lmc().lids());
         let unused = Remote { node: NodeId(u32::MAX), system: Guid::ZERO, port: 0, forwarded: 0 };
@@ -35,13 +35,13 @@ impl Remotes {
         self.used.resize(subnet.end_ports().len(), 0);
     }
 
-    /// Returns the neighbours that the LIDs of an end port use.
+    /// Returns the neighbours over which the LIDs of an end port have been routed.
     pub(super) fn of(&self, target: EndPortId) -> &[Remote] {
         let used = usize::from(self.used[target.index()]);
         &self.slots[target.index() * self.per_port..][..used]
     }
 
-    /// Counts a LID of an end port for a port.
+    /// Counts one more LID of an end port for the neighbour at a port.
     pub(super) fn count(&mut self, plan: &Plan<'_>, switch: SwitchId, target: EndPortId, port: u8) {
         let Some((node, system, there)) = neighbour(plan.subnet, switch, port) else { return };
         let used = &mut self.used[target.index()];
@@ -57,7 +57,7 @@ impl Remotes {
     }
 }
 
-/// Returns the node at the far end of a switch port, its system image GUID and its port.
+/// Returns the node at the far end of a switch port, the system image GUID of this node, and its port.
 fn neighbour(subnet: &Subnet<'_>, switch: SwitchId, port: u8) -> Option<(NodeId, Guid, u8)> {
     let (node, there) = match subnet.peers(switch)[usize::from(port)] {
         Peer::None => return None,
@@ -70,7 +70,7 @@ fn neighbour(subnet: &Subnet<'_>, switch: SwitchId, port: u8) -> Option<(NodeId,
     Some((node, subnet.fabric().node(node).system_guid, there))
 }
 
-/// The choice for one LID of an end port at a switch.
+/// Chooses a port of a switch for one LID of an end port.
 pub(super) struct Chooser<'a> {
     pub(super) plan: &'a Plan<'a>,
     pub(super) switch: SwitchId,
@@ -79,43 +79,42 @@ pub(super) struct Chooser<'a> {
     pub(super) random: Option<&'a mut LibcRandom>,
 }
 
-/// A candidate port with its attributes.
+/// A candidate port, with the values that determine its choice.
 #[derive(Clone, Copy)]
 struct Path {
     port: u8,
     count: u32,
-    /// Use of the neighbour by other LIDs of the end port.
+    /// How the other LIDs of the end port use the neighbour at this port.
     known: NeighbourUse,
-    /// The two flags at the time of the evaluation. If one decides alone, the other keeps its
-    /// previous value, which port shifting uses.
+    /// The flags for system and node at the time of the evaluation. If one flag decides alone, the other flag keeps the
+    /// value of the previous candidate. Port shifting uses this value, as in OpenSM.
     system_flag: bool,
     node_flag: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NeighbourUse {
-    /// Not determined: the LMC is zero.
+    /// The use is unknown, because the LMC is zero.
     Undetermined,
-    /// No LID uses its system yet.
+    /// No LID of the end port uses the neighbour's system yet.
     NewSystem,
-    /// Some LID uses its system, but none this node.
+    /// Some LID of the end port uses the neighbour's system, but no LID uses this node.
     NewNode,
-    /// Number of LIDs that use the node.
+    /// Number of LIDs of the end port that use the node.
     Forwards(u32),
 }
 
-/// The best ports so far by each of the three criteria.
+/// The best port so far by each of three criteria.
 struct Best {
     any: Option<(u8, u32)>,
     other_system: Option<(u8, u32)>,
     other_node: Option<(u8, u32)>,
-    /// Least number of LIDs that the neighbours of the chosen ports forward; `None` before the
-    /// first.
+    /// Least number of LIDs that the neighbour of a chosen port forwards; `None` if no port was chosen yet.
     forwarded: Option<u32>,
 }
 
 impl Chooser<'_> {
-    /// Returns the port for a LID; scans the candidates cyclically from a position.
+    /// Returns the port for a LID. The candidates are scanned cyclically from the port number `start` on.
     pub(super) fn choose(self, candidates: &[u8], start: usize) -> u8 {
         let ports = usize::from(self.plan.subnet.switch(self.switch).ports) + 1;
         let paths = self.paths(candidates, start % ports);
@@ -196,7 +195,7 @@ impl Chooser<'_> {
     }
 }
 
-/// Replaces a best port by a less used one.
+/// Replaces a best port if the path is less used. Returns true if so.
 fn improve(best: &mut Option<(u8, u32)>, path: &Path) -> bool {
     let better = best.is_none_or(|(_, count)| path.count < count);
     if better {
@@ -222,7 +221,7 @@ impl Best {
         self.settle(path, forwards);
     }
 
-    /// Evaluates a path by its two flags only, as port shifting does.
+    /// Evaluates a path only by its two flags and its count, as port shifting does.
     fn weigh_shifted(&mut self, path: &Path, for_lmc: bool) {
         let flagged = path.system_flag || path.node_flag;
         if for_lmc {
@@ -240,7 +239,7 @@ impl Best {
         self.settle(path, (for_lmc && flagged).then_some(forwards));
     }
 
-    /// Chooses the path if it is less used, or equally used with a neighbour that forwards fewer
+    /// Chooses the path if it is less used. Also chooses it if it is used equally and its neighbour forwards fewer
     /// LIDs.
     fn settle(&mut self, path: &Path, forwards: Option<u32>) {
         let fewer = forwards.filter(|&f| self.forwarded.is_none_or(|least| f < least));

@@ -1,11 +1,10 @@
-//! The random numbers of `--scatter-ports`.
+//! The random numbers for `--scatter-ports`.
 
-/// The additive feedback generator of `random` in the C library: the same seed gives the same
-/// routes as in OpenSM.
+/// The additive feedback generator behind `random` in the C library. With it, the same seed gives the same routes as in
+/// OpenSM.
 ///
-/// Each output is the sum of the outputs 3 and 31 steps before, without the lowest bit. The first
-/// 31 values are computed from the seed with the multiplier 16,807 modulo 2^31 - 1. The following
-/// 310 outputs are discarded.
+/// Each output is the sum of the values 3 and 31 steps before, without the lowest bit. The first 31 values are computed
+/// from the seed, with the multiplier 16,807 modulo 2^31 - 1. The next 310 outputs are discarded.
 pub(super) struct LibcRandom {
     state: [u32; 31],
     next: usize,
@@ -31,7 +30,7 @@ impl LibcRandom {
         random
     }
 
-    /// Returns the next number, 0 to 2^31 - 1.
+    /// Returns the next random number, from 0 to 2^31 - 1.
     pub(super) fn next(&mut self) -> u32 {
         let three_back = self.state[(self.next + 28) % 31];
         let sum = self.state[self.next].wrapping_add(three_back);

@@ -4,7 +4,8 @@ use ib_types::{Guid, Lid, Lmc, NodeKind};
 use super::*;
 use crate::subnet::{Peer, Subnet, SubnetError, SubnetOptions, SwitchId};
 
-/// Returns a switch with hosts on its ports; port GUIDs 0x101, 0x103, 0x105 …, switch GUID 0x200.
+/// Returns a switch with GUID 0x200 and a host on each port. The port GUIDs of the hosts are 0x101, 0x103, 0x105 and so
+/// on.
 fn star(hosts: u8) -> Fabric {
     let mut fabric = Fabric::new();
     let switch = NodeSpec::new(NodeKind::Switch, "switch", Guid(0x200), hosts);
@@ -25,7 +26,7 @@ fn found_with(fabric: &mut Fabric, node: &str, port: u8, lid: u32, lmc: u8) {
     fabric.set_lid(node, port, Some(lid), Lmc::new(lmc).expect("small")).expect("a port");
 }
 
-/// Returns the LID ranges by port GUID, and the notes.
+/// Returns the LID range of each port by its GUID, and the notes.
 fn assigned(fabric: &Fabric, lids: LidOptions) -> (BTreeMap<u64, (u16, u16)>, Vec<String>) {
     let subnet = Subnet::discover(fabric, &SubnetOptions { sm_port: None, lids }).expect("linked");
     let ranges = subnet
@@ -42,7 +43,7 @@ fn lmc(value: u8) -> LidOptions {
 #[test]
 fn sm_port_gets_the_first_lid_then_wire_order() {
     let (ranges, notes) = assigned(&star(3), lmc(0));
-    // Byte-swapped, 0x200 comes before 0x101: its last byte is smaller.
+    // In the order of byte-swapped GUIDs, 0x200 precedes 0x101, because its last byte is smaller.
     assert_eq!(ranges, [(0x101, (1, 1)), (0x103, (3, 3)), (0x105, (4, 4)), (0x200, (2, 2))].into());
     assert!(notes.is_empty());
 }
@@ -94,7 +95,7 @@ fn guid2lid_overrides_discovered_lids() {
     let guid2lid = [(Guid(0x101), (30, 30)), (Guid(0x999), (1, 1)), (Guid(0x103), (0, 0))].into();
     let (ranges, notes) = assigned(&fabric, LidOptions { guid2lid, ..lmc(0) });
     assert_eq!(ranges[&0x101], (30, 30));
-    // LID 1 belongs to a missing port that may return.
+    // LID 1 is reserved for a port that is missing and may return.
     assert_eq!(ranges[&0x200], (2, 2));
     assert!(notes.iter().any(|note| note.contains("0x0000000000000103")), "{notes:?}");
 }
@@ -136,7 +137,7 @@ fn lids_stay_within_the_limit() {
     let (ranges, _) = assigned(&fabric, limited.clone());
     assert_eq!(ranges.len(), 6);
     assert!(ranges.values().all(|&(_, last)| last <= 6), "{ranges:?}");
-    // Five LIDs for six ports.
+    // There are five LIDs for six ports.
     let limited = LidOptions { max_lid: Some(5), ..limited };
     let options = SubnetOptions { sm_port: None, lids: limited.clone() };
     let error = Subnet::discover(&fabric, &options).expect_err("no shortage is allowed");
@@ -154,7 +155,7 @@ fn lids_stay_within_the_limit() {
 
 #[test]
 fn switches_get_lids_before_hosts_when_lids_run_out() {
-    // Hosts hold all LIDs, and the switch is new.
+    // Four hosts hold all LIDs, and the switch has none.
     let mut fabric = star(4);
     for (host, lid) in ["host0", "host1", "host2", "host3"].into_iter().zip(1..) {
         found_with(&mut fabric, host, 1, lid, 0);

@@ -7,7 +7,7 @@ use super::routes::Routes;
 use crate::check::wiring::Channel;
 use crate::subnet::EndPortId;
 
-/// Returns the mean share of bandwidth over all flows of random bisections.
+/// Returns the mean share of a flow over all random bisections.
 pub(super) fn effective_bisection(
     routes: &Routes<'_>,
     nodes: &[EndPortId],
@@ -33,19 +33,19 @@ pub(super) fn effective_bisection(
             },
         )
         .collect();
-    // Summed in a fixed order, so that the result does not depend on threads.
+    // The sum has a fixed order, so that the result does not depend on the number of threads.
     shares.iter().sum::<f64>() / f64::from(bisections)
 }
 
-/// Scratch memory of a thread.
+/// Working memory of a thread.
 struct Bisection<'a> {
     routes: &'a Routes<'a>,
     rates: &'a [u32],
-    /// Number of flows by channel.
+    /// Number of flows over each channel.
     flows: Vec<u32>,
-    /// The channels of all flows, concatenated.
+    /// The channels of all flows, one flow after the other.
     channels: Vec<Channel>,
-    /// The end of the channels of each flow, and true if the flow arrives.
+    /// For each flow: the index in `channels` after its last channel, and true if the flow arrives.
     ends: Vec<(usize, bool)>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Bisection<'a> {
         Self { routes, rates, flows, channels: Vec::new(), ends: Vec::new() }
     }
 
-    /// Returns the mean share of the flows from each sender to the receiver at the same index.
+    /// Returns the mean share of the flows. Each sender sends to the receiver with the same index.
     fn mean_share(&mut self, senders: &[EndPortId], receivers: &[EndPortId]) -> f64 {
         self.channels.clear();
         self.ends.clear();

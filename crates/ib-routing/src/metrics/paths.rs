@@ -1,12 +1,12 @@
-//! All paths of a subnet in one table.
+//! A table with all paths of a subnet.
 
 use rayon::prelude::*;
 
 use super::routes::Routes;
 use crate::subnet::{EndPortId, SwitchId};
 
-/// Number of shifts counted at a time. The paths from a switch to consecutive positions are
-/// adjacent, so more of them share a cache line; but each shift needs its own counters.
+/// Number of shifts that are counted at a time. The paths from a switch to consecutive positions are adjacent, so a
+/// larger number makes more paths share a cache line. But each shift needs its own counters.
 pub(super) const TILE: usize = 8;
 
 /// Index of a link between switches, in as few bytes as possible.
@@ -35,31 +35,32 @@ impl Index for u32 {
     }
 }
 
-/// The links between switches on the paths from some switches to the nodes of an order.
+/// The links on the paths from several switches to all nodes of an order. Links to hosts are left out.
 pub(super) struct PathTable<I> {
     /// Maximum number of links per path.
     stride: usize,
-    /// Number of positions per row: those of the order, then its first ones again, so that a tile
-    /// at the end needs no wrap-around.
+    /// Number of positions in a row. The first positions of the order are repeated at the end, so that a tile at the
+    /// end needs no wrap-around.
     positions: usize,
-    /// `[switch][position][link]`, padded with the number of links.
+    /// Indexed by switch, position and link. Unused elements are the number of links.
     links: Vec<I>,
 }
 
-/// Number of rows that a thread fills together.
+/// Number of rows that a thread fills at once.
 const ROWS_AT_ONCE: usize = 32;
 
 impl<I: Index> PathTable<I> {
-    /// Follows all paths; `None` if they need more than `memory` bytes.
+    /// Follows all paths and stores them. Returns `None` if they need more than `memory` bytes.
     ///
-    /// A path is empty if it does not reach its destination, or if `order` has no end port there.
+    /// A path is empty if it does not reach its destination, or if `order` has `None` at this position.
     pub(super) fn new(
         routes: &Routes<'_>,
         from: &[SwitchId],
         order: &[Option<EndPortId>],
         memory: usize,
     ) -> Option<Self> {
-        // Enough for trees of three levels; otherwise the second attempt has the right length.
+        // Four links are enough for trees of three levels. If they are not enough, the second attempt uses the correct
+        // number.
         let mut stride = 4;
         loop {
             let positions = order.len() + TILE - 1;
@@ -77,7 +78,7 @@ impl<I: Index> PathTable<I> {
         }
     }
 
-    /// Stores all paths that fit, and returns the number of links of the longest.
+    /// Stores all paths that are not too long, and returns the number of links of the longest path.
     fn fill(
         &mut self,
         routes: &Routes<'_>,
@@ -91,7 +92,7 @@ impl<I: Index> PathTable<I> {
             .filter_map(|(position, &port)| Some((position, port?)))
             .collect();
         targets.sort_by_key(|&(_, port)| lid(port));
-        // LFT entries for the LIDs of a group share a cache line.
+        // The LFT entries for all LIDs of a group are in the same cache line.
         let groups = || targets.chunk_by(|a, b| lid(a.1) / 64 == lid(b.1) / 64);
 
         let width = self.positions * self.stride;
@@ -122,7 +123,7 @@ impl<I: Index> PathTable<I> {
         rows.zip(from.par_chunks(ROWS_AT_ONCE)).map(fill_rows).max().unwrap_or(0)
     }
 
-    /// Returns the paths from a switch (a row) to a position of the order and the following ones.
+    /// Returns the paths from the switch of a row to the given position and to each position after it.
     pub(super) fn paths_to(&self, row: usize, position: usize) -> impl Iterator<Item = &[I]> {
         let links =
             &self.links[row * self.positions * self.stride..][..self.positions * self.stride];

@@ -1,4 +1,4 @@
-//! The links of single routes.
+//! Follows single routes to find their links.
 
 use ib_types::NodeKind;
 
@@ -6,14 +6,14 @@ use crate::check::wiring::{Channel, Hop, Wiring};
 use crate::lft::Lfts;
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
-/// Tables with the links that they use.
+/// Forwarding tables, and the links that they can use.
 pub(super) struct Routes<'a> {
     pub(super) subnet: &'a Subnet<'a>,
     lfts: &'a Lfts,
     wiring: Wiring,
     /// The channels between switches, in order.
     links: Vec<Channel>,
-    /// The position in `links` of each channel.
+    /// The index in `links` of each channel.
     index_of: Vec<u32>,
 }
 
@@ -37,12 +37,12 @@ impl<'a> Routes<'a> {
         &self.links
     }
 
-    /// Returns the index of a channel between switches; 0 for others.
+    /// Returns the index of a channel among the channels between switches; 0 if it does not lead from switch to switch.
     pub(super) fn link_index(&self, channel: Channel) -> usize {
         self.index_of[channel as usize] as usize
     }
 
-    /// Returns the signalling rate of every channel, in Mbit/s.
+    /// Returns the signalling rate of each channel in Mbit/s.
     pub(super) fn rates(&self) -> Vec<u32> {
         let fabric = self.subnet.fabric();
         let ports = self.subnet.switches().iter().flat_map(|switch| fabric.ports_of(switch.node));
@@ -58,20 +58,19 @@ impl<'a> Routes<'a> {
         ports
     }
 
-    /// Returns the switch of an end port; `None` if it is linked to another host.
+    /// Returns the switch to which an end port is attached; `None` if the port is linked to another host.
     pub(super) fn entry(&self, port: EndPortId) -> Option<SwitchId> {
         self.subnet.end_port(port).attachment.switch()
     }
 
-    /// Appends the channels between switches on the route from a switch to the base LID of an end
-    /// port.
+    /// Appends the channels on the route from a switch to the base LID of an end port. Channels to hosts are left out.
     ///
-    /// Returns false and appends nothing if packets do not arrive.
+    /// Returns false and appends nothing if the packets do not arrive.
     pub(super) fn append(&self, from: SwitchId, to: EndPortId, path: &mut Vec<Channel>) -> bool {
         let lid = self.subnet.end_port(to).base_lid.get();
         let start = path.len();
         let mut switch = from;
-        // A path without a loop enters every switch at most once.
+        // A path that is not a loop enters every switch at most once.
         for _ in 0..self.wiring.switches() {
             let channel = self.wiring.channel(switch.index(), self.lfts.port(switch, lid));
             match self.wiring.hop(channel) {

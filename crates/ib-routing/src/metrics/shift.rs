@@ -1,4 +1,4 @@
-//! Contention of shift patterns.
+//! Contention of shift patterns between compute nodes.
 
 use rayon::prelude::*;
 
@@ -6,20 +6,19 @@ use super::paths::{Index, PathTable, TILE};
 use super::routes::Routes;
 use crate::subnet::{EndPortId, SwitchId};
 
-/// Contention of shift patterns.
+/// Contention of shift patterns between compute nodes.
 ///
-/// In shift k, 1 ≤ k < n, the node at position i of the order sends to that at position i + k
-/// modulo n. The contention of a shift is the maximum number of flows over a directed link,
-/// including host links; 1 is the optimum.
+/// In shift k, for 1 ≤ k < n, the node at position i of the order sends to the node at position i + k modulo n. The
+/// contention of a shift is the maximum number of flows over a directed link, including host links. The optimum is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ShiftContention {
-    /// Contention of the worst shift; 0 with fewer than two nodes.
+    /// Contention of the worst shift; 0 if there are fewer than two nodes.
     pub max: u32,
-    /// Mean contention of all shifts.
+    /// Mean of the contention of all shifts.
     pub mean: f64,
 }
 
-/// Maximum memory in bytes for storing all paths; if more is needed, they are followed again for
+/// Maximum memory in bytes for storing all paths. If the paths need more memory, they are not stored but followed for
 /// every shift.
 pub(super) const PATH_MEMORY: usize = 1 << 28;
 
@@ -49,9 +48,10 @@ pub(super) fn shift_contention(
 struct Shifts<'a> {
     routes: &'a Routes<'a>,
     order: &'a [Option<EndPortId>],
-    /// The switches of the nodes, ascending.
+    /// The switches to which the nodes are attached, in ascending order.
     switches: Vec<SwitchId>,
-    /// The positions of nodes with a switch, and the index of the switch in `switches`.
+    /// For each node that is attached to a switch: its position in the order, and the index of the switch in
+    /// `switches`.
     senders: Vec<(usize, usize)>,
 }
 
@@ -68,12 +68,12 @@ impl<'a> Shifts<'a> {
         let row = |switch| switches.binary_search(&switch).expect("all entries are in it");
         let mut senders: Vec<_> =
             entries.iter().map(|&(place, switch)| (place, row(switch))).collect();
-        // Paths from the same switch are adjacent.
+        // Nodes on the same switch become adjacent, because their paths are in the same row.
         senders.sort_by_key(|&(_, row)| row);
         Self { routes, order, switches, senders }
     }
 
-    /// Returns the contention of every shift from 1.
+    /// Returns the contention of every shift, from shift 1 on.
     fn all<I: Index>(&self, memory: usize, advance: &(dyn Fn(usize) + Sync)) -> Vec<u32> {
         let table = PathTable::<I>::new(self.routes, &self.switches, self.order, memory);
         let width = self.routes.switch_channels().len();
@@ -82,7 +82,7 @@ impl<'a> Shifts<'a> {
             .step_by(TILE)
             .map_init(Vec::new, |flows: &mut Vec<u16>, first| {
                 let count = TILE.min(self.order.len() - first);
-                // One more counter per shift absorbs the padding.
+                // The additional counter of each shift counts the padding of paths.
                 flows.clear();
                 flows.resize(count * (width + 1), 0);
                 match &table {
@@ -91,7 +91,7 @@ impl<'a> Shifts<'a> {
                 }
                 advance(count);
                 let contention = |(shift, flows): (usize, &[u16])| {
-                    // Not `max` of references: this compiles to vector instructions.
+                    // The maximum of references is slower: this code compiles to vector instructions.
                     match flows[..width].iter().copied().fold(0, u16::max) {
                         0 => u32::from(self.has_flows(shift)),
                         most => u32::from(most),
@@ -110,8 +110,8 @@ impl<'a> Shifts<'a> {
             let paths = table.paths_to(row, partner);
             for (flows, path) in flows.chunks_exact_mut(width).zip(paths) {
                 for link in path {
-                    // There are fewer than 2^16 nodes with one flow each; only the unused counter
-                    // can wrap.
+                    // There are fewer than 2^16 nodes, and each has one flow. So only the additional counter can wrap
+                    // around.
                     let count = &mut flows[link.get()];
                     *count = count.wrapping_add(1);
                 }
@@ -126,7 +126,7 @@ impl<'a> Shifts<'a> {
             for &(place, row) in &self.senders {
                 path.clear();
                 if let Some(to) = self.order[(place + shift) % self.order.len()] {
-                    // A lost flow uses no bandwidth.
+                    // A flow whose packets are lost adds no channels.
                     self.routes.append(self.switches[row], to, &mut path);
                 }
                 for &channel in &path {
@@ -136,7 +136,7 @@ impl<'a> Shifts<'a> {
         }
     }
 
-    /// Returns true if a node has a partner, even if they are on the same switch.
+    /// Returns true if any node has a partner in this shift, even if both are on the same switch.
     fn has_flows(&self, shift: usize) -> bool {
         let partners = self.order.iter().cycle().skip(shift);
         self.order.iter().zip(partners).any(|(from, to)| from.is_some() && to.is_some())

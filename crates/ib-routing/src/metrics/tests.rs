@@ -12,7 +12,8 @@ use crate::engine::minhop::MinHop;
 use crate::lft::NO_PATH;
 use crate::subnet::{Peer, SwitchId};
 
-/// Returns two leaves with four hosts each at ports 1 to 4, joined by cables from port 5.
+/// Returns two leaves with four hosts each at ports 1 to 4. The leaves are joined by cables, which use the ports from 5
+/// on.
 fn leaves(rate: LinkRate, cables: u8) -> Net {
     let net = (0..cables)
         .fold(Net::new(&[8; 2]), |net, cable| net.link_at((0, 5 + cable), (1, 5 + cable), rate));
@@ -41,7 +42,8 @@ fn single_host_has_no_contention() {
     assert_eq!(measured.shift_contention, ShiftContention { max: 0, mean: 0.0 });
 }
 
-/// One cable for four hosts per side: the middle shift has four flows on it in each direction.
+/// Two leaves with four hosts each are joined by one cable. In the middle shift, four flows use the cable in each
+/// direction.
 #[test]
 fn thin_trunk_is_shared_by_all_flows() {
     let net = leaves(LinkRate::DEFAULT, 1);
@@ -51,7 +53,7 @@ fn thin_trunk_is_shared_by_all_flows() {
         (0..8).map(|host| subnet.find_end_port(Guid(0x10_0001 + 2 * host))).collect();
     let options = MetricsOptions { ca_order: &order, ..Default::default() };
     let measured = metrics(&subnet, &lfts, &options);
-    // Shifts 1 to 7 have 1, 2, 3, 4, 3, 2, 1 flows on the cable in each direction.
+    // In the shifts 1 to 7, the cable has 1, 2, 3, 4, 3, 2 and 1 flows in each direction.
     assert_eq!(measured.shift_contention, ShiftContention { max: 4, mean: 16.0 / 7.0 });
     assert!((0.2..0.9).contains(&measured.effective_bisection), "{measured:?}");
 }
@@ -61,7 +63,7 @@ fn fast_trunk_carries_more_flows() {
     let fast = LinkRate { width: LinkWidth::X4, speed: LinkSpeed::Qdr };
     let net = leaves(fast, 1);
     let subnet = net.subnet();
-    // Four times the rate of host links carries four flows at full rate.
+    // The cable has four times the rate of a host link, so four flows over it have the full rate.
     assert_eq!(measure(&subnet, &tables(&subnet, |_, _, _| 5)).effective_bisection, 1.0);
 }
 
@@ -77,7 +79,7 @@ fn one_cable_per_host_avoids_shift_contention() {
     let options = MetricsOptions { ca_order: &order, ..Default::default() };
     let measured = metrics(&subnet, &lfts, &options);
     assert_eq!(measured.shift_contention, ShiftContention { max: 1, mean: 1.0 });
-    assert_eq!(measured.effective_bisection, 1.0, "a permutation has each cable once");
+    assert_eq!(measured.effective_bisection, 1.0, "each cable has one flow of a permutation");
 }
 
 #[test]
@@ -91,7 +93,7 @@ fn dummies_have_no_flows() {
     let order = [host(0), None, None, host(4)];
     let measured =
         metrics(&subnet, &lfts, &MetricsOptions { ca_order: &order, ..Default::default() });
-    // Only shifts 1 and 3 pair the two.
+    // Only in the shifts 1 and 3, the two nodes are partners.
     assert_eq!(measured.shift_contention, ShiftContention { max: 1, mean: 2.0 / 3.0 });
     assert_eq!(measured.effective_bisection, 1.0);
 }
@@ -102,7 +104,7 @@ fn lost_flows_have_no_bandwidth() {
     let subnet = net.subnet();
     let measured = measure(&subnet, &Lfts::new(&subnet));
     assert_eq!(measured.effective_bisection, 0.0);
-    assert_eq!(measured.shift_contention.max, 1, "the hosts' own links");
+    assert_eq!(measured.shift_contention.max, 1, "a lost flow still uses its host's link");
 }
 
 #[test]
@@ -125,7 +127,7 @@ fn result_does_not_depend_on_threads_and_path_memory() {
     assert_ne!(other.effective_bisection, one.effective_bisection);
 }
 
-/// Returns the links of a flow, followed by the peers of the subnet only; `None` if it does not
+/// Follows a flow by the subnet's links only, and returns the links on its path. Returns `None` if the flow does not
 /// arrive.
 fn path(
     subnet: &Subnet<'_>,

@@ -2,7 +2,7 @@ use super::*;
 use ib_topology::{LinkRate, NodeSpec};
 use ib_types::NodeKind;
 
-/// Returns two switches with one host each, and a third unconnected pair.
+/// Returns two linked switches with one host each, and a third switch and host without a link to them.
 fn split() -> Fabric {
     let mut fabric = Fabric::new();
     for pair in 0..3u64 {

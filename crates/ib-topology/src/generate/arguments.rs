@@ -1,11 +1,11 @@
-//! Parses the arguments of a kind of fabric.
+//! Parses the arguments that follow the name of a kind of fabric.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::error::GenerateError;
 
-/// The arguments after the name of a kind: positional ones in order, `key=value` ones anywhere.
+/// The arguments that follow the name of a kind: positional arguments in order, and `key=value` arguments.
 #[derive(Debug)]
 pub(super) struct Arguments<'a> {
     usage: &'static str,
@@ -14,10 +14,10 @@ pub(super) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Splits arguments into positional and `key=value` ones.
+    /// Splits arguments into positional arguments and `key=value` arguments.
     ///
     /// # Errors
-    /// Fails on a key that is not in `keys` and on a repeated key.
+    /// Fails if a key is not in `keys`, or if a key is repeated.
     pub(super) fn split(
         args: &[&'a str],
         keys: &[&str],
@@ -45,22 +45,22 @@ impl<'a> Arguments<'a> {
         self.positional.next()
     }
 
-    /// Returns the next positional argument; fails if there is none.
+    /// Returns the next positional argument, and fails if there is none.
     pub(super) fn require(&mut self, parameter: &'static str) -> Result<&'a str, GenerateError> {
         self.next().ok_or(GenerateError::MissingArgument { parameter, usage: self.usage })
     }
 
-    /// Returns the value of a key, if present.
+    /// Returns the value of the argument `key=value`, if there is one.
     pub(super) fn value(&self, key: &str) -> Option<&'a str> {
         self.keyed.get(key).copied()
     }
 
-    /// Returns the number assigned to a key, if present.
+    /// Returns the value of the argument `key=value` as a number, if there is one.
     pub(super) fn number(&self, key: &'static str) -> Result<Option<u32>, GenerateError> {
         self.value(key).map(|text| number(text, key)).transpose()
     }
 
-    /// Returns the number assigned to a key; fails if the key is missing.
+    /// Returns the value of the argument `key=value` as a number, and fails if there is none.
     pub(super) fn require_number(&self, key: &'static str) -> Result<u32, GenerateError> {
         self.number(key)?
             .ok_or(GenerateError::MissingArgument { parameter: key, usage: self.usage })
@@ -77,7 +77,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Parses a decimal number. The caller checks its range.
+/// Parses a decimal number. The caller must check its range.
 pub(super) fn number(text: &str, parameter: &'static str) -> Result<u32, GenerateError> {
     decimal(text).ok_or_else(|| GenerateError::BadArgument {
         parameter,
@@ -86,7 +86,7 @@ pub(super) fn number(text: &str, parameter: &'static str) -> Result<u32, Generat
     })
 }
 
-/// Parses decimal numbers with a separator between them.
+/// Parses a list of decimal numbers with the given separator between them.
 pub(super) fn list(
     text: &str,
     separator: char,
@@ -102,12 +102,12 @@ pub(super) fn list(
 }
 
 fn decimal(text: &str) -> Option<u32> {
-    // `u32::from_str` would accept a sign.
+    // `u32::from_str` would also accept a sign.
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// Formats numbers with a separator between them, as [`list`] parses them.
+/// Formats numbers with the given separator between them, so that [`list`] can parse them.
 pub(super) fn join(numbers: &[u32], separator: &str) -> String {
     numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(separator)
 }

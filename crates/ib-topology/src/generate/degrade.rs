@@ -1,13 +1,13 @@
-//! Drops switches and links from a plan.
+//! Drops random switches and links from the plan of a fabric.
 
 use super::error::GenerateError;
 use super::plan::Plan;
 use ib_types::rng::Rng;
 
-/// Random stream of a seed for the choice of dropped switches.
+/// Number of the random stream that selects the dropped switches. All streams are determined by the seed.
 const SWITCH_STREAM: u64 = 1;
 
-/// Random stream of a seed for the choice of dropped links.
+/// Number of the random stream that selects the dropped links.
 const LINK_STREAM: u64 = 2;
 
 /// Drops a fraction of the switches, then a fraction of the remaining links between switches.
@@ -45,7 +45,7 @@ pub(super) fn degrade(
     Ok(())
 }
 
-/// Returns a fraction of a count, rounded to the nearest integer, halves up.
+/// Returns a fraction of a count, rounded to the nearest integer; halves are rounded up.
 fn share(fraction: f64, count: usize) -> usize {
     (fraction * count as f64).round() as usize
 }

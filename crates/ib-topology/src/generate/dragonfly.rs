@@ -6,26 +6,25 @@ use super::arguments::{Arguments, in_range};
 use super::error::{GenerateError, MAX_PORTS};
 use super::plan::{Endpoint, Plan, Size};
 
-/// A canonical dragonfly: groups of fully connected switches, and links between each pair of
-/// groups.
+/// A canonical dragonfly. It consists of groups; the switches of a group are fully connected, and each pair of groups
+/// is linked.
 ///
-/// The ports of a switch are, in this order: A-1 links within the group, to the other switches in
-/// their order; H global links; P hosts. The A·H global channels of a group are numbered switch by
-/// switch. They are assigned to the other groups in ascending order, as many full rounds as there
-/// are channels ("consecutive" assignment). The remaining channels pair groups at growing distance,
-/// so that all groups have equally many links. If both G and the number of remaining channels per
-/// group are odd, one port per group is unused.
+/// A switch has, in the order of its ports, A-1 links to the other switches of its group (in their order), H global
+/// links, and P hosts. The A·H ports for the global links of a group are called channels, and numbered switch by
+/// switch. They are assigned to the other groups in ascending order, in as many full rounds as possible ("consecutive"
+/// assignment). The remaining channels are linked to groups at growing distance, so that all groups have equally many
+/// links. If both G and the number of remaining channels per group are odd, one channel per group is unused.
 ///
 /// Kim, Dally, Scott and Abts, "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dragonfly {
-    /// A: switches per group, at least 1.
+    /// A: the number of switches per group, at least 1.
     pub switches: u32,
-    /// P: hosts per switch, at least 1.
+    /// P: the number of hosts per switch, at least 1.
     pub hosts: u32,
-    /// H: global links per switch, at least 1.
+    /// H: the number of global links per switch, at least 1.
     pub global_links: u32,
-    /// G: groups, 2 to A·H+1; `None` for A·H+1.
+    /// G: the number of groups, 2 to A·H+1. `None` stands for A·H+1.
     pub groups: Option<u32>,
 }
 
@@ -33,10 +32,10 @@ impl Dragonfly {
     /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "dragonfly a=A p=P h=H [g=G]";
 
-    /// Parses the arguments after the name of the kind; the keys are the letters of the paper.
+    /// Parses the arguments after the name of the kind. Their keys are the letters that the paper uses.
     ///
     /// # Errors
-    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let arguments = Arguments::split(args, &["a", "p", "h", "g"], Self::USAGE)?;
         let dragonfly = Self {
@@ -78,7 +77,7 @@ impl Dragonfly {
         for first in (0..groups).map(|group| group * a) {
             for low in 0..a {
                 for high in low + 1..a {
-                    // Port numbers within a group skip the switch itself.
+                    // A switch has no port to itself, so the port to a higher switch of the group is one lower.
                     plan.link(
                         Endpoint::new(first + low, high),
                         Endpoint::new(first + high, low + 1),
@@ -99,10 +98,10 @@ impl Dragonfly {
     }
 }
 
-/// A group and one of its channels.
+/// A channel: its group, and its number in the group.
 type Channel = (usize, usize);
 
-/// Pairs the channels of all groups; each pair of groups gets at least one link.
+/// Returns the pairs of channels to be linked. Each pair of groups gets at least one link.
 fn global_links(groups: usize, channels: usize) -> Vec<(Channel, Channel)> {
     let peers = groups - 1;
     let (rounds, rest) = (channels / peers, channels % peers);

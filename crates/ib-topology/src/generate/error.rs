@@ -2,17 +2,17 @@
 
 use ib_types::Lid;
 
-/// The maximum number of external ports of a node.
+/// Maximum number of external ports of a node.
 pub(super) const MAX_PORTS: u64 = 254;
 
-/// The number of unicast LIDs of a subnet.
+/// Number of unicast LIDs that a subnet has.
 pub(super) const MAX_LIDS: u64 = Lid::MAX_UNICAST as u64;
 
 /// Error of generating a fabric: the parameter, the value found and the values expected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// The kind's name is unknown.
+    /// There is no kind of fabric with this name.
     #[error("`{found}` is not a kind of fabric: expected one of {expected}")]
     UnknownKind {
         /// The unknown name.
@@ -23,20 +23,20 @@ pub enum GenerateError {
     /// A required argument is missing.
     #[error("{parameter} is missing: expected `{usage}`")]
     MissingArgument {
-        /// The name of the argument in the usage line.
+        /// The missing argument, as named in the usage line.
         parameter: &'static str,
         /// The usage line of the kind.
         usage: &'static str,
     },
-    /// There are more positional arguments than the kind has.
+    /// There are more positional arguments than the usage line of the kind has.
     #[error("`{found}` is one argument too many: expected `{usage}`")]
     ExtraArgument {
-        /// The first surplus argument.
+        /// The first of the surplus arguments.
         found: String,
         /// The usage line of the kind.
         usage: &'static str,
     },
-    /// The kind has no such key.
+    /// The kind of fabric has no argument with this key.
     #[error("`{key}=` is unknown here: expected `{usage}`")]
     UnknownKey {
         /// The key.
@@ -44,13 +44,13 @@ pub enum GenerateError {
         /// The usage line of the kind.
         usage: &'static str,
     },
-    /// A key is used twice.
+    /// A key occurs twice.
     #[error("`{key}=` is used twice: expected it once")]
     RepeatedKey {
         /// The key.
         key: String,
     },
-    /// An argument is malformed.
+    /// An argument does not have the expected form.
     #[error("`{found}` is not a valid {parameter}: expected {expected}")]
     BadArgument {
         /// The name of the argument in the usage line, or its key.
@@ -65,31 +65,31 @@ pub enum GenerateError {
     OutOfRange {
         /// The name of the parameter.
         parameter: String,
-        /// Its value.
+        /// The value of the parameter.
         found: u64,
-        /// The minimum.
+        /// The minimum of the parameter.
         low: u64,
-        /// The maximum.
+        /// The maximum of the parameter.
         high: u64,
     },
-    /// A list does not have one number per level.
+    /// A list does not have one number for each level.
     #[error(
         "the list {parameter} has length {found}: expected {levels}, one number for each level"
     )]
     LevelCount {
         /// The name of the list.
         parameter: &'static str,
-        /// Its length.
+        /// The length of the list.
         found: usize,
         /// The number of levels.
         levels: usize,
     },
-    /// Parameters contradict each other.
+    /// The values of several parameters contradict each other.
     #[error("{found}: expected {expected}")]
     Contradiction {
         /// The contradicting parameters and their values.
         found: String,
-        /// The values that would be accepted.
+        /// The values that the generator would accept.
         expected: String,
     },
     /// A node would have more than 254 external ports.
@@ -97,43 +97,43 @@ pub enum GenerateError {
     TooManyPorts {
         /// The kind of node: `switch` or `host`.
         node: &'static str,
-        /// The number of ports.
+        /// The number of ports that the node needs.
         ports: u64,
     },
-    /// The fabric has more LIDs than a subnet.
+    /// The fabric needs more LIDs than a subnet has.
     #[error(
         "the fabric needs {} LIDs ({} host ports and {} switches): expected at most {MAX_LIDS}",
         counted(*lids), counted(*host_ports), counted(*switches)
     )]
     TooManyLids {
-        /// Ports of all hosts; saturates at `u64::MAX`.
+        /// The number of ports of all hosts; `u64::MAX` also stands for higher numbers.
         host_ports: u64,
-        /// Switches; saturates at `u64::MAX`.
+        /// The number of switches; `u64::MAX` also stands for higher numbers.
         switches: u64,
-        /// LIDs; saturates at `u64::MAX`.
+        /// The number of LIDs; `u64::MAX` also stands for higher numbers.
         lids: u64,
     },
     /// A fraction is not between 0 and 1.
     #[error("the fraction of {kind} to drop is {found}: expected 0 to 1")]
     Fraction {
-        /// `links` or `switches`.
+        /// What was to be dropped: `links` or `switches`.
         kind: &'static str,
         /// The fraction.
         found: f64,
     },
-    /// No host is left after switches were dropped.
+    /// No host has a link left after switches were dropped.
     #[error(
         "no host is left when {dropped} of {switches} switches are dropped: expected to drop fewer"
     )]
     NothingLeft {
         /// Number of dropped switches.
         dropped: usize,
-        /// Number of switches before.
+        /// Number of switches before any was dropped.
         switches: usize,
     },
 }
 
-/// Formats a count that saturates at `u64::MAX`.
+/// Formats a count; `u64::MAX` also stands for higher numbers.
 fn counted(count: u64) -> String {
     if count == u64::MAX { "2^64 or more".to_owned() } else { count.to_string() }
 }

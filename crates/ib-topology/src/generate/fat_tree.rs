@@ -9,21 +9,20 @@ use super::tree::Tree;
 
 /// A fat tree of two or three levels whose switches all have the same number of ports.
 ///
-/// Two levels: leaves with hosts below, and spines that every leaf is linked to. Three levels: pods
-/// of leaves and spines, where each core switch is linked to the n-th spine of every pod.
+/// In a tree of two levels, every leaf has hosts and is linked to every spine. A tree of three levels consists of pods
+/// of leaves and spines; each core switch is linked to one spine of every pod, always the spine with the same number.
 /// Parameters that are `None` are chosen so that the tree is as large as the radix allows:
 ///
-/// * the ports of a leaf are split between hosts and uplinks by the oversubscription [default:
-///   1:1]; if only one of `hosts` and `spines` is set, without oversubscription, the other gets the
-///   remaining ports;
-/// * in three levels, a spine has as many uplinks as downlinks;
-/// * the number of leaves, or pods, is the number of ports of a top switch.
+/// * The ports of a leaf are divided between hosts and uplinks by the oversubscription, or equally if there is none. If
+///   only one of `hosts` and `spines` is set and there is no oversubscription, the other parameter uses the remaining
+///   ports.
+/// * In a tree of three levels, a spine has as many uplinks as downlinks.
+/// * The number of leaves, or of pods, is the number of ports of a switch at the top.
 ///
-/// Remaining ports are unused. As in [`super::Xgft`], the downlinks of a switch have the lower
-/// port numbers, the uplinks the higher ones.
+/// Other ports are unused. As in [`super::Xgft`], the downlinks of a switch use lower port numbers than the uplinks.
 ///
-/// Leiserson, "Fat-Trees: Universal Networks for Hardware-Efficient Supercomputing", IEEE
-/// Transactions on Computers 34(10), 1985; as a case of Zahavi's PGFT.
+/// Leiserson, "Fat-Trees: Universal Networks for Hardware-Efficient Supercomputing", IEEE Transactions on Computers
+/// 34(10), 1985. The tree is a special case of Zahavi's PGFT.
 ///
 /// ```
 /// use ib_topology::generate::{FatTree, Kind, Options, generate};
@@ -41,22 +40,22 @@ pub struct FatTree {
     pub radix: u32,
     /// The number of switch levels, 2 or 3.
     pub levels: u32,
-    /// The ratio of hosts to uplinks of a leaf: (2, 1) is 2:1.
+    /// The ratio of hosts to uplinks of a leaf. For example, (2, 1) stands for 2:1.
     pub oversubscription: Option<(u32, u32)>,
     /// The number of parallel links between a leaf and each of its spines.
     pub parallel: u32,
-    /// The number of parallel links between a spine and each of its core switches, with three
-    /// levels only; `None` for the same number as below the spine.
+    /// The number of parallel links between a spine and each of its core switches. `None` stands for the number of
+    /// parallel links to a leaf. Only for three levels.
     pub core_parallel: Option<u32>,
     /// The number of hosts per leaf.
     pub hosts: Option<u32>,
-    /// The number of leaves, with three levels per pod.
+    /// The number of leaves: of the whole tree if it has two levels, and of each pod if it has three.
     pub leaves: Option<u32>,
-    /// The number of spines, with three levels per pod.
+    /// The number of spines: of the whole tree if it has two levels, and of each pod if it has three.
     pub spines: Option<u32>,
-    /// The number of pods, with three levels only.
+    /// The number of pods. Only for three levels.
     pub pods: Option<u32>,
-    /// The number of core switches, with three levels only; a multiple of `spines`.
+    /// The number of core switches, which must be a multiple of `spines`. Only for three levels.
     pub cores: Option<u32>,
 }
 
@@ -68,7 +67,7 @@ impl FatTree {
     const KEYS: [&'static str; 7] =
         ["oversubscription", "parallel", "hosts", "leaves", "spines", "pods", "cores"];
 
-    /// Returns the largest tree of the given radix and number of levels, without oversubscription.
+    /// Returns the largest tree with the given radix and number of levels, without oversubscription.
     #[must_use]
     pub const fn new(radix: u32, levels: u32) -> Self {
         Self {
@@ -85,10 +84,10 @@ impl FatTree {
         }
     }
 
-    /// Parses the arguments after the name of the kind. The default is two levels.
+    /// Parses the arguments after the name of the kind. Without `LEVELS`, the tree has two levels.
     ///
     /// # Errors
-    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let mut arguments = Arguments::split(args, &Self::KEYS, Self::USAGE)?;
         let radix = number(arguments.require("RADIX")?, "RADIX")?;
@@ -156,7 +155,7 @@ impl FatTree {
         Ok(())
     }
 
-    /// Splits the ports of a leaf; returns its number of hosts and of spines above it.
+    /// Divides the ports of a leaf. Returns its number of hosts, and the number of spines above it.
     fn leaf(&self) -> Result<(u32, u32), GenerateError> {
         let (radix, p) = (self.radix, self.parallel);
         let ratio = self.oversubscription;
@@ -169,7 +168,7 @@ impl FatTree {
             (None, Some(links)) if ratio.is_some() => (links * d / u, links),
             (None, Some(links)) => (radix.saturating_sub(links), links),
             (None, None) => {
-                // The uplinks must divide into bundles of P links per spine.
+                // The number of uplinks must be a multiple of P, because each spine gets P parallel links.
                 let step = p / gcd(u, p);
                 let unit = radix / (d + u) / step * step;
                 (d * unit, u * unit)
@@ -188,10 +187,9 @@ impl FatTree {
         })
     }
 
-    /// Splits the ports of a spine in a three-level tree; returns its number of leaves and of core
-    /// switches.
+    /// Divides the ports of a spine in a tree of three levels. Returns its numbers of leaves and of core switches.
     ///
-    /// `spines` is the number of spines per pod, `q` the number of links to each core switch.
+    /// `spines` is the number of spines per pod, and `q` the number of parallel links to each core switch.
     fn spine(&self, spines: u32, q: u32) -> Result<(u32, u32), GenerateError> {
         let (radix, p) = (self.radix, self.parallel);
         if let Some(cores) = self.cores.filter(|cores| cores % spines != 0) {
@@ -221,7 +219,7 @@ impl FatTree {
         })
     }
 
-    /// Returns the number of children of a top switch [default: as many as its ports allow].
+    /// Returns the number of children of a switch at the top. If it is not set, all ports of the switch are used.
     fn children(
         &self,
         parameter: &'static str,

@@ -6,34 +6,34 @@ use super::arguments::{Arguments, in_range, join, list};
 use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
 use super::plan::{Endpoint, Plan, Size};
 
-/// A torus: switches on a grid; the switches along each axis form a cycle.
+/// A torus. Its switches form a grid, and the switches along each axis form a cycle.
 ///
-/// At every switch, dimension d (from 0) uses port 2d+1 towards the greater coordinate and port
-/// 2d+2 towards the smaller one, as dimension-order routing needs it. The hosts use the next ports.
-/// A cycle of two switches has two parallel links: all switches have the same degree, and the
-/// bisection is that of a longer cycle. The ports of a dimension with side 1 are unused.
-/// Switches are numbered with the coordinate of dimension 0 (x) fastest, hosts in the order of
-/// their switches.
+/// In dimension d (from 0), every switch uses port 2d+1 towards the greater coordinate and port 2d+2 towards the
+/// smaller coordinate, as dimension order routing requires. The hosts use the next ports. Two switches that form a
+/// cycle have two parallel links. So all switches have the same number of links, and the bisection has the same
+/// bandwidth as that of a longer cycle. In a dimension of side 1, the ports are unused. Switches are numbered in the
+/// order of their coordinates, where the coordinate of dimension 0 (x) changes fastest. Hosts are numbered in the order
+/// of their switches.
 ///
 /// Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapter 5 (k-ary
 /// n-cubes).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torus {
-    /// The number of switches along each dimension, 1 to 49,151 each; 1 to 126 dimensions.
+    /// The number of switches along each dimension. There are 1 to 126 dimensions with 1 to 49,151 switches each.
     pub sides: Vec<u32>,
-    /// Hosts on every switch, at least 1.
+    /// The number of hosts on every switch, at least 1.
     pub hosts: u32,
 }
 
-/// A mesh: switches on a grid; the switches along each axis form a line.
+/// A mesh. Its switches form a grid, and the switches along each axis form a line.
 ///
-/// Ports, order and hosts are those of [`Torus`]. The links that close the cycles are missing, so a
-/// row of two switches has one link.
+/// Ports, hosts and their order are the same as in [`Torus`], but the links that close the cycles are missing. So a row
+/// of two switches has one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mesh {
-    /// The number of switches along each dimension, 1 to 49,151 each; 1 to 126 dimensions.
+    /// The number of switches along each dimension. There are 1 to 126 dimensions with 1 to 49,151 switches each.
     pub sides: Vec<u32>,
-    /// Hosts on every switch, at least 1.
+    /// The number of hosts on every switch, at least 1.
     pub hosts: u32,
 }
 
@@ -41,10 +41,10 @@ impl Torus {
     /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "torus X1xX2x..xXd [hosts=N]";
 
-    /// Parses the arguments after the name of the kind. The default is one host per switch.
+    /// Parses the arguments after the name of the kind. Without `hosts`, every switch has one host.
     ///
     /// # Errors
-    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let (sides, hosts) = parse(args, Self::USAGE)?;
         Ok(Self { sides, hosts })
@@ -59,10 +59,10 @@ impl Mesh {
     /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "mesh X1xX2x..xXd [hosts=N]";
 
-    /// Parses the arguments after the name of the kind. The default is one host per switch.
+    /// Parses the arguments after the name of the kind. Without `hosts`, every switch has one host.
     ///
     /// # Errors
-    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let (sides, hosts) = parse(args, Self::USAGE)?;
         Ok(Self { sides, hosts })
@@ -123,8 +123,8 @@ fn plan(sides: &[u32], hosts: u32, wrap: bool) -> Result<Plan, GenerateError> {
             let coordinate = index / stride % side;
             let next =
                 if coordinate + 1 < side { index + stride } else { index - coordinate * stride };
-            // In a mesh the last switch of a row has no next one. With side 1, the next switch is
-            // the switch itself.
+            // The last switch of a row in a mesh has no next switch. In a dimension of side 1, a switch would be its
+            // own next switch.
             if next > index || wrap && next != index {
                 let (plus, minus) = (2 * dimension + 1, 2 * dimension + 2);
                 plan.link(Endpoint::new(index, plus), Endpoint::new(next, minus));
@@ -136,7 +136,7 @@ fn plan(sides: &[u32], hosts: u32, wrap: bool) -> Result<Plan, GenerateError> {
     Ok(plan)
 }
 
-/// Advances to the coordinates of the next switch, the first coordinate fastest.
+/// Advances the coordinates to the next switch. The first coordinate changes fastest.
 fn advance(coordinates: &mut [u32], sides: &[u32]) {
     for (coordinate, &side) in coordinates.iter_mut().zip(sides) {
         *coordinate += 1;
@@ -147,7 +147,7 @@ fn advance(coordinates: &mut [u32], sides: &[u32]) {
     }
 }
 
-/// Returns the description `sw-x1y2z0`, or `sw-1-2-0-3` with more than three dimensions.
+/// Returns the description of a switch: `sw-x1y2z0`, or `sw-1-2-0-3` if there are more than three dimensions.
 fn name(coordinates: &[u32]) -> String {
     if coordinates.len() > 3 {
         return format!("sw-{}", join(coordinates, "-"));

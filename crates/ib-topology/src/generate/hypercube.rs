@@ -6,19 +6,19 @@ use super::arguments::{Arguments, in_range, number};
 use super::error::GenerateError;
 use super::plan::{Endpoint, Plan, Size};
 
-/// A binary hypercube: 2^D switches; two switches are linked if their numbers differ in one bit.
+/// A binary hypercube with 2^D switches. Two switches are linked if their numbers differ in exactly one bit.
 ///
-/// Dimension i (from 0) is bit i of the switch number and uses port i+1 at both ends, as
-/// dimension-order routing needs it. The hosts use the next ports, numbered in the order of their
-/// switches.
+/// Dimension i (from 0) is bit i of the switch number, and its links use port i+1 at both ends, as dimension order
+/// routing requires. The hosts use the next ports, and are numbered in the order of their switches.
 ///
 /// Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapter 5 (2-ary
 /// n-cubes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hypercube {
-    /// D, 1 to 14: with 15 dimensions, switches and hosts would exceed the LIDs of a subnet.
+    /// D, the number of dimensions, 1 to 14. With 15 dimensions, switches and hosts would need more LIDs than a subnet
+    /// has.
     pub dimensions: u32,
-    /// Hosts on every switch, at least 1.
+    /// The number of hosts on every switch, at least 1.
     pub hosts: u32,
 }
 
@@ -26,10 +26,10 @@ impl Hypercube {
     /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "hypercube D [hosts=N]";
 
-    /// Parses the arguments after the name of the kind. The default is one host per switch.
+    /// Parses the arguments after the name of the kind. Without `hosts`, every switch has one host.
     ///
     /// # Errors
-    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let mut arguments = Arguments::split(args, &["hosts"], Self::USAGE)?;
         let dimensions = number(arguments.require("D")?, "D")?;

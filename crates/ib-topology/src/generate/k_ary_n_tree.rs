@@ -7,19 +7,18 @@ use super::error::{GenerateError, MAX_PORTS};
 use super::plan::Plan;
 use super::tree::Tree;
 
-/// A k-ary n-tree: K^N hosts under N levels of K^(N-1) switches.
+/// A k-ary n-tree. It has K^N hosts under N levels of K^(N-1) switches each.
 ///
-/// Every switch has 2K ports: first K to its children, then K to its parents. The parent ports of
-/// the top level are unused; without them the tree is XGFT(N; K,..,K; 1,K,..,K).
+/// Every switch has 2K ports: K ports to its children, and then K ports to its parents. Switches at the top do not use
+/// the ports to parents. Apart from these ports, the tree is XGFT(N; K,..,K; 1,K,..,K).
 ///
 /// Petrini and Vanneschi, "k-ary n-trees: High Performance Networks for Massively Parallel
 /// Architectures", IPPS 1997.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KaryNTree {
-    /// K, 2 to 127: half of a switch's ports.
+    /// K, half of the ports of a switch, 2 to 127.
     pub k: u32,
-    /// N, the number of levels, 1 to 12: with 13 levels, the tree would exceed the LIDs of a
-    /// subnet.
+    /// N, the number of levels, 1 to 12. With 13 levels, the tree would need more LIDs than a subnet has.
     pub n: u32,
 }
 
@@ -30,7 +29,7 @@ impl KaryNTree {
     /// Parses the arguments after the name of the kind.
     ///
     /// # Errors
-    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let mut arguments = Arguments::split(args, &[], Self::USAGE)?;
         let k = number(arguments.require("K")?, "K")?;

@@ -1,19 +1,18 @@
-//! The plan of a fabric: switches, hosts and links before some are dropped and the [`Fabric`] is
-//! built.
+//! The plan of a fabric: its switches, hosts and links. Some of them can be dropped before the [`Fabric`] is built.
 
 use ib_types::{Guid, NodeKind};
 
 use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec};
 
-/// Node GUID of the first host. With at most 49,151 host ports, all host GUIDs are below those of
-/// switches.
+/// The node GUID of the first host. All host GUIDs are below the switch GUIDs, because there are at most 49,151 host
+/// ports.
 const FIRST_HOST_GUID: u64 = 0x0002_c900_0010_0000;
 
 /// The node GUID of the first switch.
 const FIRST_SWITCH_GUID: u64 = 0x0002_c900_0020_0000;
 
-/// The size of a plan; counts saturate at `u64::MAX`.
+/// The size of a plan. In its counts, `u64::MAX` also stands for higher numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     /// Number of switches.
@@ -27,7 +26,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Checks that a subnet has enough LIDs and that no node has too many ports.
+    /// Checks that the fabric does not need more LIDs than a subnet has, and that no node has too many ports.
     pub(super) fn check(self) -> Result<(), GenerateError> {
         let Self { switches, switch_ports, hosts, host_ports } = self;
         for (node, ports) in [("switch", switch_ports), ("host", host_ports)] {
@@ -44,7 +43,7 @@ impl Size {
     }
 }
 
-/// One end of a planned link: a port of a switch or host.
+/// One end of a planned link, i.e. a port of a switch or host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Endpoint {
     node: u32,
@@ -52,8 +51,8 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Returns the port with a number (from 1) on a node, given as its index among the switches or
-    /// hosts.
+    /// Returns a port of a node, given the node's index among the switches or among the hosts and the port number (from
+    /// 1).
     pub(super) fn new(node: usize, port: usize) -> Self {
         Self {
             node: u32::try_from(node).expect("a plan has at most 49,151 nodes"),
@@ -61,7 +60,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the index of the node among the switches or hosts.
+    /// Returns the index of the node among the switches or among the hosts.
     pub(super) fn node(self) -> usize {
         self.node as usize
     }
@@ -74,10 +73,10 @@ struct Switch {
     dropped: bool,
 }
 
-/// A fabric before it is built: switches, hosts and links.
+/// The switches, hosts and links of a fabric that is not built yet.
 ///
-/// Indices and GUIDs do not change when nodes are dropped: a degraded fabric keeps the names of the
-/// whole one.
+/// Dropping nodes does not change the indices and GUIDs of the others. So a degraded fabric has the same names as the
+/// whole fabric.
 #[derive(Debug)]
 pub(super) struct Plan {
     switches: Vec<Switch>,
@@ -85,7 +84,7 @@ pub(super) struct Plan {
     host_ports: u8,
     /// Links between two switches.
     pub(super) switch_links: Vec<[Endpoint; 2]>,
-    /// Links of hosts, each as [host port, switch port].
+    /// Links of hosts, each as port of the host and port of the switch.
     pub(super) host_links: Vec<[Endpoint; 2]>,
 }
 
@@ -93,7 +92,7 @@ impl Plan {
     /// Returns an empty plan for a fabric of the given size.
     ///
     /// # Errors
-    /// Fails if a subnet cannot hold the fabric, before memory is allocated.
+    /// Fails if the fabric does not fit into a subnet. This is checked before memory is allocated.
     pub(super) fn new(size: Size) -> Result<Self, GenerateError> {
         size.check()?;
         Ok(Self {
@@ -112,14 +111,14 @@ impl Plan {
         self.switches.len() - 1
     }
 
-    /// Adds `count` hosts with numbered descriptions.
+    /// Adds `count` hosts, whose descriptions contain their indices.
     pub(super) fn add_hosts(&mut self, count: usize) {
         self.hosts.extend((0..count).map(|index| numbered("host", index, count)));
     }
 
-    /// Attaches a single-port host to each of `count` ports of a switch, starting at `first_port`.
+    /// Attaches a host to each of `count` consecutive ports of a switch, from `first_port` on. Each host has one port.
     ///
-    /// Uses the next unattached hosts, which must have been added.
+    /// Uses the next hosts that are not attached yet. They must have been added before.
     pub(super) fn attach_hosts(&mut self, switch: usize, first_port: usize, count: usize) {
         for port in first_port..first_port + count {
             self.host_links
@@ -132,12 +131,12 @@ impl Plan {
         self.switch_links.push([a, b]);
     }
 
-    /// Returns the number of switches, including dropped ones.
+    /// Returns the number of switches, including the dropped switches.
     pub(super) fn switch_count(&self) -> usize {
         self.switches.len()
     }
 
-    /// Marks a switch as dropped; its links are kept.
+    /// Marks a switch as dropped. Its links remain in the plan.
     pub(super) fn drop_switch(&mut self, index: usize) {
         self.switches[index].dropped = true;
     }
@@ -147,7 +146,7 @@ impl Plan {
         self.switches[index].dropped
     }
 
-    /// Builds the fabric from the remaining switches and the hosts with at least one link.
+    /// Builds the fabric from the switches that are not dropped, their links, and the hosts that have a link.
     pub(super) fn build(&self, rate: LinkRate) -> Fabric {
         const UNIQUE: &str = "a plan has unique GUIDs and ports";
         let mut fabric = Fabric::new();
@@ -190,8 +189,8 @@ impl Plan {
     }
 
     fn host_spec(&self, index: usize) -> NodeSpec {
-        // In ibsim a CA port has the node GUID plus the port number, so the GUIDs after that of a
-        // host are reserved for its ports.
+        // In ibsim, a port of a channel adapter has the node GUID plus the port number, so the GUIDs after the node
+        // GUID are reserved for ports.
         let step = u64::from(self.host_ports) + 1;
         let guid = Guid(FIRST_HOST_GUID + index as u64 * step);
         let name = format!("H-{:016x}", guid.0);
@@ -200,7 +199,7 @@ impl Plan {
     }
 }
 
-/// Returns `name-index`, padded with zeros so that `count` such names sort by index.
+/// Returns `name-index`, where the index is padded with zeros. So `count` such names sort by index.
 pub(super) fn numbered(name: &str, index: usize, count: usize) -> String {
     let width = count.saturating_sub(1).max(1).ilog10() as usize + 1;
     format!("{name}-{index:0width$}")

@@ -7,15 +7,15 @@ use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
 use super::plan::{Endpoint, Plan, Size};
 use ib_types::rng::Rng;
 
-/// Random stream of a seed for the links of a random fabric.
+/// Number of the random stream that selects the links of a random fabric. All streams are determined by the seed.
 const GRAPH_STREAM: u64 = 0;
 
-/// A random connected fabric; the numbers of links of two switches differ by at most one.
+/// A random connected fabric. The numbers of links of any two switches differ by at most one.
 ///
-/// The fabric is a multigraph: two switches may have several links, but no switch is linked to
-/// itself. A random spanning tree makes it connected. The other links join randomly drawn ports, as
-/// in the configuration model of random regular graphs. The links of a switch use the ports from 1,
-/// its hosts the last ports. All random choices depend on the seed of [`super::Options`].
+/// The fabric is a multigraph: two switches can have several links between them, but no switch is linked to itself. A
+/// random spanning tree connects all switches. The other links join randomly drawn ports, as in the configuration model
+/// of random regular graphs. The links of a switch use the ports from 1 on, and its hosts use the last ports. All
+/// random choices are determined by the seed in [`super::Options`].
 ///
 /// Singla, Hong, Popa and Godfrey, "Jellyfish: Networking Data Centers Randomly", NSDI 2012.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub struct Random {
     pub ports: u32,
     /// The number of hosts per switch, at least 1.
     pub hosts: u32,
-    /// The number of links between switches, at least the number of switches minus 1; `None` for as
-    /// many as the ports without hosts allow.
+    /// The number of links between switches, at least the number of switches minus 1. `None` stands for as many links
+    /// as possible with the ports that the hosts leave free.
     pub links: Option<u32>,
 }
 
@@ -35,10 +35,10 @@ impl Random {
     /// The arguments that [`Self::parse`] reads.
     pub const USAGE: &'static str = "random switches=S ports=N [hosts=H] [links=L]";
 
-    /// Parses the arguments after the name of the kind. The default is one host per switch.
+    /// Parses the arguments after the name of the kind. Without `hosts`, every switch has one host.
     ///
     /// # Errors
-    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let arguments =
             Arguments::split(args, &["switches", "ports", "hosts", "links"], Self::USAGE)?;
@@ -81,7 +81,7 @@ impl Random {
         Ok(plan)
     }
 
-    /// Checks all parameters; returns the number of links between switches.
+    /// Checks all parameters, and returns the number of links between switches.
     fn checked_links(self) -> Result<u64, GenerateError> {
         let switches = u64::from(self.switches);
         in_range("switches", switches, 1..=MAX_LIDS)?;
@@ -104,10 +104,10 @@ impl Random {
     }
 }
 
-/// Returns the two nodes of each of `links` links, which connect all nodes; degrees differ by at
-/// most one.
+/// Returns a random connected multigraph with the given number of links, each as its two nodes. The numbers of links of
+/// two nodes differ by at most one.
 ///
-/// `links` must be at least `nodes` minus 1, and 0 for a single node.
+/// `links` must be at least `nodes` minus 1. For a single node it must be 0.
 fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]> {
     let mut order: Vec<usize> = (0..nodes).collect();
     let mut degrees = vec![2 * links / nodes; nodes];
@@ -115,7 +115,7 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
         degrees[node] += 1;
     }
     rng.shuffle(&mut order);
-    // Nodes of degree 1 join last: before, they could use up the ports that the other nodes need.
+    // Nodes with only one link join last. Otherwise, they could use up the ports that the other nodes need.
     order.sort_by_key(|&node| degrees[node] < 2);
 
     let mut graph = Vec::with_capacity(links);
@@ -134,8 +134,8 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
             graph.push([node, free.swap_remove(peer)]);
             continue;
         }
-        // Only this node has free ports, at least two: it is inserted into a link between two other
-        // nodes. Such a link exists, since all other nodes have their full degree.
+        // Only this node has free ports, and it has at least two. It is inserted into a link between two other nodes.
+        // There is such a link, because all other nodes have all of their links.
         free.pop();
         let middle = first_from_random(&graph, rng, |ends| !ends.contains(&node));
         let middle = middle.expect("some link joins two other nodes");
@@ -146,8 +146,8 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
     graph
 }
 
-/// Returns the index of the first item that satisfies a predicate; the search starts at a random
-/// index and wraps around.
+/// Returns the index of the first item for which `is` returns true. The search starts at a random index and wraps
+/// around.
 fn first_from_random<T>(items: &[T], rng: &mut Rng, is: impl Fn(&T) -> bool) -> Option<usize> {
     let count = items.len();
     let start = if count == 0 { 0 } else { rng.below(count) };
@@ -155,7 +155,7 @@ fn first_from_random<T>(items: &[T], rng: &mut Rng, is: impl Fn(&T) -> bool) -> 
 }
 
 impl fmt::Display for Random {
-    /// Writes the arguments that, with the seed, generate this fabric.
+    /// Writes the arguments that generate this fabric, if the seed is the same.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "random switches={} ports={} hosts={}", self.switches, self.ports, self.hosts)?;
         self.links.map_or(Ok(()), |links| write!(f, " links={links}"))

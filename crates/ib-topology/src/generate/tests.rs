@@ -8,7 +8,7 @@ mod support;
 
 pub(super) use support::*;
 
-/// Returns one line per node and link of a fabric, with all attributes that a fabric file shows.
+/// Returns one line for each node and link of a fabric, with all attributes that fabric files contain.
 fn listing(fabric: &Fabric) -> Vec<String> {
     let nodes = fabric.nodes().map(|(_, node)| {
         format!("{} {} {} {} {}", node.kind, node.name, node.guid, node.ports, node.description)
@@ -49,7 +49,7 @@ fn switch_links(fabric: &Fabric) -> usize {
     all.iter().map(|&switch| degrees(fabric, switch).0).sum::<usize>() / 2
 }
 
-/// A regular expression of arguments, most of which some kind accepts.
+/// A regular expression that generates arguments. Most of them are accepted by at least one kind.
 const WORD: &str = "((a|p|h|g|hosts|switches|ports|links|parallel|leaves|spines|pods|cores\
     |oversubscription)=)?([0-9]{1,2}|[0-9]{0,11})([,x:][0-9]{1,3}){0,4}";
 
@@ -64,7 +64,7 @@ proptest! {
         let whole = generate(&kind, &Options::default()).expect("good parameters");
         let options = Options { seed, drop_links, ..Options::default() };
         let broken = generate(&kind, &options).expect("good parameters");
-        // A random fabric of another seed has the same number of links, but other links.
+        // With another seed, a random fabric has the same number of links, but not the same links.
         let dropped = (drop_links * switch_links(&whole) as f64).round() as usize;
         prop_assert_eq!(switch_links(&broken), switch_links(&whole) - dropped);
         prop_assert_eq!(broken.link_count(), whole.link_count() - dropped);

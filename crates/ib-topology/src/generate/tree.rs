@@ -1,4 +1,4 @@
-//! Layered trees: XGFT, k-ary n-tree and fat tree are special cases.
+//! Plans trees of switches in levels. XGFT, k-ary n-tree and fat tree are special cases.
 
 use super::arguments::in_range;
 use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
@@ -6,35 +6,35 @@ use super::plan::{Endpoint, Plan, Size, numbered};
 
 /// A parallel-ports generalized fat tree PGFT(h; m1..mh; w1..wh; p1..ph).
 ///
-/// Hosts are level 0. A node of level i has m(i) children and w(i+1) parents, with p parallel links
-/// to each.
+/// Hosts are at level 0. A node of level i has m(i) children and w(i+1) parents. Each of them is reached over p
+/// parallel links.
 ///
-/// Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat
-/// Trees", Technion CCIT report 776, 2010; with every p(i) = 1 it is the XGFT of Öhring, Ibel, Das
-/// and Kumar, "On Generalized Fat Trees", IPPS 1995.
+/// Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees", Technion
+/// CCIT report 776, 2010. If every p(i) is 1, the tree is the XGFT of Öhring, Ibel, Das and Kumar, "On Generalized Fat
+/// Trees", IPPS 1995.
 ///
-/// A node of level i is labelled by digits x(h)..x(1). Digit j is below w(j) if j ≤ i, else below
-/// m(j). Nodes of the levels i and i+1 are linked if they differ at most in digit i+1. Nodes are
-/// numbered with x(1) as the least significant digit, so that the hosts of a leaf and the leaves of
-/// a subtree have consecutive numbers.
+/// The label of a node of level i consists of the digits x(h)..x(1). Digit j is below w(j) if j ≤ i, and below m(j)
+/// otherwise. Two nodes of the levels i and i+1 are linked if their labels are equal, or differ only in digit i+1.
+/// Nodes are numbered with x(1) as the least significant digit. So the hosts of a leaf, and the leaves of a subtree,
+/// have consecutive numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Tree<'a> {
-    /// m1..mh, each at least 1.
+    /// m1..mh, the numbers of children, each at least 1.
     pub(super) down: &'a [u32],
-    /// w1..wh, as long as `down`, each at least 1.
+    /// w1..wh, the numbers of parents, each at least 1; as many as in `down`.
     pub(super) up: &'a [u32],
-    /// p1..ph, as long as `down`, each at least 1.
+    /// p1..ph, the numbers of parallel links, each at least 1; as many as in `down`.
     pub(super) parallel: &'a [u32],
-    /// The minimum number of ports of a switch, linked or not.
+    /// The minimum number of ports of a switch, including ports that are not linked.
     pub(super) radix: u32,
 }
 
 impl Tree<'_> {
-    /// Builds the plan of the tree: leaves first, then level by level, then the hosts.
+    /// Builds the plan of the tree. The leaves come first, then the other levels of switches, then the hosts.
     ///
-    /// The ports of a switch to its children come first: port 1 + k·m + c is the k-th parallel link
-    /// to child c. The ports to its parents follow: the k·w + y-th of them is the k-th parallel
-    /// link to parent y.
+    /// The first ports of a switch lead to its children: port 1 + k·m + c is parallel link k to child c. The other
+    /// ports lead to its parents: among them, number k·w + y is parallel link k to parent y. All numbers except port
+    /// numbers count from 0.
     pub(super) fn plan(&self) -> Result<Plan, GenerateError> {
         self.check()?;
         let levels = self.down.len();
@@ -61,12 +61,12 @@ impl Tree<'_> {
         Ok(plan)
     }
 
-    /// Links the nodes of a level to their parents.
+    /// Links the nodes of a level to their parents in the next level.
     fn link(&self, plan: &mut Plan, level: usize, first: usize, first_parent: usize) {
         let (m, w, p) =
             (self.down[level] as usize, self.up[level] as usize, self.parallel[level] as usize);
         let first_up_port = self.down_ports(level) as usize + 1;
-        // The digits below the differing one have the same stride on both levels.
+        // The digits below the digit that differs have the same place value on both levels.
         let stride: usize = self.up[..level].iter().map(|&w| w as usize).product();
         for index in 0..self.count(level) as usize {
             let (low, child, high) = (index % stride, index / stride % m, index / stride / m);
@@ -101,13 +101,13 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Returns the number of nodes of a level, saturating at `u64::MAX`.
+    /// Returns the number of nodes of a level; `u64::MAX` also stands for higher numbers.
     fn count(&self, level: usize) -> u64 {
         let digits = self.up[..level].iter().chain(&self.down[level..]);
         digits.fold(1, |product, &digit| product.saturating_mul(u64::from(digit)))
     }
 
-    /// Returns the number of ports of a node of a level.
+    /// Returns the number of ports that a node of a level needs.
     fn ports(&self, level: usize) -> u64 {
         let up = match (self.up.get(level), self.parallel.get(level)) {
             (Some(&w), Some(&p)) => u64::from(w) * u64::from(p),

@@ -9,24 +9,24 @@ use super::tree::Tree;
 
 /// An extended generalized fat tree XGFT(h; m1..mh; w1..wh).
 ///
-/// Öhring, Ibel, Das and Kumar, "On Generalized Fat Trees", IPPS 1995; with parallel links the
-/// PGFT of Zahavi, "D-Mod-K Routing", Technion CCIT report 776, 2010. Hosts are level 0. Level i
-/// has m(i+1)·…·m(h)·w(1)·…·w(i) nodes; each has m(i) children and w(i+1) parents and just the
-/// ports that it needs: the children's first, then the parents'.
+/// Öhring, Ibel, Das and Kumar, "On Generalized Fat Trees", IPPS 1995. With parallel links, the tree is the PGFT of
+/// Zahavi, "D-Mod-K Routing", Technion CCIT report 776, 2010. Hosts are at level 0. Level i has
+/// m(i+1)·…·m(h)·w(1)·…·w(i) nodes, each with m(i) children and w(i+1) parents. A switch has no more ports than it
+/// needs: first the ports to its children, then the ports to its parents.
 ///
-/// `xgft 18,18,36 1,18,18` is the full three-level tree of 36-port switches: 11,664 hosts, 648
-/// leaves, 648 spines and 324 cores.
+/// For example, `xgft 18,18,36 1,18,18` is the full tree of 36-port switches with three levels. It has 11,664 hosts,
+/// 648 leaves, 648 spines and 324 cores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Xgft {
-    /// m1..mh: for each level, the number of children of a node, 1 to 254.
+    /// m1..mh: for each level, the number of children of a node of this level, 1 to 254.
     pub down: Vec<u32>,
-    /// w1..wh: for each level, the number of parents of a node of the level below, 1 to 254.
+    /// w1..wh: for each level, the number of parents that a node of the level below has, 1 to 254.
     ///
-    /// With w1 > 1, hosts have w1 ports, each in a separate tree. The trees are joined only by the
-    /// hosts, so a subnet manager discovers one of them.
+    /// If w1 > 1, every host has w1 ports, each in a separate tree. Only the hosts join these trees, so a subnet
+    /// manager discovers only one of them.
     pub up: Vec<u32>,
-    /// p1..ph: for each level, the number of parallel links between a node and each of its
-    /// children, 1 to 254. Empty for single links everywhere.
+    /// p1..ph: for each level, the number of parallel links between a node and each of its children, 1 to 254. If
+    /// empty, there are single links everywhere.
     pub parallel: Vec<u32>,
 }
 
@@ -36,8 +36,7 @@ impl Xgft {
 
     /// Parses the arguments after the name of the kind.
     ///
-    /// # Errors
-    /// Fails on missing, surplus and malformed arguments; [`super::generate()`] checks the values.
+    /// Fails if an argument is missing, surplus or malformed. [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let mut arguments = Arguments::split(args, &[], Self::USAGE)?;
         let down = list(arguments.require("M1,M2,..,Mh")?, ',', "M1,M2,..,Mh")?;

@@ -16,9 +16,9 @@
 //! [1](2001)   "S-0000000000001000"[1]     # lid 2 lmc 0 "leaf" lid 1 4xQDR
 //! ```
 //!
-//! Widths and speeds are the active ones, so they must be equal at both ends. The additional text
-//! of `-f` (numeric speeds and widths), `-g` (chassis) and `-s` (progress) is skipped. `-p` prints
-//! another format: see [`port_list`].
+//! Widths and speeds are active values, so they must be equal at both ends of a link. The reader skips the additional
+//! text that is printed with `-f` (numeric speeds and widths), `-g` (chassis) and `-s` (progress). With `-p`,
+//! ibnetdiscover prints another format; see [`port_list`].
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ use super::{is_message, narrow, port_list, rate};
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Location};
 
-/// Reads a whole file.
+/// Reads the output of `ibnetdiscover`.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     let mut lines = text.lines().map(str::trim_start).filter(|line| !line.is_empty());
     if lines
@@ -46,10 +46,10 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     parser.finish()
 }
 
-/// The identifier lines before a node.
+/// The values of the identifier lines that precede a node.
 #[derive(Default)]
 struct Ids {
-    /// The location of the first of them.
+    /// The location of the first identifier line.
     location: Option<Location>,
     vendor: u32,
     device: u16,
@@ -93,7 +93,7 @@ impl<'a> Parser<'a> {
             "Switch" => return self.node(start, line, NodeKind::Switch),
             "Ca" | "Hca" => return self.node(start, line, NodeKind::ChannelAdapter),
             "Rt" => return self.node(start, line, NodeKind::Router),
-            // Headings of chassis, printed with `-g`.
+            // `-g` prints headings of chassis.
             "Chassis" | "Hostname" => return Ok(()),
             "Non" if line.eat("-Chassis Nodes") => return line.end("the end of the line"),
             "vendid" => {
@@ -155,7 +155,7 @@ impl<'a> Parser<'a> {
             line.demand("port 0")?;
             lid = lid_and_lmc(&mut line)?;
         } else if line.eat("(scp)") {
-            // Printed with `-g` for HCAs of one vendor.
+            // `-g` prints `(scp)` for HCAs of one vendor.
         }
         line.end("the end of the line")?;
 
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads a port line: `[n] "id"[m](guid) # "description" lid L 4xQDR` on a switch and
+    /// Reads a port line. Its form is `[n] "id"[m](guid) # "description" lid L 4xQDR` on a switch, and
     /// `[n](guid) "id"[m] # lid L lmc M "description" lid L 4xQDR` on channel adapters and routers.
     fn port(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
         let location = line.location();
@@ -256,8 +256,8 @@ impl<'a> Parser<'a> {
         self.net.join(&targets, rate::agreed)
     }
 
-    /// Sets the GUIDs of ports: first from the local lines of the ports, then from the lines of their
-    /// peers. All other ports get the node GUID plus the port number.
+    /// Sets the GUIDs of ports. A GUID in the line of the port itself comes first, then a GUID in the line of its peer.
+    /// If neither line has one, the port gets the node GUID plus the port number.
     fn set_guids(&mut self, targets: &[Option<PortId>]) -> Result<(), Fault> {
         for index in 0..self.net.ends.len() {
             let end = &self.net.ends[index];
@@ -313,7 +313,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Reads `lid L lmc M` and the blanks around it.
+/// Reads `lid L lmc M`, and the blanks before and after it.
 fn lid_and_lmc(line: &mut Line<'_>) -> Result<(Option<Lid>, Lmc), Fault> {
     line.skip_blanks();
     line.demand("lid ")?;
@@ -325,7 +325,7 @@ fn lid_and_lmc(line: &mut Line<'_>) -> Result<(Option<Lid>, Lmc), Fault> {
     Ok((lid, lmc))
 }
 
-/// Skips the `[ext N]` after a port number, printed with `-g`.
+/// Skips `[ext N]`, which `-g` prints after a port number.
 fn external_port(line: &mut Line<'_>) -> Result<(), Fault> {
     if line.eat("[ext ") {
         line.decimal("an external port number", 0, 255)?;
@@ -334,7 +334,7 @@ fn external_port(line: &mut Line<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Skips the text that `-f` and `-g` print after the rate: `s=4 w=2 v=8`, ` slot 3`, ` (scp)`.
+/// Skips the text that `-f` and `-g` print after the rate, such as `s=4 w=2 v=8`, ` slot 3` and ` (scp)`.
 fn trailer(line: &mut Line<'_>) -> Result<(), Fault> {
     loop {
         line.skip_blanks();

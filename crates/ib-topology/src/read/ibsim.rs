@@ -11,11 +11,10 @@
 //! [1] "rack"[12]                   # lid 9 lmc 1
 //! ```
 //!
-//! The semantics are ibsim's: numbering of nodes without a GUID, masks of enabled widths and
-//! speeds, options inside comments, aliases and modules. The first line after the ports of a node
-//! that is not a port line ends the node and is skipped. Lines that ibsim ignores or truncates are
-//! errors if they would change the fabric. There are two extensions: comments may contain XDR, and
-//! rates in comments also apply to routers.
+//! The reader follows ibsim: it numbers nodes without a GUID, and supports masks of enabled widths and speeds, options
+//! in comments, aliases and modules. After the port lines of a node, the first line that is not a port line ends the
+//! node, and is skipped. If ibsim ignores or truncates a line, the reader fails if this would change the fabric. There
+//! are two extensions: comments can contain XDR, and rates in comments also apply to routers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,18 +36,18 @@ pub(crate) use header::UNQUOTED_ENDS;
 
 use numbering::Numbering;
 
-/// Maximum length of a line in bytes; ibsim truncates longer ones.
+/// Maximum length of a line in bytes. ibsim truncates longer lines.
 pub(crate) const MAX_LINE: usize = 254;
-/// Maximum length of a node name, including the module; ibsim truncates longer ones in links.
+/// Maximum length of a node name in bytes, including the module. In links, ibsim truncates longer names.
 pub(crate) const MAX_NAME: usize = 64;
-/// Maximum length of a description in bytes; ibsim truncates longer ones.
+/// Maximum length of a description in bytes. ibsim truncates longer descriptions.
 pub(crate) const MAX_DESCRIPTION: usize = 63;
-/// Maximum length of an alias, including module and `@`; ibsim truncates longer ones.
+/// Maximum length of an alias in bytes, including the module and `@`. ibsim truncates longer aliases.
 const MAX_ALIAS: usize = 39;
-/// Maximum length of a module name in ibsim.
+/// Maximum length of a module name in bytes.
 pub(crate) const MAX_MODULE: usize = 20;
 
-/// Reads a file and the files that it includes.
+/// Reads a net file and the files that it includes.
 pub(super) fn parse(
     file_name: &str,
     text: &str,
@@ -81,16 +80,16 @@ struct Record {
     node: NodeId,
     kind: NodeKind,
     ports: u8,
-    /// Number of further port lines that ibsim reads before the node is complete.
+    /// Number of port lines of the node that ibsim still expects.
     lines_left: u8,
-    /// Widths and speeds enabled on ports without options.
+    /// The widths and speeds that a port enables if its line has no options.
     enabled: Enabled,
 }
 
 struct Parser<'a> {
     net: Net<'a, Enabled>,
     record: Option<Record>,
-    /// Ports by their `module@alias`.
+    /// The port of each alias; the keys have the form `module@alias`.
     aliases: BTreeMap<String, PortId>,
     module: &'a str,
     vendor: u32,
@@ -100,7 +99,7 @@ struct Parser<'a> {
     switches: Numbering,
     routers: Numbering,
     enabled: Enabled,
-    /// Location of identifier lines that are not yet followed by a node.
+    /// Location of identifier lines if no node has followed them yet.
     pending: Option<Location>,
 }
 
@@ -144,10 +143,10 @@ impl<'a> Parser<'a> {
         self.directive(line)
     }
 
-    /// Ends the current node.
+    /// Ends the node whose port lines are being read.
     ///
-    /// ibsim continues a node after a line that is not a port line, unless it skips that line or
-    /// has read a line for every port.
+    /// ibsim skips the first line that is not a port line. If ibsim has not read a line for every port of the node, it
+    /// would skip a line that is not empty; then this function fails.
     fn close_record(&mut self, line: &Line<'a>) -> Result<(), Fault> {
         let Some(record) = self.record.take().filter(|record| record.lines_left > 0) else {
             return Ok(());
@@ -213,7 +212,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Ends an identifier line, which a node must follow.
+    /// Checks the end of an identifier line, after which a node must follow.
     fn identify(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
         let mut start = line;
         start.seek(0);
@@ -314,12 +313,12 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the name of a node, prefixed by its module.
+/// Returns the name of a node with the module as its prefix.
 fn qualified<'a>(module: &str, id: &'a str) -> Cow<'a, str> {
     if module.is_empty() { Cow::Borrowed(id) } else { Cow::Owned(format!("{module}#{id}")) }
 }
 
-/// Checks that a name does not contain the characters that ibsim reserves for modules and aliases.
+/// Checks that a name has no `#` and `@`, which ibsim reserves for modules and aliases.
 fn check_name(line: Line<'_>, name: &str) -> Result<(), Fault> {
     if name.contains(['#', '@']) {
         return Err(line.expected("a name without `#` and `@`, which ibsim reserves"));
@@ -327,7 +326,7 @@ fn check_name(line: Line<'_>, name: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Reads `=` and a number.
+/// Reads a `=` and a number.
 fn assigned(line: &mut Line<'_>, expected: &str, min: u64, max: u64) -> Result<u64, Fault> {
     line.skip_blanks();
     line.demand("=")?;

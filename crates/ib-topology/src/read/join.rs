@@ -1,7 +1,7 @@
-//! Joins the two ends of every link that a file declares.
+//! Joins the two ends of every link, which port lines of a file declare.
 //!
-//! Both formats declare each link twice, once per end. This module compares the two declarations
-//! before it adds the link to the [`Fabric`].
+//! ibnetdiscover output and ibsim net files declare each link twice, once at each end. This module checks that both
+//! declarations match before it adds the link to the [`Fabric`].
 
 use std::borrow::Cow;
 
@@ -11,62 +11,63 @@ use crate::error::FabricError;
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
 use crate::text::{Fault, Location};
 
-/// One end of a link, as declared by a port line.
+/// One end of a link, as declared by the port line of this end.
 pub(super) struct LinkEnd<'a, R> {
-    /// The location of the line.
+    /// The location of the port line.
     pub(super) location: Location,
-    /// The column of the other end in the line.
+    /// The column in the port line at which the other end is named.
     pub(super) remote_column: u32,
     pub(super) port: PortId,
     pub(super) remote: Remote<'a>,
     pub(super) remote_port: u8,
-    /// The GUID of the local port in the line; zero if none.
+    /// The GUID of the declaring port, if the line contains it; otherwise zero.
     pub(super) guid: Guid,
-    /// The GUID of the other port in the line; zero if none.
+    /// The GUID of the port at the other end, if the line contains it; otherwise zero.
     pub(super) remote_guid: Guid,
-    /// The LID of the other port in the line; `Some(None)` for LID 0, which means no LID.
+    /// The LID of the port at the other end, if the line contains it. `Some(None)` if this LID is 0, which means no
+    /// LID.
     pub(super) remote_lid: Option<Option<Lid>>,
     pub(super) rate: R,
 }
 
 impl<R> LinkEnd<'_, R> {
-    /// Returns the location of the other end in the line.
+    /// Returns the location at which the line names the other end.
     pub(super) fn remote_location(&self) -> Location {
         Location { column: self.remote_column, ..self.location }
     }
 }
 
-/// Reference to the other end in a port line.
+/// How a port line names the other end of the link.
 pub(super) enum Remote<'a> {
-    /// By the name of the node.
+    /// The line contains the name of the node at the other end.
     Node(Cow<'a, str>),
-    /// By the port.
+    /// The port at the other end is already known.
     Port(PortId),
-    /// By an alias of a port whose own line does not name its peer.
+    /// The line contains an alias, which is the alias of this port. The port's own line does not name the other end.
     Alias(PortId),
-    /// The line defines an alias and does not name the other end.
+    /// The line defines an alias, and another line uses this alias to name the port.
     Awaited,
 }
 
-/// A fabric with declared links that are not joined yet.
+/// A fabric whose links have been declared but not joined.
 pub(super) struct Net<'a, R> {
     pub(super) fabric: Fabric,
     pub(super) ends: Vec<LinkEnd<'a, R>>,
-    /// For each port the index of its declaration in `ends`, or [`NO_END`].
+    /// For each port, the index of its declaration in `ends`; [`NO_END`] if it has none.
     slots: Vec<u32>,
 }
 
 const NO_END: u32 = u32::MAX;
 
 impl<'a, R: Copy> Net<'a, R> {
-    /// Returns an empty net with capacity for a file of the given length.
+    /// Returns an empty net, with capacity for a file of this length.
     pub(super) fn with_text_length(bytes: usize) -> Self {
         const BYTES_PER_LINE: usize = 40;
         let ends = Vec::with_capacity(bytes / BYTES_PER_LINE);
         Self { fabric: Fabric::new(), ends, slots: Vec::new() }
     }
 
-    /// Adds a node whose header is at a location.
+    /// Adds a node. `location` is the location of its header line, for errors.
     pub(super) fn add_node(&mut self, location: Location, spec: NodeSpec) -> Result<NodeId, Fault> {
         let ports = usize::from(spec.ports);
         let id = self.fabric.add_node(spec).map_err(|error| refused(location, &error))?;
@@ -74,7 +75,7 @@ impl<'a, R: Copy> Net<'a, R> {
         Ok(id)
     }
 
-    /// Sets the GUID of a port.
+    /// Sets the GUID of a port. `location` is used in errors.
     pub(super) fn set_guid(
         &mut self,
         location: Location,
@@ -85,7 +86,7 @@ impl<'a, R: Copy> Net<'a, R> {
         self.fabric.set_port_guid(node, number, guid).map_err(|error| refused(location, &error))
     }
 
-    /// Records the LID and LMC of a port.
+    /// Records the LID and LMC of a port. `location` is used in errors.
     pub(super) fn set_lid(
         &mut self,
         location: Location,
@@ -105,7 +106,7 @@ impl<'a, R: Copy> Net<'a, R> {
         self.fabric.set_lid(node, number, lid, lmc).map_err(|error| refused(location, &error))
     }
 
-    /// Records the declaration of a port line; fails if the port already has one.
+    /// Records the declaration in a port line. Fails if another line has already declared the port.
     pub(super) fn declare(&mut self, end: LinkEnd<'a, R>) -> Result<(), Fault> {
         let slot = &mut self.slots[end.port.index()];
         if let Some(first) = self.ends.get(*slot as usize) {
@@ -120,9 +121,9 @@ impl<'a, R: Copy> Net<'a, R> {
         Ok(())
     }
 
-    /// Finds the other port of every port line and checks that its declaration matches.
+    /// Finds the port at the other end of every declaration, and checks that its own declaration matches.
     ///
-    /// Returns the ports in the order of the lines; `None` for an unused alias.
+    /// Returns these ports in the order of the declarations. `None` if no line uses the alias of a port.
     pub(super) fn resolve(&self) -> Result<Vec<Option<PortId>>, Fault> {
         let mut targets = Vec::with_capacity(self.ends.len());
         for end in &self.ends {
@@ -148,11 +149,10 @@ impl<'a, R: Copy> Net<'a, R> {
         Ok(targets)
     }
 
-    /// Assigns the node GUID plus the port number to every port of a channel adapter or router
-    /// without a GUID.
+    /// Sets the missing GUIDs of all ports of channel adapters and routers to the node GUID plus the port number.
     ///
-    /// An unlinked port gets no GUID if another port already has it; this is not a contradiction in
-    /// the file.
+    /// If another port already has this GUID, an unlinked port gets no GUID, because the file does not contradict
+    /// itself.
     pub(super) fn assume_guids(&mut self) -> Result<(), Fault> {
         for index in 0..self.fabric.node_count() {
             let node = NodeId(u32::try_from(index).expect("fewer than 2^32 nodes"));
@@ -177,7 +177,7 @@ impl<'a, R: Copy> Net<'a, R> {
         Ok(())
     }
 
-    /// Removes the LIDs of ports that have an alias but no link: such ports are down.
+    /// Removes the LIDs of ports that have an alias but no link, because such ports are down.
     pub(super) fn forget_unlinked(&mut self, targets: &[Option<PortId>]) {
         for (end, _) in self.ends.iter().zip(targets).filter(|(_, target)| target.is_none()) {
             let port = *self.fabric.port(end.port);
@@ -186,8 +186,7 @@ impl<'a, R: Copy> Net<'a, R> {
         }
     }
 
-    /// Links all declared ports; `common` returns the rate of a link from the declarations of both
-    /// ends.
+    /// Adds all declared links to the fabric. `common` computes the rate of a link from the declarations of both ends.
     pub(super) fn join(
         mut self,
         targets: &[Option<PortId>],
@@ -274,13 +273,13 @@ impl<'a, R: Copy> Net<'a, R> {
     }
 }
 
-/// Returns the name of the node of a port, and the port number.
+/// Returns the name of a port's node, and the number of the port.
 pub(super) fn name(fabric: &Fabric, port: PortId) -> (&str, u8) {
     let port = fabric.port(port);
     (&fabric.node(port.node).name, port.number)
 }
 
-/// Converts an error of the fabric to an error at a location of the file.
+/// Converts an error of the fabric into an error at a location in the file.
 pub(super) fn refused(location: Location, error: &FabricError) -> Fault {
     let message = match error {
         FabricError::ZeroGuid { node } => {

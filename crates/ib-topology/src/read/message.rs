@@ -1,6 +1,6 @@
-//! Messages of infiniband-diags among the lines of a file, as `ibnetdiscover > FILE 2>&1` writes them.
+//! Detects messages of infiniband-diags in a file. They get there by commands like `ibnetdiscover > FILE 2>&1`.
 
-/// Returns true if a line is a message of infiniband-diags or its libraries.
+/// Returns true if a line is a message that infiniband-diags or its libraries print to stderr.
 ///
 /// ```
 /// use ib_topology::read::is_message;

@@ -1,4 +1,4 @@
-//! Reader of the port list of `ibnetdiscover -p`: a line per port.
+//! Reads port lists, which `ibnetdiscover -p` prints with one line per port.
 //!
 //! ```text
 //! SW     3  1 0x0000000000200001 4x EDR - CA     5  1 0x0000000000100005 ( 'leaf' - 'host' )
@@ -6,9 +6,9 @@
 //! CA     5  1 0x0000000000100005 4x EDR - SW     3  1 0x0000000000200001 ( 'host' - 'leaf' )
 //! ```
 //!
-//! A line has node type, LID, port number, port GUID, width and speed, and for a linked port the far end. Node
-//! GUIDs are missing. Each port of a channel adapter (CA) or router becomes a node of its own, with the port GUID
-//! as node GUID. The number of ports of a switch is the highest one listed.
+//! A line of a port list contains node type, LID, port number, port GUID, width and speed and, if the port is linked,
+//! the far end. Node GUIDs are missing. Each port of a channel adapter (CA) or router becomes a separate node, with the
+//! port GUID as its node GUID. A switch has as many ports as the highest port number in its lines.
 
 use std::collections::BTreeMap;
 
@@ -21,15 +21,15 @@ use super::rate;
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Location};
 
-/// Prefix of the progress lines of `ibnetdiscover -s`.
+/// The beginning of the progress lines that `ibnetdiscover -s` prints.
 pub(super) const PROGRESS: &str = "DR path ";
 
-/// Returns true if a line starts with a node type, as in a port list.
+/// Returns true if a line starts with a node type, as the lines of a port list do.
 pub(super) fn is_port_line(text: &str) -> bool {
     ["CA ", "SW ", "RT "].iter().any(|kind| text.starts_with(kind))
 }
 
-/// Reads a whole file.
+/// Reads a port list.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     let mut ports = Vec::new();
     for mut line in Lines::new(text, 0, 1) {
@@ -78,12 +78,12 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
 struct PortLine<'a> {
     location: Location,
     end: PortEnd,
-    /// The far end, its column, and the rate of the link.
+    /// The port at the far end, its column in the line, and the rate of the link.
     peer: Option<(PortEnd, u32, LinkRate)>,
     description: &'a str,
 }
 
-/// A port in a line: the local port or the far end.
+/// A port in a line: the port that the line describes, or the port at the far end.
 struct PortEnd {
     kind: NodeKind,
     lid: Option<Lid>,
@@ -99,7 +99,7 @@ fn port(mut line: Line<'_>) -> Result<PortLine<'_>, Fault> {
         return Err(line.expected("a description in quotes"));
     };
     if !line.rest()[..quote].contains(" - ") {
-        // The rate of a port without a link is ignored.
+        // The line contains a rate although the port has no link; this rate is ignored.
         line.seek(line.position() + quote + 1);
         let description = up_to(&mut line, "'")?;
         line.end("the end of the line")?;
@@ -126,7 +126,7 @@ fn port(mut line: Line<'_>) -> Result<PortLine<'_>, Fault> {
     })
 }
 
-/// Reads `SW     3  1 0x0000000000200001` and the blanks after it.
+/// Reads node type, LID, port number and port GUID, as in `SW     3  1 0x0000000000200001`, and the blanks after them.
 fn port_end(line: &mut Line<'_>) -> Result<PortEnd, Fault> {
     let start = *line;
     let kind = match line.letters() {
@@ -147,7 +147,7 @@ fn port_end(line: &mut Line<'_>) -> Result<PortEnd, Fault> {
     Ok(PortEnd { kind, lid, number, guid })
 }
 
-/// Reads up to a delimiter, which is not consumed.
+/// Reads up to the given delimiter. The delimiter itself remains unread.
 fn up_to<'a>(line: &mut Line<'a>, text: &str) -> Result<&'a str, Fault> {
     let rest = line.rest();
     let Some(end) = rest.find(text) else {
@@ -158,7 +158,7 @@ fn up_to<'a>(line: &mut Line<'a>, text: &str) -> Result<&'a str, Fault> {
     Ok(&rest[..end])
 }
 
-/// Adds a node for each port GUID, in the order of the lines; returns the nodes by GUID.
+/// Adds a node for each port GUID, in the order of the lines. Returns the node of each GUID.
 fn add_nodes(
     net: &mut Net<'_, LinkRate>,
     ports: &[PortLine<'_>],
@@ -204,7 +204,7 @@ fn add_nodes(
     Ok(nodes)
 }
 
-/// Checks that the LID of a far end equals the LID on its own line.
+/// Checks that the LID of the far end in each line equals the LID in the far end's own line.
 fn check_lids(net: &Net<'_, LinkRate>) -> Result<(), Fault> {
     let lid = |port: PortId| {
         let port = net.fabric.port(port);

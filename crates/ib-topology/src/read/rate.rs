@@ -5,21 +5,21 @@ use ib_types::{LinkSpeed, LinkWidth};
 use crate::fabric::LinkRate;
 use crate::text::{Fault, Line};
 
-/// The speed for `???`: the slowest one that released tools cannot name.
+/// The speed that is assumed for `???`. It is the slowest speed for which released tools print `???`.
 pub(super) const UNNAMED_SPEED: LinkSpeed = LinkSpeed::Ndr;
-/// The width for `??`: the one that older tools cannot name.
+/// The width that is assumed for `??`. It is the only width for which older tools print `??`.
 pub(super) const UNNAMED_WIDTH: LinkWidth = LinkWidth::X2;
 
-/// Reads a rate like `4xHDR`.
+/// Reads width and speed of a link, such as `4xHDR`.
 ///
-/// ibnetdiscover prints `??` and `???` for unnamed widths and speeds. They are read as
+/// ibnetdiscover prints `??` for widths without a name, and `???` for speeds without a name. They are read as
 /// [`UNNAMED_WIDTH`] and [`UNNAMED_SPEED`].
 pub(super) fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
     let width = width(line)?;
     Ok(LinkRate { width, speed: speed(line)? })
 }
 
-/// Reads a speed like `HDR`; `???` is [`UNNAMED_SPEED`].
+/// Reads a speed such as `HDR`. `???` is read as [`UNNAMED_SPEED`].
 pub(super) fn speed(line: &mut Line<'_>) -> Result<LinkSpeed, Fault> {
     let start = *line;
     if line.eat("???") {
@@ -46,7 +46,7 @@ pub(super) fn speed(line: &mut Line<'_>) -> Result<LinkSpeed, Fault> {
     Ok(speed)
 }
 
-/// Reads a width like `4x`; `??` is [`UNNAMED_WIDTH`].
+/// Reads a width such as `4x`. `??` is read as [`UNNAMED_WIDTH`].
 pub(super) fn width(line: &mut Line<'_>) -> Result<LinkWidth, Fault> {
     let (width, length) = match line.rest().as_bytes() {
         [b'1', b'2', b'x', ..] => (LinkWidth::X12, 3),
@@ -65,10 +65,10 @@ pub(super) fn width(line: &mut Line<'_>) -> Result<LinkWidth, Fault> {
     Ok(width)
 }
 
-/// Returns the common rate of both ends of a link.
+/// Returns the rate of a link if both ends state the same rate.
 ///
 /// # Errors
-/// Returns the two rates as found, and that equal rates were expected.
+/// If the rates differ, returns the text found and the text expected, for an error message.
 pub(super) fn agreed(a: LinkRate, b: LinkRate) -> Result<LinkRate, [String; 2]> {
     if a == b {
         return Ok(a);
@@ -78,10 +78,10 @@ pub(super) fn agreed(a: LinkRate, b: LinkRate) -> Result<LinkRate, [String; 2]> 
     Err([found, "both ends to agree".to_owned()])
 }
 
-/// Widths and speeds enabled on a port in ibsim, as masks like those of PortInfo.
+/// The widths and speeds that a port in ibsim enables, as masks like the masks in PortInfo.
 ///
-/// A link runs at the highest width and speed that both ends enable. Bit 4 of `extended` is XDR,
-/// which ibsim does not support: only the text of a comment can set it.
+/// A link has the highest width and speed that both ends enable. Bit 4 of `extended` stands for XDR, which ibsim does
+/// not support. Only a rate in a comment can set this bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Enabled {
     pub(super) width: u8,
@@ -91,12 +91,12 @@ pub(super) struct Enabled {
 }
 
 impl Enabled {
-    /// Enabled on ports without options in the file: 4x SDR.
+    /// The widths and speeds that a port enables if the file has no options for it: 4x SDR.
     pub(super) const DEFAULT: Self = Self { width: 2, speed: 1, extended: 0, fdr10: false };
 
-    /// Enables the rate in a comment, such as `4xHDR`.
+    /// Enables the width and speed of a rate in a comment, such as `4xHDR`.
     ///
-    /// As in ibsim, a speed up to QDR does not change the extended speeds.
+    /// As in ibsim, a speed of at most QDR does not change the enabled extended speeds.
     pub(super) fn set(&mut self, rate: LinkRate) {
         self.width = match rate.width {
             LinkWidth::X1 => 1,
@@ -126,7 +126,7 @@ impl Enabled {
     /// Returns the highest width and speed that both ends enable.
     ///
     /// # Errors
-    /// Returns the masks that have nothing in common as found, and a common value as expected.
+    /// If there is no such width or speed, returns the text found and the text expected, for an error message.
     pub(super) fn common(self, other: Self) -> Result<LinkRate, [String; 2]> {
         let widths = [
             (8, LinkWidth::X12),

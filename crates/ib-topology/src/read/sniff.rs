@@ -4,7 +4,8 @@ use super::port_list::{PROGRESS, is_port_line};
 use super::{Format, is_message};
 use crate::text::Lines;
 
-/// Returns the format of the first line that exists in only one format; ibsim's if there is none.
+/// Returns the format of the first line that occurs in only one format. If there is no such line, the format is
+/// ibsim's.
 pub(super) fn format(text: &str) -> Format {
     let mut is_first = true;
     let mut is_identified = false;
@@ -37,7 +38,7 @@ pub(super) fn format(text: &str) -> Format {
             _ if IBSIM_ONLY.iter().any(|keyword| line.starts_with(keyword)) => {
                 return Format::Ibsim;
             }
-            // ibnetdiscover prints the GUID of every node before its header.
+            // Before the header of a node, ibnetdiscover always prints its GUID.
             b'S' | b'C' | b'R' if !is_identified => return Format::Ibsim,
             _ => is_identified = true,
         }
@@ -45,11 +46,11 @@ pub(super) fn format(text: &str) -> Format {
     Format::Ibsim
 }
 
-/// Prefixes of lines that ibnetdiscover never prints.
+/// The beginnings of lines that ibsim net files can contain, but ibnetdiscover never prints.
 const IBSIM_ONLY: [&str; 8] =
     ["Hca", "hcaguid", "include", "do ", "width", "speed", "extspeed", "module"];
 
-/// Returns true for a port line with a GUID in parentheses after one of its port numbers.
+/// Returns true if a line is a port line, and one of its two port numbers is followed by a GUID in parentheses.
 fn has_port_guid(line: &str) -> bool {
     let mut parts = line.splitn(3, '"');
     let own = parts.next().unwrap_or_default();

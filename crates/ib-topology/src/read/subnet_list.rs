@@ -5,9 +5,9 @@
 //!   VenID:0002C9 DevID:CF08 Rev:000000A0 {leaf} LID:0043 PN:01 } { CA-SM Ports:01 … } PHY=4x LOG=ACT SPD=25
 //! ```
 //!
-//! A line describes one direction of a link: the sending end, then the receiving end. Ports, LIDs
-//! and port numbers are hexadecimal. The 16-bit device ID of the receiving end is in the upper half
-//! of 32 bits, because OpenSM prints it with the wrong byte swap. Unlinked nodes are not listed.
+//! A line of the list describes one direction of a link: first the sending end, then the receiving end. Numbers of
+//! ports, LIDs and port numbers are hexadecimal. The receiving end has its 16-bit device ID in the upper half of 32
+//! bits, because OpenSM byte-swaps it as a 32-bit number. Unlinked nodes are not listed.
 
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
@@ -17,7 +17,7 @@ use super::rate::{UNNAMED_SPEED, UNNAMED_WIDTH, agreed};
 use crate::fabric::{Fabric, LinkRate, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Location};
 
-/// Reads a whole file.
+/// Reads a subnet list.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     let mut parser = Parser {
         net: Net::with_text_length(text.len() / 8),
@@ -37,13 +37,13 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
 
 struct Parser<'a> {
     net: Net<'a, LinkRate>,
-    /// For each node, the number of the first line that lists it.
+    /// By node: the number of the first line that contains the node.
     first_lines: Vec<u32>,
-    /// For each port, true if its LID has been read.
+    /// By port: true if its LID has been read.
     seen: Vec<bool>,
 }
 
-/// One end of a link: the fields between the outer braces.
+/// One end of a link, with the values between its braces.
 struct Side<'a> {
     location: Location,
     kind: NodeKind,
@@ -60,7 +60,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Returns the system image GUID; the node GUID if the field is zero.
+    /// Returns the system image GUID. If the field is zero, returns the node GUID.
     fn system(&self) -> Guid {
         if self.system.is_zero() { self.node } else { self.system }
     }
@@ -88,8 +88,8 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Returns the port of an end. Adds its node if it is new, otherwise compares the fields with
-    /// those already read.
+    /// Returns the port at one end of a link. Adds its node if it is new; otherwise, checks that the values are the
+    /// same as in earlier lines.
     fn port(&mut self, side: &Side<'a>) -> Result<PortId, Fault> {
         let expected = self.net.fabric.find_guid(side.node);
         let node = match expected {
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
         )))
     }
 
-    /// Records the GUID and LID of a port, or compares them with those already read.
+    /// Sets the GUID and LID of a port. If earlier lines contain them, checks that the values are the same.
     fn identify(&mut self, side: &Side<'a>, port: PortId) -> Result<(), Fault> {
         let expected = *self.net.fabric.port(port);
         if expected.guid.is_zero() && !side.port.is_zero() {
@@ -203,7 +203,7 @@ fn spec(side: &Side<'_>) -> NodeSpec {
     }
 }
 
-/// Reads `{ SW Ports:24 SystemGUID:… NodeGUID:… PortGUID:… VenID:… DevID:… Rev:… {…} LID:… PN:… }`.
+/// Reads one end of a link: `{ SW Ports:24 SystemGUID:… NodeGUID:… PortGUID:… VenID:… DevID:… Rev:… {…} LID:… PN:… }`.
 fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
     let location = line.location();
     line.demand("{ ")?;
@@ -214,7 +214,7 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
         "Rt" => NodeKind::Router,
         _ => return Err(start.expected("a node type: one of `SW`, `CA`, `Rt`")),
     };
-    // Suffix of the port of the subnet manager.
+    // The node type of the subnet manager's port has this suffix.
     line.eat("-SM");
     let ports = field(line, " Ports:", "a number of ports, 01 to FE", 254)?;
     if ports == 0 {
@@ -260,7 +260,7 @@ fn field(line: &mut Line<'_>, label: &str, expected: &str, max: u64) -> Result<u
     line.hexadecimal(expected, max)
 }
 
-/// Reads a description up to the brace before the LID; the description may contain braces.
+/// Reads a description, which ends at the brace before `LID:`. The description can contain braces.
 fn description<'a>(line: &mut Line<'a>) -> Result<&'a str, Fault> {
     let rest = line.rest();
     let Some(end) = rest.find(DESCRIPTION_END) else {
@@ -271,10 +271,10 @@ fn description<'a>(line: &mut Line<'a>) -> Result<&'a str, Fault> {
     Ok(&rest[..end])
 }
 
-/// The text that ends a description.
+/// The text at which a description ends.
 pub(crate) const DESCRIPTION_END: &str = "} LID:";
 
-/// Reads `PHY=4x LOG=ACT SPD=25` up to the end of the line.
+/// Reads `PHY=4x LOG=ACT SPD=25`, which ends the line.
 fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
     line.demand("PHY=")?;
     let width = match word(line) {
@@ -316,7 +316,7 @@ fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
     Ok(LinkRate { width, speed })
 }
 
-/// Reads up to the next blank and skips the blanks; returns the position of the word and the word.
+/// Reads a word up to the next blank, and skips the blanks after it. Returns the position of the word, and the word.
 fn word<'a>(line: &mut Line<'a>) -> (Line<'a>, &'a str) {
     let start = *line;
     let rest = line.rest();

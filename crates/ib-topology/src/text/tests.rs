@@ -20,7 +20,7 @@ fn numbers_are_read_as_c_reads_them() {
     for (text, expected) in cases {
         assert_eq!(line(text).number("a number", 0, u64::MAX).ok(), Some(expected), "{text}");
     }
-    // `strtoul` stops after the zero.
+    // `strtoul` reads the zero as an octal number and stops at the 8.
     let mut eight = line("08");
     assert_eq!(eight.number("a number", 0, 9).ok(), Some(0));
     assert_eq!(eight.rest(), "8");

@@ -8,7 +8,7 @@ use ib_types::{Lid, NodeKind};
 use super::{WriteError, check_numbers, check_text, lid_of, unrepresentable};
 use crate::fabric::{Fabric, Node, NodeId, Port};
 
-/// Writes a fabric, with its nodes in their order.
+/// Writes a fabric. The nodes are written in the order of the fabric.
 pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), WriteError> {
     output.write_all(b"#\n# Topology file: generated on an unknown date\n#\n")?;
     if let Some((from, port)) = initiator(fabric) {
@@ -28,7 +28,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
     Ok(())
 }
 
-/// Returns the port in the `Initiated from` line: the first linked port of a channel adapter.
+/// Returns the port that the line `Initiated from` names: the first linked port of a channel adapter.
 fn initiator(fabric: &Fabric) -> Option<(NodeId, &Port)> {
     let adapters = fabric.nodes().filter(|(_, node)| node.kind == NodeKind::ChannelAdapter);
     adapters

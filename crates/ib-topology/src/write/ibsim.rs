@@ -10,7 +10,7 @@ use super::{WriteError, check_text, check_vendor, lid_of, unrepresentable};
 use crate::fabric::{Fabric, LinkRate, Node, NodeId, Port};
 use crate::read::ibsim_limits::{MAX_DESCRIPTION, MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
 
-/// Writes a fabric.
+/// Writes a fabric as a net file.
 pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), WriteError> {
     check_port_guids(fabric)?;
     let mut state = State { module: "", device: 0 };
@@ -28,7 +28,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
     Ok(())
 }
 
-/// Values that earlier lines have set for all later nodes.
+/// Values that lines written so far have set for all later nodes.
 struct State<'a> {
     module: &'a str,
     device: u16,
@@ -73,7 +73,7 @@ fn record<'a>(
     Ok(())
 }
 
-/// Splits the name of a node into the module and the name within the module.
+/// Splits the name of a node into its module and the name within this module.
 fn split(node: &Node) -> Result<(&str, &str), WriteError> {
     let (module, name) = node.name.split_once('#').unwrap_or(("", &node.name));
     let is_legal = !name.is_empty()
@@ -89,7 +89,8 @@ fn split(node: &Node) -> Result<(&str, &str), WriteError> {
     Err(unrepresentable(node, "its name", &expected))
 }
 
-/// Writes `# "description" base port 0 lid L lmc M`, without the parts that have default values.
+/// Writes the comment in the header line of a node, `# "description" base port 0 lid L lmc M`. Parts with default
+/// values are left out.
 fn header_comment(
     fabric: &Fabric,
     id: NodeId,
@@ -119,8 +120,8 @@ fn header_comment(
         let _ = write!(text, "\t# \"{description}\"{behind}");
         return Ok(());
     }
-    // ibsim ends an unquoted description at the first part that it recognizes. A part with default
-    // values may have to mark the end.
+    // A description without quotes ends where ibsim recognizes the next part. So a part with default values is written
+    // if nothing else marks the end.
     let marked = format!(" {kind} port 0 lid {lid} lmc {lmc}");
     let behind = if node.kind.is_switch() { [behind, marked] } else { [behind.clone(), behind] };
     let is_read_whole = |behind: &String| {
@@ -169,7 +170,8 @@ fn port_line(
     }
     text.push_str("\t# ");
     if !node.kind.is_switch() {
-        // ibsim reads the LID of the other end after the last quote.
+        // ibsim reads the LID of the other end after the last quote, so an empty pair of quotes follows the LID of the
+        // port.
         let _ = write!(text, "lid {} lmc {} \"\" ", port.lid.map_or(0, Lid::get), port.lmc);
     }
     let lid = remote_lid.map_or(0, Lid::get);
@@ -177,7 +179,7 @@ fn port_line(
     Ok(())
 }
 
-/// Writes the rate as options, for versions of ibsim that ignore the rate in the comment.
+/// Writes the rate as options. Versions of ibsim that ignore the rate in the comment use them.
 fn options(rate: LinkRate, is_router: bool, text: &mut String) {
     if is_router {
         let width = match rate.width {
@@ -202,7 +204,7 @@ fn options(rate: LinkRate, is_router: bool, text: &mut String) {
     }
 }
 
-/// Checks that no two ports have the same GUID in ibsim's numbering.
+/// Checks that ibsim's numbering does not give two ports the same GUID.
 fn check_port_guids(fabric: &Fabric) -> Result<(), WriteError> {
     let mut owners: BTreeMap<Guid, NodeId> = BTreeMap::new();
     for (id, node) in fabric.nodes() {

@@ -9,7 +9,7 @@ use super::{WriteError, check_numbers, check_text, lid_of, unrepresentable};
 use crate::fabric::{Fabric, Port};
 use crate::read::subnet_list_limits::DESCRIPTION_END;
 
-/// Writes two lines per link, one per direction, with the nodes in their order.
+/// Writes two lines for each link, one per direction. The nodes are in the order of the fabric.
 pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), WriteError> {
     let mut text = String::new();
     for (id, node) in fabric.nodes() {
@@ -43,7 +43,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
     Ok(())
 }
 
-/// The end of a link to write; OpenSM prints the IDs of the two ends in different widths.
+/// An end of a link. OpenSM prints the IDs of the sending and the receiving end in different widths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Sending,

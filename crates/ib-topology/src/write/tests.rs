@@ -19,8 +19,7 @@ fn lid(lid: u32) -> Option<Lid> {
     Some(Lid::unicast(lid).expect("a unicast LID"))
 }
 
-/// Returns a switch linked to a host, a router and another switch. All nodes except the second
-/// switch have LIDs.
+/// Returns a switch that is linked to a host, a router and another switch. All nodes except the other switch have LIDs.
 fn small() -> Fabric {
     let mut fabric = Fabric::new();
     let leaf = NodeSpec {
@@ -125,7 +124,7 @@ fn descriptions_with_quotes_are_written_unquoted() {
         assert_eq!(written(switch, false, description), Ok(()));
         assert_eq!(written(adapter, false, description), Ok(()));
     }
-    // A part with default values can mark the end of the description of a switch.
+    // On a switch, a part with default values can mark the end of the description.
     for description in ["a \"big\" lid ", "a\" lmc 5 lid 3"] {
         assert_eq!(written(switch, false, description), Ok(()));
         assert_eq!(written(switch, true, description), Ok(()));
@@ -239,16 +238,16 @@ fn any_node() -> impl Strategy<Value = AnyNode> {
     })
 }
 
-/// Two linked ports, each as node and port number; links to missing ports are skipped.
+/// The two ports of a link, each as the index of a node and a port number. A link is left out if a port does not exist.
 type AnyLink = ((usize, u8), (usize, u8), (usize, usize));
 
 fn any_link() -> impl Strategy<Value = AnyLink> {
     ((0..12usize, 1..12u8), (0..12usize, 1..12u8), (0..5usize, 0..9usize))
 }
 
-/// Builds a fabric of random nodes and of the links that find free ports.
+/// Builds a fabric from random nodes, and from the links whose ports exist and are free.
 ///
-/// If `numbered` is true, ports have the GUIDs that ibsim assigns.
+/// If `numbered` is true, ports have the GUIDs that ibsim would assign.
 fn fabric(nodes: &[AnyNode], links: &[AnyLink], numbered: bool) -> Fabric {
     let mut fabric = Fabric::new();
     for (index, node) in nodes.iter().enumerate() {
@@ -349,8 +348,8 @@ proptest! {
             let written = text(&fabric, format).expect("written");
             let cut = (written.len() as f64 * at) as usize;
             let Some(part) = written.get(..cut) else { continue };
-            // A truncated file must be refused, or describe whole nodes without links to missing
-            // ones.
+            // A reader must refuse a truncated file, or return a fabric that only has complete nodes of the original
+            // one.
             if let Ok(again) = read_as(format, "f", part.as_bytes()) {
                 prop_assert!(again.node_count() <= fabric.node_count());
                 for (id, node) in again.nodes() {

@@ -9,7 +9,7 @@ use crate::engine::minhop::MinHop;
 use crate::engine::updn::UpDown;
 use crate::engine::{Engine, RoutingOptions};
 
-/// Pulls a cable between switches, or plugs in the one that was pulled last.
+/// Pulls a cable between two switches, or plugs the last pulled cable in again.
 fn replug(net: &mut Net, pulled: &mut Option<(PortId, PortId)>, rng: &mut Rng) {
     if let Some((one, other)) = pulled.take() {
         let end = |port: PortId| (net.fabric.port(port).node, net.fabric.port(port).number);
@@ -43,7 +43,7 @@ proptest! {
             let Ok(routing) = engine.route(&subnet, &RoutingOptions::default()) else { continue };
             let mut lfts = routing.lfts;
             corrupt(&subnet, &mut lfts, &mut rng, percent);
-            // Tables remain unchanged while cables are pulled.
+            // In half of the rounds, the tables of the previous round are kept, so that only cables have changed.
             let fits = |old: &&Lfts| {
                 (old.max_lid(), old.switches()) == (lfts.max_lid(), lfts.switches())
             };
@@ -60,7 +60,7 @@ proptest! {
     }
 }
 
-/// A cycle of ten switches with a host each, routed along shortest paths.
+/// Ten switches in a cycle have one host each; the routes are shortest paths.
 #[test]
 fn unchanged_lids_are_not_checked() {
     let net = (0..10).fold(Net::new(&[4; 10]), |net, switch| {
@@ -79,7 +79,7 @@ fn unchanged_lids_are_not_checked() {
     let broken = checker.check(&subnet, &lfts, &routing.layers);
     assert_eq!((checker.checked_lids(), broken.reach.lids), (1, 20));
     assert_ne!(broken.reach.first, first.reach.first);
-    // LIDs with faults are checked again, and so are repaired ones.
+    // LIDs with a fault are checked again, and so are LIDs whose fault was repaired.
     assert_eq!(checker.check(&subnet, &routing.lfts, &routing.layers), first);
     assert_eq!(checker.checked_lids(), 1);
 }

@@ -8,7 +8,7 @@ use crate::lft::{Lfts, NO_PATH};
 use crate::lids::LidOptions;
 use crate::subnet::{Subnet, SubnetOptions, SwitchId};
 
-/// Switches and hosts in the order of insertion, which is also that of the subnet.
+/// Switches and hosts in the order in which they were added. The subnet numbers them in the same order.
 pub(crate) struct Net {
     pub(crate) fabric: Fabric,
     switches: Vec<NodeId>,
@@ -16,7 +16,7 @@ pub(crate) struct Net {
 }
 
 impl Net {
-    /// Returns switches without links, given their numbers of ports.
+    /// Returns unlinked switches with the given numbers of ports.
     pub(crate) fn new(ports: &[u8]) -> Self {
         let mut fabric = Fabric::new();
         let switches = ports.iter().zip(0u64..).map(|(&ports, index)| {
@@ -62,8 +62,7 @@ impl Net {
             .expect("something is linked")
     }
 
-    /// Returns a random fabric of 1 to 9 switches with at least one host, possibly with parallel
-    /// and loopback cables.
+    /// Returns a random fabric of 1 to 9 switches and at least one host, possibly with parallel and loopback cables.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         let sizes: Vec<u8> = (0..=rng.below(9)).map(|_| [4, 8, 8, 130][rng.below(4)]).collect();
         let mut net = Self::new(&sizes);
@@ -90,8 +89,8 @@ pub(crate) fn host_lid(subnet: &Subnet<'_>, host: u64) -> u16 {
     subnet.end_port(port).base_lid.get()
 }
 
-/// Returns tables where every switch sends to LIDs of other switches and their hosts by
-/// `port(switch, owner's switch, LID)`, and delivers to its own.
+/// Returns tables for all switches. A switch forwards packets to its own LID and hosts directly. For other LIDs, it
+/// uses the port `port(switch, owner's switch, LID)`.
 pub(crate) fn tables(subnet: &Subnet<'_>, port: impl Fn(usize, usize, u16) -> u8) -> Lfts {
     let mut lfts = Lfts::new(subnet);
     for end in subnet.end_ports() {
@@ -111,8 +110,8 @@ pub(crate) fn tables(subnet: &Subnet<'_>, port: impl Fn(usize, usize, u16) -> u8
     lfts
 }
 
-/// Changes a percentage of all entries: half of them at random; of the others, some drop packets
-/// and some use a linked port.
+/// Changes about `percent` % of all entries. Half of the changed entries use a random linked port.
+/// The others drop packets or use a random port number.
 pub(crate) fn corrupt(subnet: &Subnet<'_>, lfts: &mut Lfts, rng: &mut Rng, percent: usize) {
     for switch in (0..subnet.switches().len() as u16).map(SwitchId) {
         let links: Vec<u8> = subnet.switch_links(switch).map(|(port, ..)| port).collect();

@@ -1,4 +1,4 @@
-//! Reference check: walks every packet individually.
+//! Reference check, which follows every packet individually.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +17,9 @@ use crate::subnet::{Attachment, EndPortId};
 /// A VL of a directed link between switches.
 type Channel = (SwitchId, u8, u8);
 
-/// The path of a packet.
+/// The path of a packet, and its end.
 struct Walk {
-    /// The switches on the path, each with the ingress port and the LFT entry.
+    /// The switches on the path, each with the packet's input port and the LFT entry.
     steps: Vec<(SwitchId, u8, u8)>,
     end: PathEnd,
 }
@@ -67,13 +67,13 @@ fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Wal
     }
 }
 
-/// The part of the report that can be counted packet by packet.
+/// The results of a check that can be counted packet by packet.
 #[derive(Default)]
 struct Expected {
     unreachable: u64,
-    /// Number of pairs of a host and a LID of another host whose packets the LFTs lose.
+    /// Number of pairs of a host and a LID of another host whose packets are lost because of the LFTs.
     host_pairs: u64,
-    /// Number of pairs whose packets an SL-to-VL table discards.
+    /// Number of pairs of a host and a LID of another host whose packets an SL-to-VL table discards.
     discarded_host_pairs: u64,
     switch_pairs: u64,
     looping: BTreeSet<u16>,
@@ -86,7 +86,7 @@ struct Expected {
     discards: BTreeSet<Discard>,
 }
 
-/// A packet without a VL: LID, switch, and the previous switch with its port.
+/// A packet that an SL-to-VL table discards: its LID, the switch, and the previous switch with its output port.
 type Discard = (u16, SwitchId, Option<(SwitchId, u8)>);
 
 type VlOf<'a> = &'a dyn Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane;
@@ -165,7 +165,7 @@ impl Expected {
         let (mut before, mut came_from) = (None, None);
         for (index, &(switch, in_port, out)) in walk.steps.iter().enumerate() {
             let last = index + 1 == walk.steps.len();
-            // The last entry leads to a host, to port 0 (which has no VLs), or to an unlinked port.
+            // The last LFT entry leads to a host, to port 0 (which has no VLs), or to an unlinked port.
             if last && (walk.end != PathEnd::Arrives || out == 0) {
                 return false;
             }
@@ -194,7 +194,7 @@ proptest! {
         let net = Net::random(&mut rng);
         let subnet = net.subnet_with(Lmc::new(lmc).expect("at most 7"));
         let mut lfts = MinHop.route(&subnet, &Default::default()).expect("routes").lfts;
-        // Mostly valid tables as well as mostly invalid ones.
+        // Squaring the percentage yields many tables with few changes, but also tables with mostly changed entries.
         corrupt(&subnet, &mut lfts, &mut rng, percent * percent / 100);
         let switches = subnet.switches().len();
         let layers = match rng.below(2) {
@@ -205,7 +205,7 @@ proptest! {
             ),
         };
         let same = |_: SwitchId, _: u8, _: u8, level: ServiceLevel| {
-            VirtualLane::new(level.get()).expect("as many VLs as levels")
+            VirtualLane::new(level.get()).expect("as many VLs as service levels")
         };
         let salt = rng.next_u64();
         let mixed = move |switch: SwitchId, in_port: u8, out: u8, level: ServiceLevel| {
@@ -284,7 +284,7 @@ fn compare(
     Ok(())
 }
 
-/// Returns all edges of the dependency graph that is searched for credit loops.
+/// Returns all edges of the channel dependency graph for the given tables.
 fn turns<L: VlRule>(
     subnet: &Subnet<'_>,
     wiring: &Wiring,

@@ -14,7 +14,7 @@ fn vl(map: &Sl2Vl, from: u8, out: u8, level: u8) -> u8 {
     map.vl(SwitchId(0), from, out, level).get()
 }
 
-/// Returns a block of the first switch of the subnet with the given lines.
+/// Returns a block of the subnet's first switch that contains the given lines.
 fn block(subnet: &Subnet<'_>, lines: &str) -> String {
     let guid = subnet.switch(SwitchId(0)).guid;
     format!("Switch {guid}, base LID 4, \"x\"\n#in out : 0  1\n{lines}\n#------\n\n")
@@ -24,7 +24,7 @@ fn block(subnet: &Subnet<'_>, lines: &str) -> String {
 fn pairs_of_ports_have_their_own_vls() {
     let fabric = fabric();
     let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).expect("a subnet");
-    // One table for all pairs of ports except two.
+    // All pairs of ports except two have the same table.
     let tables: String = subnet
         .switches()
         .iter()

@@ -1,4 +1,4 @@
-//! The ports of channel adapters: their switches and roles.
+//! The ports of channel adapters, with their switches and roles.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use crate::subnet::{Attachment, EndPort, EndPortId, Subnet, SwitchId};
 /// The role of a channel adapter port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A compute node: attached to a leaf, and balanced for shift patterns.
+    /// A compute node. It is attached to a leaf and balanced for shift patterns.
     Compute,
-    /// An I/O node: at any rank; its paths may turn upwards again.
+    /// An I/O node, attached to a switch of any rank. Its paths may go up again after they went down.
     Io,
-    /// Neither; at any rank.
+    /// A port with neither role, attached to a switch of any rank.
     Other,
 }
 
@@ -23,21 +23,21 @@ pub(super) enum Role {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AdapterPort {
     pub(super) end_port: EndPortId,
-    /// The switch that it is linked to.
+    /// The switch to which the port is linked.
     pub(super) switch: SwitchId,
-    /// The port of the switch.
+    /// The switch's port on this link.
     pub(super) switch_port: u8,
     pub(super) role: Role,
 }
 
-/// Returns all ports of channel adapters in OpenSM's order: by node in wire order of the node GUID,
-/// then by port number.
+/// Returns all ports of channel adapters in OpenSM's order: by the bytes of the node GUID in network order, then by
+/// port number.
 ///
-/// Routers are not targets of this engine.
+/// Routers are skipped, because this engine does not route them.
 ///
 /// # Errors
-/// Fails on fewer than two channel adapters, on an empty GUID list, and if a list of compute nodes
-/// contains no port of the subnet.
+/// Fails if there are fewer than two channel adapters, if a list of GUIDs is empty, and if no port of the subnet is a
+/// compute node.
 pub(super) fn collect(
     subnet: &Subnet<'_>,
     options: &RoutingOptions,
@@ -79,7 +79,7 @@ pub(super) fn collect(
     Ok(ports)
 }
 
-/// The port GUIDs in the options.
+/// The port GUIDs of compute nodes and I/O nodes in the options.
 struct Roles {
     compute: Option<BTreeSet<Guid>>,
     io: BTreeSet<Guid>,
@@ -114,8 +114,8 @@ impl Roles {
         })
     }
 
-    /// Returns the role of a port. Without a list of compute nodes, all ports except I/O nodes are
-    /// compute nodes. A port in both lists is a compute node.
+    /// Returns the role of a port. A port in both lists is a compute node. If there is no list of compute nodes, all
+    /// ports except I/O nodes are compute nodes.
     fn of(&self, guid: Guid) -> Role {
         let named = self.compute.as_ref().map(|compute| compute.contains(&guid));
         match (named, self.io.contains(&guid)) {
@@ -126,10 +126,10 @@ impl Roles {
     }
 }
 
-/// Refuses channel adapters that are linked to each other.
+/// Fails if channel adapters are linked to each other.
 ///
 /// # Errors
-/// Fails on the first such pair.
+/// Fails on the first pair of such channel adapters.
 pub(super) fn refuse_direct(subnet: &Subnet<'_>) -> Result<(), EngineError> {
     let fabric = subnet.fabric();
     let direct = |port: &&EndPort| port.attachment == Attachment::Direct;

@@ -1,4 +1,4 @@
-//! The links of every switch, grouped by direction and far switch.
+//! The links of every switch, grouped by direction and neighbour.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use ib_types::NodeKind;
 use super::ranking::Ranks;
 use crate::subnet::{Peer, Subnet, SwitchId};
 
-/// The far end of a group of links to a channel adapter.
+/// Value of [`Group::far`] if the neighbour is a channel adapter.
 pub(super) const ADAPTER: u16 = u16::MAX;
 
-/// The direction of a link, as seen from one of its switches.
+/// The direction of a link, seen from the switch at one of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Direction {
     Down,
@@ -18,29 +18,29 @@ enum Direction {
     Up,
 }
 
-/// One of the parallel links of a [`Group`].
+/// One of several parallel links between a switch and its neighbour.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
-    /// The port at the far end.
+    /// The neighbour's port on this link.
     pub(super) far_port: u8,
-    /// Number of routes assigned to the far switch by descending over the link.
+    /// Number of routes that descending walks assigned to the link. Packets on these routes go up.
     pub(super) up_load: u32,
-    /// Number of routes assigned to the far switch by climbing over the link.
+    /// Number of routes that climbing walks assigned to the link. Packets on these routes go down.
     pub(super) down_load: u32,
 }
 
-/// The parallel links from a switch to a neighbour.
+/// All parallel links from a switch to the same neighbour.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     /// The neighbour; [`ADAPTER`] for a channel adapter.
     pub(super) far: u16,
     /// Number of parallel links.
     pub(super) links: u8,
-    /// The far port of the first link.
+    /// The neighbour's port on the first link.
     pub(super) far_port: u8,
-    /// Index of the first link in the table of links; the others follow.
+    /// Index of the group's first link in the table of links. The other links follow.
     pub(super) first_link: u32,
-    /// Rank of the neighbour in the order of indices.
+    /// Position of the neighbour in the order of indices.
     pub(super) place: u32,
     /// Sum of [`Link::up_load`] of all links.
     pub(super) up_load: u32,
@@ -48,7 +48,8 @@ pub(super) struct Group {
     pub(super) down_load: u32,
 }
 
-/// Positions of the port groups of a switch in the list: groups that lead down, to siblings, and up.
+/// Positions of the groups of a switch in the list of all groups. Groups that lead down come first, then groups to
+/// siblings, then groups that lead up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     down: u32,
@@ -57,10 +58,10 @@ struct Span {
     end: u32,
 }
 
-/// All groups of a tree.
+/// The groups of all switches of a tree.
 ///
-/// The groups of a switch and direction are ordered by their lowest port until [`Self::sort_down`]
-/// and [`Self::sort_up`] order them by index.
+/// The groups of a switch and direction are ordered by their lowest port, until [`Self::sort_down`] and
+/// [`Self::sort_up`] order them by index.
 #[derive(Debug)]
 pub(super) struct Groups {
     pub(super) groups: Vec<Group>,
@@ -82,7 +83,7 @@ impl Groups {
         all
     }
 
-    /// Adds a switch, given the direction, neighbour and far port of each of its ports.
+    /// Adds the groups of a switch. `ports` has the direction, the neighbour and the neighbour's port for each port.
     fn add_switch(&mut self, ports: &[(Direction, u16, u8)]) {
         let mut span = Span { down: self.groups.len() as u32, ..Span::default() };
         for direction in [Direction::Down, Direction::Sibling, Direction::Up] {
@@ -123,14 +124,13 @@ impl Groups {
         self.spans.push(span);
     }
 
-    /// Returns the positions of the groups that lead down from a switch, including channel
-    /// adapters.
+    /// Returns the positions of the groups that lead down from a switch, including groups to channel adapters.
     pub(super) fn down(&self, switch: SwitchId) -> Range<usize> {
         let span = self.spans[switch.index()];
         span.down as usize..span.siblings as usize
     }
 
-    /// Returns the positions of the groups that lead to switches of the same rank.
+    /// Returns the positions of the groups that lead from a switch to switches of the same rank.
     pub(super) fn siblings(&self, switch: SwitchId) -> Range<usize> {
         let span = self.spans[switch.index()];
         span.siblings as usize..span.up as usize
@@ -155,7 +155,7 @@ impl Groups {
     }
 }
 
-/// Returns the direction and far end of a port; `None` for ports that the engine does not use.
+/// Returns the direction and the far end of a port's link; `None` if the engine does not use the port.
 fn leads_to(
     subnet: &Subnet<'_>,
     ranks: &Ranks,

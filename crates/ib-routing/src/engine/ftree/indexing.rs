@@ -1,10 +1,9 @@
-//! The index of every switch, which orders the switches of a rank.
+//! The index of every switch, by which the switches of a rank are ordered.
 //!
-//! The first byte of an index is the rank. Digit r after it belongs to the links between the ranks
-//! r - 1 and r: two switches joined by such a link differ in no other digit. A search starts at the
-//! first leaf. Each switch that it finds gets the lowest unused value of the digit of the link.
-//! Compared byte by byte, indices order the leaves and break ties between equally loaded
-//! neighbours.
+//! The first byte of an index is the rank. Digit r after it belongs to the links between the ranks r - 1 and r: two
+//! switches joined by such a link differ only in this digit and the rank. A search starts at the first leaf. Each
+//! switch that the search finds gets the lowest unused value of the digit that belongs to the link. Indices are
+//! compared byte by byte. They order the leaves, and break ties between equally loaded neighbours.
 
 use std::collections::BTreeSet;
 
@@ -18,33 +17,33 @@ use crate::subnet::{Subnet, SwitchId};
 /// The index of a switch.
 type Index = [u8; 8];
 
-/// Value of missing digits, and of all bytes of a missing index; sorts after all others.
+/// Value of missing digits, and of all bytes if a switch has no index. It sorts after all other values.
 const NONE: u8 = 0xff;
 
-/// Position of channel adapters in the order of indices: after all switches with an index.
+/// Position of channel adapters in the order of indices, which is after all switches with an index.
 ///
-/// OpenSM compares bytes of unrelated data there, which nearly always has this result.
+/// OpenSM compares bytes of unrelated data for them, nearly always with this result.
 const ADAPTER_PLACE: u32 = u32::MAX - 1;
 
-/// Position of switches without an index.
+/// Position of switches without an index in the order of indices.
 const NO_PLACE: u32 = u32::MAX;
 
 /// The leaves of a tree.
 #[derive(Debug)]
 pub(super) struct Leaves {
-    /// The switches whose targets are routed first, in order: those of the leaf rank from the first
-    /// with a compute node to the last. Some in between may have none.
+    /// The switches whose hosts are routed first, in this order: the switches of the leaf rank, from the first to the
+    /// last that has a compute node. Some switches in between may have no compute node.
     pub(super) order: Vec<SwitchId>,
-    /// By switch: true if it has a compute node.
+    /// By switch: true if a compute node is attached to the switch.
     pub(super) has_compute_node: Vec<bool>,
 }
 
-/// Assigns the indices, orders the groups by them and returns the leaves in order.
+/// Assigns indices to the switches, orders the groups by index, and returns the leaves in order.
 ///
-/// If `from_roots` is true, the search starts at each root in turn and does not go up from leaves.
+/// If `from_roots` is true, a search starts at each root in turn and does not go up from leaves with compute nodes.
 ///
 /// # Errors
-/// Fails on fewer than two leaves with compute nodes.
+/// Fails if fewer than two leaves have compute nodes.
 pub(super) fn index(
     subnet: &Subnet<'_>,
     ranks: &Ranks,
@@ -103,8 +102,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches from every root in turn. A root that no search has found starts a new subtree,
-    /// numbered in the last digit if that is not the digit of the roots.
+    /// Searches from every root in turn. If no earlier search has found the root, it starts a new subtree. The number
+    /// of the subtree is the last digit, unless this is the digit of the roots.
     fn start_at_roots(&mut self, subnet: &Subnet<'_>) {
         let mut subtree = 0u8;
         for root in subnet.switch_ids().filter(|&id| self.ranks.of(id) == 0) {
@@ -120,7 +119,7 @@ impl Search<'_> {
         }
     }
 
-    /// Searches from a switch over links up and down, but not below the leaves.
+    /// Searches from a switch, over links up and down, but not below the leaves.
     fn run(&mut self, start: SwitchId) {
         self.queue.clear();
         self.queue.push(start);
@@ -145,8 +144,8 @@ impl Search<'_> {
         }
     }
 
-    /// Assigns an index to the far switch of a group, if it has none: that of the near switch
-    /// except for rank and digit.
+    /// Assigns an index to the far switch of a group if it has none. The new index differs from the index of the near
+    /// switch only in the rank and the given digit.
     fn find(&mut self, position: usize, mut index: Index, rank: u16, digit: u16) {
         let far = self.groups.groups[position].far;
         if far == ADAPTER || self.has_index(SwitchId(far)) {
@@ -158,7 +157,7 @@ impl Search<'_> {
         }
     }
 
-    /// Assigns an index with the lowest unused value of a digit; returns false if there is none.
+    /// Assigns an index with the lowest unused value of a digit. Returns false if all values are used.
     fn give_next(&mut self, switch: SwitchId, mut index: Index, digit: usize) -> bool {
         let unused = (0..NONE).find(|&value| {
             index[digit] = value;
@@ -179,7 +178,7 @@ impl Search<'_> {
         self.indices[switch.index()] != [NONE; 8]
     }
 
-    /// Returns the first index of a rank: a zero for each digit of the tree.
+    /// Returns the first index of a rank, in which every digit that the tree has is zero.
     fn zero(&self, rank: u16) -> Index {
         let mut index = [NONE; 8];
         index[0] = rank as u8;

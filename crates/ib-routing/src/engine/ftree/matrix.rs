@@ -1,25 +1,25 @@
-//! The hop matrix after the walks.
+//! The hop matrix that results from the walks.
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::hops::{HopMatrix, LinkWeights, NO_HOPS};
 use crate::subnet::{Subnet, SwitchId};
 
-/// Hops over a port that a walk has found.
+/// The hops from a switch to another one over a port, if a walk found other hops than the base matrix has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deviation {
-    /// The switch of the port.
+    /// The switch to which the port belongs.
     pub(super) at: SwitchId,
     /// The destination switch.
     pub(super) to: SwitchId,
-    /// The port.
+    /// The output port.
     pub(super) port: u8,
-    /// The hops.
+    /// The number of hops.
     pub(super) hops: u8,
 }
 
-/// Returns the base matrix with the deviations applied, oldest first; `weights` are the weights of
-/// its links.
+/// Returns the base matrix with the deviations applied, the oldest one first. `weights` are the link weights of the
+/// base matrix.
 pub(super) fn matrix(
     subnet: &Subnet<'_>,
     base: HopMatrix,
@@ -43,7 +43,7 @@ pub(super) fn matrix(
     HopMatrix::explicit(subnet, blocks)
 }
 
-/// Returns the hops from a switch to all others by each of its ports.
+/// Returns the hops from a switch to all switches over each of its ports.
 fn block(subnet: &Subnet<'_>, base: &HopMatrix, weights: &LinkWeights, from: SwitchId) -> Vec<u8> {
     let stride = usize::from(subnet.switch(from).ports) + 1;
     let mut block = vec![NO_HOPS; stride * subnet.switches().len()];

@@ -7,31 +7,30 @@ use crate::hops::Graph;
 use crate::roots;
 use crate::subnet::{Subnet, SwitchId};
 
-/// The numbers of ranks that are supported.
+/// The numbers of ranks that the engine supports.
 const RANKS: std::ops::RangeInclusive<u16> = 2..=8;
 
-/// The rank of a switch that no root reaches.
+/// The rank of a switch that is not connected to any root.
 const UNRANKED: u16 = u16::MAX;
 
-/// The ranks of the switches of a subnet; roots have rank 0.
+/// The ranks of the switches of a subnet. Roots have rank 0.
 #[derive(Debug)]
 pub(super) struct Ranks {
     of: Vec<u16>,
-    /// The rank of all leaves.
+    /// The rank of the leaves, to which all compute nodes are attached.
     pub(super) leaf: u16,
-    /// True if the options contain roots, so that the tree need not be pure.
+    /// True if the options contain a list of roots. The tree need not be pure then.
     pub(super) has_root_list: bool,
 }
 
 impl Ranks {
     /// Ranks the switches.
     ///
-    /// The roots are those of the options. If none of them is in this subnet, the roots are the
-    /// switches farthest from any channel adapter. Without a list of roots, the leaves must have
-    /// the deepest rank.
+    /// The roots are the switches in the options. If none of them is in this subnet, the switches farthest from any
+    /// channel adapter are the roots. If the options have no list of roots, no switch may be deeper than the leaves.
     ///
     /// # Errors
-    /// Fails on too few or too many ranks, and on compute nodes at different ranks.
+    /// Fails if there are too few or too many ranks, and if compute nodes are at different ranks.
     pub(super) fn new(
         subnet: &Subnet<'_>,
         ports: &[AdapterPort],
@@ -109,7 +108,7 @@ impl Ranks {
     }
 }
 
-/// Returns the switches farthest from any channel adapter.
+/// Returns the switches that are farthest from the nearest channel adapter.
 fn farthest(graph: &Graph, switches: usize, ports: &[AdapterPort]) -> Vec<SwitchId> {
     let of = distances(graph, switches, ports.iter().map(|port| port.switch));
     let deepest = of.iter().copied().filter(|&rank| rank != UNRANKED).max();
@@ -119,7 +118,7 @@ fn farthest(graph: &Graph, switches: usize, ports: &[AdapterPort]) -> Vec<Switch
         .collect()
 }
 
-/// Returns the distance of every switch from the nearest of some switches.
+/// Returns the distance of every switch from the nearest switch in `from`.
 fn distances(graph: &Graph, switches: usize, from: impl IntoIterator<Item = SwitchId>) -> Vec<u16> {
     let mut of = vec![UNRANKED; switches];
     let mut queue = Vec::with_capacity(switches);

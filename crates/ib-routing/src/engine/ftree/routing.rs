@@ -1,11 +1,11 @@
-//! The walks that assign routes, one target after the other.
+//! The walks that assign the routes to one target after the other.
 //!
-//! A walk starts at the switch of the target and leads away from it; every step assigns to the next
-//! switch the port back. The walk climbs from rank to rank: first over the least loaded links for
-//! the main path, then over all others, whose switches also need a route. From every switch it
-//! descends to all switches without a route, and does not climb from these. So packets only go up
-//! and then down. Towards I/O nodes, the walk may turn upwards a number of times. A switch is
-//! visited again only on a shorter path.
+//! A walk starts at the switch of the target and leads away from it. When it steps to a switch, this switch gets the
+//! port that leads back as its route. The walk climbs from rank to rank: first over the least loaded links, which is
+//! the main path, and then over all others, because their switches also need a route. From every switch the walk
+//! descends to all switches without a route, and does not climb again from there. So packets only go up and then down.
+//! In walks from I/O nodes, a limited number of upward turns is permitted. A switch is visited again only if its route
+//! becomes shorter.
 
 use ib_types::Lid;
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
@@ -25,63 +25,62 @@ mod walk;
 use state::{Below, Local, State};
 use walk::Climb;
 
-/// Loads of all links, and the routes so far.
+/// The loads of all links, and the routes assigned so far.
 pub(super) struct Router<'a> {
     subnet: &'a Subnet<'a>,
-    /// The hop matrix before the walks to switches.
+    /// The hop matrix that is known before the routes to switches are assigned.
     base: Option<Base<'a>>,
     groups: Vec<Group>,
     links: Vec<Link>,
     locals: Vec<Local>,
-    /// Per group.
+    /// By group: what a descending walk finds at its far end.
     below: Vec<Below>,
-    /// Groups by position; those of one switch and direction are reordered as their load changes.
+    /// By position: the index of a group. The groups of a switch and direction are reordered when their loads change.
     order: Vec<u32>,
-    /// `[LID][switch]`: the output port.
+    /// Output ports, indexed by LID and switch.
     rows: Vec<u8>,
     walk: Walk,
-    /// Number of upward turns of the walks so far.
+    /// Number of upward turns that all walks have made so far.
     turns: u64,
     deviations: Vec<Deviation>,
 }
 
-/// The hop matrix before the walks to switches.
+/// The hop matrix that is known before the routes to switches are assigned.
 #[derive(Clone, Copy)]
 pub(super) struct Base<'a> {
     pub(super) hops: &'a HopMatrix,
-    /// True if it counts links, so that a walk along shortest paths agrees with it.
+    /// True if every link counts as one hop, so that walks along shortest paths find the hops of the matrix.
     pub(super) counts_links: bool,
 }
 
-/// State of the walk to a target.
+/// State of the walk from the current target.
 struct Walk {
     target: Target,
-    /// The output port of each switch to the target.
+    /// The output port of each switch towards the target.
     ports: Vec<u8>,
-    /// The hops of each switch to the target.
+    /// The hops from each switch to the target.
     hops: Vec<u8>,
-    /// Per family of switches: the least hops at which no switch below needed a route.
+    /// By family of switches: the least hops of a switch from which a descent found no switch that needs a route.
     settled: Vec<u8>,
-    /// True if the walk may turn upwards, and so depends on the order of groups that it does not
-    /// use.
+    /// True if the walk may turn upwards. The order of the groups then matters even where the walk assigns no route.
     turns: bool,
-    /// True if the hops may differ from the base matrix from here on.
+    /// True if the rest of the walk may find other hops than the base matrix has.
     deviates: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Adapter,
-    /// A dummy that replaces a missing compute node; it only loads links.
+    /// A dummy in place of a missing compute node. It only adds to the loads of links.
     Dummy,
     Switch(SwitchId),
 }
 
-/// Rows are transposed into tables in blocks of this size, which fit into the cache.
+/// Rows are transposed into tables in blocks of this many rows and tables, which fit into the cache.
 const BLOCK: usize = 64;
 
-/// Maximum number of upward turns. The number grows with the ports of a switch to the power of the
-/// permitted turns per path. Tests use a lower limit.
+/// Maximum number of upward turns of all walks. Their number grows exponentially with the permitted turns per path.
+/// Tests use a lower limit.
 const TURN_LIMIT: u64 = if cfg!(test) { 1_000_000 } else { 1_000_000_000 };
 
 impl<'a> Router<'a> {
@@ -115,7 +114,8 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Routes the LID of a channel adapter port, whose paths may turn upwards `turns` times.
+    /// Assigns the routes to the LID of a channel adapter port. `turns` is the permitted number of upward turns on a
+    /// path.
     pub(super) fn route_adapter(&mut self, port: &AdapterPort, turns: u8) {
         self.start(Target::Adapter, port.switch, 1);
         self.walk.ports[port.switch.index()] = port.switch_port;
@@ -124,13 +124,13 @@ impl<'a> Router<'a> {
         self.keep(self.subnet.end_port(port.end_port).base_lid);
     }
 
-    /// Loads the links like a further compute node on a leaf.
+    /// Loads the links as if there were a further compute node on a leaf.
     pub(super) fn route_dummy(&mut self, leaf: SwitchId) {
         self.start(Target::Dummy, leaf, 1);
         self.climb(leaf.index(), Climb { main: true, turns: 0, hops: 1 });
     }
 
-    /// Routes the LID of a switch, and records the hops that differ from a hop matrix.
+    /// Assigns the routes to the LID of a switch, and records the hops that differ from the matrix `base`.
     pub(super) fn route_switch(&mut self, switch: SwitchId, base: Base<'a>) {
         self.base = Some(base);
         self.start(Target::Switch(switch), switch, 0);
@@ -139,7 +139,7 @@ impl<'a> Router<'a> {
         self.keep(self.subnet.switch_lid(switch));
     }
 
-    /// Returns the hops of every switch to the last routed target.
+    /// Returns the hops from every switch to the last target.
     pub(super) fn hops(&self) -> &[u8] {
         &self.walk.hops
     }
@@ -149,20 +149,20 @@ impl<'a> Router<'a> {
         self.turns > TURN_LIMIT
     }
 
-    /// Sets the port of a switch for a switch LID to which no walk assigned a route.
+    /// Sets the port of a switch for the LID of another switch if no walk assigned a route.
     pub(super) fn detour(&mut self, at: SwitchId, to: SwitchId, port: u8, hops: u8) {
         let row = self.subnet.switch_lid(to).index() * self.locals.len();
         self.rows[row + at.index()] = port;
         self.deviations.push(Deviation { at, to, port, hops });
     }
 
-    /// Returns the port of a switch for the LID of another switch.
+    /// Returns the output port of a switch for the LID of another switch.
     pub(super) fn port(&self, at: SwitchId, to: SwitchId) -> u8 {
         let row = self.subnet.switch_lid(to).index() * self.locals.len();
         self.rows[row + at.index()]
     }
 
-    /// Returns the tables, and the hops that differ from the base matrix, oldest first.
+    /// Returns the forwarding tables, and the hops that differ from the base matrix, the oldest ones first.
     pub(super) fn finish(self) -> (Lfts, Vec<Deviation>) {
         let mut lfts = Lfts::new(self.subnet);
         let switches = self.locals.len();
@@ -196,7 +196,7 @@ impl<'a> Router<'a> {
         walk.deviates = self.base.is_some_and(|base| !base.counts_links);
     }
 
-    /// Stores the ports that the walk assigned for a LID.
+    /// Stores the output ports that the walk assigned as the routes to a LID.
     fn keep(&mut self, lid: Lid) {
         let row = lid.index() * self.locals.len();
         self.rows[row..row + self.locals.len()].copy_from_slice(&self.walk.ports);

@@ -1,4 +1,4 @@
-//! Targets and their order.
+//! The targets, i.e. the ports whose LIDs are routed, and their order.
 
 use super::super::EngineError;
 use super::adapters::{AdapterPort, Role};
@@ -10,11 +10,11 @@ use crate::hops::NO_HOPS;
 use crate::lft::NO_PATH;
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
-/// The compute nodes of all leaves, and dummies for missing ones.
+/// The compute nodes of all leaves, with dummies in place of missing compute nodes.
 pub(super) struct ComputeNodes<'a> {
-    /// The leaves in order, each with its compute nodes in the order of its ports.
+    /// The leaves in order, each with its compute nodes in the order of the leaf's ports.
     leaves: Vec<(SwitchId, Vec<&'a AdapterPort>)>,
-    /// Maximum number of compute nodes of a leaf; dummies complete the other leaves.
+    /// Number of compute nodes of the largest leaf. Dummies fill the other leaves up to this number.
     most: usize,
 }
 
@@ -37,7 +37,7 @@ impl<'a> ComputeNodes<'a> {
         Self { leaves, most }
     }
 
-    /// Returns the compute nodes in the order in which they are routed, `None` for dummies.
+    /// Returns the compute nodes in the order in which they are routed. `None` is a dummy.
     pub(super) fn order(&self) -> Vec<Option<EndPortId>> {
         let mut order = Vec::with_capacity(self.leaves.len() * self.most);
         for (_, nodes) in &self.leaves {
@@ -59,10 +59,10 @@ impl<'a> ComputeNodes<'a> {
     }
 }
 
-/// Routes the LIDs of the channel adapters: compute nodes and dummies first, then all others.
+/// Assigns the routes to all channel adapters: first to compute nodes and dummies, then to all others.
 ///
 /// # Errors
-/// Fails on too many upward turns.
+/// Fails if the walks make too many upward turns.
 pub(super) fn route_adapters(
     compute_nodes: &ComputeNodes<'_>,
     ports: &[AdapterPort],
@@ -82,10 +82,10 @@ pub(super) fn route_adapters(
     Ok(())
 }
 
-/// Routes the LIDs of the switches.
+/// Assigns the routes to all switches.
 ///
-/// With `connect_by`, a switch above the leaves without a route to another switch sends to this
-/// leaf. All upward turns are then at this leaf, so they cannot close a loop.
+/// If `connect_by` is given, switches above the leaves forward packets to this leaf if they have no route to another
+/// switch. All upward turns are then at this leaf, so they cannot close a credit loop.
 pub(super) fn route_switches<'a>(
     subnet: &Subnet<'_>,
     ranks: &Ranks,

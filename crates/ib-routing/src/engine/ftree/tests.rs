@@ -12,7 +12,7 @@ mod properties;
 
 use net::{Net, host_ports, subnet, switches, two_leaves, whole, xgft};
 
-/// Returns the 64-bit FNV-1a hash of all tables in order.
+/// Returns the 64-bit FNV-1a hash of all forwarding tables in order.
 fn hash(subnet: &Subnet<'_>, lfts: &Lfts) -> u64 {
     let bytes = subnet.switch_ids().flat_map(|id| lfts.table(id).iter());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
@@ -26,17 +26,17 @@ fn routed(fabric: &Fabric, options: &RoutingOptions) -> Routing {
 
 fn refused(fabric: &Fabric, options: &RoutingOptions) -> String {
     let EngineError::Unsuitable(text) = FatTree.route(&subnet(fabric), options).unwrap_err() else {
-        panic!("the refusal is of the wrong kind")
+        panic!("the engine failed for another reason")
     };
     text
 }
 
-/// Returns every third host port, starting at the second.
+/// Returns the port GUIDs of every third host, from the second one on.
 fn one_in_three(fabric: &Fabric) -> Vec<Guid> {
     host_ports(fabric).into_iter().skip(1).step_by(3).collect()
 }
 
-/// OpenSM 3.3.23 gave the same hashes on these fabrics.
+/// The tables of OpenSM 3.3.23 for these fabrics have the same hashes.
 #[test]
 fn tables_are_those_of_opensm() {
     let plain = |_: &Fabric| RoutingOptions::default();
@@ -294,7 +294,7 @@ fn odd_fabrics_are_refused_or_routed() {
     assert_eq!(unrouted.count(), 0);
 }
 
-/// Hops beyond 254 cannot be counted; the walk ends there, whatever the ranks.
+/// A walk ends after 254 hops, whatever the number of ranks.
 #[test]
 fn chain_below_the_leaves_ends_at_the_maximum_of_hops() {
     let names: Vec<&'static str> =

@@ -1,4 +1,4 @@
-//! Conditions of a pure tree: all switches of a rank are alike.
+//! The conditions of a pure tree: all switches of a rank have the same links up and down.
 
 use super::super::EngineError;
 use super::groups::Groups;
@@ -6,14 +6,14 @@ use super::ranking::Ranks;
 use super::{switch_name, unsuitable};
 use crate::subnet::{Subnet, SwitchId};
 
-/// Compares every switch with the first of its rank.
+/// Compares every switch with the first switch of its rank.
 ///
-/// All switches of a rank must have the same number of neighbours above, and of links to each. All
-/// except leaves must have the same number of neighbours below. Like OpenSM, only the links to the
-/// first neighbour below are compared.
+/// All switches of a rank must have the same number of neighbours above, and the same number of links to each of them.
+/// All switches except leaves must also have the same number of neighbours below. Like OpenSM, this function compares
+/// only the links to the first neighbour below.
 ///
 /// # Errors
-/// Fails on the first switch that differs.
+/// Fails if a switch differs from the first one of its rank.
 pub(super) fn validate(
     subnet: &Subnet<'_>,
     ranks: &Ranks,

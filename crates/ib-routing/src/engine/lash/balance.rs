@@ -1,17 +1,17 @@
-//! Balances the number of paths per layer.
+//! Balances the number of pairs of switches in each layer.
 
 use super::first_fit::{Turn, collect_turns, insert_all};
 use super::graph::DependencyGraph;
 use super::network::{NONE, Network};
 use super::routes::{Layout, Routes};
 
-/// Maximum number of turns that the balancing of a fabric may visit.
+/// If the balancing of a fabric has visited this many turns, it stops.
 const EFFORT: usize = 1 << 24;
 
-/// Moves pairs from fuller to emptier layers, without cycles and without new layers.
+/// Moves pairs from fuller layers to emptier ones. No layer gets a cycle, and no layer is added.
 ///
-/// At the end, no single pair can move to a layer with at least two pairs fewer than its own. On
-/// large fabrics, the balancing may stop earlier at its limit.
+/// Afterwards, no single pair can move to a layer that has at least two pairs fewer than its present layer. On large
+/// fabrics, the balancing may stop earlier, after [`EFFORT`] turns.
 pub(super) fn balance(network: &Network<'_>, layout: &mut Layout) {
     if layout.count() < 2 {
         return;
@@ -36,30 +36,30 @@ struct Balancer<'a> {
     network: &'a Network<'a>,
     routes: &'a Routes,
     shelves: Vec<Layer<'a>>,
-    /// `[from][to]`
+    /// Indexed by the layers from which and to which pairs are moved.
     tried: Vec<Vec<Tried>>,
     effort_left: usize,
     turns: Vec<Turn>,
     added: Vec<Turn>,
 }
 
-/// Number of first pairs of a layer that are known not to fit into another layer, as long as that
-/// layer has not lost further pairs.
+/// Number of pairs at the start of a layer's list that are known not to fit into another layer. It is valid as long as
+/// no pair was removed from the other layer.
 #[derive(Clone, Copy, Default)]
 struct Tried {
     pairs: usize,
     losses: usize,
 }
 
-/// A layer with its pairs.
+/// A layer and its pairs.
 struct Layer<'a> {
     graph: DependencyGraph<'a>,
     /// Number of paths that make each turn.
     uses: Vec<u32>,
     pairs: Vec<(u16, u16)>,
-    /// Number of pairs removed.
+    /// Number of pairs that were removed from the layer.
     losses: usize,
-    /// The value of `losses` when the refused turns of the graph were last cleared.
+    /// The value of `losses` when the refusals of the graph were last cleared.
     fresh_at: usize,
 }
 
@@ -105,7 +105,8 @@ impl<'a> Balancer<'a> {
         }
     }
 
-    /// Moves pairs between the two layers that differ most; returns false if no pair can move.
+    /// Moves pairs from the fullest layer to the emptiest one for which this is possible. Returns false if no pair can
+    /// move.
     fn step(&mut self) -> bool {
         let mut order: Vec<usize> = (0..self.shelves.len()).collect();
         order.sort_by_key(|&layer| self.shelves[layer].pairs.len());
@@ -119,19 +120,19 @@ impl<'a> Balancer<'a> {
         false
     }
 
-    /// Returns the number of pairs that should move from one layer to another.
+    /// Returns the number of pairs that should move from layer `from` to layer `to`.
     fn surplus(&self, from: usize, to: usize) -> usize {
         let total: usize = self.shelves.iter().map(|shelf| shelf.pairs.len()).sum();
         let (full, empty) = (self.shelves[from].pairs.len(), self.shelves[to].pairs.len());
         if full < empty + 2 {
             return 0;
         }
-        // Neither layer should pass the average; otherwise pairs would have to move back.
+        // Neither layer should cross the average, because pairs would have to move back then.
         let average = total / self.shelves.len();
         full.saturating_sub(average).min(average.saturating_sub(empty)).max(1)
     }
 
-    /// Moves pairs between two layers; returns true if any moved.
+    /// Moves pairs from layer `from` to layer `to`. Returns true if any pair was moved.
     fn move_pairs(&mut self, from: usize, to: usize) -> bool {
         let losses = self.shelves[to].losses;
         if self.tried[from][to].losses != losses {
@@ -170,7 +171,7 @@ impl<'a> Balancer<'a> {
 }
 
 impl Layer<'_> {
-    /// Clears the refused turns if turns were removed since.
+    /// If pairs were removed from the layer, clears the refusals of turns.
     fn refresh(&mut self) {
         if self.fresh_at != self.losses {
             self.graph.forget_refusals();

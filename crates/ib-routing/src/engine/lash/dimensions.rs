@@ -1,30 +1,30 @@
 //! Detects the dimensions of a grid.
 //!
-//! In a torus, mesh, hypercube or any other product of smaller graphs, two opposite links of a
-//! square belong to one dimension, and so do links of a triangle. This sorts links into classes. A
-//! cycle of five or more switches has one class for each of its links. Links of one dimension meet
-//! at switches without a square; links of two dimensions nearly always span one. These relations
-//! are used to factor products of graphs (Feder, "Product Graph Representations", Journal of Graph
+//! In a torus, mesh, hypercube or any other product of smaller graphs, two opposite links of a square belong to the
+//! same dimension, and so do links of a triangle. This sorts links into classes. The links of a cycle of five or more
+//! switches are still in different classes, although they belong to one dimension. Two links of one dimension meet at a
+//! switch without being sides of a square, but two links of different dimensions are nearly always sides of a square.
+//! These relations are used to factor products of graphs (Feder, "Product Graph Representations", Journal of Graph
 //! Theory 16, 1992). Here classes are joined by majority, so that missing links do no harm.
 
 use std::collections::BTreeMap;
 
 use super::network::Network;
 
-/// Maximum number of dimensions; with more, dimensions do not improve the routes.
+/// Maximum number of dimensions. More dimensions do not improve the routes.
 const MOST: usize = 64;
 
-/// The dimensions of a grid.
+/// The dimensions of a grid, and the coordinates of its switches.
 pub(super) struct Dimensions {
     /// The dimension of each channel.
     of_channel: Vec<u8>,
-    /// For each dimension, the coordinate of each switch. Switches joined only by links of other
-    /// dimensions have the same coordinate.
+    /// By dimension: the coordinate of each switch. If switches are joined by links of other dimensions only, they have
+    /// the same coordinate.
     coordinates: Vec<Vec<u32>>,
 }
 
 impl Dimensions {
-    /// Detects the dimensions; `None` if there are fewer than two.
+    /// Detects the dimensions; `None` if the network has fewer than two.
     pub(super) fn find(network: &Network<'_>) -> Option<Self> {
         let adjacency = Adjacency::new(network);
         let mut classes = facing_links(network, &adjacency);
@@ -55,13 +55,13 @@ impl Dimensions {
         usize::from(self.of_channel[channel])
     }
 
-    /// Returns the coordinates of all switches in a dimension.
+    /// Returns the coordinate of each switch in a dimension.
     pub(super) fn coordinates(&self, dimension: usize) -> &[u32] {
         &self.coordinates[dimension]
     }
 }
 
-/// The neighbours of all switches, a bit for each pair.
+/// The neighbours of all switches, with one bit for each pair of switches.
 struct Adjacency {
     words: usize,
     bits: Vec<u64>,
@@ -87,7 +87,7 @@ impl Adjacency {
         self.row(a)[b / 64] >> (b % 64) & 1 == 1
     }
 
-    /// Returns the switches that complete a square without diagonals from `a` over `corner` to `b`.
+    /// Returns the switches that complete a square with `a`, `corner` and `b`. The square must not have diagonals.
     fn opposite(&self, corner: usize, a: usize, b: usize) -> impl Iterator<Item = usize> + '_ {
         let rows = self.row(a).iter().zip(self.row(b)).zip(self.row(corner)).enumerate();
         rows.flat_map(move |(word, ((a, b), corner_row))| {
@@ -104,14 +104,14 @@ impl Adjacency {
     }
 }
 
-/// Joins the classes of opposite links of a square and of links of a triangle.
+/// Puts opposite links of a square into the same class, and also the links of a triangle.
 fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
     let mut classes = UnionFind::new(network.channels());
     for channel in 0..network.channels() {
         classes.join(channel, network.reverse(channel));
     }
     for_each_corner(network, |first, second| {
-        // If all corners agree, the square adds no information.
+        // If both links are in the same class, the square adds no information.
         if classes.find(first) == classes.find(second) {
             return;
         }
@@ -129,15 +129,16 @@ fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
     classes
 }
 
-/// Evidence for and against two classes being of different dimensions.
+/// How often links of two classes meet as sides of a square (so they differ in their dimension), and how often without
+/// a square.
 #[derive(Clone, Copy, Default)]
 struct Evidence {
     squares: u32,
     bends: u32,
 }
 
-/// Joins the classes that meet more often without a square than with one, those with the most
-/// evidence first.
+/// Joins two classes if their links meet more often without a square than with one. Classes with the clearest
+/// difference are joined first.
 fn join_steps(network: &Network<'_>, adjacency: &Adjacency, classes: &mut UnionFind) {
     let mut evidence = vec![BTreeMap::<usize, Evidence>::new(); network.channels()];
     for_each_corner(network, |first, second| {
@@ -182,7 +183,7 @@ fn join_steps(network: &Network<'_>, adjacency: &Adjacency, classes: &mut UnionF
     }
 }
 
-/// Calls `found` for every two channels that leave one switch.
+/// Calls `found` for every two channels that leave the same switch.
 fn for_each_corner(network: &Network<'_>, mut found: impl FnMut(usize, usize)) {
     for switch in 0..network.switches() {
         for first in network.channels_of(switch) {
@@ -209,7 +210,7 @@ fn coordinates(network: &Network<'_>, of_channel: &[u8], dimension: u8) -> Vec<u
         .collect()
 }
 
-/// Disjoint sets, represented by their lowest members.
+/// Disjoint sets. The lowest member of a set represents it.
 struct UnionFind(Vec<u32>);
 
 impl UnionFind {

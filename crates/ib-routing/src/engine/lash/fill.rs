@@ -1,4 +1,4 @@
-//! Fills one layer after the other.
+//! Chooses routes and layers, one layer after the other.
 
 use super::dimensions::Dimensions;
 use super::graph::DependencyGraph;
@@ -8,26 +8,27 @@ use super::orientation::Orientation;
 use super::routes::{Layout, Routes, open_pairs};
 use super::search::PathSearch;
 
-/// Maximum number of turns that the cycle searches of a layer may visit.
+/// Maximum number of turns that the cycle searches of a layer may visit. Later searches are limited to a few turns
+/// each.
 const EFFORT: usize = 1 << 20;
 
-/// Maximum number of turns visited without placing a pair before the layer is considered full.
+/// If this many turns were visited since the last pair was placed, the layer is considered full.
 const PATIENCE: usize = 1 << 20;
 
-/// A method of filling layers.
+/// A method of filling the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Recipe {
-    /// True if each layer starts with the pairs that follow an orientation.
+    /// True if each layer first gets the pairs whose paths follow an orientation.
     pub(super) oriented: bool,
-    /// True if every second layer mirrors the orientation of the previous one.
+    /// True if every second layer uses the mirrored orientation of the previous layer.
     pub(super) mirrored: bool,
-    /// True if the dimensions of a grid are used.
+    /// True if the orientation uses the dimensions of a grid.
     pub(super) dimensions: bool,
-    /// The root of the first layer, as an index among the switches with hosts.
+    /// The root of the first layer's orientation, as an index among the switches with hosts.
     pub(super) root: usize,
 }
 
-/// Chooses routes and layers; `None` if more than `limit` layers are needed.
+/// Chooses routes and layers by a recipe; `None` if more than `limit` layers are needed.
 pub(super) fn fill(
     network: &Network<'_>,
     dimensions: Option<&Dimensions>,
@@ -62,7 +63,8 @@ pub(super) fn fill(
             ordered::place(network, &orientation, number, routes, layers, &mut load, &mut graph);
             open = open_pairs(network, layers);
         }
-        // Near pairs first: their paths have the least choice, and longer paths consist of them.
+        // Near pairs are placed first, because they have the fewest paths to choose from, and longer paths consist of
+        // their paths.
         let near = network.distances(root);
         open.sort_by_cached_key(|&(a, b)| {
             let (a, b) = (usize::from(a), usize::from(b));
@@ -90,7 +92,8 @@ pub(super) fn fill(
     Some(layout)
 }
 
-/// Returns one of the switches with hosts, or of all switches if none has any.
+/// Returns the switch with an index among the switches with hosts. If no switch has hosts, the index is among all
+/// switches.
 fn first_root(network: &Network<'_>, number: usize) -> usize {
     let with_hosts: Vec<usize> =
         (0..network.switches()).filter(|&switch| network.hosts(switch) > 0).collect();
@@ -100,7 +103,7 @@ fn first_root(network: &Network<'_>, number: usize) -> usize {
     }
 }
 
-/// Returns the switch with the most open pairs, the lowest one if several are equal.
+/// Returns the switch with the most unplaced pairs; the lowest one if several have equally many.
 fn neediest(switches: usize, open: &[(u16, u16)]) -> usize {
     let mut ends = vec![0u32; switches];
     for &(a, b) in open {

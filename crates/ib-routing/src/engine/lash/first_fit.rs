@@ -1,4 +1,4 @@
-//! Assigns given routes to layers: every pair gets the first layer that stays free of cycles.
+//! Assigns given routes to layers. Every pair gets the first layer in which it closes no cycle.
 
 use rayon::prelude::*;
 
@@ -7,10 +7,10 @@ use super::network::{NONE, Network};
 use super::routes::{Layout, Routes};
 use crate::hops::NO_HOPS;
 
-/// Routes all pairs over the lowest ports of their shortest paths.
+/// Returns routes for all pairs that use the lowest ports of their shortest paths.
 ///
-/// These are the routes of OpenSM's lash: its breadth-first searches reach every switch first on
-/// the path with the lowest ports.
+/// The lash engine of OpenSM uses the same routes, because its breadth-first searches reach every switch first on the
+/// path with the lowest ports.
 pub(super) fn lowest_ports(network: &Network<'_>) -> Routes {
     let switches = network.switches();
     let mut routes = Routes::none(switches);
@@ -28,8 +28,8 @@ pub(super) fn lowest_ports(network: &Network<'_>) -> Routes {
     routes
 }
 
-/// Puts the pairs, in order, into the first layer where they close no cycle; `None` if more than
-/// `limit` layers are needed.
+/// Puts each pair, in the given order, into the first layer in which its paths close no cycle. Returns `None` if more
+/// than `limit` layers are needed.
 pub(super) fn first_fit(
     network: &Network<'_>,
     routes: Routes,
@@ -63,10 +63,10 @@ pub(super) fn first_fit(
     Some(Layout { routes, layers, orders })
 }
 
-/// A turn and the channels before and after it.
+/// A turn, the channel before it and the channel after it.
 pub(super) type Turn = (usize, usize, usize);
 
-/// Collects the turns of the paths of both directions between two switches.
+/// Collects the turns of the paths between two switches, in both directions.
 pub(super) fn collect_turns(
     network: &Network<'_>,
     routes: &Routes,
@@ -83,7 +83,7 @@ pub(super) fn collect_turns(
     }
 }
 
-/// Adds turns to a layer, all or none; the new ones are appended to `added`.
+/// Adds either all of the turns to a layer or none. Turns that were not in the layer before are put into `added`.
 pub(super) fn insert_all(
     graph: &mut DependencyGraph<'_>,
     turns: &[Turn],
@@ -105,7 +105,7 @@ pub(super) fn insert_all(
         for (turn, ..) in added.drain(..) {
             graph.remove(turn);
         }
-        // Refused permanently only if it also closes a cycle without the turns just removed.
+        // The turn is refused permanently only if it also closes a cycle without the turns that were just removed.
         if alone || !graph.insert(turn, from, to) {
             graph.refuse(turn);
         } else {

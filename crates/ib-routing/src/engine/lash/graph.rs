@@ -1,24 +1,24 @@
-//! The channel dependency graph of a layer, kept acyclic turn by turn.
+//! The channel dependency graph of a layer, to which turns are added one by one without closing a cycle.
 
 use super::network::Network;
 
-/// Number of turns that a cycle search may always visit.
+/// Number of turns that every cycle search may visit.
 const LEAST_EFFORT: usize = 64;
 
-/// An acyclic graph with the channels of a layer as nodes and its turns as edges.
+/// A graph without cycles. Its nodes are the channels, and its edges are the turns of a layer.
 ///
-/// Channels have positions in a topological order. A turn to a higher position costs nothing.
-/// Another turn starts a search between the two positions and reorders only the channels found.
-/// Pearce and Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", ACM
-/// Journal of Experimental Algorithmics 11, 2007.
+/// Channels have positions in a topological order. Adding a turn to a higher position costs nothing. For any other
+/// turn, a search visits the channels between the two positions, and only the channels found get new positions. Pearce
+/// and Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", ACM Journal of Experimental
+/// Algorithmics 11, 2007.
 pub(super) struct DependencyGraph<'n> {
     network: &'n Network<'n>,
-    /// The position of each channel.
+    /// The position of each channel in the topological order.
     place: Vec<u32>,
     /// The state of each turn.
     states: Vec<State>,
-    /// Number of turns that all searches may visit before each is limited to [`LEAST_EFFORT`], and
-    /// the number visited.
+    /// Number of turns that all searches together may visit, and the number visited so far. If none are left, each
+    /// search is limited to [`LEAST_EFFORT`].
     effort: usize,
     visited_turns: usize,
     seen: Vec<u32>,
@@ -32,20 +32,20 @@ pub(super) struct DependencyGraph<'n> {
 /// The state of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
-    /// Not in the graph, and not tried since refusals were last cleared.
+    /// The turn is not in the graph, and was not tried since refusals were last cleared.
     #[default]
     Absent,
     /// In the graph.
     Present,
-    /// Not in the graph, because it would close a cycle.
+    /// The turn is not in the graph, because it would close a cycle.
     Refused,
 }
 
 impl<'n> DependencyGraph<'n> {
-    /// Returns a graph without turns whose searches may visit `effort` turns in total.
+    /// Returns a graph without turns. Its searches may visit `effort` turns in total.
     ///
-    /// If the effort is too small, turns may be refused although they close no cycle. A turn that
-    /// closes a cycle is always refused.
+    /// If the effort is too small, turns that close no cycle may be refused, too. Turns that close a cycle are always
+    /// refused.
     pub(super) fn new(network: &'n Network<'n>, effort: usize) -> Self {
         let channels = network.channels();
         Self {
@@ -63,7 +63,8 @@ impl<'n> DependencyGraph<'n> {
         }
     }
 
-    /// Starts with the positions of another graph of the same network, or of an orientation.
+    /// Sets the positions of all channels. They must be the positions of another graph of the same network, or of an
+    /// orientation.
     pub(super) fn with_places(mut self, place: Vec<u32>) -> Self {
         assert_eq!(place.len(), self.place.len(), "one place per channel");
         self.place = place;
@@ -79,12 +80,12 @@ impl<'n> DependencyGraph<'n> {
         self.place
     }
 
-    /// Returns the number of turns visited by searches.
+    /// Returns the number of turns that all searches have visited.
     pub(super) fn visited_turns(&self) -> usize {
         self.visited_turns
     }
 
-    /// Adds a turn that leads to a higher position.
+    /// Adds a turn that leads to a channel with a higher position.
     pub(super) fn insert_ordered(&mut self, turn: usize) {
         self.states[turn] = State::Present;
     }
@@ -94,12 +95,12 @@ impl<'n> DependencyGraph<'n> {
         self.states[turn] = State::Absent;
     }
 
-    /// Records that a turn closes a cycle.
+    /// Records that a turn would close a cycle.
     pub(super) fn refuse(&mut self, turn: usize) {
         self.states[turn] = State::Refused;
     }
 
-    /// Clears all refusals, after turns were removed.
+    /// Clears all refusals. This is necessary after turns were removed.
     pub(super) fn forget_refusals(&mut self) {
         for state in &mut self.states {
             if *state == State::Refused {
@@ -108,7 +109,7 @@ impl<'n> DependencyGraph<'n> {
         }
     }
 
-    /// Adds a turn unless it would close a cycle; returns true if it was added.
+    /// Adds a turn unless it would close a cycle. Returns true if the turn was added.
     pub(super) fn insert(&mut self, turn: usize, from: usize, to: usize) -> bool {
         if self.place[from] > self.place[to] && !self.make_room(from, to) {
             return false;
@@ -117,8 +118,7 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Reorders the positions such that `from` comes before `to`; returns false if that is not
-    /// possible.
+    /// Changes positions such that `from` comes before `to`. Returns false if this would close a cycle.
     fn make_room(&mut self, from: usize, to: usize) -> bool {
         let (low, high) = (self.place[to], self.place[from]);
         self.search += 1;
@@ -131,7 +131,8 @@ impl<'n> DependencyGraph<'n> {
         found
     }
 
-    /// Collects the successors of `start` up to a position; false if `goal` is among them.
+    /// Collects the successors of `start` below the position `high`. Returns false if `goal` is among them, or if the
+    /// search takes too long.
     fn look_ahead(&mut self, start: usize, goal: usize, high: u32, limit: usize) -> bool {
         self.ahead.clear();
         self.pending.clear();
@@ -158,7 +159,7 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Collects the predecessors of `start` from a position; false if that takes too long.
+    /// Collects the predecessors of `start` above the position `low`. Returns false if the search takes too long.
     fn look_behind(&mut self, start: usize, low: u32, limit: usize) -> bool {
         self.behind.clear();
         self.pending.push(start as u32);
@@ -186,7 +187,7 @@ impl<'n> DependencyGraph<'n> {
         true
     }
 
-    /// Reassigns the positions of both collections, predecessors first.
+    /// Assigns the positions of the collected channels again, first to the predecessors and then to the successors.
     fn swap_places(&mut self) {
         let place = &mut self.place;
         for found in [&mut self.ahead, &mut self.behind] {

@@ -3,23 +3,22 @@
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// Marks missing slots and layers.
+/// Marks a missing slot, and a missing layer.
 pub(super) const NONE: u8 = u8::MAX;
 
-/// The switches of a subnet as numbers, joined by channels.
+/// The switches of a subnet, numbered and joined by channels.
 ///
-/// A channel combines all links of one direction between two switches. A switch has one channel per
-/// neighbour; neighbours are numbered as slots in the order of their lowest ports. A turn is a
-/// channel followed by a slot of the switch at its end. Channels and turns are numbered
-/// consecutively.
+/// A channel stands for all links from one switch to another. A switch has one channel per neighbour. Its neighbours
+/// are numbered in the order of their lowest ports; this number is called a slot. A turn is a channel followed by a
+/// slot of the switch at its end. Channels and turns are numbered consecutively.
 pub(super) struct Network<'a> {
     hops: &'a HopMatrix,
-    /// The first channel of each switch, followed by the number of channels.
+    /// The first channel of each switch, followed by the total number of channels.
     first: Vec<u32>,
     head: Vec<u16>,
     tail: Vec<u16>,
     reverse: Vec<u32>,
-    /// The first turn of each channel, followed by the number of turns.
+    /// The first turn of each channel, followed by the total number of turns.
     first_turn: Vec<u32>,
     hosts: Vec<u32>,
 }
@@ -69,17 +68,17 @@ impl<'a> Network<'a> {
         self.first_turn[self.channels()] as usize
     }
 
-    /// Returns the neighbours of a switch, by slot.
+    /// Returns the neighbours of a switch, in the order of their slots.
     pub(super) fn neighbours(&self, switch: usize) -> &[u16] {
         &self.head[self.channels_of(switch)]
     }
 
-    /// Returns the channels that leave a switch, by slot.
+    /// Returns the channels that leave a switch, in the order of their slots.
     pub(super) fn channels_of(&self, switch: usize) -> std::ops::Range<usize> {
         self.first[switch] as usize..self.first[switch + 1] as usize
     }
 
-    /// Returns the channel from a switch to its neighbour in a slot.
+    /// Returns the channel from a switch to the neighbour in the given slot.
     pub(super) fn channel(&self, switch: usize, slot: u8) -> usize {
         self.first[switch] as usize + usize::from(slot)
     }
@@ -99,37 +98,37 @@ impl<'a> Network<'a> {
         usize::from(self.tail[channel])
     }
 
-    /// Returns the slot of a channel at its first switch.
+    /// Returns the slot of a channel at the switch where it starts.
     pub(super) fn slot(&self, channel: usize) -> usize {
         channel - self.first[self.tail(channel)] as usize
     }
 
-    /// Returns the channel of the opposite direction.
+    /// Returns the channel between the same switches in the opposite direction.
     pub(super) fn reverse(&self, channel: usize) -> usize {
         self.reverse[channel] as usize
     }
 
-    /// Returns the turns from a channel, by the slot of the next channel.
+    /// Returns the turns from a channel, in the order of the next channel's slot.
     pub(super) fn turns_of(&self, channel: usize) -> std::ops::Range<usize> {
         self.first_turn[channel] as usize..self.first_turn[channel + 1] as usize
     }
 
-    /// Returns the turn from a channel into a slot of the switch at its end.
+    /// Returns the turn from a channel into the given slot of the switch at its end.
     pub(super) fn turn(&self, channel: usize, slot: u8) -> usize {
         self.first_turn[channel] as usize + usize::from(slot)
     }
 
-    /// Returns the hops from every switch to one switch; they are equal in both directions.
+    /// Returns the hops from every switch to a switch. The hops in the opposite direction are the same.
     pub(super) fn distances(&self, to: usize) -> &'a [u8] {
         self.hops.least_row(SwitchId(to as u16))
     }
 
-    /// Returns true if two different switches are connected.
+    /// Returns true if two switches are different and connected.
     pub(super) fn joined(&self, a: usize, b: usize) -> bool {
         a != b && self.distances(a)[b] != NO_HOPS
     }
 
-    /// Returns the number of ports of channel adapters and routers on a switch.
+    /// Returns the number of channel adapter and router ports that are linked to a switch.
     pub(super) fn hosts(&self, switch: usize) -> u32 {
         self.hosts[switch]
     }

@@ -1,4 +1,4 @@
-//! Places all pairs whose shortest paths follow an orientation.
+//! Places all pairs of switches whose shortest paths follow an orientation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,20 +10,21 @@ use super::orientation::Orientation;
 use super::routes::Routes;
 use crate::hops::NO_HOPS;
 
-/// Number of end ports reached over a channel: those of switches with hosts, then others.
+/// Number of end ports that are reached over a channel. The first number counts ports of switches with hosts, the
+/// second one other switches.
 pub(super) type Load = [u32; 2];
 
-/// Number of switches per job.
+/// Number of switches that a parallel job handles.
 const JOB: usize = 64;
 
-/// The stretch of the destination itself, after all others.
+/// The stretch of a path that is already at its destination. It comes after all other stretches.
 const ARRIVED: u8 = NONE - 1;
 
-/// Assigns the layer to every open pair with shortest paths in the order of the orientation in both
-/// directions. Adds the routes, and the turns to the graph.
+/// Places each open pair that has shortest paths along the orientation in both directions: assigns the layer to the
+/// pair, and adds its paths to the routes and its turns to the graph.
 ///
-/// If several paths are in order, the one over the least loaded channel is chosen. `load` counts
-/// the end ports reached over each channel.
+/// If several paths follow the orientation, the path over the least loaded channel is chosen. `load` counts the end
+/// ports that are reached over each channel.
 pub(super) fn place(
     network: &Network<'_>,
     orientation: &Orientation,
@@ -60,7 +61,7 @@ pub(super) fn place(
     }
 }
 
-/// Follows the route from a switch up to a visited switch; fills in missing slots and marks the
+/// Follows the route from a switch up to a visited switch. Fills in the missing slots on this route, and marks its
 /// turns.
 fn follow(
     network: &Network<'_>,
@@ -88,11 +89,11 @@ fn follow(
     }
 }
 
-/// The last stretch in which the path from every switch to every other can begin.
+/// For every two switches: the last stretch in which a path between them can start.
 struct Stretches {
     switches: usize,
-    /// `[destination][switch]`: the last stretch in which a path in order can start; [`NONE`] if
-    /// there is no such path.
+    /// Indexed by destination and switch: the last stretch in which a path along the orientation can start; [`NONE`] if
+    /// no path follows the orientation.
     first: Vec<u8>,
 }
 
@@ -136,13 +137,13 @@ impl Stretches {
         &self.first[destination * self.switches..][..self.switches]
     }
 
-    /// Returns true if there are paths in order in both directions.
+    /// Returns true if paths in both directions follow the orientation.
     fn joins(&self, a: usize, b: usize) -> bool {
         self.to(a)[b] != NONE && self.to(b)[a] != NONE
     }
 
-    /// Chooses the next channel from every switch to every destination without a route, if there is
-    /// a path in order.
+    /// Chooses the next channel from every switch to every destination. Skips destinations that already have a route or
+    /// to which no path follows the orientation.
     fn choose(
         &self,
         network: &Network<'_>,
@@ -151,8 +152,7 @@ impl Stretches {
         load: &mut [Load],
     ) -> NextSlots {
         let switches = self.switches;
-        // The choices of a switch depend only on the load of its own channels, so switches are
-        // independent.
+        // The choices of a switch depend only on the loads of its own channels, so switches are processed in parallel.
         let mut jobs = Vec::new();
         let mut rest = load;
         for start in (0..switches).step_by(JOB) {
@@ -183,8 +183,8 @@ impl Stretches {
                             && first[head] != NONE
                             && stretch <= first[head]
                     });
-                    // If loads are equal, switches start at different slots, so that routes to one
-                    // destination meet late.
+                    // If loads are equal, each switch starts with another slot, so that routes to the same destination
+                    // meet late.
                     let degree = network.neighbours(switch).len();
                     let begin = network.slot(network.reverse(start)) % degree;
                     let turn = |channel| (channel - start + degree - begin) % degree;
@@ -202,7 +202,7 @@ impl Stretches {
     }
 }
 
-/// The chosen next slots, by job, `[destination][switch of the job]`.
+/// The chosen slots of the next channels, by job, each indexed by destination and switch of the job.
 struct NextSlots {
     switches: usize,
     slots: Vec<Vec<u8>>,
@@ -215,7 +215,7 @@ impl NextSlots {
     }
 }
 
-/// Sorts switches by distance, in buckets.
+/// Sorts switches by their distance, with a bucket for each distance.
 struct ByDistance {
     sorted: Vec<u16>,
     ends: Vec<u32>,

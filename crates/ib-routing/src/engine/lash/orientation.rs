@@ -1,28 +1,27 @@
-//! Orders of the channels that many shortest paths follow.
+//! Orientations: orders of the channels that many shortest paths follow.
 //!
-//! A path that only proceeds to higher channels of a fixed order cannot be part of a dependency
-//! cycle. Up*/down* is such an order. Switches are numbered by breadth-first search from a root.
-//! Channels to lower numbers come first, in descending order, then channels to higher numbers, in
-//! ascending order. Dimension order is another. This module combines both: each dimension has its
-//! own up*/down* order of coordinates, starting at the coordinate of the root, and the dimensions
-//! follow each other. A cycle is thereby cut opposite to the root; different roots cut it at
-//! different links. A graph without dimensions is treated as a single dimension whose coordinates
-//! are the switches.
+//! Assume a fixed order of all channels. A path that only proceeds to higher channels of this order cannot be part of a
+//! dependency cycle. Up*/down* is such an order: switches are numbered by a breadth-first search from a root. Channels
+//! to lower numbers come first, in descending order, then channels to higher numbers, in ascending order. Dimension
+//! order is another one. This module combines both: each dimension has its own up*/down* order of coordinates, starting
+//! at the coordinate of the root, and one dimension follows the other. On a cycle of
+//! switches, no such path passes the switch opposite to the root, so different roots exclude different paths. A graph
+//! without dimensions is treated as one dimension whose coordinates are the switches.
 
 use super::dimensions::Dimensions;
 use super::network::{NONE, Network};
 
-/// An order of the channels, divided into stretches; within a stretch, any path is in order.
+/// An order of the channels, which is divided into stretches. Within a stretch, shortest paths always follow the order.
 pub(super) struct Orientation {
-    /// The stretch of each channel: up or down in one dimension. [`NONE`] for channels between
-    /// switches of equal coordinates, which no path may use.
+    /// The stretch of each channel: up or down in one dimension. [`NONE`] for channels between switches with the same
+    /// coordinate, which no path may use.
     pub(super) stretch: Vec<u8>,
     /// The position of each channel in the order.
     pub(super) place: Vec<u32>,
 }
 
 impl Orientation {
-    /// Orients the channels; a mirrored orientation swaps up and down.
+    /// Returns the orientation for a root. In a mirrored orientation, up and down are swapped.
     pub(super) fn new(
         network: &Network<'_>,
         dimensions: Option<&Dimensions>,
@@ -42,7 +41,7 @@ impl Orientation {
                 }
                 let down = (to > from) != mirrored;
                 stretch[channel] = (2 * dimension) as u8 + u8::from(down);
-                // Descending towards lower numbers, ascending towards higher ones.
+                // Channels to lower numbers are in descending order, channels to higher numbers in ascending order.
                 keys[channel] = (stretch[channel], if to < from { -from } else { from });
             }
         }
@@ -56,7 +55,7 @@ impl Orientation {
     }
 }
 
-/// A dimension: its channels and the coordinates that they join.
+/// A dimension, with its channels and the coordinates that they join.
 struct Axis<'a> {
     network: &'a Network<'a>,
     grid: Option<(&'a Dimensions, usize)>,
@@ -77,7 +76,7 @@ impl<'a> Axis<'a> {
         })
     }
 
-    /// Assigns numbers to the coordinates, in the order of a breadth-first search from the coordinate of switch `root`.
+    /// Numbers the coordinates by a breadth-first search from the coordinate of switch `root`.
     fn numbers(&self, root: usize) -> Vec<i64> {
         let count = (0..self.network.switches()).map(|switch| self.coordinate(switch)).max();
         let count = count.map_or(0, |highest| highest + 1);

@@ -1,15 +1,15 @@
-//! The next switch from every switch to every other, and the layer of each pair.
+//! The routes between all switches, and the layer of each pair of switches.
 
 use super::network::{NONE, Network};
 
 /// The routes between all switches.
 ///
-/// The routes to a destination form a tree, because LFTs ignore the source of packets: the next
-/// switch depends only on the current switch and the destination.
+/// The routes to a destination form a tree, because LFTs ignore the source of packets. So the next switch depends only
+/// on the current switch and the destination.
 #[derive(Clone)]
 pub(super) struct Routes {
     switches: usize,
-    /// `[destination][switch]`: the slot of the next switch; [`NONE`] if there is no route yet.
+    /// Indexed by destination and switch: the slot of the next switch; [`NONE`] if there is no route yet.
     slots: Vec<u8>,
 }
 
@@ -18,25 +18,25 @@ impl Routes {
         Self { switches, slots: vec![NONE; switches * switches] }
     }
 
-    /// Returns the slots of the next switches to a destination, by switch.
+    /// Returns the slots of the next switches towards a destination, by switch.
     pub(super) fn to(&self, destination: usize) -> &[u8] {
         &self.slots[destination * self.switches..][..self.switches]
     }
 
-    /// Returns the slots of the next switches to a destination for writing.
+    /// Returns the slots of the next switches towards a destination, for writing.
     pub(super) fn to_mut(&mut self, destination: usize) -> &mut [u8] {
         &mut self.slots[destination * self.switches..][..self.switches]
     }
 
-    /// Returns the slots of all destinations for writing.
+    /// Returns the slots of the next switches towards all destinations, for writing.
     pub(super) fn rows_mut(&mut self) -> &mut [u8] {
         &mut self.slots
     }
 
-    /// Returns the turns on the route between two switches, as pairs of channels.
+    /// Returns the turns on the route between two switches, each as the channels before and after the turn.
     ///
     /// # Panics
-    /// The iterator panics if the route is missing.
+    /// The iterator panics if there is no route.
     pub(super) fn turns<'r>(
         &'r self,
         network: &'r Network<'_>,
@@ -49,7 +49,7 @@ impl Routes {
     }
 }
 
-/// The iterator of [`Routes::turns`].
+/// Iterator over the turns of a route; see [`Routes::turns`].
 pub(super) struct Turns<'r> {
     network: &'r Network<'r>,
     row: &'r [u8],
@@ -72,13 +72,13 @@ impl Iterator for Turns<'_> {
     }
 }
 
-/// Routes and the layer of every pair.
+/// The routes, and the layer of every pair of switches.
 pub(super) struct Layout {
     pub(super) routes: Routes,
-    /// `[switch][switch]`, symmetric; [`NONE`] on the diagonal and between unconnected switches.
+    /// The layer of each pair, indexed by both switches in any order. [`NONE`] on the diagonal and for unconnected
+    /// switches.
     pub(super) layers: Vec<u8>,
-    /// For each layer, an order of the channels that all its turns follow, as a position per
-    /// channel.
+    /// By layer: an order of the channels that all turns of the layer follow, as the position of each channel.
     pub(super) orders: Vec<Vec<u32>>,
 }
 
@@ -89,7 +89,7 @@ impl Layout {
     }
 }
 
-/// Returns the connected pairs of switches without a layer, the lower switch first.
+/// Returns the connected pairs of switches that have no layer. The lower switch of a pair comes first.
 pub(super) fn open_pairs(network: &Network<'_>, layers: &[u8]) -> Vec<(u16, u16)> {
     let switches = network.switches();
     let mut pairs = Vec::new();

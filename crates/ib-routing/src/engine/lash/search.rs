@@ -1,18 +1,18 @@
-//! Places pairs one by one, with a search for paths that close no cycle.
+//! Places pairs of switches one by one. For each pair, a search finds paths that close no cycle.
 
 use super::dimensions::Dimensions;
 use super::graph::{DependencyGraph, State};
 use super::network::{NONE, Network};
 use super::routes::Routes;
 
-/// Maximum number of channels that the search for a path may try.
+/// If the search for a path has tried this many channels, it gives up.
 const MAX_STEPS: usize = 64;
 
-/// A search for shortest paths that fit into a layer.
+/// A search for shortest paths that close no cycle in a layer.
 ///
-/// It proceeds from switch to switch and backtracks if a turn would close a cycle. If a switch
-/// already has a route to the destination, the search must follow it. Turns of the layer are tried
-/// before new ones, so that few turns are added.
+/// The search proceeds from switch to switch, and goes back one switch if a turn would close a cycle. If a switch
+/// already has a route to the destination, the search follows this route. Turns that are in the layer are tried before
+/// new turns, so that few turns are added.
 pub(super) struct PathSearch<'a> {
     network: &'a Network<'a>,
     dimensions: Option<&'a Dimensions>,
@@ -21,26 +21,26 @@ pub(super) struct PathSearch<'a> {
     /// The current path, one step per switch.
     steps: Vec<Step>,
     options: Vec<Choice>,
-    /// The turns added for the current pair, with the channels before and after them.
+    /// The turns that were added for the current pair, each with the channels before and after the turn.
     added: Vec<(usize, usize, usize)>,
-    /// The turns that could not be added together with them.
+    /// The turns that could not be added in addition to `added`, with the channels before and after the turn.
     failed: Vec<(usize, usize, usize)>,
-    /// The routes that the current pair would add: destination, switch and slot.
+    /// The routes that the current pair needs in addition, as destination, switch and slot.
     found: Vec<(usize, usize, u8)>,
 }
 
 struct Step {
     switch: usize,
-    /// The channel by which the path arrived.
+    /// The channel over which the path reached the switch.
     channel: Option<usize>,
-    /// Start of the choices of this step among the options, and the number of those tried.
+    /// Index of the first choice of this step among `options`, and the number of choices tried.
     first: usize,
     tried: usize,
-    /// Number of added turns before this step.
+    /// Number of turns in `added` before this step.
     added: usize,
 }
 
-/// A next channel, ordered by the state of its turn, the dimension and the slot.
+/// A possible next channel. Choices are ordered by the state of their turn, the dimension, the load and the slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Choice {
     rank: u8,
@@ -69,18 +69,18 @@ impl<'a> PathSearch<'a> {
         }
     }
 
-    /// Returns the graph of the layer.
+    /// Returns the channel dependency graph of the layer.
     pub(super) fn graph(&self) -> &DependencyGraph<'a> {
         &self.graph
     }
 
-    /// Returns the graph of the layer and the load of the channels.
+    /// Returns the channel dependency graph of the layer, and the load of each channel.
     pub(super) fn into_graph(self) -> (DependencyGraph<'a>, Vec<super::ordered::Load>) {
         (self.graph, self.load)
     }
 
-    /// Adds the paths of both directions between two switches to the layer and the routes. Returns
-    /// false if none fit; then both are unchanged.
+    /// Adds paths between two switches in both directions to the layer and the routes. Returns false if no paths fit
+    /// into the layer; then neither is changed.
     pub(super) fn place(&mut self, routes: &mut Routes, a: usize, b: usize) -> bool {
         self.added.clear();
         self.failed.clear();
@@ -96,7 +96,7 @@ impl<'a> PathSearch<'a> {
             return true;
         }
         self.drop_added(0);
-        // A turn that fails alone will always fail, so it is not tried again.
+        // A turn that cannot be added alone can never be added, so it is refused from now on.
         for &(turn, from, to) in &self.failed {
             if self.graph.state(turn) == State::Absent {
                 if self.graph.insert(turn, from, to) {
@@ -141,7 +141,7 @@ impl<'a> PathSearch<'a> {
         false
     }
 
-    /// Moves to a switch and lists the next channels, the best first.
+    /// Proceeds to a switch and lists the possible next channels, the best one first.
     fn enter(&mut self, routes: &Routes, to: usize, switch: usize, channel: Option<usize>) {
         let first = self.options.len();
         let known = routes.to(to)[switch];
@@ -174,7 +174,7 @@ impl<'a> PathSearch<'a> {
         Choice { rank, dimension, load, slot }
     }
 
-    /// Ensures that the layer has a turn; false if it would close a cycle.
+    /// Adds a turn to the layer if it is missing. Returns false if the turn would close a cycle.
     fn take(&mut self, channel: usize, onward: usize, slot: u8) -> bool {
         let turn = self.network.turn(channel, slot);
         match self.graph.state(turn) {

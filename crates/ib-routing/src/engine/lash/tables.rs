@@ -1,4 +1,4 @@
-//! Forwarding tables and service levels from routes and layers.
+//! Computes forwarding tables and service levels from routes and layers.
 
 use rayon::prelude::*;
 
@@ -8,7 +8,8 @@ use crate::layers::Layers;
 use crate::lft::Lfts;
 use crate::subnet::{Attachment, Subnet, SwitchId};
 
-/// Fills the forwarding tables. The LIDs reached over a channel alternate between its links.
+/// Returns the forwarding tables. If a channel has several links, the LIDs reached over the channel are spread over
+/// them in turn.
 pub(super) fn lfts(subnet: &Subnet<'_>, network: &Network<'_>, layout: &Layout) -> Lfts {
     let mut lfts = Lfts::new(subnet);
     lfts.par_tables_mut().enumerate().for_each(|(switch, table)| {
@@ -40,7 +41,7 @@ pub(super) fn lfts(subnet: &Subnet<'_>, network: &Network<'_>, layout: &Layout) 
     lfts
 }
 
-/// Returns the ports of the links of each channel of a switch, by slot.
+/// Returns the ports of a switch that belong to each of its channels, by slot.
 fn links(subnet: &Subnet<'_>, network: &Network<'_>, switch: usize) -> Vec<Vec<u8>> {
     let mut links = vec![Vec::new(); network.neighbours(switch).len()];
     for (port, other, _) in subnet.switch_links(SwitchId(switch as u16)) {
@@ -50,7 +51,7 @@ fn links(subnet: &Subnet<'_>, network: &Network<'_>, switch: usize) -> Vec<Vec<u
     links
 }
 
-/// Returns the service level of each pair of switches: its layer plus the first VL.
+/// Returns the service level of each pair of switches, which is its layer plus the first VL.
 pub(super) fn levels(layout: &Layout, switches: usize, first_vl: u8) -> Layers {
     let level = |&layer: &u8| if layer == NONE { first_vl } else { first_vl + layer };
     Layers::per_pair(switches, layout.layers.iter().map(level).collect())

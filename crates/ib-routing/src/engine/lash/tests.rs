@@ -23,10 +23,10 @@ fn vls(count: u8) -> RoutingOptions {
     RoutingOptions { virtual_lanes: count, ..RoutingOptions::default() }
 }
 
-/// Routes a fabric and checks all guarantees of lash; returns the number of layers.
+/// Routes a fabric and checks all properties that lash guarantees. Returns the number of layers.
 fn sound(fabric: &Fabric) -> usize {
     let subnet = subnet(fabric);
-    let routing = Lash.route(&subnet, &vls(15)).expect("15 VLs are plenty");
+    let routing = Lash.route(&subnet, &vls(15)).expect("15 VLs are enough");
     let options = CheckOptions { scope: Scope::Everything, ..CheckOptions::default() };
     let report = check_with(&subnet, &routing.lfts, &routing.layers, &options);
     assert_eq!(report.reach.unreachable, 0);
@@ -94,7 +94,7 @@ fn lash_needs_no_more_layers_than_opensm() {
             let pairs = routes::open_pairs(&network, &unplaced);
             let theirs =
                 first_fit::first_fit(&network, first_fit::lowest_ports(&network), &pairs, 64);
-            let theirs = theirs.expect("64 layers are plenty").count();
+            let theirs = theirs.expect("64 layers are enough").count();
             let ours = Lash.route(&subnet, &vls(15)).expect("15 VLs").layers.count();
             assert!(ours <= theirs, "{kind}: {ours} against {theirs}");
         }
@@ -140,7 +140,7 @@ fn starting_vl_is_the_lowest_service_level() {
     let fabric = fabric("torus 5x5 hosts=2", 0.0, 0);
     let subnet = subnet(&fabric);
     let options = RoutingOptions { lash_start_vl: 3, ..vls(8) };
-    let routing = Lash.route(&subnet, &options).expect("five VLs are left");
+    let routing = Lash.route(&subnet, &options).expect("five VLs are available");
     let lowest = subnet
         .switch_ids()
         .flat_map(|a| subnet.switch_ids().map(move |b| (a, b)))

@@ -1,4 +1,4 @@
-//! The exact texts of errors.
+//! Tests of the exact texts of errors.
 
 use super::*;
 

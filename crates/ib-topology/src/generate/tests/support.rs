@@ -1,4 +1,4 @@
-//! Helpers of the generator tests: parsing, counting and distances.
+//! Helpers of the generator tests: they parse command lines, count nodes and links, and measure distances.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,13 +7,13 @@ use ib_types::NodeKind;
 use crate::fabric::{Fabric, NodeId};
 use crate::generate::{GenerateError, Kind, Options, generate};
 
-/// Generates a fabric from a command line.
+/// Generates a fabric from the words of a command line.
 pub(in crate::generate) fn make(words: &str) -> Result<Fabric, GenerateError> {
     let words: Vec<&str> = words.split(' ').filter(|word| !word.is_empty()).collect();
     generate(&Kind::parse(words[0], &words[1..])?, &Options::default())
 }
 
-/// Returns the error message of a command line.
+/// Returns the error message for the words of a command line.
 pub(in crate::generate) fn error(words: &str) -> String {
     make(words).map(|_| words).expect_err("bad parameters").to_string()
 }
@@ -24,7 +24,7 @@ pub(in crate::generate) fn counts(fabric: &Fabric) -> (usize, usize, usize) {
     (fabric.count(switches), fabric.count(hosts), fabric.link_count())
 }
 
-/// Returns the number of links of a node to switches and to hosts.
+/// Returns the number of links of a node to switches, and the number of its links to hosts.
 pub(in crate::generate) fn degrees(fabric: &Fabric, node: NodeId) -> (usize, usize) {
     let peers: Vec<bool> = fabric
         .ports_of(node)
@@ -56,12 +56,12 @@ pub(in crate::generate) fn distances(fabric: &Fabric, from: NodeId) -> BTreeMap<
     found
 }
 
-/// Returns true if every node can reach every other.
+/// Returns true if all nodes are connected.
 pub(in crate::generate) fn connected(fabric: &Fabric) -> bool {
     distances(fabric, NodeId(0)).len() == fabric.node_count()
 }
 
-/// Returns the maximum distance in hops between two switches; all switches must be connected.
+/// Returns the maximum distance between two switches in hops. All switches must be connected.
 pub(in crate::generate) fn diameter(fabric: &Fabric) -> usize {
     let all = switches(fabric);
     let reach = |&from| {
@@ -71,8 +71,7 @@ pub(in crate::generate) fn diameter(fabric: &Fabric) -> usize {
     all.iter().map(reach).max().expect("a switch")
 }
 
-/// Returns the description of the node at the other end of a switch port, and the port number
-/// there.
+/// Returns the description of the node at the other end of a switch port's link, and the port number at that end.
 pub(in crate::generate) fn across(
     fabric: &Fabric,
     description: &str,

@@ -26,7 +26,7 @@ Ca	2 "H-2000"		# "host"
 [2](2002) 	"S-1000"[2]		# lid 4 lmc 0 "leaf" lid 1 4xHDR
 "##;
 
-/// Reads [`GOOD`] with one change and returns the error message.
+/// Changes one place in [`GOOD`], reads the result, and returns the error message.
 fn refused(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "the good file holds {from:?}");
     let text = GOOD.replacen(from, to, 1);
@@ -358,7 +358,7 @@ fn switch_port_guid_may_differ_from_node_guid() {
     assert!(fabric.find_guid(Guid(0x1000)).is_some());
 }
 
-/// Messages of `ibnetdiscover > FILE 2>&1` may appear before, in and between the records.
+/// If stderr is redirected to the file, messages of `ibnetdiscover` can be before, in and between the records.
 #[test]
 fn messages_among_the_lines_are_skipped() {
     let message = "ibwarn: [917] mad_rpc: _do_madrpc failed; dport (DR path slid 0; 0,1,3)";

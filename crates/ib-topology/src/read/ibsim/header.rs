@@ -1,22 +1,22 @@
-//! The comment after the header of a node.
+//! The comment in the header line of a node.
 
 use ib_types::{Lid, Lmc, NodeKind};
 
 use super::MAX_DESCRIPTION;
 use crate::text::{Fault, Line};
 
-/// The fields in the comment of a node header.
+/// The values in the comment of a node's header line.
 pub(super) struct Header<'a> {
-    /// The description; `None` if missing or empty. Then ibsim uses the name.
+    /// The description. `None` if it is missing or empty; ibsim uses the name of the node then.
     pub(super) description: Option<&'a str>,
     pub(super) enhanced_port0: bool,
     pub(super) lid: Option<Lid>,
     pub(super) lmc: Lmc,
 }
 
-/// Reads `# "description" enhanced port 0 lid L lmc M`, of which every part is optional.
+/// Reads `# "description" enhanced port 0 lid L lmc M`. All parts of this comment are optional.
 ///
-/// An unquoted description ends at the first part after it.
+/// A description without quotes ends where the next part begins.
 pub(super) fn comment<'a>(line: &mut Line<'a>, kind: NodeKind) -> Result<Header<'a>, Fault> {
     let mut header = Header { description: None, enhanced_port0: false, lid: None, lmc: Lmc::ZERO };
     line.end("a comment or the end of the line")?;
@@ -67,10 +67,10 @@ pub(super) fn comment<'a>(line: &mut Line<'a>, kind: NodeKind) -> Result<Header<
     Ok(header)
 }
 
-/// Strings that end an unquoted description, in the order in which ibsim searches them.
+/// Strings at which a description without quotes ends, in the order in which ibsim searches for them.
 pub(crate) const UNQUOTED_ENDS: [&str; 4] = [" enhanced port ", " base port ", " lid ", " lmc "];
 
-/// Returns the keyword of GUID lines for a kind of node.
+/// Returns the keyword with which GUID lines of a kind of node begin.
 pub(super) const fn guid_keyword(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::Switch => "switchguid",

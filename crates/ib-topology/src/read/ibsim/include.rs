@@ -1,4 +1,4 @@
-//! Loads a net file and the files named by its `include` lines.
+//! Loads a net file, and the files that its `include` lines name.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,12 +7,12 @@ use crate::error::ParseError;
 use crate::read::Resolver;
 use crate::text::{Fault, Line, Lines, checked};
 
-/// Maximum nesting depth of files in ibsim, including the first file.
+/// Maximum depth of nested files in ibsim, including the first file.
 const MAX_DEPTH: usize = 9;
-/// Maximum number of files of a fabric; limits files that include each other repeatedly.
+/// Maximum number of files of a fabric. It limits the work if files include others repeatedly.
 const MAX_FILES: usize = 1000;
 
-/// The files of a fabric, split at their `include` lines.
+/// The files of a fabric, divided into parts at their `include` lines.
 pub(super) struct Files<'t> {
     sources: Vec<Source<'t>>,
     chunks: Vec<Span>,
@@ -23,26 +23,26 @@ struct Source<'t> {
     text: Cow<'t, str>,
 }
 
-/// A part of a file, up to an `include` line or to the end of the file.
+/// A part of a file, which ends at an `include` line or at the end of the file.
 struct Span {
     source: usize,
     range: Range<usize>,
     first_line: u32,
-    /// Byte range of the `include` line after it.
+    /// The byte range of the `include` line that ends this part.
     include: Option<Range<usize>>,
     lines: u32,
 }
 
-/// A part of a file to read.
+/// A part of a file, with its text.
 pub(super) struct Chunk<'f> {
     pub(super) text: &'f str,
     pub(super) source: u32,
     pub(super) first_line: u32,
-    /// The `include` line after it.
+    /// The `include` line that ends this part.
     pub(super) include: Option<Line<'f>>,
 }
 
-/// Loads a file and all files that it includes.
+/// Loads a net file and all files that it includes.
 pub(super) fn load<'t>(
     file_name: &str,
     text: &'t str,
@@ -60,12 +60,12 @@ impl<'t> Files<'t> {
         &self.sources[source as usize].name
     }
 
-    /// Returns the length of all files together in bytes.
+    /// Returns the total length of all files in bytes.
     pub(super) fn length(&self) -> usize {
         self.sources.iter().map(|source| source.text.len()).sum()
     }
 
-    /// Returns the parts in the order in which they are to be read.
+    /// Returns the parts of all files in the order in which they must be read.
     pub(super) fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> {
         self.chunks.iter().map(|span| {
             let text = &self.sources[span.source].text;
@@ -77,9 +77,9 @@ impl<'t> Files<'t> {
         })
     }
 
-    /// Splits a file at its `include` lines and loads the files that they name.
+    /// Divides a file at its `include` lines, and loads the files that these lines name.
     ///
-    /// `open` is the stack of files that include this one.
+    /// `open` is the stack of files that include one another; the file with index `source` is pushed on it.
     fn cut(
         &mut self,
         source: usize,
@@ -106,7 +106,7 @@ impl<'t> Files<'t> {
         Ok(())
     }
 
-    /// Reads the file that an `include` line names.
+    /// Loads the file that an `include` line names.
     fn include(
         &self,
         source: usize,
@@ -145,7 +145,7 @@ impl<'t> Files<'t> {
     }
 }
 
-/// Finds the next line that starts with `include`.
+/// Finds the next line that starts with `include`. Returns its byte offset.
 fn next_include(text: &str, from: usize) -> Option<usize> {
     const KEYWORD: &str = "include";
     let rest = &text[from..];

@@ -1,8 +1,8 @@
-//! GUIDs of nodes and ports as ibsim assigns them.
+//! The GUIDs that ibsim assigns to nodes and ports.
 //!
-//! Every kind of node has a counter, which a GUID line sets. A node takes the value and advances
-//! it: a switch by one, other nodes by their number of ports plus one, because their ports have the
-//! GUIDs after that of the node.
+//! Every kind of node has a counter, which GUID lines set. A node gets the value of the counter as its GUID. After a
+//! switch, the counter grows by one. After other nodes, it grows by their number of ports plus one, because their ports
+//! have the GUIDs after the node GUID.
 
 use ib_types::{Guid, NodeKind};
 
@@ -11,14 +11,14 @@ use crate::fabric::NodeId;
 use crate::read::join::refused;
 use crate::text::{Fault, Line, Location};
 
-/// The GUID counter of a kind of node.
+/// The GUID counter for a kind of node.
 #[derive(Clone, Copy)]
 pub(super) struct Numbering {
-    /// The GUID set by the last `=`, to which `+` adds.
+    /// The GUID in the last line of the form `switchguid=base`. Lines of the form `switchguid+offset` add to it.
     pub(super) base: u64,
     /// The GUID of the next node.
     pub(super) next: u64,
-    /// The location of the GUID line that set `next`; `None` once a node has used it.
+    /// The location of the GUID line that set `next`. `None` if a node has already used this value.
     pub(super) location: Option<Location>,
 }
 
@@ -29,7 +29,8 @@ impl Numbering {
 }
 
 impl<'a> Parser<'a> {
-    /// Reads `switchguid=base`, `switchguid+offset` and the same for other kinds.
+    /// Reads a line of the form `switchguid=base` or `switchguid+offset`, or the corresponding line for another kind of
+    /// node.
     pub(super) fn guid(&mut self, mut line: Line<'a>, kind: NodeKind) -> Result<(), Fault> {
         line.skip_blanks();
         let is_offset = line.eat("+");
@@ -65,7 +66,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Assigns the node GUID plus the port number to every port of a channel adapter or router.
+    /// Sets the GUID of every port of a channel adapter or router to the node GUID plus the port number.
     pub(super) fn number_ports(
         &mut self,
         location: Location,

@@ -1,4 +1,4 @@
-//! Port lines: `[n] "remote"[m] options # comment` and `@[n]"alias" options # comment`.
+//! Reads port lines: `[n] "remote"[m] options # comment` and `@[n]"alias" options # comment`.
 
 use std::borrow::Cow;
 
@@ -55,7 +55,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Assigns the alias in the line to a port.
+    /// Reads the alias in a port line, and assigns it to the port.
     fn alias(&mut self, line: &mut Line<'a>, port: PortId) -> Result<Remote<'a>, Fault> {
         let start = *line;
         let alias = line.quoted("an alias")?;
@@ -76,7 +76,7 @@ impl<'a> Parser<'a> {
         Ok(Remote::Awaited)
     }
 
-    /// Reads the other end: `"id"[m]` or `"@alias"`. The default of `[m]` is port 1.
+    /// Reads the other end of a link: `"id"[m]` or `"@alias"`. Without `[m]`, it is port 1.
     fn remote(&mut self, line: &mut Line<'a>) -> Result<(Remote<'a>, u8), Fault> {
         let start = *line;
         let text = line.quoted("the name of the node at the other end")?;
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Reads the options before the comment.
+/// Reads the options of a port line, which are before the comment.
 fn options(line: &mut Line<'_>, enabled: &mut Enabled) -> Result<(), Fault> {
     loop {
         line.skip_blanks();
@@ -140,7 +140,7 @@ fn set_option(letter: u8, line: &mut Line<'_>, enabled: &mut Enabled) -> Result<
         b'w' => enabled.width = value("a mask of widths", 1, 31)?,
         b's' => {
             let speeds = value("a mask of speeds", 0, 7)?;
-            // Zero stands for QDR.
+            // For ibsim, zero means QDR.
             enabled.speed = if speeds == 0 { 4 } else { speeds };
         }
         _ => enabled.extended = value("a mask of extended speeds", 0, 15)?,
@@ -148,10 +148,10 @@ fn set_option(letter: u8, line: &mut Line<'_>, enabled: &mut Enabled) -> Result<
     Ok(())
 }
 
-/// Reads the comment of a port line, if any; returns the LID and LMC of the port.
+/// Reads the comment of a port line, if it has one. Returns the LID and LMC of the port.
 ///
-/// As in ibsim, options inside the comment apply, and `lid L 4xHDR` after the last quote sets the
-/// enabled width and speed. Other comments are skipped.
+/// As in ibsim, options in the comment apply, and `lid L 4xHDR` after the last quote enables this width and speed.
+/// Other text in the comment is skipped.
 fn comment(mut line: Line<'_>, enabled: &mut Enabled) -> Result<(Option<Lid>, Lmc), Fault> {
     let start = line.position();
     let whole = line.rest().as_bytes();
@@ -187,14 +187,13 @@ fn comment(mut line: Line<'_>, enabled: &mut Enabled) -> Result<(Option<Lid>, Lm
     Ok((lid, lmc))
 }
 
-/// Finds a short word. Faster than `str::find`, whose set-up costs more than the search in a
-/// comment.
+/// Finds a short word in a comment. This is faster than `str::find`, whose set-up takes longer than the search.
 fn find<const N: usize>(text: &[u8], word: [u8; N]) -> Option<usize> {
     text.windows(N).position(|window| window.iter().eq(&word))
 }
 
-/// Applies `X=` inside a comment, which ibsim takes for an option if the nearest letter before the
-/// `=` is that of an option.
+/// Handles a `=` in a comment. If the nearest letter before the `=` is the letter of an option, ibsim takes it for an
+/// option, so it is applied.
 fn option_in_comment(
     mut line: Line<'_>,
     equals: usize,

@@ -17,7 +17,7 @@ Hca	2 "host"
 [2]	"leaf"[2] w=3 s=7
 "##;
 
-/// Reads [`GOOD`] with one change and returns the error message.
+/// Changes one place in [`GOOD`], reads the result, and returns the error message.
 fn refused(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "the good file holds {from:?}");
     let text = GOOD.replacen(from, to, 1);
@@ -358,7 +358,7 @@ fn guids(fabric: &Fabric) -> Vec<(String, u64, u64)> {
     fabric.nodes().map(|(id, node)| (node.name.clone(), node.guid.0, first(id))).collect()
 }
 
-/// Returns the rates of the links, in the order of their first ports.
+/// Returns the rates of all links, in the order of the links' first ports.
 fn rates(fabric: &Fabric) -> Vec<String> {
     let rate = |port| {
         let rate: LinkRate = fabric.port(port).rate;
@@ -367,12 +367,12 @@ fn rates(fabric: &Fabric) -> Vec<String> {
     fabric.links().map(|(port, _)| rate(port)).collect()
 }
 
-/// Returns a net file with two linked switches, with the given text on the port lines of both ends.
+/// Returns a net file with two linked switches. `a` and `b` are the ends of the port lines at the two ends of the link.
 fn link(defaults: &str, a: &str, b: &str) -> String {
     format!("{defaults}\nSwitch 2 \"a\"\n[1] \"b\"[1] {a}\n\nSwitch 2 \"b\"\n[1] \"a\"[1] {b}\n")
 }
 
-// The numbers in this test and the next ones are those of ibsim 0.10.
+// The GUIDs in this test and the next ones are the same as in ibsim 0.10.
 #[test]
 fn nodes_without_a_guid_are_numbered() {
     let fabric = read(
@@ -435,15 +435,15 @@ fn links_run_at_the_highest_common_width_and_speed() {
         (("", "# lid 0 4xXDR", "# lid 0 4xXDR"), "4xXDR"),
         (("", "s=7 e=7 # lid 0 4xNDR", "s=7 e=7 # lid 0 4xNDR"), "4xNDR"),
         (("", "s=7 e=7 # lid 0 4xNDR", "s=7 e=7"), "4xHDR"),
-        // A speed in a comment does not change the extended speeds.
+        // A speed in a comment does not change the enabled extended speeds.
         (("extspeed=7", "# lid 3 8xQDR", "# lid 3 8xSDR"), "8xHDR"),
-        // An option in a comment applies too; a rate after it overrides it.
+        // An option in a comment applies, too. A rate after the option overrides it.
         (("", "# w=1", "w=3 # up"), "1xSDR"),
         (("", "# w=1 \"x\" lid 0 4xDDR", "# lid 0 4xDDR"), "4xDDR"),
         (("", "# speed=7", "# speed=7"), "4xSDR"),
         (("", "# nodes=7", "# rows=7"), "4xQDR"),
         (("", "# node=7", "# core=6"), "4xHDR"),
-        // Other comments are ignored.
+        // Other text in comments is ignored.
         (("", "# to the second lid", "# lid of a box"), "4xSDR"),
     ];
     for ((defaults, a, b), expected) in cases {
@@ -470,7 +470,7 @@ fn quotes_of_descriptions_are_optional() {
         ("# \"one\" base port 0 lid 9 lmc 2", "one", false, Some(9)),
         ("# \"one\" enhanced port 0", "one", true, None),
         ("# \"one\" base port 0 lid 0 lmc 0", "one", false, None),
-        // ibsim detects the parts after a description only if a blank precedes them.
+        // ibsim detects the parts after a description only if there is a blank before them.
         ("# base port 0 lid 9", "base port 0", false, Some(9)),
     ];
     for (comment, description, enhanced, lid) in cases {

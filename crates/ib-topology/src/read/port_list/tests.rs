@@ -2,7 +2,7 @@ use ib_types::{Guid, LinkSpeed, LinkWidth, NodeKind};
 
 use crate::read::{ibnetdiscover, read};
 
-/// Output of `ibnetdiscover -sp`; one switch has a loopback plug at port 5.
+/// Output of `ibnetdiscover -sp`. One of the switches has a loopback plug at port 5.
 const GOOD: &str = "\
 DR path slid 0; dlid 0; 0 -> new Switch {0000000000200000} portnum 0 lid 0-0 \"\"
 DR path slid 0; dlid 0; 0,1 -> new Channel Adapter {0000000000100004} portnum 1 lid 0-0 \"\"
@@ -16,7 +16,7 @@ SW     1  4 0x0000000000200000 2x ??? - SW     3  2 0x0000000000200001 ( 'leaf 1
 
 #[test]
 fn port_list_describes_the_fabric() {
-    let fabric = read("ports", GOOD.as_bytes()).expect("the list is whole");
+    let fabric = read("ports", GOOD.as_bytes()).expect("the list is complete");
     assert_eq!((fabric.node_count(), fabric.link_count()), (3, 3));
     let host = fabric.find_guid(Guid(0x10_0006)).expect("the adapter's port is listed");
     assert_eq!(fabric.node(host).kind, NodeKind::ChannelAdapter);

@@ -9,7 +9,7 @@ const GOOD: &str = r##"{ SW Ports:24 SystemGUID:0000000000000903 NodeGUID:000000
 { CA Ports:02 SystemGUID:0000000000000a00 NodeGUID:0000000000000a00 PortGUID:0000000000000a01 VenID:0002C9 DevID:1013 Rev:00000000 {host HCA-1} LID:0001 PN:01 } { SW Ports:24 SystemGUID:0000000000000903 NodeGUID:0000000000000900 PortGUID:0000000000000900 VenID:000002C9 DevID:CF080000 Rev:000000A0 {leaf} LID:0043 PN:01 } PHY=4x LOG=ACT SPD=25
 "##;
 
-/// Reads [`GOOD`] with one change and returns the error message.
+/// Changes one place in [`GOOD`], reads the result, and returns the error message.
 fn refused(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "the good file holds {from:?}");
     let text = GOOD.replacen(from, to, 1);
@@ -168,7 +168,7 @@ fn all_fields_of_the_list_are_read() {
     assert_eq!((switch.kind, switch.ports), (NodeKind::Switch, 36));
     assert_eq!((switch.guid, switch.system_guid), (Guid(0x900), Guid(0x903)));
     assert_eq!((switch.vendor_id, switch.device_id, switch.revision), (0x2c9, 0xcf08, 0xa0));
-    // The list has the HCA as a receiving end first, with its device ID in the upper half.
+    // The first line has the HCA as its receiving end, so the HCA's device ID is in the upper half of 32 bits there.
     assert_eq!((adapter.vendor_id, adapter.device_id, adapter.revision), (0x2c9, 0x1013, 0));
     assert_eq!(adapter.description, "host HCA-1");
     let guids: Vec<_> = fabric.ports_of(host).map(|(_, port)| port.guid.0).collect();

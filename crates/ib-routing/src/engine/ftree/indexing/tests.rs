@@ -34,7 +34,8 @@ fn search_follows_the_order_of_ports() {
     net.switches(&["leaf0", "leaf1", "leaf2", "root"]).hosts(&["h0", "h1", "h2"]);
     net.link("root", &["leaf2", "leaf0", "leaf1"]);
     net.link("leaf0", &["h0"]).link("leaf1", &["h1"]).link("leaf2", &["h2"]);
-    // leaf0 has the lowest GUID: the search goes from there up to the root, and down by its ports.
+    // leaf0 has the lowest GUID, so the search starts there, goes up to the root, and then down in the order of the
+    // root's ports.
     assert_eq!(indexed(&net.build(), false).unwrap(), ["leaf0", "leaf2", "leaf1"]);
     assert_eq!(indexed(&net.build(), true).unwrap(), ["leaf2", "leaf0", "leaf1"]);
 }
@@ -62,7 +63,7 @@ fn single_leaf_is_refused() {
     );
 }
 
-/// A digit has 255 values: further switches come after all others, in the order of their numbers.
+/// A digit has 255 values. Switches that get no value come after all others, in the order of their numbers.
 #[test]
 fn leaves_beyond_the_digit_are_last() {
     let names: Vec<&'static str> =
@@ -80,8 +81,8 @@ fn leaves_beyond_the_digit_are_last() {
             net.link(leaf, &["root1"]);
         }
     }
-    // GUID 0x300 is the first in wire order: the search goes up to root1, down to its other leaves,
-    // then up to root0, of whose leaves 55 get an index.
+    // In wire order, GUID 0x300 is the first. The search goes up from there to root1, down to its other leaves, and
+    // then up to root0. Only 55 leaves of root0 get an index.
     let order = indexed(&net.build(), false).unwrap();
     let rest = (100..300).filter(|&index| index != 254).chain(0..100);
     let expected: Vec<&str> = [254].into_iter().chain(rest).map(|index| names[index]).collect();

@@ -24,7 +24,7 @@ fn list(fabric: &Fabric, root_guids: Option<Vec<Guid>>) -> Vec<u16> {
 
 #[test]
 fn roots_are_farthest_from_the_hosts() {
-    // Four leaves, four spines, four cores.
+    // The tree has four leaves, four spines and four cores.
     let fabric = whole(&["2,2,2", "1,2,2"]);
     assert_eq!(list(&fabric, None), [2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0]);
     assert_eq!(ranks(&fabric, None).unwrap().0.leaf, 2);

@@ -1,4 +1,4 @@
-//! State of the walks per switch, and the order of its groups by load.
+//! The state of the walks at each switch, and the order of the switch's groups by load.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,26 +12,26 @@ use crate::subnet::Subnet;
 /// State of the walks at a switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Local {
-    /// The position of the first group; groups that lead down, to siblings and up follow each
-    /// other.
+    /// The position of the first group of the switch. Groups that lead down come first, then groups to siblings, then
+    /// groups that lead up.
     first: u32,
     down: u8,
     siblings: u8,
     up: u8,
-    /// The downward group at which the next upward turn of a root starts.
+    /// At a root: the downward group with which the next series of upward turns starts.
     pub(super) turn: u8,
-    /// Switches of one family have the same switches below them.
+    /// The family of the switch. Switches of a family have the same switches below them.
     pub(super) family: u16,
     pub(super) has_adapter: bool,
     pub(super) has_compute_node: bool,
     pub(super) is_root: bool,
-    /// True if a walk has no work at this switch once all switches below have routes.
+    /// True if a descending walk can skip this switch once all switches below it have routes.
     pub(super) is_plain: bool,
-    /// True if every downward group is a single link to a switch that only has adapters below it.
+    /// True if every downward group is a single link to a switch that has only channel adapters below it.
     pub(super) is_above_ends: bool,
-    /// True if loads of downward groups have changed since they were ordered.
+    /// True if the loads of downward groups have changed since the groups were ordered.
     pub(super) down_changed: bool,
-    /// True if loads of upward groups have changed since they were ordered.
+    /// True if the loads of upward groups have changed since the groups were ordered.
     pub(super) up_changed: bool,
 }
 
@@ -54,35 +54,34 @@ impl Local {
         start..start + usize::from(self.up)
     }
 
-    /// Returns true if only channel adapters are below or beside the switch, so that a descending
-    /// walk ends there.
+    /// Returns true if a descending walk ends at the switch, because only channel adapters are below or beside it.
     fn is_end(&self, below: &[u16]) -> bool {
         below.is_empty() && self.siblings == 0 && !self.is_root
     }
 
-    /// Advances the next upward turn of a root by one group.
+    /// Selects the next downward group for the upward turns of a root.
     pub(super) fn advance_turn(&mut self) {
         self.turn = if self.turn + 1 < self.down { self.turn + 1 } else { 0 };
     }
 }
 
-/// The far end of a group for a descending walk.
+/// What a descending walk finds at the far end of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Below {
-    /// A channel adapter: no work.
+    /// A channel adapter, to which no route is assigned.
     Adapter,
-    /// A switch with channel adapters; the walk ends there.
+    /// A switch at which the walk ends, with channel adapters.
     Served,
-    /// A switch without channel adapters; the walk ends there.
+    /// A switch at which the walk ends, without channel adapters.
     Unserved,
-    /// A switch with others below or beside it.
+    /// A switch from which the walk continues down or to siblings.
     Further,
 }
 
 /// The initial state of the walks.
 pub(super) struct State {
     pub(super) locals: Vec<Local>,
-    /// Per group.
+    /// By group: what a descending walk finds at its far end.
     pub(super) below: Vec<Below>,
     /// Number of families.
     pub(super) families: usize,
@@ -118,7 +117,7 @@ impl State {
                 is_plain: siblings.is_empty() && !(is_root && has_adapter),
                 is_above_ends: false,
                 down_changed: false,
-                // The groups may not be ordered by index yet.
+                // `true`, because the groups of some switches are not ordered by index.
                 up_changed: true,
             };
             ends.push(match (local.is_end(&below), has_adapter) {
@@ -145,7 +144,7 @@ impl State {
 }
 
 impl Router<'_> {
-    /// Orders the downward groups of a switch by `up_load`.
+    /// Orders the downward groups of a switch by their `up_load`.
     pub(super) fn order_down(&mut self, at: usize) {
         if std::mem::take(&mut self.locals[at].down_changed) {
             let positions = self.locals[at].down();
@@ -153,7 +152,7 @@ impl Router<'_> {
         }
     }
 
-    /// Orders the upward groups of a switch by `down_load`.
+    /// Orders the upward groups of a switch by their `down_load`.
     pub(super) fn order_up(&mut self, at: usize) {
         if std::mem::take(&mut self.locals[at].up_changed) {
             let positions = self.locals[at].up();
@@ -161,22 +160,22 @@ impl Router<'_> {
         }
     }
 
-    /// Orders the sibling groups for a descending walk, by the load away from this switch.
+    /// Orders the groups to siblings by their `up_load`, for a descending walk.
     pub(super) fn order_siblings_to_descend(&mut self, at: usize) {
         let positions = self.locals[at].siblings();
         order_by(&mut self.order[positions], &self.groups, |group| group.up_load);
     }
 
-    /// Orders the sibling groups for a climbing walk.
+    /// Orders the groups to siblings by their `down_load`, for a climbing walk.
     pub(super) fn order_siblings_to_climb(&mut self, at: usize) {
         let positions = self.locals[at].siblings();
         order_by(&mut self.order[positions], &self.groups, |group| group.down_load);
     }
 }
 
-/// Orders groups by load, then by the index of their far switches; the sort is stable.
+/// Orders groups by load. The sort is stable, so equally loaded groups keep their order by index.
 ///
-/// Insertion sort is the fastest: at most a few groups were loaded since the last time.
+/// Insertion sort is the fastest method, because only a few groups have got more load since the last sort.
 fn order_by(order: &mut [u32], groups: &[Group], load: impl Fn(&Group) -> u32) {
     let key = |position: u32| {
         let group = &groups[position as usize];

@@ -1,4 +1,4 @@
-//! The steps of a walk: up, down and to siblings.
+//! The steps of a walk: down, up, and to siblings.
 
 use std::ops::Range;
 
@@ -10,21 +10,22 @@ use crate::hops::NO_HOPS;
 use crate::lft::NO_PATH;
 use crate::subnet::SwitchId;
 
-/// Maximum number of hops of a route; also limits the recursion depth.
+/// Maximum number of hops of a route. It also limits the depth of the recursion.
 const FARTHEST: u8 = NO_HOPS - 1;
 
-/// Parameters of a climbing walk.
+/// Parameters of a climb.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Climb {
-    /// True for the main path, which loads its links.
+    /// True on the main path, where the climb adds to the loads of links.
     pub(super) main: bool,
     /// Number of upward turns that are still permitted.
     pub(super) turns: u8,
-    /// The hops to the target.
+    /// The hops from the current switch to the target.
     pub(super) hops: u8,
 }
 
-/// The load that selects a link of a group; the first link if loads are equal.
+/// Selects the load by which a link of a group is chosen. If several links have the least load, the first one is
+/// chosen.
 #[derive(Clone, Copy)]
 enum By {
     UpLoad,
@@ -32,9 +33,9 @@ enum By {
 }
 
 impl Router<'_> {
-    /// Descends from a switch, then climbs from it, then turns.
+    /// Walks from a switch: first down, then up, and then turns upwards if this is permitted.
     ///
-    /// Returns true if a channel adapter below a switch on the path can now send to the target.
+    /// Returns true if some channel adapter below a visited switch now has a route to the target.
     pub(super) fn climb(&mut self, at: usize, how: Climb) -> bool {
         let mut served = self.descend(at, how.hops);
         if how.hops == FARTHEST {
@@ -49,8 +50,8 @@ impl Router<'_> {
         }
         self.order_up(at);
         let Some(first) = local.up().next() else { return served };
-        // A turn may come back and reorder the groups. Loads must be added to this group at any
-        // position.
+        // An upward turn may return to this switch and reorder its groups, so the main group is remembered by its
+        // index.
         let main_group = self.order[first] as usize;
         if how.main {
             served |= self.climb_main(at, main_group, how);
@@ -72,7 +73,7 @@ impl Router<'_> {
                 let Some((far, link)) = self.offer(at, group, how.hops) else { continue };
                 if self.climb(far, further) {
                     served = true;
-                    // OpenSM adds routes to siblings to the load of the main path's group.
+                    // As in OpenSM, routes over siblings are added to the load of the main path's group.
                     self.load_down(at, main_group, link);
                 }
             }
@@ -86,7 +87,7 @@ impl Router<'_> {
         served
     }
 
-    /// Climbs one rank on the main path. Continues there even if the switch has a shorter route.
+    /// Climbs one rank on the main path, and continues there even if the far switch already has a shorter route.
     fn climb_main(&mut self, at: usize, group: usize, how: Climb) -> bool {
         let link = self.least_loaded(group, By::DownLoad);
         self.load_down(at, group, link);
@@ -97,8 +98,7 @@ impl Router<'_> {
         self.climb(far, Climb { hops: how.hops + 1, ..how })
     }
 
-    /// Assigns a route to the far switch of a group, if it needs one; returns the switch and the
-    /// link.
+    /// Assigns a route to the far switch of a group if it needs one. If so, returns this switch and the link.
     fn offer(&mut self, at: usize, group: usize, hops: u8) -> Option<(usize, Option<usize>)> {
         let far = usize::from(self.groups[group].far);
         self.needs_route(far, hops).then(|| {
@@ -116,14 +116,14 @@ impl Router<'_> {
         self.locals[at].up_changed = true;
     }
 
-    /// Returns true if a switch has no route, or a longer one than over a switch at `hops`.
+    /// Returns true if a switch has no route, or if its route is longer than over a switch with `hops` hops.
     fn needs_route(&self, far: usize, hops: u8) -> bool {
-        // On the walk to a dummy LID, the leaf has a hop count but no port, and may be reached again.
+        // In a walk from a dummy, the leaf has a hop count but no port, so the walk may reach the leaf again.
         self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]
     }
 
-    /// Turns upwards at a root: the switches below it climb, starting with the next group each
-    /// time.
+    /// Turns upwards at a root: climbs from each switch below the root. Each time, the climbs start with the next
+    /// group.
     fn turn_at_root(&mut self, at: usize, how: Climb) -> bool {
         let mut served = false;
         self.locals[at].advance_turn();
@@ -137,7 +137,7 @@ impl Router<'_> {
         served
     }
 
-    /// Climbs from the far switch of a downward group.
+    /// Turns upwards: climbs from the far switch of a downward group.
     fn turn(&mut self, group: usize, how: Climb) -> bool {
         let far = self.groups[group].far;
         if far == ADAPTER || self.turns > TURN_LIMIT {
@@ -147,9 +147,9 @@ impl Router<'_> {
         self.climb(usize::from(far), Climb { turns: how.turns - 1, hops: how.hops + 1, ..how })
     }
 
-    /// Descends, also to siblings, to every switch that needs a route.
+    /// Descends to every switch below or beside a switch that needs a route.
     ///
-    /// Returns true if a channel adapter on the path can now send to the target.
+    /// Returns true if some channel adapter below a visited switch now has a route to the target.
     fn descend(&mut self, at: usize, hops: u8) -> bool {
         let local = &self.locals[at];
         let (down, siblings) = (local.down(), local.siblings());
@@ -172,7 +172,7 @@ impl Router<'_> {
                 });
                 groups.count()
             };
-            // If all loads rise equally, the order does not change.
+            // If the loads of all groups grow by the same amount, their order does not change.
             self.locals[at].down_changed |= (1..down.len()).contains(&loaded);
             self.walk.settled[family] = hops;
             served |= loaded > 0;
@@ -191,8 +191,7 @@ impl Router<'_> {
         served
     }
 
-    /// Descends over groups to ends, in any order; returns the number of switches that needed a
-    /// route.
+    /// Descends to switches at which the walk ends, in any order. Returns the number of switches that needed a route.
     fn descend_to_ends(&mut self, positions: Range<usize>, hops: u8) -> usize {
         let mut reached = 0;
         for group in &mut self.groups[positions] {
@@ -220,7 +219,7 @@ impl Router<'_> {
             Below::Further => self.descend(far, hops + 1),
             Below::Adapter | Below::Served | Below::Unserved => below == Below::Served,
         };
-        // A link over which no adapter sends counts as idle.
+        // A link adds no load if no channel adapter sends packets over it.
         if served {
             self.groups[group].up_load += 1;
             if let Some(link) = link {
@@ -230,7 +229,7 @@ impl Router<'_> {
         served
     }
 
-    /// Assigns to the far switch of a group its route over one of the links.
+    /// Assigns a route over one link of a group to the far switch of this group.
     #[inline(always)]
     fn reach(&mut self, at: usize, group: usize, link: Option<usize>, hops: u8) {
         let Group { far, far_port, .. } = self.groups[group];
@@ -242,7 +241,7 @@ impl Router<'_> {
         }
     }
 
-    /// Records the hops of all links of a group, if the base matrix may differ.
+    /// Records the hops over all links of a group, if they may differ from the base matrix.
     #[cold]
     fn note_hops(&mut self, at: SwitchId, group: usize, to: SwitchId, hops: u8) {
         self.walk.deviates |= self.base.is_some_and(|base| base.hops.least(to, at) != hops);
@@ -258,8 +257,7 @@ impl Router<'_> {
         }
     }
 
-    /// Returns true if a walk that descends from a switch, or climbs to a root, has no work left
-    /// there.
+    /// Returns true if a walk can skip a switch, because all switches below it have routes.
     #[inline]
     fn is_done(&self, at: usize, hops: u8) -> bool {
         let local = &self.locals[at];
@@ -267,7 +265,7 @@ impl Router<'_> {
         settled && local.is_plain && !self.walk.turns
     }
 
-    /// Returns the least loaded link of a group; `None` if there is only one.
+    /// Returns the least loaded link of a group; `None` if the group has only one link.
     #[inline(always)]
     fn least_loaded(&self, group: usize, by: By) -> Option<usize> {
         let group = &self.groups[group];

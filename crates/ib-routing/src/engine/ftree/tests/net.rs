@@ -1,4 +1,4 @@
-//! Small fabrics for tests, built link by link.
+//! Small fabrics for tests, generated or built link by link.
 
 use ib_topology::generate::{Kind, Options, generate};
 use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec};
@@ -6,7 +6,7 @@ use ib_types::{Guid, NodeKind};
 
 use crate::subnet::{Subnet, SubnetOptions};
 
-/// Returns a generated fabric; `words` are the arguments of `ibfabric gen xgft`.
+/// Returns an extended generalized fat tree; `words` are the arguments of the generator `xgft`.
 pub(in super::super) fn xgft(words: &[&str], options: &Options) -> Fabric {
     generate(&Kind::parse("xgft", words).unwrap(), options).unwrap()
 }
@@ -16,18 +16,18 @@ pub(in super::super) fn whole(words: &[&str]) -> Fabric {
     xgft(words, &Options::default())
 }
 
-/// Returns the subnet of the first port of the first host.
+/// Returns the subnet of an SM on the first port of the first host.
 pub(in super::super) fn subnet(fabric: &Fabric) -> Subnet<'_> {
     Subnet::discover(fabric, &SubnetOptions::default()).unwrap()
 }
 
-/// Returns the GUIDs of the switches whose descriptions have a prefix.
+/// Returns the GUIDs of the switches whose descriptions start with a prefix.
 pub(in super::super) fn switches(fabric: &Fabric, prefix: &str) -> Vec<Guid> {
     let named = fabric.nodes().filter(|(_, node)| node.description.starts_with(prefix));
     named.map(|(_, node)| node.guid).collect()
 }
 
-/// Returns the GUIDs of all linked host ports.
+/// Returns the port GUIDs of all linked hosts.
 pub(in super::super) fn host_ports(fabric: &Fabric) -> Vec<Guid> {
     let hosts = fabric.nodes().filter(|(_, node)| node.kind == NodeKind::ChannelAdapter);
     hosts
@@ -37,7 +37,7 @@ pub(in super::super) fn host_ports(fabric: &Fabric) -> Vec<Guid> {
         .collect()
 }
 
-/// Builder of a fabric: ports are used in the order of the links.
+/// Builder of a fabric. Each node uses its ports in the order in which its links are added.
 #[derive(Default)]
 pub(in super::super) struct Net {
     nodes: Vec<(&'static str, NodeKind)>,
@@ -45,8 +45,8 @@ pub(in super::super) struct Net {
 }
 
 impl Net {
-    /// Adds nodes with consecutive node GUIDs: from 0x200 for switches, and in steps of 0x10 from
-    /// 0x1000 for others, followed by their port GUIDs.
+    /// Adds nodes. Switches get consecutive node GUIDs from 0x200 on. Other nodes get node GUIDs from 0x1000 on in
+    /// steps of 0x10, and their port GUIDs follow the node GUID.
     pub(in super::super) fn add(&mut self, kind: NodeKind, names: &[&'static str]) -> &mut Self {
         self.nodes.extend(names.iter().map(|&name| (name, kind)));
         self
@@ -60,7 +60,7 @@ impl Net {
         self.add(NodeKind::ChannelAdapter, names)
     }
 
-    /// Links a node with each of several others.
+    /// Links a node to each of several other nodes.
     pub(in super::super) fn link(
         &mut self,
         one: &'static str,
@@ -88,7 +88,7 @@ impl Net {
         }
         for [one, other] in &self.links {
             let ends = [one, other].map(|name| free_port(&fabric, fabric.find_name(name).unwrap()));
-            // A loopback cable needs two free ports.
+            // A loopback cable needs two free ports of the same node.
             let other = if one == other { (ends[1].0, ends[1].1 + 1) } else { ends[1] };
             fabric.connect(ends[0], other, LinkRate::DEFAULT).unwrap();
         }
@@ -101,7 +101,7 @@ fn free_port(fabric: &Fabric, node: NodeId) -> (NodeId, u8) {
     (node, free.unwrap().1.number)
 }
 
-/// Returns two roots over two leaves with two hosts each.
+/// Returns a fabric of two roots over two leaves with two hosts each.
 pub(in super::super) fn two_leaves() -> Net {
     let mut net = Net::default();
     net.switches(&["root0", "root1", "leaf0", "leaf1"]).hosts(&["h0", "h1", "h2", "h3"]);

@@ -1,4 +1,4 @@
-//! Properties of all trees, whole or degraded.
+//! Properties of the routes on all trees, whole or degraded.
 
 use ib_topology::generate::{Kind, Options, generate};
 use ib_topology::{LinkRate, NodeId, NodeSpec};
@@ -9,7 +9,7 @@ use super::*;
 use crate::lft::NO_PATH;
 use crate::subnet::{Attachment, Peer};
 
-/// Trees of two to four levels.
+/// Returns trees of two to four levels.
 fn shapes() -> impl Strategy<Value = (Vec<u32>, Vec<u32>, Vec<u32>)> {
     (2usize..=4).prop_flat_map(|levels| {
         let most = if levels == 4 { 2u32 } else { 4 };
@@ -39,9 +39,9 @@ fn ranks(subnet: &Subnet<'_>, options: &RoutingOptions) -> Vec<u16> {
     subnet.switch_ids().map(|id| ranks.of(id)).collect()
 }
 
-/// Returns the switches from which a packet can go up and then down to a target.
+/// Returns the switches from which packets can reach a target by going up and then down.
 fn connected(subnet: &Subnet<'_>, ranks: &[u16], to: SwitchId) -> Vec<bool> {
-    // Starting at the target: up as long as the search has not gone down.
+    // The search starts at the target. It goes up only as long as it has not gone down.
     let mut seen = vec![[false; 2]; ranks.len()];
     let mut stack = vec![(to, false)];
     while let Some((at, down)) = stack.pop() {
@@ -99,13 +99,13 @@ fn check(fabric: &Fabric, options: &RoutingOptions) -> Result<(), TestCaseError>
                 continue;
             };
             let steps = path.windows(2).map(|pair| ranks[pair[1].index()] > ranks[pair[0].index()]);
-            prop_assert!(steps.is_sorted(), "the path to LID {lid} goes down and then up");
+            prop_assert!(steps.is_sorted(), "the path to LID {lid} goes up after it went down");
         }
     }
     Ok(())
 }
 
-/// Returns a fabric of randomly linked switches, with hosts of one or two ports.
+/// Returns a fabric of randomly linked switches with hosts, which have one or two ports.
 fn tangle(switches: u8, links: &[(u8, u8)], hosts: &[(u8, Option<u8>)]) -> Fabric {
     let mut fabric = Fabric::new();
     let mut add = |kind, name: String, guid, ports| {
@@ -184,7 +184,7 @@ proptest! {
         let options =
             RoutingOptions { quasi_ftree_indexing: quasi, ..RoutingOptions::default() };
         if let Ok(routing) = FatTree.route(&subnet, &options) {
-            // Hosts with two ports belong to several trees that share only the cores.
+            // A host with two ports belongs to two trees, which share only the cores.
             for end_port in subnet.end_ports().iter().filter(|end_port| !end_port.is_switch()) {
                 for leaf in subnet.end_ports().iter().filter(|end_port| !end_port.is_switch()) {
                     let from = leaf.attachment.switch().unwrap();
@@ -214,7 +214,7 @@ proptest! {
             ..RoutingOptions::default()
         };
         let generated = Options { seed, drop_links, drop_switches, ..Options::default() };
-        // Without hosts there are no routes to check.
+        // If the fabric has no hosts, there are no routes to check.
         let degraded = generate(&Kind::parse("xgft", &words).unwrap(), &generated);
         prop_assume!(degraded.is_ok());
         check(&degraded.unwrap(), &options)?;
