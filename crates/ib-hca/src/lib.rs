@@ -1,7 +1,7 @@
 //! A software host channel adapter (HCA): the semantics of verbs over any link.
 //!
-//! The HCA owns no socket, thread or clock. Its owner passes received packets and the time, and polls packets to send,
-//! completions, events and the next deadline. Names are those of libibverbs.
+//! The HCA owns no socket, thread or clock. Its owner passes received packets and the time to the HCA, and polls
+//! packets to send, completions, events and the next deadline. Names are those of libibverbs.
 //!
 //! | module | holds |
 //! |---|---|

@@ -234,7 +234,7 @@ fn lost_uc_and_ud_messages_are_not_recovered() {
     assert_eq!(counters.dropped(ib_hca::DropReason::NoReceive), 1);
 }
 
-/// Number of programs to run: `IBFABRIC_PROGRAMS`, by default 1000.
+/// Number of random programs to run: `IBFABRIC_PROGRAMS`, by default 1000.
 fn programs() -> u64 {
     std::env::var("IBFABRIC_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(1000)
 }
@@ -249,7 +249,8 @@ fn random_programs_match_the_model() {
     }
 }
 
-/// Writes 64 messages of 1 MiB, 4 at a time, over 100 Gbit/s with a delay of 2 µs per direction. Returns Gbit/s.
+/// Writes 64 messages of 1 MiB, of which 4 are in flight at a time, over 100 Gbit/s with a delay of 2 µs per direction.
+/// Returns the goodput in Gbit/s.
 fn goodput(loss: f64, seed: u64) -> f64 {
     const LENGTH: usize = 1 << 20;
     let mut pair = Pair::new(seed);
