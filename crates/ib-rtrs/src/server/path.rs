@@ -17,37 +17,37 @@ use crate::stats::ServerPathStats;
 /// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// The client establishes the connections.
+    /// The client is establishing the connections.
     Connecting,
-    /// The client has sent the info request, but an earlier path still has outstanding requests.
+    /// The client has sent the info request, and the server waits for outstanding requests of an earlier path.
     InfoRequested,
-    /// The client may send requests.
+    /// The path is connected, and the client may send requests.
     Connected,
     /// The path is closed. It is removed once all its requests have completed.
     Closed,
 }
 
-/// The state of the client's proof of the shared key.
+/// The state of the proof that the client has the shared key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProofState {
-    /// The client has proven the key, or the server has none.
+    /// The client has proven that it has the key, or the server uses no key.
     Done,
-    /// The client has to send its nonce.
+    /// The server waits for the client's nonce.
     AwaitsNonce,
-    /// The client has to send its proof.
+    /// The server waits for the client's proof.
     AwaitsProof { client_nonce: [u8; 32], server_nonce: [u8; 32] },
 }
 
-/// The request of a chunk on this path.
+/// The last request that used a chunk on this path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     /// True if the request is outstanding.
     pub(super) is_outstanding: bool,
-    /// Number of earlier requests of the chunk on this path.
+    /// Number of earlier requests that used the chunk on this path.
     pub(super) serial: u32,
     pub(super) connection: u16,
     pub(super) direction: Direction,
-    /// Client memory for the data of a READ.
+    /// Client memory that receives the data of a READ.
     pub(super) read_target: Option<Descriptor>,
     pub(super) needs_invalidation: bool,
 }
@@ -63,10 +63,10 @@ impl Operation {
     };
 }
 
-/// Length in bytes of a receive buffer for messages of clients of this project.
+/// Length in bytes of a receive buffer for messages that only clients of this project send.
 pub(super) const EXTENSION_LENGTH: usize = 80;
 
-/// Number of receives of the first connection for messages other than requests.
+/// Number of receives that the first connection has for messages other than requests.
 pub(super) const EXTRA_RECEIVES: usize = 64;
 
 /// The buffers of a path for control messages.

@@ -2,7 +2,7 @@ use super::Failover::{Abandon, End, FreeChunk, KeepChunk, Resend};
 use super::Outcome::{Fenced, TimedOut, Unknown};
 use super::*;
 
-/// Columns: a request without and with another connected path, a recalled request without and with one, and a
+/// Columns: a request without and with another connected path, a recalled request without and with such a path, and a
 /// completed request.
 const TABLE: [(Event, [Failover; 5]); 6] = [
     (Event::Unfenced, [Abandon(Unknown), Resend, Abandon(Unknown), Abandon(Unknown), KeepChunk]),
