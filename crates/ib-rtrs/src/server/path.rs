@@ -69,9 +69,9 @@ pub(super) const EXTENSION_LENGTH: usize = 80;
 /// Number of receives that the first connection has for messages other than requests.
 pub(super) const EXTRA_RECEIVES: usize = 64;
 
-/// The buffers of a path for control messages.
+/// The buffers that a path uses for control messages.
 ///
-/// They are, in this order: the info request, fence requests, new keys of chunks, the info response.
+/// The buffers lie in this order: info request, fence requests, new keys of chunks, info response.
 #[derive(Debug)]
 pub(super) struct ControlMemory {
     pub(super) memory: Arc<Memory>,
@@ -81,7 +81,7 @@ pub(super) struct ControlMemory {
 }
 
 impl ControlMemory {
-    /// Returns the size of the memory in bytes.
+    /// Returns the size of all control buffers in bytes.
     pub(super) const fn size(depth: usize) -> usize {
         Self::keys(depth)
             + RkeyResponse::LENGTH * depth
@@ -93,7 +93,7 @@ impl ControlMemory {
         Self { memory, mr, key, depth }
     }
 
-    /// Returns the number of receives of the first connection.
+    /// Returns the number of receives that the first connection has.
     pub(super) const fn receives(depth: usize) -> usize {
         depth + EXTRA_RECEIVES
     }
@@ -102,7 +102,7 @@ impl ControlMemory {
         InfoRequest::LENGTH + EXTENSION_LENGTH * Self::receives(depth)
     }
 
-    /// Returns the offset of a buffer in the memory, and its SGE.
+    /// Returns the offset of a buffer in the control memory, and the buffer's SGE.
     fn buffer(&self, offset: usize, length: usize) -> (usize, Sge) {
         let addr = self.memory.address() + offset as u64;
         (offset, Sge { addr, length: length as u32, lkey: self.key })
@@ -131,11 +131,11 @@ impl ControlMemory {
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) id: ServerPathId,
-    /// The key of its session.
+    /// The key of the session to which the path belongs.
     pub(super) session: u32,
     pub(super) adapter: AdapterId,
     pub(super) address: PathAddress,
-    /// GID of the client, from its packets.
+    /// GID of the client, taken from its packets.
     pub(super) peer: Gid,
     pub(super) uuid: [u8; 16],
     pub(super) reconnects: u16,
@@ -146,16 +146,16 @@ pub(super) struct Path {
     pub(super) control: Option<ControlMemory>,
     pub(super) connections: Vec<Option<Connection>>,
     pub(super) proof: ProofState,
-    /// The name of the session in the info request.
+    /// The name of the session that the info request names.
     pub(super) name: Vec<u8>,
-    /// By chunk: the region through which the client writes.
+    /// For each chunk, the region through which the client writes.
     pub(super) chunks: Vec<MrId>,
     /// The region of the session's memory from which READ data is sent, and its `lkey`.
     pub(super) send_region: Option<(MrId, u32)>,
-    /// True if the MTU is at least 512 bytes, so that no packet splits a sector. Concurrent writes to a store then do not
-    /// tear the sectors of a READ.
+    /// True if the MTU is at least 512 bytes. No packet then splits a sector, so that concurrent writes to a store do
+    /// not tear the sectors of a READ.
     pub(super) has_whole_sectors: bool,
-    /// By store: its region and `lkey`, once it is registered at the HCA of the path.
+    /// For each store, its region and `lkey`, once the store is registered at the HCA of the path.
     pub(super) stores: Vec<Option<(MrId, u32)>>,
     pub(super) operations: Vec<Operation>,
     pub(super) outstanding: u32,
@@ -164,7 +164,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Drops a request that was not returned to the user.
+    /// Drops a request that was not yet returned to the user.
     pub(super) fn drop_request(&mut self, chunk: u16) {
         self.operations[usize::from(chunk)].is_outstanding = false;
         self.outstanding -= 1;

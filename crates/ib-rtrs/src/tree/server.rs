@@ -12,7 +12,7 @@ use ib_types::Errno;
 
 const LAYOUTS: [&Layout; 2] = [&ibtrs::SERVER, &rtrs::SERVER];
 
-/// The tree of a server: its sessions with a connected path.
+/// The files of a server: those of all sessions that have a connected path.
 #[derive(Debug, Default)]
 pub struct ServerTree;
 

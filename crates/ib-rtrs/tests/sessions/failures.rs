@@ -58,7 +58,7 @@ fn requests_are_retransmitted_only_after_the_fence() {
         lab.io(Direction::Write, 0, (0, 512), user).unwrap();
     }
     lab.run_for(Duration::from_millis(10));
-    // The backend has the requests, and takes its time.
+    // The backend now executes the requests, which takes 8 s each.
     lab.holds = false;
     lab.backend = Box::new(|_, _| Duration::from_secs(8));
     lab.run_for(Duration::from_millis(10));
@@ -88,7 +88,7 @@ fn retransmissions_without_fences_wait_for_their_chunks() {
     lab.backend = Box::new(|_, _| Duration::ZERO);
     lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
     lab.run_for(Duration::from_millis(10));
-    // The server executes two of them. Their retransmissions must not replace the data in the chunks.
+    // The server executes two of the writes. Retransmissions of these must not replace the data in their chunks.
     let inflight =
         |lab: &Lab| lab.server.paths().filter_map(|it| lab.server.inflight(it)).sum::<u32>();
     assert_eq!((lab.served, inflight(&lab), lab.done.len()), (4, 4, 0));
@@ -97,7 +97,7 @@ fn retransmissions_without_fences_wait_for_their_chunks() {
     assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
 }
 
-/// Returns a session without fences whose server executes some writes.
+/// Returns a session without fences, whose server is executing the given number of writes.
 fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
     let client = ClientConfig { fence: false, ..quick_client() };
     let mut lab = Lab::connected(1, links, client, small_server());
@@ -114,7 +114,7 @@ fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
 fn request_waiting_for_its_chunk_ends_with_its_path() {
     let mut lab = at_work(3, 6, Duration::from_secs(8));
     lab.backend = Box::new(|_, _| Duration::ZERO);
-    // The requests fail over twice. Each is executed twice in total, not three times.
+    // The requests fail over twice. Each is executed twice in total, instead of three times.
     for link in [0, 1] {
         lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(link));
         lab.links[link as usize].is_cut = true;
@@ -190,7 +190,7 @@ fn acknowledgements_do_not_replace_heartbeat_responses() {
     let rare = Heartbeats { interval: Duration::from_secs(1000), missed_max: 3 };
     let server = ServerConfig { heartbeats: rare, ..small_server() };
     let mut lab = Lab::connected(1, 1, client, server);
-    // The client's heartbeats are turned into acknowledgements, to which the server does not respond.
+    // The client's heartbeats are changed into acknowledgements, to which the server does not respond.
     lab.tap = Box::new(|from, _, bytes| {
         if from == 0 && bytes[0] == 0x0b && bytes[28] == 0x80 {
             bytes[28] = 0x90;
@@ -230,7 +230,7 @@ fn requests_complete_after_the_last_reconnect_attempt() {
 #[test]
 fn reconnect_before_server_detects_failure_replaces_path() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
-    // Only the client knows that the path has failed: its DREQs are lost.
+    // The client's DREQs are lost, so only the client knows that the path has failed.
     lab.tap = Box::new(|from, _, bytes| from == 1 || bytes[0] != 0x64 || bytes[37] != 0x15);
     lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
     lab.run_for(Duration::from_millis(10));
