@@ -286,7 +286,7 @@ fn server_with_other_depth_or_shorter_data_is_refused() {
 #[test]
 fn wrapped_reconnect_count_is_accepted() {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
-    // The first REQ has the reconnect count 65,535; the count of the next one wraps to 0.
+    // The first REQ has the reconnect count 65,535. In the next REQ, the count wraps to 0.
     let shift = |bytes: &mut Vec<u8>| {
         let count = u16::from_le_bytes([bytes[230], bytes[231]]).wrapping_add(0xfffe);
         bytes[230..232].copy_from_slice(&count.to_le_bytes());
@@ -315,7 +315,7 @@ fn fence_timeout_completes_requests_and_keeps_chunks() {
     let client = ClientConfig { fence_timeout: Some(Duration::from_secs(4)), ..quick_client() };
     let server = ServerConfig { queue_depth: 2, ..small_server() };
     let mut lab = Lab::connected(1, 2, client, server);
-    // The backend never completes a write of the first path.
+    // The backend does not complete the writes of the first path during the test.
     lab.backend = Box::new(|_, _| Duration::from_secs(60));
     lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
     lab.run_for(Duration::from_millis(1));
@@ -327,7 +327,7 @@ fn fence_timeout_completes_requests_and_keeps_chunks() {
     assert_eq!(lab.done[0].outcome, Outcome::TimedOut);
     let took = lab.now.since(cut);
     assert!((4000..4010).contains(&took.as_millis()), "{took:?}");
-    // The chunk of the write remains in use.
+    // The chunk of the completed write remains in use.
     lab.io(Direction::Write, 512, (512, 512), 2).unwrap();
     let refused = lab.io(Direction::Write, 512, (512, 512), 3);
     assert_eq!(refused, Err(RequestError::NoPermit(2)));
@@ -337,7 +337,7 @@ fn fence_timeout_completes_requests_and_keeps_chunks() {
     assert_eq!(lab.done.len(), 2, "requests complete once");
 }
 
-/// A server without fences has replaced one with fences: it never confirms the fence of the requests in flight.
+/// A server with fences is replaced by one without: the new server never confirms the fence for the requests in flight.
 #[test]
 fn requests_complete_if_new_server_has_no_fences() {
     let client = ClientConfig { fence_timeout: Some(Duration::from_secs(4)), ..quick_client() };
@@ -363,7 +363,7 @@ fn requests_complete_if_new_server_has_no_fences() {
 fn restarted_session_is_lost_despite_connected_paths() {
     let client = ClientConfig { returns_lost: true, ..quick_client() };
     let mut lab = Lab::connected(1, 2, client, small_server());
-    // The server has closed both paths, but the client has noticed only the end of the second one.
+    // The server has closed both paths, but the client has only noticed that the second path has ended.
     lab.links[0].is_cut = true;
     let paths: Vec<_> = lab.server.paths().collect();
     for path in paths {
@@ -373,7 +373,7 @@ fn restarted_session_is_lost_despite_connected_paths() {
     let connected = Some(PathState::Connected);
     assert_eq!(lab.client.path_state(lab.paths[0]), connected);
     assert_ne!(lab.client.path_state(lab.paths[1]), connected);
-    // A request in flight on the first path completes, since its session has ended.
+    // A request that is in flight on the first path completes, because its session has ended.
     lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
     let path = lab.paths[1];
     lab.client.reconnect_path(lab.now, &mut lab.sides[0], path);
@@ -382,7 +382,7 @@ fn restarted_session_is_lost_despite_connected_paths() {
     assert_eq!(down_at(&lab, 0).unwrap().1, Failure::SessionRestarted);
     lab.run_until(Duration::from_millis(100), |lab| lab.done.len() == 1);
     assert_eq!(lab.done[0].outcome, Outcome::Fenced);
-    // The session continues once another path joins it.
+    // The session continues when another path joins it.
     lab.events.clear();
     lab.links[0].is_cut = false;
     lab.run_until(Duration::from_secs(10), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
@@ -413,7 +413,7 @@ fn requests_wait_while_user_has_disconnected_all_paths() {
         lab.run_until(SOON, |lab| lab.done.len() == 1);
         assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
     }
-    // Closing the session completes them.
+    // If the session is closed, such requests complete.
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.holds = true;
     lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
@@ -438,7 +438,7 @@ fn last_path_reconnects_without_failed_requests() {
         lab.io(Direction::Write, 0, (0, 512), user).unwrap();
     }
     lab.run_for(Duration::from_millis(10));
-    // The client does not reconnect the other path, and this one is being reconnected.
+    // The first path is not reconnected after its failure, but the user reconnects the second path.
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], lab.paths[1]));
     assert_eq!(lab.done.len(), 0);
     lab.run_until(Duration::from_secs(20), |lab| lab.done.len() == 4);
@@ -466,7 +466,7 @@ fn chunks_of_abandoned_requests_wait_for_the_server() {
             lab.done
         );
         assert_eq!((lab.done.len(), lab.client.requests()), (4, 0));
-        assert_eq!(lab.client.chunks_in_use(), 4, "the server executes requests in them");
+        assert_eq!(lab.client.chunks_in_use(), 4, "the server still executes their requests");
         let back = |lab: &mut Lab, link: usize| {
             assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], lab.paths[link]));
             lab.run_until(Duration::from_secs(20), |lab| {
@@ -481,7 +481,8 @@ fn chunks_of_abandoned_requests_wait_for_the_server() {
     }
 }
 
-/// The failed path is removed without fence, so the client does not know whether the server still executes requests.
+/// The failed path is removed, and no fence is requested. So the client does not know whether the server still executes
+/// its requests.
 #[test]
 fn chunks_of_removed_path_are_freed_by_path_of_same_ends() {
     let mut lab = at_work(2, 4, Duration::from_secs(4));
