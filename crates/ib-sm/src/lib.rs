@@ -22,7 +22,7 @@
 //! | [`fault`] | [`Fault`]: inconsistencies and failures that a sweep finds |
 //!
 //! # Example
-//! Brings up a simulated 3x3 torus in virtual time:
+//! The example brings up a simulated 3x3 torus in virtual time:
 //!
 //! ```
 //! use ib_sim::{ClientOptions, Options, Sim};
