@@ -254,7 +254,10 @@ fn run_cell(seed: u64, cell: &Cell, rng: &mut Rng) -> Result<Outcome, String> {
             return Err(format!("{} of {posted} requests have not completed", posted - done.len()));
         }
         if pair.now > end {
-            return Err(format!("{} of {count} requests have not completed within 600 s", count - done.len()));
+            return Err(format!(
+                "{} of {count} requests have not completed within 600 s",
+                count - done.len()
+            ));
         }
     }
     let outcome = Outcome {

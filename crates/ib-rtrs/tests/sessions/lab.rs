@@ -192,7 +192,11 @@ impl Lab {
     pub(crate) fn run_until(&mut self, limit: Duration, mut is_done: impl FnMut(&Self) -> bool) {
         let end = self.now + limit;
         while !is_done(self) {
-            assert!(self.step(end), "the condition is still false after {limit:?}: {:?}", self.events);
+            assert!(
+                self.step(end),
+                "the condition is still false after {limit:?}: {:?}",
+                self.events
+            );
         }
     }
 

@@ -81,7 +81,11 @@ fn partition_without_key_gets_a_free_one() {
     assert_eq!(keys(&partitions, 0x12_3456), [0x7fff, 0x8006]);
     assert_eq!(keys(&partitions, 0x34_5678_9034), [0x7fff, 6]);
     assert_eq!(keys(&partitions, 0x21_34af_2306), [0x7fff, 6]);
-    assert_eq!(warnings(&partitions).len(), 1, "only the definition without name and key has no effect");
+    assert_eq!(
+        warnings(&partitions).len(),
+        1,
+        "only the definition without name and key has no effect"
+    );
 }
 
 #[test]
