@@ -56,8 +56,8 @@ pub struct Transmit {
 /// A software host channel adapter with one port.
 ///
 /// The owner passes received packets to [`Hca::handle`], and calls [`Hca::handle_timeout`] at the time that
-/// [`Hca::poll_timeout`] returns. After either call it polls [`Hca::poll_transmit`] and [`Hca::poll_event`] until
-/// both return `None`.
+/// [`Hca::poll_timeout`] returns. After either call, the owner polls [`Hca::poll_transmit`] and [`Hca::poll_event`]
+/// until both return `None`.
 #[derive(Debug)]
 pub struct Hca {
     config: HcaConfig,
@@ -138,7 +138,7 @@ impl Hca {
         self.resources.events.push_back(HcaEvent::Async(event));
     }
 
-    /// Returns true if the port is Active, as of the last [`Self::set_port_active`].
+    /// Returns true if the port is Active. [`Self::set_port_active`] changes this.
     #[must_use]
     pub const fn is_port_active(&self) -> bool {
         self.is_active

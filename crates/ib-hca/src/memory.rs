@@ -70,7 +70,7 @@ impl Memory {
         let allocation = unsafe { alloc_zeroed(layout) };
         let allocation = NonNull::new(allocation).ok_or(failed)?;
         let skipped = allocation.as_ptr().addr().wrapping_neg() % ALIGNMENT;
-        // SAFETY: at most `ALIGNMENT - 8` bytes are skipped, and the allocation is larger by that number.
+        // SAFETY: at most `ALIGNMENT - 8` bytes are skipped, and that many bytes more than `length` were allocated.
         let start = unsafe { allocation.add(skipped) };
         Ok(Arc::new(Self { start, length, allocation: Some((allocation, layout)) }))
     }
@@ -81,8 +81,9 @@ impl Memory {
     /// Panics if the address is not a multiple of 8.
     ///
     /// # Safety
-    /// The range must remain readable and writable until the last owner of the returned memory has dropped it. Accesses
-    /// that bypass this type may race with its accesses, but in Rust code of this process they must be atomic.
+    /// The range must remain readable and writable until the last owner of the returned memory has dropped it. Other
+    /// accesses to the range may race with those of this type. In Rust code of this process, such accesses must be
+    /// atomic.
     #[must_use]
     pub unsafe fn borrowed(start: NonNull<u8>, length: usize) -> Arc<Self> {
         assert!(start.as_ptr().addr().is_multiple_of(8), "borrowed memory is aligned to 8 bytes");

@@ -314,7 +314,8 @@ impl Qp {
         self.enter_error(hca);
     }
 
-    /// Enters the error state of the transport, after a request has failed locally: `Err` for RC, `Sqe` for UC and UD.
+    /// After a request has failed locally, enters the error state of the queue pair's transport: `Err` for RC, `Sqe`
+    /// for UC and UD.
     fn after_failed_request(&mut self, hca: &mut HcaResources) {
         if self.context.init.qp_type == QpType::Rc {
             return self.enter_error(hca);

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The lower bits of an object's number, this many, are the index of its slot. The upper bits are the generation of the
+/// Number of lower bits in an object's number that are the index of its slot. The upper bits are the generation of the
 /// slot.
 const INDEX_BITS: u32 = 20;
 

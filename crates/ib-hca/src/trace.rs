@@ -126,7 +126,7 @@ impl PacketTracer {
     /// most `most`. The cost of these packets is subtracted from the debt.
     #[inline]
     pub(crate) fn settle(&mut self, length: usize, most: u32) -> u32 {
-        // The debt is usually less than one packet, and no division is needed.
+        // The debt is usually less than the cost of one packet. Then no division is needed.
         if self.debt < BARE + length {
             return 0;
         }

@@ -19,8 +19,8 @@
 //! | `fencing` | failed paths, and the requests that wait for their fences |
 //! | `close` | adding, disconnecting and removing paths; the end of the session |
 //!
-//! A path that fails is reconnected after a delay. A session is up once all its paths are connected. Requests are sent
-//! over any connected path.
+//! A path that fails is reconnected after a delay. A session is up once a path is connected and each other path has
+//! been connected or has failed once. Requests are sent over any connected path.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ enum Timer {
 /// A session with a server.
 ///
 /// The owner passes events of HCAs to [`Client::handle_hca`] and [`Client::handle_cm`]. It calls
-/// [`Client::handle_timeout`] at the time that [`Client::poll_timeout`] returns. After each call it polls
+/// [`Client::handle_timeout`] at the time that [`Client::poll_timeout`] returns. After each call, the owner polls
 /// [`Client::poll_completion`] and [`Client::poll_event`] until they return `None`.
 #[derive(Debug)]
 pub struct Client {

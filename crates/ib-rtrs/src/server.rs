@@ -84,7 +84,7 @@ struct Session {
 /// A server: all sessions of its clients.
 ///
 /// The owner passes events of HCAs to [`Server::handle_hca`] and [`Server::handle_cm`]. It calls
-/// [`Server::handle_timeout`] at the time that [`Server::poll_timeout`] returns. After each call it polls
+/// [`Server::handle_timeout`] at the time that [`Server::poll_timeout`] returns. After each call, the owner polls
 /// [`Server::poll_request`] and [`Server::poll_event`] until they return `None`.
 #[derive(Debug)]
 pub struct Server {

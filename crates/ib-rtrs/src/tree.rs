@@ -67,7 +67,7 @@ pub trait Tree {
     /// Returns the entries of a directory.
     ///
     /// # Errors
-    /// Fails with [`Errno::ENOENT`] if the path does not exist, or with [`Errno::ENOTDIR`] if it is a file.
+    /// Fails with [`Errno::ENOENT`] if the path does not exist, or with [`Errno::ENOTDIR`] if it leads to a file.
     fn list(&self, engine: &Self::Engine, path: &str) -> Result<Vec<Entry>, TreeError>;
 
     /// Returns whether a path leads to a file or to a directory.
@@ -79,8 +79,8 @@ pub trait Tree {
     /// Reads a file. The contents end with a newline.
     ///
     /// # Errors
-    /// Fails as [`Tree::kind`]; with [`Errno::EISDIR`] if the path is a directory; with [`Errno::ENODEV`] if the RTRS path or
-    /// its HCA was removed.
+    /// Fails with the errors of [`Tree::kind`], with [`Errno::EISDIR`] if the path is a directory, and with
+    /// [`Errno::ENODEV`] if the RTRS path or its HCA was removed.
     fn read(
         &self,
         engine: &Self::Engine,

@@ -53,7 +53,7 @@ pub(crate) struct DiscoveredNode {
     pub(crate) description: NodeDescription,
     /// SwitchInfo, if the node is a switch that responded to the query.
     pub(crate) switch: Option<SwitchInfo>,
-    /// Directed route to the port of the node that was discovered first.
+    /// Directed route to the node. It ends at the port at which the node was discovered.
     pub(crate) route: Route,
     /// Ports by port number, including port 0.
     pub(crate) ports: Vec<DiscoveredPort>,

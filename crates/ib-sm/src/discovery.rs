@@ -454,7 +454,7 @@ impl Discovery {
 }
 
 impl ChangedPorts {
-    /// Stores the state of a port. If its link has come up or gone down, notes this.
+    /// Stores the state of a port, and records whether its link has come up or gone down.
     fn take(&mut self, port_index: PortIndex, found: &DiscoveredSubnet) {
         let (port, kind) = (found.port(port_index), found.node(port_index.node).kind);
         if port_index.port == 0 {

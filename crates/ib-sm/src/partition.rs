@@ -146,11 +146,11 @@ impl Partitions {
     /// Reads a partition file.
     ///
     /// All ports are members of the default partition, because they need it to query the SA. If the file does not list
-    /// a port there, the port is a limited member; but the SM's port is a full member.
+    /// a port in the default partition, the port is a limited member of it. The SM's port is a full member.
     ///
     /// # Errors
-    /// As [`parse()`]. Invalid flags and values are ignored, and reported by
-    /// [`Partitions::warnings`].
+    /// Fails with the errors of [`parse()`]. Invalid flags and values are ignored, and [`Partitions::warnings`] reports
+    /// them.
     pub fn read(file_name: &str, bytes: &[u8]) -> Result<Self, ParseError> {
         let (mut all, warnings) = parse(file_name, bytes)?;
         if all.is_empty() {
@@ -194,7 +194,7 @@ impl Partitions {
     }
 
     /// Returns the P_Key for index 0 of a port's table: the lowest of the port's P_Keys whose partition has `indx0`;
-    /// `None` if no partition has.
+    /// `None` if there is no such P_Key.
     #[must_use]
     pub fn first_key(&self, keys: &[PKey]) -> Option<PKey> {
         let asks = |key: &&PKey| self.all.iter().any(|it| it.first && it.key == key.partition());

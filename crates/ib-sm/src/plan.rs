@@ -140,7 +140,7 @@ struct Trial<'a> {
     engines: Vec<EngineKind>,
     /// The best tables so far among those that may be programmed, and the index of the engine that computed them.
     best: Option<(usize, Routed)>,
-    /// The credit loop of the first engine's tables that have a loop.
+    /// The first credit loop of the first engine whose tables have one.
     first_loop: Option<(EngineKind, usize, Vec<String>)>,
     refusals: Vec<Refusal>,
     route_time: Duration,
@@ -394,8 +394,9 @@ impl<'a> Trial<'a> {
         self.candidates.iter().any(|it| it.is_configured && it.quality.is_sound())
     }
 
-    /// Tries an engine. First it may keep entries of the tables in the switches. If a credit loop remains, it is tried
-    /// again without them: entries that were valid in a degraded fabric can close loops once the fabric is repaired.
+    /// Tries an engine. First, the engine may keep entries of the tables in the switches. If a credit loop remains, the
+    /// engine is tried again without these entries: entries that were valid in a degraded fabric can close loops once
+    /// the fabric is repaired.
     fn run(&mut self, engine: EngineKind, is_configured: bool) {
         if self.engines.contains(&engine) || self.refusals.iter().any(|it| it.0 == engine) {
             return;

@@ -74,7 +74,7 @@ pub struct QpCap {
 }
 
 impl Default for QpCap {
-    /// 64 work requests per queue, 4 SGEs, 256 bytes of inline data.
+    /// The default is 64 work requests per queue, 4 SGEs, and 256 bytes of inline data.
     fn default() -> Self {
         Self {
             max_send_wr: 64,
@@ -121,7 +121,7 @@ macro_rules! attributes {
         pub enum QpAttrName { $(#[doc = concat!("`", stringify!($name), "`")] $name,)+ }
 
         impl QpAttr {
-            /// Returns the names of the attributes that are present in the change.
+            /// Returns the names of the attributes that are set in this change.
             fn names(&self) -> impl Iterator<Item = QpAttrName> {
                 [$(self.$name.is_some().then_some(QpAttrName::$name),)+].into_iter().flatten()
             }

@@ -26,7 +26,7 @@ use crate::work_request::{SendOp, SendWr};
 /// four times per window.
 const ACK_EVERY: u32 = 16;
 
-/// A message of this size in bytes may be sent ahead of a queued acknowledgement.
+/// Messages with a size in this range, in bytes, may be sent ahead of a queued acknowledgement.
 const SHORT: RangeInclusive<u32> = 4..=256;
 
 /// The requester of a queue pair.
@@ -320,7 +320,7 @@ impl Requester {
                 if self.acknowledge(context, hca, psn) {
                     return Ok(());
                 }
-                // READ responses before the ACK are missing.
+                // Responses to READs before the ACK are missing.
                 self.report_missing(context, hca.now, psn)
             }
             Acknowledgement::RnrNak(timer) => {
@@ -525,7 +525,7 @@ impl Requester {
         now: Instant,
         psn: Psn,
     ) -> Result<(), FailureStatus> {
-        // After an RNR NAK, all unacknowledged packets are retransmitted in any case when its timer expires.
+        // When the RNR timer expires, all unacknowledged packets are retransmitted in any case.
         if self.rnr_timer.is_some() || !psn.is_before(self.queue.next) {
             return Ok(());
         }

@@ -41,7 +41,7 @@ struct Gap {
     is_not_ready: bool,
 }
 
-/// The NAK is repeated after this many packets received behind the gap.
+/// After this many packets received behind the gap, the NAK is repeated.
 const NAK_EVERY: u32 = 16;
 
 /// The responder of a queue pair.

@@ -5,8 +5,8 @@
 //! Packets before position `head` are complete, and packets from position `tail` on are not overwritten. A third number
 //! counts all packets.
 //!
-//! The HCA advances the tail before it overwrites packets. After copying packets, a reader reads the tail again: if the
-//! tail is not behind their start, the copies are complete.
+//! The HCA advances the tail before it overwrites packets. After copying packets, a reader reads the tail again. If the
+//! tail has not passed the start of the copied packets, the copies are complete.
 //!
 //! Nearly all packets of a queue pair have the same route. This usual route is stored once per direction. If a packet
 //! has another route, that route is stored behind the packet's header.
@@ -38,7 +38,7 @@ const CHUNK: usize = 32 << 10;
 /// Page size of the system's memory.
 const PAGE: usize = 4096;
 
-/// Value of a packet number whose event has not happened.
+/// Stands for the packet number of an event that has not happened.
 const NEVER: u64 = u64::MAX;
 
 /// Packet number that marks a filler entry. A filler entry extends to the end of the memory.

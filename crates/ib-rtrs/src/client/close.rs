@@ -37,7 +37,7 @@ impl Client {
     /// Adds a path and starts to connect it.
     ///
     /// The first path creates the session at the server. Paths added before the first path is connected are connected
-    /// after it. The session is up once all these paths are connected.
+    /// after it. The session is up once each of these paths has been connected or has failed once.
     ///
     /// # Errors
     /// Fails if the session has too many paths or is closed, or if the HCA cannot create the objects of the path.

@@ -40,8 +40,8 @@ pub struct ClientConfig {
     /// True if a server of this project is requested to fence a failed path before the requests of this path are
     /// retransmitted.
     pub fence: bool,
-    /// If the last connected path fails, true makes its requests fail once the server has fenced it. False retransmits
-    /// them.
+    /// What happens to the requests of the last connected path, after this path has failed and the server has fenced
+    /// it: true fails them, false retransmits them.
     ///
     /// The failed requests complete with [`Outcome::Fenced`](super::Outcome::Fenced). This is for users that must
     /// reopen objects, because the server has closed them.

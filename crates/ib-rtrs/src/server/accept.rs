@@ -269,7 +269,8 @@ impl Server {
     /// Makes room for another half-open path. No client address can keep out the paths of other addresses.
     ///
     /// If the address has reached its limit, closes its oldest half-open path. If the server has reached its limit of
-    /// sessions or of unproven paths, closes the oldest half-open path of the address that has the most.
+    /// sessions or of unproven paths, closes the oldest half-open path of the address that has the most half-open
+    /// paths.
     fn limit_half_open(
         &mut self,
         now: Instant,

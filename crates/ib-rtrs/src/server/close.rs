@@ -153,8 +153,8 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the paths that a fence covers and that are not removed yet: the named connection of a path, and earlier
-    /// ones.
+    /// Returns the server's paths that a fence covers and that are not removed yet. A fence covers the path with the
+    /// given UUID, up to the given count of reconnects.
     fn fenced_paths(&self, fence: &PendingFence) -> Vec<ServerPathId> {
         let Some(session) = self.sessions.get(&fence.session) else { return Vec::new() };
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());

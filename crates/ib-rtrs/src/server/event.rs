@@ -39,8 +39,8 @@ pub struct ServerRequest {
     pub path: ServerPathId,
     /// The direction of the data.
     pub direction: Direction,
-    /// The chunk of the request. If the client retransmits another request in this chunk over another path, the server
-    /// returns it only after this request has completed.
+    /// The chunk of the request. If a retransmission arrives in this chunk over another path, the server returns it
+    /// only after this request has completed.
     pub chunk: u16,
     /// Offset of the user's header in the session's memory. The client may be able to change the header, so read it
     /// only once.

@@ -37,7 +37,7 @@ impl Server {
         self.finish(now, cx, id, errno, ReadData { length, store: None })
     }
 
-    /// Completes a successful READ. The data are `length` bytes at an offset in a store.
+    /// Completes a successful READ. Its data is at an offset in a store, and has `length` bytes.
     ///
     /// The data is sent from the store without a copy. Until the client has received the data, concurrent writes to the
     /// store may change it.

@@ -145,7 +145,7 @@ impl ClientTree {
     /// Writes a file. If the result is [`WriteStatus::Pending`], [`ClientTree::poll`] returns the ticket later.
     ///
     /// # Errors
-    /// Fails as [`Tree::read`], with the error of [`Ports::find_path`], and with
+    /// Fails with the errors of [`Tree::read`] and of [`Ports::find_path`], and with
     /// * [`Errno::EACCES`] if the file is read-only,
     /// * [`Errno::EINVAL`] if the value is invalid,
     /// * [`Errno::EBUSY`] if the path is being connected or closed,

@@ -413,7 +413,7 @@ fn requests_wait_while_user_has_disconnected_all_paths() {
         lab.run_until(SOON, |lab| lab.done.len() == 1);
         assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
     }
-    // If the session is closed, such requests complete.
+    // Requests of a disconnected path complete when the session is closed.
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.holds = true;
     lab.io(Direction::Write, 0, (0, 512), 1).unwrap();

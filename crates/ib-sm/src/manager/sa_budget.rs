@@ -69,7 +69,7 @@ impl SaBudget {
         self.saved = self.saved.saturating_sub(MAD_COST);
     }
 
-    /// Starts the timer of grants, unless it is running. SA requests are waiting during a sweep.
+    /// Starts the timer of grants, unless it is running. This is needed while SA requests wait during a sweep.
     pub(super) fn start_timer(&mut self, now: Instant) {
         self.next.get_or_insert(now + GRANT_INTERVAL);
     }

@@ -38,7 +38,7 @@ pub(super) struct Smps {
     purposes: BTreeMap<TransactionId, Purpose>,
     /// Queued responses to requests and traps.
     responses: VecDeque<Datagram>,
-    /// SMInfo:ActCount. This number of SMPs that the SM has sent shows that the SM is active.
+    /// SMInfo:ActCount: number of SMPs that the SM has sent. Its growth shows that the SM is active.
     activity: u32,
     /// Maximum number of requests in flight.
     window: usize,

@@ -25,7 +25,7 @@ pub(super) struct Triggers {
     /// True if the next sweep has to start soon, because a sweep was incomplete or an SM of higher priority is
     /// starting.
     pub(super) is_unsettled: bool,
-    /// True if a discovery with faults was already repeated, before a result is used.
+    /// True if a discovery with faults was already repeated since the result of a discovery was last used.
     has_repeated: bool,
     /// From this time on, a trap of an unknown port starts a full discovery at once.
     search_from: Instant,
@@ -118,7 +118,7 @@ impl Triggers {
     }
 
     /// Returns the time at which the next sweep is due. Nodes that never respond are queried at growing intervals. The
-    /// first of these is `patience`.
+    /// first of these intervals is `patience`.
     pub(super) fn next_sweep(
         &self,
         now: Instant,

@@ -101,9 +101,9 @@ impl Services {
         Ok(service.record)
     }
 
-    /// Appends the records that a request selects, from at most `most` services behind `after`.
-    /// Only services in the viewer's partitions are visible, and only trusted clients see service
-    /// keys. Returns the last service that was checked; `None` after the last service.
+    /// Appends the records that a request selects, from at most `most` services after `after`. Only services in the
+    /// viewer's partitions are visible, and only trusted clients see service keys. Returns the last service that was
+    /// checked; `None` if there are no more services.
     pub(super) fn records(
         &self,
         now: Instant,

@@ -122,7 +122,7 @@ fn light_sweep_detects_a_reset_port_with_few_smps() {
         lab.run_for(60 * SECOND);
         assert!(asked.get() <= 61 * 6, "{} SMPs in 60 light sweeps", asked.get());
         assert_eq!(lab.sms[0].reports.len(), 1, "nothing has changed");
-        // Reports that a switch port was reset, but not its peer.
+        // The changed responses report that one switch port was reset, but not its peer.
         let mut is_told = false;
         lab.corrupt(move |datagram| {
             let is_it = (datagram.mad.attribute_modifier() != to_host) == is_trunk;

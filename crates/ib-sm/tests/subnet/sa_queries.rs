@@ -152,7 +152,7 @@ fn ports_are_visible_in_common_partitions() {
     assert_eq!(nodes(&mut lab, 3, KEY).len(), 18, "the SA_Key makes all ports visible");
     let guids = all(&mut lab, 1, 0, &GuidInfoRecord::zeroed());
     assert!(guids.iter().all(|record| lids(&lab, &[0, 1, 2]).contains(&record.lid)));
-    // Hidden are the ports of the switch to hosts of other partitions, and port 0.
+    // The ports of the switch to hosts of other partitions are hidden, and so is port 0.
     let leaf = |lab: &Lab, host| {
         let port = lab.sim.peer(lab.host(host)).expect("a switch");
         let (switch, number) = lab.sim.place(port);

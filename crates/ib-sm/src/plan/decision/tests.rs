@@ -25,7 +25,7 @@ fn complete(quality: TableQuality) -> Option<InUse> {
 fn one_candidate_and_tables_in_use() {
     let incomplete = Some(InUse { quality: SOUND, is_complete: false });
     let rows: [(Option<InUse>, &str, &str); 7] = [
-        // Each row has: the tables in use, the decisions by default, and the decisions with requires_deadlock_free.
+        // Each row has: the tables in use, the decisions by default, and the decisions with `requires_deadlock_free`.
         (None, "NNNNN", "NRNRN"),
         (incomplete, "NNNNN", "NRNRN"),
         (complete(SOUND), "NKKKK", "NKKKK"),
