@@ -10,10 +10,10 @@
 //! | `resources` | the objects that queue pairs share |
 //! | `completion`, `srq` | completion queues, shared receive queues |
 //! | `work_request` | work requests |
-//! | `region`, [`memory`] | memory regions and their memory |
+//! | `region`, [`memory`] | memory regions, and the memory that they cover |
 //! | [`trace`] | command blocks of messages, and packet traces |
 //! | `counters` | packets, retransmissions, and dropped packets by reason |
-//! | `packet`, `table`, `id`, `event`, `error` | packets, tables, and plain types |
+//! | `packet`, `table`, `id`, `event`, `error` | packets, tables of objects, IDs, events and errors |
 //!
 //! # Example
 //! Two HCAs are connected in memory, and one writes to the memory of the other by RDMA:

@@ -7,12 +7,12 @@
 //! |---|---|
 //! | `attr.rs` | states, attributes, and the attributes that each transition requires |
 //! | `connection.rs` | [`QpConnection`]: the attributes that connect an RC queue pair |
-//! | `context.rs` | the state that both halves share |
+//! | `context.rs` | the state that the requester and the responder share |
 //! | `requester.rs` | the requester: packets of requests, responses, timers |
 //! | `send_queue.rs` | work requests and the PSNs of their packets |
-//! | `request.rs` | checks of posted requests, and their packets |
+//! | `request.rs` | checks of posted requests, and the packets of requests |
 //! | `recovery.rs` | retries, round-trip time, probe and congestion window |
-//! | `responder.rs` | the responder |
+//! | `responder.rs` | the responder: requests of the peer |
 //! | `receive_queue.rs` | receives of the queue pair or of its SRQ |
 //! | `responses.rs` | ACKs, NAKs and response data |
 //! | `datagram.rs` | received datagrams |

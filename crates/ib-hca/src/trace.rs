@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `messages` | [`MessageRing`]: command blocks of the last 64 messages |
 //! | `packets` | [`PacketRing`]: headers and the first payload bytes of packets |
-//! | `options` | [`PacketTrace`]: recorded packets and bytes; [`Selection`]: traced queue pairs |
+//! | `options` | [`PacketTrace`]: which packets and bytes are recorded; [`Selection`]: which queue pairs are traced |
 //!
 //! Both rings are lock-free: the HCA overwrites the oldest entries, and another thread may read at the same time. The HCA
 //! never waits for a reader.

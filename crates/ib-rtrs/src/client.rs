@@ -4,18 +4,18 @@
 //! |---|---|
 //! | `config` | [`ClientConfig`], [`Policy`], [`PathSpec`] |
 //! | `event` | [`ClientEvent`], [`Completion`], [`Outcome`], [`Failure`] |
-//! | `session` | [`Limits`], and the state that all paths share at the server |
-//! | `paths` | the paths, and the choice of one for a request |
+//! | `session` | [`Limits`] of the server, and the state that all paths share |
+//! | `paths` | the paths, and the selection of a path for each request |
 //! | `path` | one path: its state and its objects |
 //! | `liveness` | heartbeats and probes of a path |
 //! | `registrations` | memory that is registered at HCAs |
-//! | `request` | [`Request`]: its data and numbers |
+//! | `request` | [`Request`]: data and numbers of a request |
 //! | `slots` | requests in flight, one for each chunk of the server |
 //! | `connect` | connecting a path |
 //! | `info` | the addresses of the server's chunks |
-//! | `post` | requests out |
-//! | `complete` | completions in: responses, heartbeats, failures |
-//! | `failover` | requests of failed paths |
+//! | `post` | submission of requests |
+//! | `complete` | handling of completions: responses, heartbeats, failures |
+//! | `failover` | retransmission or completion of the requests of failed paths |
 //! | `fencing` | failed paths, and the requests that wait for their fences |
 //! | `close` | adding, disconnecting and removing paths; the end of the session |
 //!

@@ -2,11 +2,11 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `manager` | public interface: input with the time, polled output |
+//! | `manager` | public interface: takes MADs and timeouts, returns MADs, jobs and events |
 //! | `stages` | the stages of a sweep, and the transitions between them |
 //! | `requests` | the requests of each stage, and the effects of their results |
 //! | `peers` | requests of other SMs, traps, and the election |
-//! | `status` | queries, and changes of the configuration |
+//! | `status` | queries of the SM's state, and changes of its configuration |
 //!
 //! The parts of the SM's state:
 //!
@@ -16,8 +16,8 @@
 //! | `triggers` | reasons and time of the next sweep |
 //! | `light_sweep` | nodes, ports and table blocks that light sweeps query |
 //! | `sweep` | times and counts of a sweep |
-//! | `reporter`, `event`, `changes` | events, and the reports that must not be repeated |
-//! | `sa_budget` | the SA's share of the time |
+//! | `reporter`, `event`, `changes` | events, and earlier reports that must not be repeated |
+//! | `sa_budget` | the part of the SM's time that the SA may use |
 
 use std::sync::{Arc, Mutex};
 

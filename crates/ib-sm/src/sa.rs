@@ -4,7 +4,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `sa` | requests and responses |
-//! | `subnet` | the subnet that queries are answered from, with indexes |
+//! | `subnet` | the subnet from which queries are answered, with indexes |
 //! | `jobs` | large responses, collected in slices of time |
 //! | `records` | records of discovered attributes and written tables |
 //! | `path` | PathRecords |

@@ -3,8 +3,8 @@
 //! | event | retransmits | uses up a retry |
 //! |---|---|---|
 //! | ACK timeout | all unacknowledged packets | yes |
-//! | NAK or implied NAK, the first since the last progress | all unacknowledged packets | yes |
-//! | NAK or implied NAK, a later one without progress | the same, after a time that doubles | no |
+//! | first NAK or implied NAK since the last progress | all unacknowledged packets | yes |
+//! | later NAK or implied NAK without progress | all unacknowledged packets, after a time that doubles | no |
 //! | response to a packet that this round has not retransmitted yet | no packets: the response belongs to an older round | no |
 //! | progress: an acknowledged packet, or the next READ response | no packets | restores all retries |
 //!
