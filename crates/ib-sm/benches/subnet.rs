@@ -70,7 +70,10 @@ impl Managed<'_> {
     }
 
     fn command(&mut self, text: &str) {
-        self.link.sim().run(&text.parse().expect("a command")).expect("the simulator accepts it");
+        self.link
+            .sim()
+            .run(&text.parse().expect("a command"))
+            .expect("the simulator accepts the command");
     }
 }
 

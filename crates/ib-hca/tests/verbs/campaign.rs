@@ -315,14 +315,16 @@ fn check(
         if kind.is_atomic() {
             let original = memory.near.bytes(slot, 8);
             if original != before.to_ne_bytes() {
-                return Err(format!("atomic {number} returns {original:?}, expected {before}"));
+                return Err(format!(
+                    "atomic {number} has returned {original:?}, expected {before}"
+                ));
             }
             before += 1;
             continue;
         }
         let region = if kind == Kind::Read { &memory.near } else { &memory.far };
         if region.bytes(slot, memory.size) != memory.bytes(number) {
-            return Err(format!("data of request {number} differs"));
+            return Err(format!("request {number} has transferred wrong data"));
         }
     }
     if let Some(wc) = receives.next() {
@@ -330,7 +332,7 @@ fn check(
     }
     let word = memory.far.bytes(memory.far.memory.len() - 8, 8);
     if word != atomics.to_ne_bytes() {
-        return Err(format!("{atomics} atomics leave {word:?}"));
+        return Err(format!("after {atomics} atomics, the word is {word:?}"));
     }
     Ok(())
 }
@@ -357,7 +359,11 @@ fn requests_complete_unless_retries_are_exhausted() {
                     eprintln!("{outcome:?}");
                 }
                 if seed % 50 == 0 && runs <= 1000 {
-                    assert_eq!(run(seed), Ok(outcome), "seed {seed}: another run differs");
+                    assert_eq!(
+                        run(seed),
+                        Ok(outcome),
+                        "seed {seed}: a second run has another result"
+                    );
                 }
             }
             Err(why) => {

@@ -150,15 +150,19 @@ fn model_counts_losses_of_the_oldest_packet_only() {
     model.observe(false, Fate::Lost, &response(0));
     model.observe(true, Fate::Lost, &read(0, 512));
     model.observe(false, Fate::Delivered, &response(1));
-    assert_eq!(model.losses(), 2, "a response out of order is no progress");
+    assert_eq!(model.losses(), 2, "a response out of order does not reset the losses");
     model.observe(false, Fate::Delivered, &response(0));
-    assert_eq!((model.losses(), model.most_losses), (1, 2), "the data arrives out of order");
+    assert_eq!(
+        (model.losses(), model.most_losses),
+        (1, 2),
+        "response data has arrived out of order"
+    );
     model.observe(false, Fate::Lost, &response(1));
     assert_eq!(model.losses(), 2);
     model.observe(false, Fate::Delivered, &response(1));
     // An ACK does not replace the response data of the READ before it.
     model.observe(false, Fate::Delivered, &packet(Operation::Acknowledge, 5, &[0x1f, 0, 0, 1]));
-    assert_eq!(model.losses(), 1, "the packet was lost before it was the oldest");
+    assert_eq!(model.losses(), 1, "the loss before the packet was the oldest counts");
     model.observe(true, Fate::Lost, &read(2, 256));
     assert_eq!(model.losses(), 2);
 }

@@ -199,7 +199,7 @@ fn lost_uc_and_ud_messages_are_not_recovered() {
     assert_eq!(
         got,
         [(0, Some(0)), (1, Some(2))],
-        "the receive of the lost message takes the next one"
+        "the next message uses the receive of the lost message"
     );
     assert_eq!(far.bytes(5000, 5000), pattern(5000, 1));
 
@@ -244,7 +244,7 @@ fn random_programs_match_the_model() {
     for seed in 0..programs() {
         let seen = programs::run(seed);
         if seed % 10 == 0 {
-            assert_eq!(programs::run(seed), seen, "seed {seed}: another run differs");
+            assert_eq!(programs::run(seed), seen, "seed {seed}: a second run has another result");
         }
     }
 }
@@ -278,10 +278,13 @@ fn goodput(loss: f64, seed: u64) -> f64 {
 #[test]
 fn one_percent_loss_halves_the_goodput_at_most() {
     let whole = goodput(0.0, 1);
-    assert!(whole > 90.0, "{whole} Gbit/s of 100");
+    assert!(whole > 90.0, "the goodput is {whole} of 100 Gbit/s");
     for seed in 0..5 {
         let with_loss = goodput(0.01, seed);
-        assert!(with_loss > whole / 2.0, "{with_loss} Gbit/s with loss, {whole} without");
+        assert!(
+            with_loss > whole / 2.0,
+            "the goodput is {with_loss} Gbit/s with loss, {whole} without"
+        );
     }
 }
 

@@ -162,7 +162,7 @@ fn datagram_reaches_all_members_of_a_group() {
     let hca = &mut pair.sides[1].hca;
     assert!(hca.attach_mcast(qps[1], Gid(5)).is_err());
     for qp in [qps[1], second] {
-        hca.attach_mcast(qp, group).expect("it is a group");
+        hca.attach_mcast(qp, group).expect("the GID is a multicast GID");
         hca.attach_mcast(qp, group).expect("attaching again has no effect");
     }
     assert!(matches!(hca.destroy_qp(second), Err(DestroyError::InUse(_))));

@@ -382,7 +382,7 @@ fn network_loss_is_recorded_with_its_queue_pair() {
         found.push((record, bytes.clone(), reader.remark().to_owned()));
     }
     let posted = found.iter().filter(|(record, ..)| record.posted.is_some()).count();
-    assert_eq!(posted, 1, "one message, one time");
+    assert_eq!(posted, 1, "a message has a single post time");
     let (record, bytes, remark) = found.last().expect("some");
     assert!(record.is_lost && record.direction == Direction::Send);
     assert_eq!((remark.as_str(), &bytes[..]), ("s1:4: a cable was pulled", &lost[..12]));

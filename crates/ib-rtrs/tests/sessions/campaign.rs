@@ -174,7 +174,8 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
             }
             let place = place_of(completion.user);
             let read = lab.memory.to_vec(place, BLOCK).expect("the range is within the memory");
-            let found = u64::from_le_bytes(*read.first_chunk().expect("a block is longer"));
+            let found =
+                u64::from_le_bytes(*read.first_chunk().expect("a block has at least 8 bytes"));
             if read != stamp(found) {
                 return Err(
                     Violation::Stale("is torn".to_owned()).of(format_args!("block {block}"))

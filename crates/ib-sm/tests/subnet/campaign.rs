@@ -115,7 +115,7 @@ fn run(seed: u64) -> Tally {
     lab.check();
     let masters: Vec<_> =
         lab.sms.iter().filter(|it| it.manager.info().state == SmState::MASTER).collect();
-    assert_eq!(masters.len(), 1, "there is one master");
+    assert_eq!(masters.len(), 1, "there must be exactly one master");
     let plan = &masters[0].last().plan;
     let loops = plan.report.credit.loops;
     assert_eq!(loops, 0, "credit loops of {} on {kind}: {:?}", plan.routing.engine, plan.refusals);
@@ -144,7 +144,9 @@ fn managed_fabric_recovers_from_random_faults() {
     let mut all = Tally::default();
     for seed in first..first + runs {
         let run = std::panic::catch_unwind(|| run(seed));
-        let Ok(tally) = run else { panic!("seed {seed}: SM_FIRST={seed} SM_RUNS=1 shows it") };
+        let Ok(tally) = run else {
+            panic!("seed {seed} has failed: SM_FIRST={seed} SM_RUNS=1 repeats it")
+        };
         all.sweeps += tally.sweeps;
         all.loop_checks += tally.loop_checks;
         all.cleared += tally.cleared;
@@ -153,10 +155,10 @@ fn managed_fabric_recovers_from_random_faults() {
         all.cached += tally.cached;
     }
     assert!(all.partial_discoveries > 0, "no discovery was partial");
-    assert!(all.cached > 0 || runs < 30, "no plan was from the cache");
+    assert!(all.cached > 0 || runs < 30, "no plan came from the cache");
     eprintln!(
-        "{runs} runs in {:.1} s: {} sweeps, {} of them of changed nodes only and {} with cached routes, {} \
-         changes of managers, {} states of tables looked at, {} entries gave way",
+        "{runs} runs in {:.1} s: {} sweeps, {} of them partial and {} with cached routes, {} \
+         handovers, {} checks for forwarding loops, {} entries cleared temporarily",
         start.elapsed().as_secs_f64(),
         all.sweeps,
         all.partial_discoveries,

@@ -45,7 +45,7 @@ fn lids_do_not_exceed_linear_fdb_cap() {
         assert!(connected.hosts.iter().all(|host| sim.port_info(host.port).lid < cap));
         let (served, left): (Vec<Host>, Vec<Host>) =
             connected.hosts.iter().partition(|host| sim.port_info(host.port).lid > 0);
-        assert_eq!(left.len(), without, "every switch has a LID");
+        assert_eq!(left.len(), without, "only hosts have no LID");
         for host in left {
             assert_eq!(sim.port_info(host.port).port_state, PortState::INIT);
         }

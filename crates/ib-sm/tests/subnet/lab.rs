@@ -211,7 +211,7 @@ impl Lab {
     }
 
     pub(crate) fn command(&mut self, text: &str) {
-        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts it");
+        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts the command");
     }
 
     pub(crate) fn run_for(&mut self, time: Duration) {

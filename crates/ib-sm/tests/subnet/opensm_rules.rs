@@ -189,7 +189,7 @@ fn components_of_a_join_count_as_in_opensm() {
     const OK: MadStatus = MadStatus::OK;
     const INVALID: MadStatus = MadStatus::SA_REQUEST_INVALID;
     let cases: &[Component] = &[
-        ("another MLID than assigned", &[3], |it| it.mlid = 0xc001, OK),
+        ("MLID that differs from the assigned one", &[3], |it| it.mlid = 0xc001, OK),
         ("invalid MLID", &[3], |it| it.mlid = 5, OK),
         ("MTU without selector", &[5], |it| it.mtu = MtuCode(63), OK),
         ("rate without selector", &[9], |it| it.rate = RateCode(63), OK),

@@ -137,7 +137,12 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
             assert!(list[number].is_configured, "{}", context());
             assert_eq!(quality, Some(list[number].quality), "{}", context());
             let first = list.iter().position(|it| *it == list[number]);
-            assert_eq!(first, Some(number), "an engine of lower preference: {}", context());
+            assert_eq!(
+                first,
+                Some(number),
+                "an engine of lower preference was chosen: {}",
+                context()
+            );
         }
         Choice::InUse => {
             let kept = in_use.expect("tables are in use");

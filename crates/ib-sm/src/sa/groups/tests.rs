@@ -119,10 +119,10 @@ fn invalid_mgids_create_no_group() {
     };
     let cases = [
         (0xef12_a01c, false, "not a multicast GID"),
-        (0xff12_a01b, false, "signature of the SA with link-local scope"),
-        (0xff15_a01b, true, "signature of the SA"),
+        (0xff12_a01b, false, "MGID with the signature of the SA and link-local scope"),
+        (0xff15_a01b, true, "MGID with the signature of the SA"),
         (0xff22_1234, false, "reserved flag"),
-        (0xff82_401b, false, "IPoIB without a broadcast group"),
+        (0xff82_401b, false, "IPoIB group without a broadcast group"),
         (0xff02_0000, true, "well-known group"),
     ];
     for (head, is_good, why) in cases {
