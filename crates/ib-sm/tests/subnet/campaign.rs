@@ -158,7 +158,7 @@ fn managed_fabric_recovers_from_random_faults() {
     assert!(all.cached > 0 || runs < 30, "no plan came from the cache");
     eprintln!(
         "{runs} runs in {:.1} s: {} sweeps, {} of them partial and {} with cached routes, {} \
-         handovers, {} checks for forwarding loops, {} entries cleared temporarily",
+         state changes of SMs, {} checks for forwarding loops, {} entries cleared temporarily",
         start.elapsed().as_secs_f64(),
         all.sweeps,
         all.partial_discoveries,
