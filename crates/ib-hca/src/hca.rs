@@ -94,8 +94,8 @@ impl RoundRobin {
 }
 
 impl Hca {
-    /// Creates an HCA. It generates memory keys, queue pair numbers and PSNs from the seed, which has to come from the
-    /// system's random number generator, except in repeatable tests.
+    /// Creates an HCA, which generates memory keys, queue pair numbers and PSNs from the seed. Except in repeatable
+    /// tests, take the seed from the system's random number generator.
     #[must_use]
     pub fn new(config: HcaConfig, seed: [u8; 32]) -> Self {
         Self {

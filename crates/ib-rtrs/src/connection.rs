@@ -91,7 +91,8 @@ pub(crate) fn program(
 /// Closes a connection: destroys the queue pair and sends a DREQ. Returns true if the connection manager still waits
 /// for the DREP.
 pub(crate) fn end(hca: &mut Hca, cm: &mut Cm, now: Instant, connection: Connection) -> bool {
-    // This fails if the queue pair was removed together with its HCA. It is attached to no multicast group.
+    // Destroying the queue pair fails if it was removed together with its HCA. The queue pair is attached to no
+    // multicast group.
     hca.destroy_qp(connection.qp).ok();
     let state = cm.state(connection.id);
     cm.close(now, connection.id).ok();

@@ -75,7 +75,7 @@ struct Session {
     paths: Vec<u32>,
     /// Number of connected paths.
     up: usize,
-    /// For each chunk, the number of outstanding requests. One of them is with the user; the others are in `held`.
+    /// For each chunk, the number of outstanding requests. The user has one of them; the others are in `held`.
     used: Vec<u16>,
     /// For each chunk, requests that arrived over other paths while an earlier request of the chunk was outstanding.
     held: BTreeMap<u16, VecDeque<ServerRequest>>,

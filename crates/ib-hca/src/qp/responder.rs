@@ -136,7 +136,7 @@ impl Responder {
                 Ok(())
             }
             Err(ExecuteError::NotReady) => {
-                // Packets after this one are silently dropped until this one is retransmitted.
+                // After the RNR NAK, later packets are silently dropped until the refused packet is retransmitted.
                 self.gap = Some(Gap { last: psn, count: 0, is_not_ready: true });
                 let code = context.attributes.min_rnr_timer;
                 let timer = RnrTimer::new(code).expect("the code was checked");
@@ -457,8 +457,8 @@ impl Responder {
         Ok(())
     }
 
-    /// Checks that the peer has READ or atomic access, and that it does not exceed the number of READs and atomics that
-    /// it may have outstanding.
+    /// Checks that the peer may execute READs or atomics, and that it does not exceed the number that it may have
+    /// outstanding.
     fn check_resources(&self, context: &QpContext, access: AccessFlags) -> Result<(), Refusal> {
         let is_allowed = context.attributes.qp_access_flags.contains(access)
             && self.responses.has_room(context.responder_resources());

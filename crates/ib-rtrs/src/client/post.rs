@@ -223,7 +223,7 @@ impl Client {
         let Self { slots, registrations, .. } = self;
         let Some((slot, buffers)) = slots.parts(index) else { return };
         if let Some(local) = slot.opened.take() {
-            // This fails if the region was removed together with its HCA.
+            // Closing the region fails if it was removed together with its HCA.
             hca.close_mr(registrations.get(local).reads[usize::from(index)]).ok();
         }
         if !std::mem::take(&mut slot.is_bounced) || !is_good {

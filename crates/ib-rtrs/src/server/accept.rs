@@ -92,7 +92,7 @@ impl Server {
         let Some(Adapter { cm, .. }) = cx.get(adapter) else { return };
         let (reason, errno) = match why {
             Refusal::Mtu(most) => {
-                // This fails if the client has cancelled the request.
+                // The rejection fails if the client has cancelled the request.
                 cm.reject_mtu(now, requested.id, MtuCode(most.code())).ok();
                 return;
             }
@@ -105,7 +105,7 @@ impl Server {
             let error = -(errno.0 as i16);
             ConnectResponse { error, ..self.response() }.to_bytes().to_vec()
         };
-        // This fails if the client has cancelled the request.
+        // The rejection fails if the client has cancelled the request.
         cm.reject(now, requested.id, reason, &response).ok();
     }
 

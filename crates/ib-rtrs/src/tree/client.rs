@@ -251,7 +251,7 @@ impl ClientTree {
     ) {
         let PendingWrite { ticket, file, id, action, .. } = self.pending.remove(at);
         if action == Action::Add && result.is_err() {
-            // This fails if the path was removed before.
+            // Removing the path fails if it was removed before.
             client.remove_path(now, ports, id);
         }
         let result = result.map_err(|(errno, reason)| TreeError::new(errno, &file, reason));

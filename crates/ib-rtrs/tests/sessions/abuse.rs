@@ -132,7 +132,7 @@ fn name_of_another_session_is_refused() {
 fn invalid_info_requests_end_the_path() {
     type Change = fn(&mut Vec<u8>);
     let changes: [Change; 4] = [
-        // These changes make: a name with a slash, an empty name, another message type, and a request before the info
+        // The changes are: a name with a slash, an empty name, another message type, and a request before the info
         // request.
         |bytes| bytes[14] = b'/',
         |bytes| bytes[14] = 0,

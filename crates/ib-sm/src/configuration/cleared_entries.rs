@@ -18,7 +18,7 @@ use crate::tables::Tables;
 
 const BLOCK: u16 = LinearForwardingBlock::LIDS;
 
-/// This many entries are compared at once.
+/// Number of entries that are compared at once.
 const RUN: usize = 256;
 
 /// Marks a port that leads to no switch.

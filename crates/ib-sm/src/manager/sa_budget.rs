@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ib_types::Instant;
 
-/// This many completed SMPs grant the SA one microsecond. The SM needs 4 µs or more for an SMP.
+/// Number of completed SMPs that grant the SA one microsecond. The SM needs 4 µs or more for an SMP.
 const SMPS_PER_MICROSECOND: u32 = 3;
 
 /// Time in microseconds that is charged for each sent MAD.

@@ -578,7 +578,8 @@ impl Groups {
                 Some(known) => known.is_permanent = true,
                 None => {
                     let life_time = LifeTimeCode(config.packet_life_time);
-                    // This fails if there are more groups than multicast LIDs. The last groups are then dropped.
+                    // Adding a group fails if there are more groups than multicast LIDs. The last groups are then
+                    // dropped.
                     let _ = self.add_of_partition(*key, group, life_time);
                 }
             }
