@@ -3,7 +3,7 @@ use super::*;
 const PREFIX: u64 = Gid::DEFAULT_PREFIX;
 const FULL: &[PKey] = &[PKey(0xffff)];
 const OTHER: &[PKey] = &[PKey(0x8005)];
-/// Component mask bits of values that OpenSM ignores without selectors.
+/// Component mask bits of MTU and rate. Without their selectors, OpenSM ignores these values.
 const MTU: u8 = 5;
 const RATE: u8 = 9;
 
