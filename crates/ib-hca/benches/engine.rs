@@ -70,7 +70,7 @@ fn pair() -> [Side; 2] {
     sides
 }
 
-/// Exchanges packets until neither side has any.
+/// Exchanges packets until neither HCA has a packet to send.
 fn exchange(sides: &mut [Side; 2], buffer: &mut [u8]) {
     loop {
         let mut moved = false;
@@ -88,14 +88,16 @@ fn exchange(sides: &mut [Side; 2], buffer: &mut [u8]) {
     }
 }
 
-/// Traces the packets of side 0, with a number of payload bytes; `None` for no trace.
+/// Traces the packets of side 0, and records `payload` payload bytes of each packet. Without `payload`, no trace is
+/// started.
 fn trace(sides: &mut [Side; 2], payload: Option<u16>) -> Option<PacketReader> {
     let Side { hca, qp, .. } = &mut sides[0];
     let trace = PacketTrace { payload: payload?, ring_bytes: 1 << 22, ..PacketTrace::default() };
     Some(hca.trace_packets(*qp, trace).expect("the queue pair is not traced"))
 }
 
-/// Recorded payload bytes of the traces, and the suffixes of the benchmarks' names.
+/// For each variant of a benchmark: recorded payload bytes per packet (`None` for no trace), and the suffix of its
+/// name.
 const TRACES: [(Option<u16>, &str); 4] = [
     (None, ""),
     (Some(0), ", headers kept"),

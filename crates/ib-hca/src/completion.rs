@@ -1,4 +1,4 @@
-//! Completions and completion queues: names as in libibverbs.
+//! Completions and completion queues, named as in libibverbs.
 
 use std::collections::VecDeque;
 
@@ -15,13 +15,13 @@ pub enum WcStatus {
     LocQpOpErr,
     /// A local key does not allow the access.
     LocProtErr,
-    /// The queue pair had failed before: the request was flushed.
+    /// The request was flushed, because its queue pair had failed before.
     WrFlushErr,
     /// Registering or invalidating a key failed.
     MwBindErr,
     /// The responder has sent an unexpected response.
     BadRespErr,
-    /// A key of the local memory was closed while packets of a message arrived.
+    /// A local key of the request was closed while packets of its message arrived.
     LocAccessErr,
     /// The responder reports an invalid request.
     RemInvReqErr,
@@ -53,7 +53,7 @@ impl WcStatus {
         Self::RnrRetryExcErr,
     ];
 
-    /// Returns the name in libibverbs, in lower case and without the prefix.
+    /// Returns the name of the status in libibverbs, in lower case and without the prefix.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl WcOpcode {
         Self::RecvRdmaWithImm,
     ];
 
-    /// Returns the name in libibverbs, in lower case and without the prefix.
+    /// Returns the name of the opcode in libibverbs, in lower case and without the prefix.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -139,9 +139,9 @@ pub struct Wc {
     pub opcode: WcOpcode,
     /// Number of bytes received.
     pub byte_len: u32,
-    /// The local queue pair.
+    /// Number of the local queue pair.
     pub qp_num: Qpn,
-    /// Source queue pair of a datagram.
+    /// Number of the queue pair that sent the datagram.
     pub src_qp: Qpn,
     /// Received immediate data.
     pub imm_data: Option<u32>,
@@ -175,14 +175,14 @@ impl Wc {
     }
 }
 
-/// Requested notification of a completion queue (`ibv_req_notify_cq`).
+/// The completions for which a completion queue requests an event (`ibv_req_notify_cq`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum NotifyRequest {
     #[default]
     None,
-    /// At the next solicited completion or failure.
+    /// The next solicited completion or failure.
     Solicited,
-    /// At the next completion.
+    /// The next completion of any kind.
     Any,
 }
 
@@ -192,7 +192,7 @@ pub(crate) struct Cq {
     queue: VecDeque<Wc>,
     most: usize,
     armed: NotifyRequest,
-    /// True if a completion found the queue full.
+    /// True if the queue was full when a completion was added.
     overrun: bool,
     /// Number of send and receive queues that use the CQ.
     pub(crate) users: u32,
@@ -203,11 +203,11 @@ pub(crate) struct Cq {
 pub(crate) enum PushOutcome {
     /// Queued without notification.
     Queued,
-    /// Queued, and the requested notification is due.
+    /// The completion was queued, and the requested notification is due.
     Notify,
-    /// The queue was full for the first time.
+    /// The completion was lost, because the queue was full: the first loss.
     Overrun,
-    /// Lost, because the queue was full before.
+    /// The completion was lost, because the queue was full; an earlier one was lost before.
     Lost,
 }
 

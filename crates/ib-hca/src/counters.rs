@@ -30,11 +30,11 @@ reasons! {
     Version = "version",
     /// No queue pair has the destination number.
     NoQp = "no_qp",
-    /// The state of the queue pair does not allow to receive the packet.
+    /// In its current state, the queue pair does not receive such packets.
     State = "state",
-    /// The source is not the port that the queue pair is connected to.
+    /// The packet does not come from the port that the queue pair is connected to.
     Source = "source",
-    /// The ICRC is valid only with an IPv4 identification that the peer does not use.
+    /// The ICRC is correct only for an IPv4 identification that the peer does not use.
     Icrc = "icrc",
     /// The P_Key does not match that of the queue pair.
     PKey = "p_key",
@@ -42,15 +42,15 @@ reasons! {
     QKey = "q_key",
     /// The packet is a duplicate.
     Duplicate = "duplicate",
-    /// The PSN is not the expected one: packets before it are missing.
+    /// The PSN is not the expected one: preceding packets are missing.
     Psn = "psn",
-    /// No outstanding request expects such a response.
+    /// The packet is a response, but no outstanding request expects it.
     Response = "response",
     /// The AETH syndrome is reserved or unknown.
     Syndrome = "syndrome",
     /// No receive is posted for a datagram or UC message, or the UC message is invalid.
     NoReceive = "no_receive",
-    /// The datagram exceeds its receive, or a key of the receive does not allow the write.
+    /// The datagram is larger than the buffer of the receive, or a key of the receive does not allow the write.
     NoRoom = "no_room",
     /// No queue pair is attached to the multicast group.
     NoGroup = "no_group",
@@ -85,7 +85,7 @@ pub struct Counters {
     pub rnr_naks_sent: u64,
     /// Received RNR NAKs.
     pub rnr_naks_received: u64,
-    /// Other sent NAKs, each of which has failed its queue pair.
+    /// Other sent NAKs. Each of them has failed its queue pair.
     pub naks_sent: u64,
     drops: [u64; DropReason::ALL.len()],
     /// Reason of the last drop since [`Self::forget_last`].
@@ -109,7 +109,7 @@ impl Counters {
         self.last
     }
 
-    /// Returns the number of packets dropped for a reason.
+    /// Returns the number of packets dropped for the given reason.
     #[must_use]
     pub const fn dropped(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]

@@ -72,7 +72,7 @@ pub enum PostError {
     /// The queue pair or shared receive queue does not exist.
     #[error("the queue does not exist")]
     NoSuchQueue,
-    /// The state of the queue pair does not allow posted requests.
+    /// The queue pair is in a state in which no requests can be posted.
     #[error("the queue pair is in state {found:?}: expected {expected}")]
     State {
         /// The state.
@@ -104,7 +104,7 @@ pub enum PostError {
     Sge {
         /// Index of the SGE, from 0.
         index: usize,
-        /// Error of its key.
+        /// Why the key of the SGE does not allow the access.
         why: KeyError,
     },
     /// The message exceeds the maximum size of the transport.
@@ -124,7 +124,7 @@ pub enum PostError {
     /// The address handle does not exist in the protection domain of the queue pair.
     #[error("the address handle does not exist in the protection domain of the queue pair")]
     NoSuchAh,
-    /// The queue pair has an SRQ: receives are posted there.
+    /// The queue pair uses an SRQ: receives must be posted to the SRQ.
     #[error("the queue pair has a shared receive queue: expected the receive to be posted there")]
     Shared,
     /// The request is a READ or atomic, but `max_rd_atomic` of the queue pair is 0.

@@ -15,9 +15,9 @@ pub enum AsyncEvent {
     QpFatal(QpId),
     /// The send queue of a queue pair in state `Sqd` is drained.
     SqDrained(QpId),
-    /// A failed queue pair takes no more receives from its SRQ (last WQE reached).
+    /// A failed queue pair no longer takes receives from its SRQ (last WQE reached).
     QpLastWqeReached(QpId),
-    /// A shared receive queue has fewer receives than its limit.
+    /// A shared receive queue has fewer receives than the limit set for it.
     SrqLimitReached(SrqId),
     /// The port can be used again (`IBV_EVENT_PORT_ACTIVE`).
     PortActive,
@@ -28,15 +28,15 @@ pub enum AsyncEvent {
 /// An event of an HCA.
 #[derive(Clone, Debug)]
 pub enum HcaEvent {
-    /// A completion queue with requested notification has completions.
+    /// An event was requested for a completion queue, and the queue has completions.
     Completion(CqId),
     /// An asynchronous event.
     Async(AsyncEvent),
     /// A MAD has arrived at queue pair 1.
     Mad {
-        /// Route of the response.
+        /// Route to the sender, for the response.
         route: Route,
-        /// Source queue pair, nearly always 1.
+        /// Queue pair that sent the MAD, nearly always 1.
         source: Qpn,
         /// The MAD.
         mad: Box<Mad>,

@@ -41,7 +41,7 @@ use gsi::Gsi;
 use multicast::MulticastGroups;
 use selections::Selections;
 
-/// Number of packets that a queue pair sends before the next queue pair is served.
+/// Number of packets that a queue pair may send before the HCA serves the next queue pair.
 const BURST: u32 = 16;
 
 /// A packet to send, at the start of the caller's buffer.
@@ -56,8 +56,8 @@ pub struct Transmit {
 /// A software host channel adapter with one port.
 ///
 /// The owner passes received packets to [`Hca::handle`], and calls [`Hca::handle_timeout`] at the time that
-/// [`Hca::poll_timeout`] returns. After either call it polls [`Hca::poll_transmit`] and [`Hca::poll_event`] until
-/// both return `None`.
+/// [`Hca::poll_timeout`] returns. After either call, the owner polls [`Hca::poll_transmit`] and [`Hca::poll_event`]
+/// until both return `None`.
 #[derive(Debug)]
 pub struct Hca {
     config: HcaConfig,
@@ -76,16 +76,16 @@ pub struct Hca {
     is_active: bool,
 }
 
-/// Round-robin scheduler of the queue pairs that may have packets to send.
+/// Round-robin scheduler for queue pairs that may have packets to send.
 #[derive(Debug, Default)]
 struct RoundRobin {
     ready: VecDeque<QpId>,
-    /// Number of packets of the current burst of the first queue pair.
+    /// Number of packets that the first queue pair has sent in its current burst.
     burst: u32,
 }
 
 impl RoundRobin {
-    /// Ends the burst of the first queue pair. `requeued` is its ID if it has more packets to send.
+    /// Ends the burst of the first queue pair. If it has more packets to send, `requeued` is its ID.
     fn end_burst(&mut self, requeued: Option<QpId>) {
         self.ready.pop_front();
         self.ready.extend(requeued);
@@ -94,8 +94,8 @@ impl RoundRobin {
 }
 
 impl Hca {
-    /// Creates an HCA. The seed generates memory keys, queue pair numbers and PSNs. It has to come from the system's
-    /// random number generator, except in repeatable tests.
+    /// Creates an HCA, which generates memory keys, queue pair numbers and PSNs from the seed. Except in repeatable
+    /// tests, take the seed from the system's random number generator.
     #[must_use]
     pub fn new(config: HcaConfig, seed: [u8; 32]) -> Self {
         Self {
@@ -128,8 +128,8 @@ impl Hca {
 
     /// Sets whether the port is Active, as reported by the driver of the link. A new HCA is Active.
     ///
-    /// A change causes [`AsyncEvent::PortActive`] or [`AsyncEvent::PortError`]. Queue pairs keep their states: if the
-    /// port is Active again in time, retransmission recovers all packets.
+    /// A change causes [`AsyncEvent::PortActive`] or [`AsyncEvent::PortError`]. Queue pairs keep their states. If the
+    /// port becomes Active again before their retries are used up, retransmission recovers all packets.
     pub fn set_port_active(&mut self, is_active: bool) {
         if std::mem::replace(&mut self.is_active, is_active) == is_active {
             return;
@@ -138,7 +138,7 @@ impl Hca {
         self.resources.events.push_back(HcaEvent::Async(event));
     }
 
-    /// Returns true if the port is Active, as of the last [`Self::set_port_active`].
+    /// Returns true if the port is Active. [`Self::set_port_active`] changes this.
     #[must_use]
     pub const fn is_port_active(&self) -> bool {
         self.is_active
@@ -224,7 +224,8 @@ impl Hca {
         self.groups.detach(id, group)
     }
 
-    /// Processes a received packet. `bytes` extend from the BTH to the end of the pad; `route` leads to the sender.
+    /// Processes a received packet. `bytes` extends from the BTH to the end of the pad, and `route` leads to the
+    /// sender.
     pub fn handle(&mut self, now: Instant, route: &Route, bytes: &[u8]) {
         let counters = &mut self.resources.counters;
         counters.received_packets += 1;
@@ -245,7 +246,7 @@ impl Hca {
             return self.resources.events.extend(event);
         }
         if destination == Qpn::MULTICAST {
-            // The source GID of the reversed route is the GID of the group.
+            // `route` leads back to the sender, so its source GID is the GID of the group.
             let Some(members) = self.groups.members(route.source) else {
                 return counters.drop(DropReason::NoGroup);
             };
@@ -330,7 +331,7 @@ impl Hca {
                 && qp.tracer.is_some()
             {
                 qp.note_sent(now, route, writer);
-                // The cost of a trace shortens the burst of the traced queue pair, not those of others.
+                // The cost of a trace shortens only the burst of the traced queue pair.
                 if let Some(tracer) = &mut qp.tracer {
                     let left = BURST.saturating_sub(self.scheduler.burst);
                     self.scheduler.burst += tracer.settle(writer.len(), left);
@@ -351,7 +352,7 @@ impl Hca {
         }
     }
 
-    /// Updates the list of ready queue pairs and the timers after a queue pair has changed.
+    /// After a change of a queue pair, updates the list of ready queue pairs and the timers.
     fn touch(&mut self, now: Instant, id: QpId) {
         if let Some(qp) = self.qps.get_mut(id.0)
             && !qp.is_listed
@@ -376,7 +377,7 @@ impl Hca {
         }
     }
 
-    /// Fails the queue pairs of completion queues with an overrun.
+    /// If a completion queue has overrun, fails the queue pairs that use it.
     fn fail_overrun(&mut self) {
         while let Some(cq) = self.resources.overrun.pop() {
             for qp in self.qps.iter_mut() {

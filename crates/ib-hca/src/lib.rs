@@ -1,7 +1,7 @@
 //! A software host channel adapter (HCA): the semantics of verbs over any link.
 //!
-//! The HCA owns no socket, thread or clock. Its owner passes received packets and the time, and polls packets to send,
-//! completions, events and the next deadline. Names are those of libibverbs.
+//! The HCA owns no socket, thread or clock. Its owner passes received packets and the time to the HCA, and polls
+//! packets to send, completions, events and the next deadline. Names are those of libibverbs.
 //!
 //! | module | holds |
 //! |---|---|
@@ -10,10 +10,10 @@
 //! | `resources` | the objects that queue pairs share |
 //! | `completion`, `srq` | completion queues, shared receive queues |
 //! | `work_request` | work requests |
-//! | `region`, [`memory`] | memory regions and their memory |
+//! | `region`, [`memory`] | memory regions, and the memory that they cover |
 //! | [`trace`] | command blocks of messages, and packet traces |
 //! | `counters` | packets, retransmissions, and dropped packets by reason |
-//! | `packet`, `table`, `id`, `event`, `error` | packets, tables, and plain types |
+//! | `packet`, `table`, `id`, `event`, `error` | packets, tables of objects, IDs, events and errors |
 //!
 //! # Example
 //! Two HCAs are connected in memory, and one writes to the memory of the other by RDMA:

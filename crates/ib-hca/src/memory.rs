@@ -1,11 +1,12 @@
 //! Registered memory, shared by the HCA and the application.
 //!
 //! As with hardware, the HCA reads and writes registered memory while the application runs, without a lock. A read that
-//! races with a write returns a mixture of old and new bytes. Completions order the accesses of both.
+//! races with a write returns a mixture of old and new bytes. Completions order the accesses of the HCA and of the
+//! application.
 //!
-//! Therefore no reference to the bytes ever exists. They are copied in and out, with bounds checks, by relaxed atomic
-//! loads and stores. Copies of 256 bytes or more use the processor's string instruction `rep movsb`. Under Miri, which
-//! cannot execute it, all copies use atomics.
+//! Therefore no reference to the bytes ever exists. Relaxed atomic loads and stores copy the bytes in and out, with
+//! bounds checks. Copies of 256 bytes or more use the processor's string instruction `rep movsb`. Miri cannot execute
+//! this instruction, so under Miri all copies use atomics.
 #![allow(unsafe_code, reason = "bytes shared by the HCA and the application cannot be a slice")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -23,7 +24,7 @@ const ALIGNMENT: usize = 4096;
 pub struct Memory {
     start: NonNull<u8>,
     length: usize,
-    /// The allocation, which begins before the aligned start; `None` for memory of another owner.
+    /// The allocation, which begins before the aligned start; `None` if another owner has allocated the memory.
     allocation: Option<(NonNull<u8>, Layout)>,
 }
 
@@ -55,33 +56,34 @@ pub struct OutOfBounds {
 }
 
 impl Memory {
-    /// Allocates zeroed memory of `length` bytes, aligned to a page.
+    /// Allocates `length` bytes of zeroed memory, aligned to a page.
     ///
     /// # Errors
     /// Fails if the system has no memory left.
     pub fn zeroed(length: usize) -> Result<Arc<Self>, OutOfMemory> {
         let failed = OutOfMemory { length };
         let size = length.max(1).checked_add(ALIGNMENT - 8).ok_or(failed)?;
-        // With the alignment of `malloc`, the allocator uses `calloc`, which gets zeroed pages from the system without
-        // touching them. The start is aligned to a page afterwards.
+        // For layouts with the alignment of `malloc`, the allocator uses `calloc`, which gets zeroed pages from the
+        // system without touching them. The start is aligned to a page afterwards.
         let layout = Layout::from_size_align(size, 8).map_err(|_| failed)?;
         // SAFETY: the layout has a size above zero.
         let allocation = unsafe { alloc_zeroed(layout) };
         let allocation = NonNull::new(allocation).ok_or(failed)?;
         let skipped = allocation.as_ptr().addr().wrapping_neg() % ALIGNMENT;
-        // SAFETY: at most `ALIGNMENT - 8` bytes are skipped, and as many more were allocated.
+        // SAFETY: at most `ALIGNMENT - 8` bytes are skipped, and that many bytes more than `length` were allocated.
         let start = unsafe { allocation.add(skipped) };
         Ok(Arc::new(Self { start, length, allocation: Some((allocation, layout)) }))
     }
 
-    /// Returns memory of another owner, such as a range that an application registers or a mapped file.
+    /// Wraps memory that another owner has allocated, such as a mapped file or a range that an application registers.
     ///
     /// # Panics
     /// Panics if the address is not a multiple of 8.
     ///
     /// # Safety
     /// The range must remain readable and writable until the last owner of the returned memory has dropped it. Other
-    /// accesses to it may race with those of this type if they are atomic, or are made by other languages or processes.
+    /// accesses to the range may race with those of this type. In Rust code of this process, such accesses must be
+    /// atomic.
     #[must_use]
     pub unsafe fn borrowed(start: NonNull<u8>, length: usize) -> Arc<Self> {
         assert!(start.as_ptr().addr().is_multiple_of(8), "borrowed memory is aligned to 8 bytes");
@@ -148,8 +150,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Populates the page at an offset: an atomic addition of 0 makes the system allocate it. Bytes do not change, even
-    /// if other threads write them. An offset beyond the memory is ignored.
+    /// Populates the page at an offset: an atomic addition of 0 makes the system allocate the page. No byte changes,
+    /// even if other threads write to the page. An offset beyond the memory is ignored.
     pub(crate) fn populate_page(&self, offset: usize) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if let Ok(at) = self.at(offset & !7, 8) {
@@ -183,7 +185,7 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// Copies bytes from an offset of another memory into this memory.
+    /// Copies `length` bytes at an offset of another memory to an offset of this memory.
     ///
     /// # Errors
     /// Fails, and copies nothing, if one of the ranges exceeds its memory.
@@ -200,7 +202,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Sets all bytes of a range to a value.
+    /// Sets all bytes of a range to the given value.
     ///
     /// # Errors
     /// Fails if the range exceeds the memory.
@@ -211,7 +213,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Atomically adds to the 64-bit number in native byte order at an offset. Returns the original number.
+    /// Atomically adds a value to the 64-bit number at an offset, in native byte order. Returns the original number.
     ///
     /// # Errors
     /// Fails if the offset is not a multiple of 8, or if the number exceeds the memory.
@@ -219,7 +221,7 @@ impl Memory {
         Ok(self.atomic(offset)?.fetch_add(value, Ordering::AcqRel))
     }
 
-    /// Atomically replaces the 64-bit number in native byte order at an offset, if it equals `compare`. Returns the
+    /// Atomically replaces the 64-bit number at an offset, in native byte order, if it equals `compare`. Returns the
     /// original number.
     ///
     /// # Errors

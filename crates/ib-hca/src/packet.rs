@@ -1,4 +1,4 @@
-//! Packets as exchanged with links: from the BTH to the end of the pad.
+//! Packets in the form in which the HCA and links exchange them: from the BTH to the end of the pad.
 
 use ib_wire::packet::{Bth, Header, HeaderSet};
 
@@ -10,16 +10,16 @@ pub const MAX_PACKET: usize = 4096 + 48;
 pub(crate) struct Writer<'b> {
     buffer: &'b mut [u8],
     length: usize,
-    /// Copy of the headers and of the first payload bytes, for a packet trace. The copy is read instead of the buffer,
-    /// because reading bytes that were just stored there would stall the processor.
+    /// Copy of the headers and of the first payload bytes, for a packet trace. The trace reads this copy, because
+    /// reading bytes that were just stored in the buffer would stall the processor.
     head: [u8; MOST_HEAD],
-    /// Number of bytes of the copy; 0 if there is none.
+    /// Number of bytes in the copy; 0 if nothing was copied.
     head_length: usize,
     /// Number of payload bytes to copy; `None` without a packet trace.
     traced_payload: Option<usize>,
 }
 
-/// Maximum size in bytes of the headers in the copy, and of the payload behind them.
+/// Maximum sizes in bytes of the headers and of the payload in the copy.
 const MOST_HEADERS: usize = 64;
 const MOST_PAYLOAD: usize = 128;
 const MOST_HEAD: usize = MOST_HEADERS + MOST_PAYLOAD;
@@ -46,8 +46,8 @@ impl<'b> Writer<'b> {
         self.append(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Writes the first bytes of the payload, and copies them and the headers for a packet trace. `read` reads these
-    /// bytes from their source. Returns their number, at most `length`; 0 without a packet trace.
+    /// Writes the first bytes of the payload, obtained from `read`. Copies them and the headers for a packet trace.
+    /// Returns the number of payload bytes written, at most `length`; 0 without a packet trace.
     #[inline]
     pub(crate) fn put_traced<E>(
         &mut self,
@@ -58,7 +58,7 @@ impl<'b> Writer<'b> {
             return Ok(0);
         };
         let length = length.min(most).min(MOST_PAYLOAD);
-        // Copies of fixed sizes take a few instructions. Their excess bytes are overwritten later.
+        // Copies of fixed sizes take only a few instructions. Excess bytes that they copy are overwritten later.
         self.head[..MOST_HEADERS].copy_from_slice(&self.buffer[..MOST_HEADERS]);
         let payload = &mut self.head[self.length..];
         read(&mut payload[..length])?;
@@ -72,7 +72,7 @@ impl<'b> Writer<'b> {
         Ok(length)
     }
 
-    /// Returns the copied headers and first payload bytes; the whole packet if nothing was copied.
+    /// Returns the copied headers and first payload bytes, or the whole packet if nothing was copied.
     pub(crate) fn head(&self) -> &[u8] {
         if self.head_length == 0 { self.written() } else { &self.head[..self.head_length] }
     }

@@ -7,12 +7,12 @@
 //! |---|---|
 //! | `attr.rs` | states, attributes, and the attributes that each transition requires |
 //! | `connection.rs` | [`QpConnection`]: the attributes that connect an RC queue pair |
-//! | `context.rs` | the state that both halves share |
+//! | `context.rs` | the state that the requester and the responder share |
 //! | `requester.rs` | the requester: packets of requests, responses, timers |
 //! | `send_queue.rs` | work requests and the PSNs of their packets |
-//! | `request.rs` | checks of posted requests, and their packets |
+//! | `request.rs` | checks of posted requests, and the packets of requests |
 //! | `recovery.rs` | retries, round-trip time, probe and congestion window |
-//! | `responder.rs` | the responder |
+//! | `responder.rs` | the responder: requests of the peer |
 //! | `receive_queue.rs` | receives of the queue pair or of its SRQ |
 //! | `responses.rs` | ACKs, NAKs and response data |
 //! | `datagram.rs` | received datagrams |
@@ -54,11 +54,11 @@ pub(crate) struct Qp {
     pub(crate) context: QpContext,
     requester: Requester,
     responder: Responder,
-    /// True if the scheduler of the HCA lists the queue pair as one with packets to send.
+    /// True if the scheduler of the HCA lists the queue pair among those with packets to send.
     pub(crate) is_listed: bool,
     /// Time of the queue pair's entry in the timer heap of the HCA.
     pub(crate) timer: Option<Instant>,
-    /// True if the last packet was a short message that was sent before a queued acknowledgement.
+    /// True if the last packet was a short message that was sent ahead of a queued acknowledgement.
     has_led: bool,
     /// True if the event for a drained send queue was reported.
     is_drained: bool,
@@ -80,7 +80,7 @@ impl Qp {
         }
     }
 
-    /// Changes attributes and state. `attr` was checked by [`attr::check`], which has returned `to`.
+    /// Changes attributes and state. [`attr::check`] has checked `attr` and returned `to`.
     pub(crate) fn modify(&mut self, hca: &mut HcaResources, attr: &QpAttr, to: QpState) {
         let from = self.context.state;
         self.context.attributes.apply(attr);
@@ -190,19 +190,20 @@ impl Qp {
         peer.dlid == route.dlid
     }
 
-    /// Returns true if there may be packets to send.
+    /// Returns true if the queue pair may have packets to send.
     pub(crate) fn is_ready(&self, now: Instant) -> bool {
         !self.responder.responses.is_empty() || self.requester.is_ready(&self.context, now)
     }
 
-    /// Writes the next packet; returns its route.
+    /// Writes the next packet, and returns its route.
     pub(crate) fn transmit(
         &mut self,
         hca: &mut HcaResources,
         writer: &mut Writer<'_>,
     ) -> Option<Route> {
         let context = &self.context;
-        // A link can send both packets as one GSO batch if the last one is the shorter one: the acknowledgement.
+        // A link can send a message and an acknowledgement as one GSO batch if the shorter packet, the acknowledgement,
+        // comes last.
         self.has_led = !self.has_led
             && self.responder.responses.is_acknowledgement()
             && self.requester.starts_short(context, hca.now);
@@ -278,7 +279,7 @@ impl Qp {
         }
     }
 
-    /// Triggers a trace that waits for the error state.
+    /// If the queue pair is in the error state, triggers a trace that waits for this state.
     pub(crate) fn note_state(&mut self) {
         if let Some(tracer) = &mut self.tracer
             && self.context.state == QpState::Err
@@ -313,7 +314,8 @@ impl Qp {
         self.enter_error(hca);
     }
 
-    /// Enters the error state of the transport after a request has failed locally: `Err` on RC, `Sqe` otherwise.
+    /// After a request has failed locally, enters the error state of the queue pair's transport: `Err` for RC, `Sqe`
+    /// for UC and UD.
     fn after_failed_request(&mut self, hca: &mut HcaResources) {
         if self.context.init.qp_type == QpType::Rc {
             return self.enter_error(hca);
@@ -342,7 +344,7 @@ impl Qp {
         }
     }
 
-    /// Reports once that the send queue in state `Sqd` is drained.
+    /// Reports once that the send queue is drained, if the queue pair is in state `Sqd`.
     fn report_drained(&mut self, hca: &mut HcaResources) {
         if self.context.state == QpState::Sqd && self.requester.is_drained() && !self.is_drained {
             self.is_drained = true;

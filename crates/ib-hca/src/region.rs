@@ -1,4 +1,4 @@
-//! Memory regions: the memory that a key gives access to, and the permitted operations.
+//! Memory regions. A key gives access to the memory of a region, limited to the permitted operations.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -63,7 +63,7 @@ pub enum RegionError {
     /// The memory region does not exist.
     #[error("the memory region does not exist")]
     NoSuchMr,
-    /// Flags that are unknown, or remote write or remote atomic without local write.
+    /// Access flags that are unknown, or that permit remote writes or atomics without local writes.
     #[error("access flags {:#x}: expected known flags, and remote write or atomic only with local write", .0.0)]
     Access(AccessFlags),
     /// The range exceeds the memory.
@@ -96,7 +96,7 @@ pub enum RegionError {
     Full(usize),
 }
 
-/// Reason why a key gives no access to a range.
+/// Reason why a key does not permit an access to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// No open region has this key.
@@ -136,7 +136,7 @@ struct Mr {
     access: AccessFlags,
     /// Lowest byte of the key.
     key: u8,
-    /// True if the region is open: its key gives access.
+    /// True if the region is open: its key then gives access.
     is_open: bool,
     /// True for a fast-registration region, whose key changes.
     is_fast: bool,
@@ -172,7 +172,7 @@ impl Regions {
         Self { regions: ByNumber::default(), most }
     }
 
-    /// Registers a range of memory at an address.
+    /// Registers a range of memory. SGEs and RDMA requests refer to the range by addresses from `iova` on.
     pub(crate) fn register(
         &mut self,
         rng: &mut impl Rng,
@@ -196,7 +196,7 @@ impl Regions {
         self.insert(rng, mr)
     }
 
-    /// Creates a fast-registration region, which is closed.
+    /// Creates a fast-registration region. The new region is closed.
     pub(crate) fn allocate(&mut self, rng: &mut impl Rng, pd: PdId) -> Result<MrId, RegionError> {
         let mr = Mr {
             pd,
@@ -296,7 +296,7 @@ impl Regions {
         Ok(id.0 << 8 | u32::from(mr.key))
     }
 
-    /// Closes a fast-registration region, which keeps its memory.
+    /// Closes a fast-registration region. The region keeps its memory.
     pub(crate) fn close_fast(&mut self, id: MrId) -> Result<(), RegionError> {
         let mr = self.regions.get_mut(&id.0).ok_or(RegionError::NoSuchMr)?;
         if !mr.is_fast {
@@ -306,7 +306,7 @@ impl Regions {
         Ok(())
     }
 
-    /// Reopens a fast-registration region for the same memory. Returns its new key.
+    /// Reopens a fast-registration region for the memory that it had before. Returns its new key.
     pub(crate) fn reopen_fast(&mut self, id: MrId) -> Result<u32, RegionError> {
         let mr = self.regions.get_mut(&id.0).ok_or(RegionError::NoSuchMr)?;
         if !mr.is_fast || mr.memory.is_none() {
@@ -316,7 +316,7 @@ impl Regions {
         Ok(id.0 << 8 | u32::from(mr.key))
     }
 
-    /// Invalidates a key: closes its fast-registration region, which releases its memory.
+    /// Invalidates a key: closes its fast-registration region and releases the memory of the region.
     pub(crate) fn invalidate(&mut self, pd: PdId, key: u32) -> Result<(), KeyError> {
         let mr = self.regions.get_mut(&(key >> 8)).ok_or(KeyError::Unknown(key))?;
         if mr.pd != pd {
@@ -329,7 +329,8 @@ impl Regions {
         Ok(())
     }
 
-    /// Checks that a key permits an access to a range. Returns the memory, and the offset of the range in it.
+    /// Checks that a key permits an access to a range. Returns the memory of the region, and the offset of the range in
+    /// it.
     pub(crate) fn open(
         &self,
         pd: PdId,
@@ -354,8 +355,8 @@ impl Regions {
         Ok((memory, mr.offset + start))
     }
 
-    /// Copies bytes into SGEs, starting at an offset into their total range. If the SGEs are too short, copies the bytes
-    /// that fit, and returns false.
+    /// Copies bytes into SGEs, from an offset in the total range of the SGEs on. If the SGEs are too short, copies only
+    /// the bytes that fit, and returns false.
     pub(crate) fn scatter(
         &self,
         pd: PdId,
@@ -384,7 +385,7 @@ impl Regions {
     }
 }
 
-/// Checks access flags, range and addresses of a registration.
+/// Checks the access flags, the range and the addresses of a registration.
 fn check(
     memory: &Memory,
     offset: usize,

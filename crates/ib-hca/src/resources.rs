@@ -1,4 +1,4 @@
-//! The objects and counters of an HCA that its queue pairs use.
+//! The objects and counters of an HCA that all its queue pairs use.
 
 use std::collections::VecDeque;
 
@@ -20,16 +20,16 @@ pub(crate) struct AddressHandle {
     pub(crate) route: Route,
 }
 
-/// The state of an HCA that its queue pairs share.
+/// The state of an HCA that all its queue pairs share.
 #[derive(Debug)]
 pub(crate) struct HcaResources {
-    /// Time of the current call of the HCA's owner.
+    /// Time at which the HCA's owner made the current call.
     pub(crate) now: Instant,
     pub(crate) regions: Regions,
     pub(crate) cqs: Table<Cq>,
     pub(crate) srqs: Table<Srq>,
     pub(crate) ahs: Table<AddressHandle>,
-    /// CQs with a new overrun. The HCA fails their queue pairs after the current operation.
+    /// CQs that have just overrun. The HCA fails their queue pairs after the current operation.
     pub(crate) overrun: Vec<CqId>,
     pub(crate) events: VecDeque<HcaEvent>,
     pub(crate) counters: Counters,

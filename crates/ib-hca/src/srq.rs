@@ -12,7 +12,7 @@ use crate::work_request::RecvWr;
 pub(crate) struct Srq {
     pub(crate) pd: PdId,
     queue: VecDeque<RecvWr>,
-    /// Event threshold; 0 for no event.
+    /// If fewer receives than this remain, an event is reported; 0 for no event.
     limit: u32,
     max_wr: u32,
     max_sge: u32,
@@ -34,7 +34,7 @@ impl Srq {
         self.queue.is_empty()
     }
 
-    /// Sets the event threshold; returns false if it exceeds the size of the queue.
+    /// Sets the event threshold. Returns false if the threshold exceeds the size of the queue.
     pub(crate) const fn arm(&mut self, limit: u32) -> bool {
         let fits = limit <= self.max_wr;
         if fits {
@@ -53,8 +53,8 @@ impl Srq {
         Ok(())
     }
 
-    /// Takes the next receive. The flag is true if fewer receives than the event threshold remain; the event is then
-    /// disarmed.
+    /// Takes the next receive. The returned flag is true if fewer receives than the event threshold remain; the event
+    /// is then disarmed.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<(RecvWr, bool)> {
         let wr = self.queue.pop_front()?;
@@ -65,7 +65,7 @@ impl Srq {
         Some((wr, is_low))
     }
 
-    /// Returns a receive to the head of the queue.
+    /// Puts a receive back at the head of the queue.
     pub(crate) fn give_back(&mut self, wr: RecvWr) {
         self.queue.push_front(wr);
     }

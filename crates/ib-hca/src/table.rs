@@ -1,12 +1,14 @@
 //! Tables of objects.
 //!
-//! [`Table`] numbers its objects. Each slot has a generation count of 12 bits, so the number of a removed object is
-//! invalid even if the slot is reused. [`ByNumber`] has random numbers as keys, so a peer cannot provoke hash collisions.
+//! [`Table`] numbers its objects. Each slot has a generation count of 12 bits. Therefore the number of a removed object
+//! is invalid even if another object uses the slot. [`ByNumber`] has random numbers as keys, so a peer cannot provoke
+//! hash collisions.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Number of low bits that are the index of a slot. The upper bits are the generation of the slot.
+/// Number of lower bits in an object's number that are the index of its slot. The upper bits are the generation of the
+/// slot.
 const INDEX_BITS: u32 = 20;
 
 /// Maximum number of objects in a table.
@@ -82,10 +84,10 @@ impl<T> Table<T> {
     }
 }
 
-/// A table by queue pair number or by key of a memory region.
+/// A hash table whose keys are queue pair numbers, or the keys of memory regions.
 pub(crate) type ByNumber<T> = HashMap<u32, T, BuildHasherDefault<NumberHasher>>;
 
-/// Hash function for random numbers: a multiplication.
+/// Hash function for random numbers. It only multiplies.
 #[derive(Default)]
 pub(crate) struct NumberHasher(u64);
 

@@ -1,10 +1,10 @@
-//! Traces of queue pairs: command blocks of messages, recorded always, and packets, recorded on request.
+//! Traces of queue pairs: command blocks of messages, which are always recorded, and packets, recorded on request.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `messages` | [`MessageRing`]: command blocks of the last 64 messages |
 //! | `packets` | [`PacketRing`]: headers and the first payload bytes of packets |
-//! | `options` | [`PacketTrace`]: recorded packets and bytes; [`Selection`]: traced queue pairs |
+//! | `options` | [`PacketTrace`]: which packets and bytes are recorded; [`Selection`]: which queue pairs are traced |
 //!
 //! Both rings are lock-free: the HCA overwrites the oldest entries, and another thread may read at the same time. The HCA
 //! never waits for a reader.
@@ -36,30 +36,30 @@ pub(crate) struct PacketTracer {
     /// True if the filter includes all packets.
     includes_all: bool,
     writer: PacketWriter,
-    /// Number of recorded payload bytes of the current message, by direction, of requests and of responses.
+    /// For the current messages: number of recorded payload bytes, by direction, of requests and of responses.
     recorded: [[u32; 2]; 2],
-    /// Number of packets that are still recorded after the trigger event; `None` before it.
+    /// Number of packets still to be recorded after the trigger event; `None` before the event.
     left: Option<u32>,
     /// The selection that the queue pair is traced for; `None` if it is traced by ID.
     pub(crate) selection: Option<SelectionId>,
-    /// Cost of recorded packets that has not been charged to the bursts of the queue pair yet. The unit is the cost of
+    /// Cost of recorded packets that has not yet been charged to a burst of the queue pair. The unit is the cost of
     /// sending a byte.
     debt: usize,
 }
 
-/// Cost of recording a packet, in sent bytes. It includes the work of the collector.
+/// Cost of recording a packet, including the work of the collector. The unit is the cost of sending a byte.
 const COST: usize = 256;
 
-/// Number of recorded bytes that cost as much as one sent byte.
+/// Recording this many bytes costs as much as sending one byte.
 const RECORDED_PER_SENT: usize = 4;
 
-/// Maximum debt in sent bytes. Received packets add to it, even if the queue pair never sends.
+/// Maximum debt, in the cost of sending a byte. Received packets add to the debt, even if the queue pair never sends.
 const MOST_DEBT: usize = 1 << 20;
 
-/// Cost of sending a packet without its bytes, in sent bytes.
+/// Cost of sending a packet without payload. The unit is the cost of sending a byte.
 const BARE: usize = 512;
 
-/// Properties of an opcode, from a table of all 256 opcodes.
+/// Properties of an opcode. A table has those of all 256 opcodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpcodeLayout {
     /// Offset of the payload from the BTH; 0 for an unknown opcode.
@@ -70,7 +70,7 @@ pub(crate) struct OpcodeLayout {
 }
 
 impl OpcodeLayout {
-    /// Returns the layout of a packet, given its first bytes; `None` if they are too few or the opcode is unknown.
+    /// Returns the layout of a packet, given its first bytes; `None` if these are too few or the opcode is unknown.
     #[inline]
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         let layout = OPCODE_LAYOUTS[usize::from(*head.first()?)];
@@ -103,7 +103,7 @@ static OPCODE_LAYOUTS: [OpcodeLayout; 256] = {
 };
 
 impl PacketTracer {
-    /// Starts a trace; returns the reader of its packets, too.
+    /// Starts a trace. Also returns the reader of its packets.
     pub(crate) fn start(
         options: PacketTrace,
         qpn: Qpn,
@@ -122,11 +122,11 @@ impl PacketTracer {
         self.options.payload.into()
     }
 
-    /// Charges the debt to the current burst: returns the number of packets of `length` bytes that cost as much, at most
-    /// `most`. The debt is reduced by them.
+    /// Charges the debt to the current burst: returns how many packets of `length` bytes cost as much as the debt, at
+    /// most `most`. The cost of these packets is subtracted from the debt.
     #[inline]
     pub(crate) fn settle(&mut self, length: usize, most: u32) -> u32 {
-        // The usual debt is less than one packet, which needs no division.
+        // The debt is usually less than the cost of one packet. Then no division is needed.
         if self.debt < BARE + length {
             return 0;
         }
@@ -143,7 +143,7 @@ impl PacketTracer {
         Ok(())
     }
 
-    /// Processes an event: if it is the trigger event, the trace ends after the configured number of packets.
+    /// Processes an event. If it is the trigger event, the trace ends after the configured number of further packets.
     pub(crate) fn trigger(&mut self, event: Trigger) {
         if let Some((on, after)) = self.options.trigger
             && on == event
@@ -157,7 +157,7 @@ impl PacketTracer {
         }
     }
 
-    /// Records a packet, if the filter includes it. `head` is a copy of at least its headers.
+    /// Records a packet, if the filter includes it. `head` is a copy of at least the packet's headers.
     #[inline(never)]
     pub(crate) fn note(&mut self, note: &PacketNote<'_>, head: &[u8], bytes: &[u8]) {
         if let Some(layout) = OpcodeLayout::of(head) {
@@ -176,7 +176,7 @@ impl PacketTracer {
     ) {
         let start = usize::from(layout.payload_offset);
         let payload = bytes.len().saturating_sub(start) as u32;
-        // Packets of a request message and of a READ response may alternate.
+        // Packets of requests and of READ responses may alternate, so their bytes are counted separately.
         let recorded = &mut self.recorded[note.direction as usize][usize::from(layout.is_response)];
         // An acknowledgement has no payload and starts no message.
         if layout.is_first && payload > 0 {
@@ -190,7 +190,7 @@ impl PacketTracer {
         if self.left == Some(0) {
             return;
         }
-        // Only the first bytes of each message are recorded, even if they extend over several packets.
+        // Only the first payload bytes of each message are recorded. They may extend over several packets.
         let added = payload.min(u32::from(self.options.payload).saturating_sub(*recorded));
         *recorded += added;
         let end = if added == payload { bytes.len() } else { start + added as usize };
@@ -198,12 +198,12 @@ impl PacketTracer {
         self.write(note, bytes.len(), recorded);
     }
 
-    /// Invalidates the usual route, because the queue pair's route may have changed.
+    /// Discards the result of comparing routes, because the queue pair's route may have changed.
     pub(crate) const fn forget_route(&mut self) {
         self.writer.forget_route();
     }
 
-    /// Records the headers of a packet that was lost in the network. `why` is the location and reason of the loss.
+    /// Records the headers of a packet that was lost in the network. `why` says where and why the packet was lost.
     pub(crate) fn note_lost(
         &mut self,
         at: Instant,
@@ -225,7 +225,7 @@ impl PacketTracer {
 
     #[inline(always)]
     fn write(&mut self, note: &PacketNote<'_>, length: usize, bytes: &[u8]) {
-        // A packet after the end time would overwrite older packets.
+        // A packet recorded after the end time would overwrite older packets.
         if note.at > self.options.until {
             return;
         }

@@ -1,4 +1,4 @@
-//! Work requests: names as in libibverbs.
+//! Work requests, named as in libibverbs.
 
 use ib_types::{QKey, Qpn};
 
@@ -53,7 +53,7 @@ impl Data {
         if found > most as usize { Err(PostError::TooManySges { found, most }) } else { Ok(()) }
     }
 
-    /// Checks that the keys of the SGEs allow an access.
+    /// Checks that the keys of the SGEs permit an access.
     pub(crate) fn check_keys(
         &self,
         regions: &Regions,
@@ -91,11 +91,12 @@ pub struct RemoteAddress {
 /// Destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdDestination {
-    /// Address handle of the path.
+    /// Address handle of the path to the destination.
     pub ah: AhId,
-    /// Destination queue pair; [`Qpn::MULTICAST`] for multicast groups.
+    /// Number of the destination queue pair; [`Qpn::MULTICAST`] for multicast groups.
     pub remote_qpn: Qpn,
-    /// Q_Key of the destination queue pair. A controlled Q_Key is replaced by that of the sending queue pair.
+    /// Q_Key of the destination queue pair. If this is a controlled Q_Key, that of the sending queue pair is sent
+    /// instead.
     pub remote_qkey: QKey,
 }
 
@@ -119,19 +120,20 @@ pub enum SendOp {
         /// The immediate data.
         imm: Option<u32>,
     },
-    /// RDMA WRITE. With immediate data it consumes a receive of the peer.
+    /// RDMA WRITE. With immediate data, it consumes a receive of the peer.
     Write {
         /// Target.
         to: RemoteAddress,
         /// The immediate data.
         imm: Option<u32>,
     },
-    /// RDMA READ into the SGEs.
+    /// RDMA READ into the memory of the SGEs.
     Read {
         /// Source.
         from: RemoteAddress,
     },
-    /// Compares 8 bytes and replaces them if they are equal. Returns the original value.
+    /// Compares 8 bytes of the peer's memory with a value, and replaces them if they are equal. Returns the original
+    /// value.
     CompareSwap {
         /// Target.
         at: RemoteAddress,
@@ -140,7 +142,7 @@ pub enum SendOp {
         /// New value.
         swap: u64,
     },
-    /// Adds to a number of 8 bytes. Returns the original value.
+    /// Adds a value to 8 bytes of the peer's memory. Returns the original value.
     FetchAdd {
         /// Target.
         at: RemoteAddress,
@@ -157,7 +159,7 @@ pub enum SendOp {
 }
 
 impl SendOp {
-    /// Returns the opcode of the completion.
+    /// Returns the opcode of the operation's completion.
     pub(crate) const fn completion_opcode(&self) -> WcOpcode {
         match self {
             Self::Send { .. } | Self::SendInvalidate { .. } | Self::SendDatagram { .. } => {
@@ -176,18 +178,18 @@ impl SendOp {
 /// Flags of a send request (`ibv_send_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendFlags {
-    /// True if success generates a completion. Failure always does.
+    /// True if a success generates a completion. A failure always does.
     pub signaled: bool,
     /// True if the receiver's completion is solicited, so that it raises an event.
     pub solicited: bool,
-    /// True if the request waits for all READs and atomics before it.
+    /// True if the request waits until all READs and atomics before it have completed.
     pub fence: bool,
 }
 
 /// A work request for a send queue (`ibv_send_wr`).
 #[derive(Clone, Debug)]
 pub struct SendWr {
-    /// ID that the completion returns.
+    /// ID for the completion of the request.
     pub wr_id: u64,
     /// Operation.
     pub op: SendOp,
@@ -200,14 +202,14 @@ pub struct SendWr {
 /// A work request for a receive queue (`ibv_recv_wr`).
 #[derive(Clone, Debug)]
 pub struct RecvWr {
-    /// ID that the completion returns.
+    /// ID for the completion of the request.
     pub wr_id: u64,
-    /// Buffer of a message. A datagram is preceded by 40 bytes for its GRH.
+    /// Buffer of a message. For a datagram, the first 40 bytes receive its GRH.
     pub data: Data,
 }
 
 impl RecvWr {
-    /// Checks that a receive has no inline data, at most `max_sge` SGEs, and local keys with write access.
+    /// Checks that a receive has no inline data and at most `max_sge` SGEs, and that its local keys permit writes.
     pub(crate) fn check(&self, regions: &Regions, pd: PdId, max_sge: u32) -> Result<(), PostError> {
         if let Data::Inline(bytes) = &self.data {
             return Err(PostError::TooMuchInline { found: bytes.len(), most: 0 });

@@ -15,7 +15,7 @@ use ib_rtrs::{
 };
 use ib_types::Instant;
 
-/// An owner without HCAs. `ib_storage::rtrs::Devices` has those of sockets and simulated fabrics.
+/// An owner without HCAs. The owner `ib_storage::rtrs::Devices` has HCAs of sockets and simulated fabrics.
 struct NoAdapters;
 
 impl Adapters for NoAdapters {

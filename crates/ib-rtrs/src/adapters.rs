@@ -1,14 +1,14 @@
-//! Access of the engines to the HCAs of their owner.
+//! The interface by which the engines access the HCAs of their owner.
 
 use ib_cm::Cm;
 use ib_hca::Hca;
 use ib_types::PKey;
 
-/// The number of an HCA, assigned by its owner.
+/// The number of an HCA. Its owner assigns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AdapterId(pub u32);
 
-/// An HCA and its connection manager.
+/// An HCA with its connection manager.
 #[derive(Debug)]
 pub struct Adapter<'a> {
     /// The HCA.
@@ -17,12 +17,12 @@ pub struct Adapter<'a> {
     pub cm: &'a mut Cm,
 }
 
-/// The HCAs that an engine may use. The implementor owns and drives them.
+/// The HCAs that an engine may use. The implementor of the trait owns and drives the HCAs.
 pub trait Adapters {
-    /// Returns an HCA; `None` if it was removed.
+    /// Returns an HCA; `None` if the HCA was removed.
     fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>>;
 
-    /// Returns true if the port of an HCA is a member of a partition. The provided method accepts the default
+    /// Returns true if the port of an HCA is a member of a partition. By default, ports are members of the default
     /// partition only.
     fn is_in_partition(&self, id: AdapterId, p_key: PKey) -> bool {
         let _ = id;

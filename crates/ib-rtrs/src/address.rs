@@ -69,7 +69,7 @@ impl fmt::Display for Address {
 /// The addresses of both ends of a path; the text form is `SOURCE@DESTINATION`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathAddress {
-    /// The client's address; `None` if the program that connects chooses it.
+    /// The client's address; `None` to let the connecting program choose it.
     pub source: Option<Address>,
     /// The server's address.
     pub destination: Address,

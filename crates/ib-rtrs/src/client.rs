@@ -4,23 +4,23 @@
 //! |---|---|
 //! | `config` | [`ClientConfig`], [`Policy`], [`PathSpec`] |
 //! | `event` | [`ClientEvent`], [`Completion`], [`Outcome`], [`Failure`] |
-//! | `session` | [`Limits`], and the state that all paths share at the server |
-//! | `paths` | the paths, and the choice of one for a request |
+//! | `session` | [`Limits`] of the server, and the state that all paths share |
+//! | `paths` | the paths, and the selection of a path for each request |
 //! | `path` | one path: its state and its objects |
 //! | `liveness` | heartbeats and probes of a path |
 //! | `registrations` | memory that is registered at HCAs |
-//! | `request` | [`Request`]: its data and numbers |
+//! | `request` | [`Request`]: data and numbers of a request |
 //! | `slots` | requests in flight, one for each chunk of the server |
 //! | `connect` | connecting a path |
 //! | `info` | the addresses of the server's chunks |
-//! | `post` | requests out |
-//! | `complete` | completions in: responses, heartbeats, failures |
-//! | `failover` | requests of failed paths |
+//! | `post` | submission of requests |
+//! | `complete` | handling of completions: responses, heartbeats, failures |
+//! | `failover` | retransmission or completion of the requests of failed paths |
 //! | `fencing` | failed paths, and the requests that wait for their fences |
 //! | `close` | adding, disconnecting and removing paths; the end of the session |
 //!
-//! A path that fails is reconnected after a delay. A session is up once all its paths are connected. Requests are sent
-//! over any connected path.
+//! A path that fails is reconnected after a delay. A session is up once a path is connected and each other path has
+//! been connected or has failed once. Requests are sent over any connected path.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -69,26 +69,26 @@ use crate::stats::{ClientPathStats, ClientStat};
 /// The timers of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// Timeout of connecting the path: its connections and the info response.
+    /// Timeout of connecting the path, until the info response has arrived.
     Connect,
     /// End of the heartbeat interval.
     Heartbeat,
-    /// Next check for requests over [`ClientConfig::io_timeout`].
+    /// Next check for requests in flight for longer than [`ClientConfig::io_timeout`].
     IoTimeout,
-    /// Next check for silence of the server while requests are in flight.
+    /// Next check for silence of the server, while requests are in flight.
     Probe,
     /// End of the delay before the path is reconnected.
     Reconnect,
-    /// Timeout of the server's confirmation of a disconnect.
+    /// Timeout of waiting for the server to confirm a disconnect.
     Close,
-    /// Earliest deadline of all fences; its path number is unused.
+    /// Earliest deadline of all fences of the session. The path number of this timer is unused.
     Fence,
 }
 
 /// A session with a server.
 ///
 /// The owner passes events of HCAs to [`Client::handle_hca`] and [`Client::handle_cm`]. It calls
-/// [`Client::handle_timeout`] at the time that [`Client::poll_timeout`] returns. After each call it polls
+/// [`Client::handle_timeout`] at the time that [`Client::poll_timeout`] returns. After each call, the owner polls
 /// [`Client::poll_completion`] and [`Client::poll_event`] until they return `None`.
 #[derive(Debug)]
 pub struct Client {
@@ -102,15 +102,16 @@ pub struct Client {
     timers: Deadlines<(PathId, Timer)>,
     events: VecDeque<ClientEvent>,
     completions: VecDeque<Completion>,
-    /// Paths that have failed during a call, and those that were connected. [`Client::settle`] handles them.
+    /// Paths that have failed during a call, and paths that were connected during it. [`Client::settle`] handles both.
     failed: VecDeque<(PathId, Failure)>,
     newly_connected: VecDeque<PathId>,
 }
 
 impl Client {
-    /// Creates a session without paths; [`Client::add_path`] connects it.
+    /// Creates a session without paths. Adding a path by [`Client::add_path`] connects the session.
     ///
-    /// UUIDs and nonces are drawn from `seed`. Take it from the system's random number generator, except in repeatable tests.
+    /// The client derives UUIDs and nonces from `seed`. Take the seed from the system's random number generator, except
+    /// in repeatable tests.
     #[must_use]
     pub fn new(config: ClientConfig, seed: [u8; 32]) -> Self {
         let mut rng = ChaCha12Rng::from_seed(seed);
@@ -136,12 +137,12 @@ impl Client {
         &self.config
     }
 
-    /// Sets the policy that selects the path of a request.
+    /// Sets the policy that selects a path for each request.
     pub const fn set_policy(&mut self, policy: Policy) {
         self.config.policy = policy;
     }
 
-    /// Sets the maximum number of failed attempts to connect a path in succession; `None` for no limit.
+    /// Sets after how many failed attempts in succession the client stops reconnecting a path; `None` for no limit.
     pub const fn set_max_reconnect_attempts(&mut self, most: Option<u32>) {
         self.config.max_reconnect_attempts = most;
     }
@@ -175,13 +176,13 @@ impl Client {
         self.paths.get(id).map(|path| path.state)
     }
 
-    /// Returns the number of requests in flight on a path.
+    /// Returns the number of requests that are in flight on a path.
     #[must_use]
     pub fn inflight(&self, id: PathId) -> Option<u32> {
         self.paths.get(id).map(|path| path.inflight)
     }
 
-    /// Returns the round-trip time of the last heartbeat of a path.
+    /// Returns the round-trip time of a path's last heartbeat.
     #[must_use]
     pub fn latency(&self, id: PathId) -> Option<std::time::Duration> {
         self.paths.get(id)?.liveness.latency()
@@ -193,19 +194,20 @@ impl Client {
         self.paths.get(id).map(|path| &path.stats)
     }
 
-    /// Resets statistics of a path. Returns false if there is no such path.
+    /// Resets one kind of statistics of a path. Returns false if there is no such path.
     pub fn reset_stats(&mut self, id: PathId, what: ClientStat) -> bool {
         self.paths.get_mut(id).map(|path| path.stats.reset(what)).is_some()
     }
 
-    /// Returns the number of requests that are in flight or wait for a fence.
+    /// Returns the number of requests that have not completed: they are in flight or wait for a fence.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.slots.in_use()
             - self.slots.with(|slot| slot.state == slots::SlotState::Abandoned).len()
     }
 
-    /// Returns the number of chunks in use: by requests, and by completed requests that the server may still execute.
+    /// Returns the number of the server's chunks in use. These are the chunks of requests, and those of completed
+    /// requests that the server may still execute.
     #[must_use]
     pub const fn chunks_in_use(&self) -> usize {
         self.slots.in_use()
@@ -243,7 +245,7 @@ impl Client {
         }
     }
 
-    /// Handles an event of an HCA. `cpu` is the processor that received the event.
+    /// Handles an event of an HCA. `cpu` is the processor on which the event was received.
     pub fn handle_hca(
         &mut self,
         now: Instant,
@@ -265,7 +267,7 @@ impl Client {
         }
     }
 
-    /// Handles an event of the connection manager of an HCA. Returns events that do not belong to this session.
+    /// Handles an event of an HCA's connection manager. Returns the event if it does not belong to this session.
     pub fn handle_cm(
         &mut self,
         now: Instant,
@@ -290,7 +292,7 @@ impl Client {
         self.settle(now, cx);
     }
 
-    /// Reconnects the waiting paths of an HCA whose port has its link again, without further delay.
+    /// Reconnects paths immediately after the port of their HCA has regained its link, if they wait for a reconnect.
     pub fn link_up(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         for id in self.paths.of_adapter(adapter) {
             if self.path_state(id) == Some(PathState::Waiting) {
@@ -300,10 +302,10 @@ impl Client {
         self.handle_timeout(now, cx);
     }
 
-    /// Registers memory that requests may name. It is kept until it is deregistered.
+    /// Registers memory for the data of requests. The memory is kept until it is deregistered.
     ///
     /// # Errors
-    /// Fails if an HCA cannot register it.
+    /// Fails if an HCA cannot register the memory.
     pub fn register(
         &mut self,
         cx: &mut impl Adapters,
@@ -312,12 +314,12 @@ impl Client {
         self.registrations.register(cx, memory, &self.slots)
     }
 
-    /// Deregisters memory. Requests that name it must have ended.
+    /// Deregisters memory. All requests that use the memory must have ended.
     pub fn deregister(&mut self, cx: &mut impl Adapters, id: BufferId) {
         self.registrations.deregister(cx, id);
     }
 
-    /// Handles the paths that have failed or were connected during the call.
+    /// Handles all paths that have failed or were connected during the current call.
     fn settle(&mut self, now: Instant, cx: &mut impl Adapters) {
         loop {
             while let Some((id, why)) = self.failed.pop_front() {

@@ -1,4 +1,4 @@
-//! One connection of a path: its queue pair, and its number at the connection manager.
+//! One connection of a path: its queue pair, and its ID at the connection manager.
 
 use ib_cm::{Cm, ConnectionId};
 use ib_hca::{
@@ -10,10 +10,10 @@ use ib_types::{Instant, Mtu, PKey, Psn, Qpn};
 
 use crate::Transport;
 
-/// RNR NAK timer code: the peer retries 0.64 ms after it found no posted receive.
+/// Code of the RNR NAK timer: if no receive is posted, the peer retries after 0.64 ms.
 const MIN_RNR_TIMER: u8 = 12;
 
-/// Maximum length of inline data in bytes. An info request fits.
+/// Maximum length of inline data in bytes. It suffices for an info request.
 const MAX_INLINE: u32 = 512;
 
 /// A connection.
@@ -23,7 +23,7 @@ pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
 }
 
-/// The peer of a connection, from the REQ or REP.
+/// The peer of a connection, as described in the REQ or REP.
 pub(crate) struct Peer {
     pub(crate) route: Route,
     pub(crate) mtu: Mtu,
@@ -36,7 +36,7 @@ pub(crate) struct Peer {
     pub(crate) rnr_retry: u8,
 }
 
-/// Creates an RC queue pair in the state INIT. Its queues have the maximum size of the HCA.
+/// Creates an RC queue pair in the state INIT. The queues have the maximum size that the HCA supports.
 pub(crate) fn create(hca: &mut Hca, now: Instant, pd: PdId, cq: CqId) -> Result<QpId, SetupError> {
     let most = hca.config().max_qp_wr;
     let cap = QpCap {
@@ -58,10 +58,10 @@ pub(crate) fn create(hca: &mut Hca, now: Instant, pd: PdId, cq: CqId) -> Result<
     Ok(qp)
 }
 
-/// Access of the peer: RDMA WRITE, but neither READ nor atomics.
+/// Operations that the peer may execute: RDMA WRITE, but neither READ nor atomics.
 const ACCESS: AccessFlags = AccessFlags(AccessFlags::LOCAL_WRITE.0 | AccessFlags::REMOTE_WRITE.0);
 
-/// Moves a queue pair to RTR and RTS.
+/// Changes a queue pair to RTR and then to RTS.
 pub(crate) fn program(
     hca: &mut Hca,
     now: Instant,
@@ -88,17 +88,18 @@ pub(crate) fn program(
     hca.modify_qp(now, qp, &connection.to_rts())
 }
 
-/// Closes a connection: destroys the queue pair and sends a DREQ. Returns true if the connection manager still
-/// waits for the peer.
+/// Closes a connection: destroys the queue pair and sends a DREQ. Returns true if the connection manager still waits
+/// for the DREP.
 pub(crate) fn end(hca: &mut Hca, cm: &mut Cm, now: Instant, connection: Connection) -> bool {
-    // The queue pair may have been removed with its HCA. It is attached to no multicast group.
+    // Destroying the queue pair fails if it was removed together with its HCA. The queue pair is attached to no
+    // multicast group.
     hca.destroy_qp(connection.qp).ok();
     let state = cm.state(connection.id);
     cm.close(now, connection.id).ok();
     matches!(state, Some(ib_cm::State::Established | ib_cm::State::DreqSent))
 }
 
-/// Posts an unsignaled send: it generates a completion only if it fails.
+/// Posts an unsignaled send, which generates a completion only if it fails.
 pub(crate) fn send(
     hca: &mut Hca,
     now: Instant,
@@ -109,7 +110,7 @@ pub(crate) fn send(
     hca.post_send(now, qp, SendWr { wr_id: SEND_WR_ID, op, data, flags: SendFlags::default() })
 }
 
-/// Posts a receive. A length of 0 posts it without a buffer.
+/// Posts a receive. If the length is 0, the receive has no buffer.
 pub(crate) fn receive(
     hca: &mut Hca,
     now: Instant,
@@ -124,12 +125,12 @@ pub(crate) fn receive(
 /// The `wr_id` of all sends.
 const SEND_WR_ID: u64 = u64::MAX;
 
-/// Identifies a posted receive within its path; encoded as `wr_id`.
+/// Identifies a posted receive of a path. The `wr_id` of the receive encodes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WorkId {
     /// Index of the connection.
     pub(crate) connection: u16,
-    /// Index of the receive of this connection.
+    /// Index of the receive within the connection.
     pub(crate) index: u32,
 }
 
@@ -138,7 +139,7 @@ impl WorkId {
         (self.connection as u64) << 32 | self.index as u64
     }
 
-    /// Decodes the `wr_id` of a completion; `None` for a send.
+    /// Decodes the `wr_id` of a completion; `None` if the completion is of a send.
     pub(crate) const fn of(wr_id: u64) -> Option<Self> {
         if wr_id == SEND_WR_ID {
             return None;

@@ -1,8 +1,8 @@
 //! RTRS 2.0: a client and a server that transfer blocks of data over RDMA, on several paths between HCAs.
 //!
-//! Either side interoperates with the RTRS of a Linux kernel. The engines use software HCAs ([`ib_hca`]) that their owner
-//! drives; they have no socket, thread or clock. The owner passes events of the HCAs and their connection managers to an
-//! engine, which posts work requests to the HCAs.
+//! Client and server also interoperate with the RTRS of a Linux kernel. Both are engines without socket, thread or
+//! clock. They use software HCAs ([`ib_hca`]) that their owner drives. The owner passes events of the HCAs and their
+//! connection managers to an engine, which posts work requests to the HCAs.
 //!
 //! | module | holds |
 //! |---|---|
@@ -17,14 +17,14 @@
 //! | `proof` | mutual authentication by a shared key |
 //!
 //! # Data placement
-//! The server's memory is divided into chunks, one for each request in flight. A client writes the data, its user's header
-//! and an RTRS message into a chunk, where the server's user reads them. The client's user registers the memory of its
-//! data ([`Client::register`]). Write data is sent from there. The server writes READ data directly into it, through a key
-//! that is valid while the request is in flight. READ data of several segments takes a buffer of the session, since an
-//! RTRS read has only one descriptor.
+//! The server's memory is divided into chunks, one for each request in flight. A client writes the data, its user's
+//! header and an RTRS message into a chunk. There the server's user reads them. The client's user registers the memory
+//! of its data ([`Client::register`]). The HCA sends write data directly from this memory. The server writes READ data
+//! directly into this memory, through a key that is valid while the request is in flight. If READ data has several
+//! segments, a buffer of the session receives it first, because an RTRS read has only one descriptor.
 //!
 //! # Example
-//! Client and server connect in memory and write a block:
+//! Client and server are connected in memory, and write a block:
 //! ```
 //! use std::net::{Ipv4Addr, SocketAddr};
 //!
@@ -178,24 +178,25 @@ pub enum Direction {
     Write,
 }
 
-/// Timeouts and retries of the queue pairs of a path, and those proposed to the peer.
+/// Timeouts and retries of the queue pairs of a path, and values that are proposed to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// Local ACK timeout, 1 to 31: packets are retransmitted after 4.096 µs × 2^value.
+    /// Exponent of the local ACK timeout, 1 to 31: packets are retransmitted after 4.096 µs × 2^value.
     pub ack_timeout: u8,
     /// Maximum number of retransmissions of a packet, 0 to 7.
     pub retry_count: u8,
-    /// ACK timeout in a REQ to the server, an exponent as above. It is large because soft RoCE of a Linux 6.1 server
-    /// may hang after a retransmission.
+    /// Exponent of the ACK timeout that the REQ proposes to the server. It is large because soft RoCE of a Linux 6.1
+    /// server may hang after a retransmission.
     pub peer_ack_timeout: u8,
-    /// Target ACK delay in a REP to the client, an exponent. A Linux 6.1 client derives its ACK timeout from it: 2.1 s
-    /// up to 17, 4.3 s up to 19, then 4.096 µs × 2^value. The client stalls for this time if the last packet of a
-    /// message is lost.
+    /// Exponent of the target ACK delay in a REP to the client. A Linux 6.1 client derives its ACK timeout from it: 2.1
+    /// s up to 17, 4.3 s up to 19, then 4.096 µs × 2^value. If the last packet of a message is lost, the client stalls
+    /// for this time.
     pub target_ack_delay: u8,
 }
 
 impl Default for Transport {
-    /// Seven retries after 268 ms each, so a path fails after 2.1 s. Linux servers wait for 17 s, Linux clients for 2.1 s.
+    /// By default, a path fails after 2.1 s: seven retries after 268 ms each. Linux servers retransmit after 17 s, and
+    /// Linux clients after 2.1 s.
     fn default() -> Self {
         Self { ack_timeout: 16, retry_count: 7, peer_ack_timeout: 22, target_ack_delay: 17 }
     }
@@ -204,14 +205,14 @@ impl Default for Transport {
 /// Detection of a dead peer by heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeats {
-    /// Time between two heartbeats.
+    /// Time between two heartbeats of this side.
     pub interval: Duration,
-    /// Maximum number of intervals without a message of the peer.
+    /// The peer counts as dead after this many intervals without a message.
     pub missed_max: u32,
 }
 
 impl Default for Heartbeats {
-    /// An interval of 5 s, and at most 5 missed heartbeats, as in Linux.
+    /// The default is an interval of 5 s and at most 5 missed heartbeats, as in Linux.
     fn default() -> Self {
         Self { interval: Duration::from_secs(5), missed_max: 5 }
     }

@@ -1,4 +1,4 @@
-//! Mutual authentication by a shared key, in messages of this project that Linux does not have.
+//! Mutual authentication by a shared key. Its messages are specific to this project: Linux does not have them.
 //!
 //! 1. The client sends a nonce.
 //! 2. The server sends a second nonce and its proof.
@@ -17,7 +17,7 @@ use ib_wire::rtrs::{MessageType, Proof};
 pub struct SharedKey(Vec<u8>);
 
 impl SharedKey {
-    /// Creates a key from bytes. 32 random bytes are recommended.
+    /// Creates a key from bytes. A key of 32 random bytes is recommended.
     #[must_use]
     pub const fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -31,7 +31,7 @@ impl std::fmt::Debug for SharedKey {
     }
 }
 
-/// The sender of a proof.
+/// The side that sends a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prover {
     Client,
@@ -62,7 +62,7 @@ impl Transcript {
         mac
     }
 
-    /// Returns the proof message of one side.
+    /// Returns the proof message of the given side.
     pub(crate) fn prove(&self, key: &SharedKey, prover: Prover) -> Proof {
         let nonce = match prover {
             Prover::Client => self.client_nonce,
@@ -72,7 +72,7 @@ impl Transcript {
         Proof { message_type: MessageType::PROOF, nonce, code }
     }
 
-    /// Returns true if a proof message is valid. The comparison takes constant time.
+    /// Returns true if the proof message of the given side is valid. The comparison takes constant time.
     pub(crate) fn verify(&self, key: &SharedKey, prover: Prover, proof: &Proof) -> bool {
         self.mac(key, prover).verify_slice(&proof.code).is_ok()
     }

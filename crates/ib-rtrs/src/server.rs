@@ -12,9 +12,10 @@
 //! | `store` | memory of the user from which READ data is sent without a copy |
 //! | `close` | closing of paths and sessions; path fencing |
 //!
-//! The memory of a session has one chunk for each request of the queue depth. Clients write into the chunks. The server's
-//! user takes requests from [`Server::poll_request`], and finds header and data in the memory ([`Server::memory`]). It
-//! completes every request with [`Server::complete`], even if the path has failed: this frees the chunk.
+//! The memory of a session has one chunk for each request of the queue depth. Clients write into the chunks. The
+//! server's user takes requests from [`Server::poll_request`], and finds header and data of each request in the memory
+//! ([`Server::memory`]). The user must complete every request with [`Server::complete`], even if the path has failed,
+//! to free the chunk.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -51,37 +52,39 @@ use crate::stats::{ServerPathStats, ServerStat};
 /// The timers of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// Timeout of connecting the path: its connections and the info request.
+    /// Timeout of connecting the path, until the info request has arrived.
     Connect,
     /// End of the heartbeat interval.
     Heartbeat,
 }
 
-/// A session: the state that all paths of a client share.
+/// A session: the server's state for all paths of one client session.
 #[derive(Debug)]
 struct Session {
     uuid: [u8; 16],
-    /// Number of times that the session was started after it had no connected path.
+    /// Number of times that the session was started again after all its paths were lost.
     incarnation: u32,
-    /// Random number of the incarnation, for clients of this project. It differs from that of another server.
+    /// Random number of the current incarnation, which is reported to clients of this project. Another server has a
+    /// different number.
     epoch: u32,
     name: Vec<u8>,
-    /// The chunks. They are allocated for the first info request, so half-open connections use no memory.
+    /// The memory of all chunks. It is allocated for the first info request, so that half-open connections use no
+    /// memory.
     memory: Option<Arc<Memory>>,
-    /// Indices of its paths, including closed paths with outstanding requests.
+    /// Indices of the session's paths, including closed paths with outstanding requests.
     paths: Vec<u32>,
     /// Number of connected paths.
     up: usize,
-    /// By chunk: number of outstanding requests. The user has one of them; the others are in `held`.
+    /// For each chunk, the number of outstanding requests. The user has one of them; the others are in `held`.
     used: Vec<u16>,
-    /// By chunk: requests that arrived over other paths while an earlier request in the chunk was outstanding.
+    /// For each chunk, requests that arrived over other paths while an earlier request of the chunk was outstanding.
     held: BTreeMap<u16, VecDeque<ServerRequest>>,
 }
 
 /// A server: all sessions of its clients.
 ///
 /// The owner passes events of HCAs to [`Server::handle_hca`] and [`Server::handle_cm`]. It calls
-/// [`Server::handle_timeout`] at the time that [`Server::poll_timeout`] returns. After each call it polls
+/// [`Server::handle_timeout`] at the time that [`Server::poll_timeout`] returns. After each call, the owner polls
 /// [`Server::poll_request`] and [`Server::poll_event`] until they return `None`.
 #[derive(Debug)]
 pub struct Server {
@@ -100,17 +103,17 @@ pub struct Server {
     pending_fences: Vec<PendingFence>,
     events: VecDeque<ServerEvent>,
     requests: VecDeque<ServerRequest>,
-    /// Paths that have failed during a call. [`Server::settle`] handles them.
+    /// Paths that have failed during the current call. [`Server::settle`] handles them.
     failed: VecDeque<(ServerPathId, EndReason)>,
     /// Memory of the user from which READ data is sent.
     stores: Vec<Arc<Memory>>,
 }
 
 impl Server {
-    /// Creates a server that does not listen yet.
+    /// Creates a server. It does not listen yet.
     ///
-    /// Nonces and epochs are drawn from `seed`. Take it from the system's random number generator, except in repeatable
-    /// tests.
+    /// The server derives nonces and epochs from `seed`. Take the seed from the system's random number generator,
+    /// except in repeatable tests.
     #[must_use]
     pub fn new(config: ServerConfig, seed: [u8; 32]) -> Self {
         Self {
@@ -134,7 +137,7 @@ impl Server {
         }
     }
 
-    /// Returns the configuration, with all values within their limits.
+    /// Returns the configuration. Values beyond their limits have been replaced by the limits.
     #[must_use]
     pub const fn config(&self) -> &ServerConfig {
         &self.config
@@ -163,7 +166,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the numbers of the paths that are connected or being connected.
+    /// Returns the numbers of all paths that are connected or are being connected.
     pub fn paths(&self) -> impl Iterator<Item = ServerPathId> {
         self.paths.iter().flatten().filter(|path| path.state != State::Closed).map(|path| path.id)
     }
@@ -181,7 +184,7 @@ impl Server {
         paths.filter(|path| path.state == State::Connected).map(|path| path.id)
     }
 
-    /// Returns the session of a path.
+    /// Returns the session to which a path belongs.
     #[must_use]
     pub fn session_of(&self, id: ServerPathId) -> Option<SessionId> {
         let key = self.path(id)?.session;
@@ -197,11 +200,11 @@ impl Server {
     /// Returns the memory of a session, which contains the chunks.
     #[must_use]
     pub fn memory(&self, id: SessionId) -> Option<&Arc<Memory>> {
-        // All incarnations of a session share the memory.
+        // All incarnations of a session use the same memory.
         self.sessions.get(&id.key)?.memory.as_ref()
     }
 
-    /// Returns the addresses of a path. The source is the client.
+    /// Returns the addresses of a path. The source address is that of the client.
     #[must_use]
     pub fn address(&self, id: ServerPathId) -> Option<PathAddress> {
         self.path(id).map(|path| path.address)
@@ -225,7 +228,7 @@ impl Server {
         self.path(id).map(|path| path.outstanding)
     }
 
-    /// Resets statistics of a path. Returns false if there is no such path.
+    /// Resets one kind of statistics of a path. Returns false if there is no such path.
     pub fn reset_stats(&mut self, id: ServerPathId, what: ServerStat) -> bool {
         self.path_mut(id).map(|path| path.stats.reset(what)).is_some()
     }
@@ -257,7 +260,7 @@ impl Server {
         }
     }
 
-    /// Handles an event of an HCA. `cpu` is the processor that received the event.
+    /// Handles an event of an HCA. `cpu` is the processor on which the event was received.
     pub fn handle_hca(
         &mut self,
         now: Instant,
@@ -278,7 +281,7 @@ impl Server {
         }
     }
 
-    /// Handles an event of the connection manager of an HCA. Returns events that do not belong to this server.
+    /// Handles an event of an HCA's connection manager. Returns the event if it does not belong to this server.
     pub fn handle_cm(
         &mut self,
         now: Instant,
@@ -327,7 +330,7 @@ impl Server {
         self.settle(now, cx);
     }
 
-    /// Disconnects a path without waiting for the client. Returns false if there is no such path.
+    /// Disconnects a path, without waiting until the client confirms it. Returns false if there is no such path.
     pub fn disconnect_path(
         &mut self,
         now: Instant,
@@ -372,7 +375,7 @@ impl Server {
         Some(SessionId { key, incarnation: session.incarnation })
     }
 
-    /// Ends the paths that have failed during the call.
+    /// Ends all paths that have failed during the current call.
     fn settle(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some((id, why)) = self.failed.pop_front() {
             self.end_path(now, cx, id, why);
@@ -380,7 +383,7 @@ impl Server {
     }
 }
 
-/// Returns true if a wrapping count of reconnects is later than another one.
+/// Returns true if `count`, a wrapping count of reconnects, is later than `before`.
 const fn is_later(count: u16, before: u16) -> bool {
     (count.wrapping_sub(before) as i16) > 0
 }

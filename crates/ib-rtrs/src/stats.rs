@@ -1,4 +1,5 @@
-//! Statistics of paths. Tables by processor have [`ClientConfig::processors`](crate::ClientConfig::processors) rows.
+//! Statistics of paths. Tables have one row per processor,
+//! [`ClientConfig::processors`](crate::ClientConfig::processors) rows in total.
 
 use std::time::Duration;
 
@@ -8,22 +9,23 @@ mod histogram;
 
 pub use histogram::LatencyHistogram;
 
-/// Number of columns of [`ClientPathStats::sg_entries`]: 1 to 15 SGEs, and 16 or more.
+/// Number of columns of [`ClientPathStats::sg_entries`]: one each for 1 to 15 SGEs, and one for 16 or more.
 pub const SG_COLUMNS: usize = 16;
 
-/// Number of ranges of [`Latencies::counts`]: up to 1 ms, 2 ms, 4 ms … 65,536 ms, and more.
+/// Number of ranges of [`Latencies::counts`]: up to 1 ms, 2 ms, 4 ms and so on to 65,536 ms, and a range for longer
+/// latencies.
 pub const LATENCY_RANGES: usize = 18;
 
-/// Requests and bytes of each direction.
+/// Numbers of requests and bytes, by direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Number of reads.
     pub reads: u64,
-    /// Bytes of reads, including the user's headers.
+    /// Number of bytes of reads, including the user's headers.
     pub read_bytes: u64,
     /// Number of writes.
     pub writes: u64,
-    /// Bytes of writes, including the user's headers.
+    /// Number of bytes of writes, including the user's headers.
     pub write_bytes: u64,
 }
 
@@ -43,26 +45,26 @@ impl Traffic {
     }
 }
 
-/// Completions per poll of the CQ.
+/// Statistics of the completions that each poll of a CQ returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
-    /// Maximum number of completions in one poll.
+    /// Maximum number of completions that one poll has returned.
     pub most: u64,
     /// Total number of completions.
     pub total: u64,
-    /// Number of polls that have returned a completion.
+    /// Number of polls that have returned at least one completion.
     pub calls: u64,
 }
 
 impl Completions {
-    /// Counts the completions of one poll.
+    /// Counts the completions that one poll has returned.
     pub(crate) fn count(&mut self, found: u64) {
         self.most = self.most.max(found);
         self.total += found;
         self.calls += 1;
     }
 
-    /// Returns the mean number of completions per poll, rounded down; 0 before the first.
+    /// Returns the mean number of completions per poll, rounded down; 0 if no poll has returned a completion.
     #[must_use]
     pub fn average(&self) -> u64 {
         self.total.checked_div(self.calls).unwrap_or(0)
@@ -72,9 +74,10 @@ impl Completions {
 /// Latencies of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// Histograms with microsecond resolution.
+    /// Histograms with a resolution of microseconds.
     pub histograms: [LatencyHistogram; 2],
-    /// Number of requests by range: up to 1 ms, up to 2 ms, and so on, each range twice as long as the one before.
+    /// Number of requests by latency range: up to 1 ms, up to 2 ms, and so on. Each range is twice as long as the
+    /// preceding one.
     pub counts: [[u64; 2]; LATENCY_RANGES],
     /// Maximum latency.
     pub longest: [Duration; 2],
@@ -94,24 +97,25 @@ impl Latencies {
     }
 }
 
-/// Statistics of a path at the client.
+/// Statistics of one path at the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientPathStats {
-    /// By processor: number of requests with 1, 2, 3 … SGEs. The last column counts all longer lists.
+    /// For each processor, the number of requests with 1, 2, 3 … SGEs. The last column counts all requests with more
+    /// SGEs.
     pub sg_entries: Vec<[u64; SG_COLUMNS]>,
-    /// By processor of the request: completions that arrived on another processor.
+    /// For each processor, the number of its requests whose completions arrived on another processor.
     pub migrated_from: Vec<u64>,
-    /// By processor of the completion: completions of requests of another processor.
+    /// For each processor, the number of completions that arrived on it for requests of other processors.
     pub migrated_to: Vec<u64>,
-    /// Reconnects, successful and failed.
+    /// Numbers of successful and failed reconnects.
     pub reconnects: Reconnects,
     /// Latencies of requests.
     pub latencies: Latencies,
-    /// Completions per poll of the CQ.
+    /// Statistics of the completions per poll of the CQ.
     pub completions: Completions,
-    /// Requests and bytes.
+    /// Numbers of requests and bytes.
     pub traffic: Traffic,
-    /// Number of requests that were in flight when the path failed.
+    /// Number of requests that were in flight whenever the path failed.
     pub failed_over: u64,
 }
 
@@ -124,7 +128,7 @@ pub struct Reconnects {
     pub failed: u64,
 }
 
-/// Selects the statistics of a client's path to reset.
+/// Selects which statistics of a client's path are reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are the fields of `ClientPathStats`")]
 pub enum ClientStat {
@@ -155,7 +159,7 @@ impl ClientPathStats {
         }
     }
 
-    /// Counts a completion on processor `to` of a request of processor `from`, if they differ.
+    /// If processors `from` and `to` differ, counts a completion on `to` of a request of `from`.
     pub(crate) fn count_migration(&mut self, from: u32, to: u32) {
         let rows = self.migrated_from.len();
         if from == to || rows == 0 {
@@ -183,21 +187,21 @@ impl ClientPathStats {
     }
 }
 
-/// Returns the row of a processor. Processors beyond the configured number share rows with others.
+/// Returns the row of a processor. Processors beyond the configured number share rows with other processors.
 const fn row(cpu: u32, rows: usize) -> usize {
     if rows == 0 { 0 } else { cpu as usize % rows }
 }
 
-/// Statistics of a path at the server.
+/// Statistics of one path at the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerPathStats {
     /// Requests and bytes.
     pub traffic: Traffic,
-    /// Completions per poll of the CQ.
+    /// Statistics of the completions per poll of the CQ.
     pub completions: Completions,
 }
 
-/// Selects the statistics of a server's path to reset.
+/// Selects which statistics of a server's path are reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are the fields of `ServerPathStats`")]
 pub enum ServerStat {

@@ -1,6 +1,7 @@
-//! The statistics and control tree: files that show sessions and paths, and change them.
+//! The statistics and control tree. Its files show sessions and paths, and writes to them change sessions and paths.
 //!
-//! It has no file system of its own: the owner passes file paths and written bytes, and gets texts or errors.
+//! The tree has no file system of its own: the owner passes file paths and written bytes to it, and gets texts or
+//! errors.
 //!
 //! | module | holds |
 //! |---|---|
@@ -13,9 +14,9 @@
 //! | `value` | parsing of written values |
 //! | `metrics` | metrics for Prometheus |
 //!
-//! Client and server have their files twice: with the names and formats of IBTRS, the predecessor of RTRS (README of
-//! "\[PATCH v4 14/25\] ibtrs: a bit of documentation"), and with those of Linux 6.1 below `/sys/devices/virtual`.
-//! Writes to both have the same effect.
+//! Client and server have two sets of files with the same effect. One has the names and formats of IBTRS, the
+//! predecessor of RTRS (README of "\[PATCH v4 14/25\] ibtrs: a bit of documentation"). The other has those of Linux
+//! 6.1, below `/sys/devices/virtual`.
 
 use crate::adapters::{AdapterId, Adapters};
 use crate::address::PathAddress;
@@ -35,18 +36,18 @@ pub use client::{ClientTree, WriteStatus};
 pub use server::ServerTree;
 pub use walk::{Entry, Kind};
 
-/// Maximum length of a write to a file in bytes: a page, as in sysfs.
+/// Maximum length in bytes of a write to a file: one page, as in sysfs.
 pub const MAX_WRITE: usize = 4096;
 
-/// Error of an access to the tree.
+/// Error of an access to a file or directory of the tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {reason} ({errno})")]
 pub struct TreeError {
-    /// The error number, as of a system call.
+    /// The error number, as a system call would return it.
     pub errno: Errno,
     /// The path of the file or directory.
     pub path: String,
-    /// The reason, with the expected value if a written one is invalid.
+    /// The reason. If a written value is invalid, the reason names the expected values.
     pub reason: String,
 }
 
@@ -66,10 +67,10 @@ pub trait Tree {
     /// Returns the entries of a directory.
     ///
     /// # Errors
-    /// Fails with [`Errno::ENOENT`] if the path does not exist, or with [`Errno::ENOTDIR`] if it is a file.
+    /// Fails with [`Errno::ENOENT`] if the path does not exist, or with [`Errno::ENOTDIR`] if it leads to a file.
     fn list(&self, engine: &Self::Engine, path: &str) -> Result<Vec<Entry>, TreeError>;
 
-    /// Returns the kind of a path.
+    /// Returns whether a path leads to a file or to a directory.
     ///
     /// # Errors
     /// Fails with [`Errno::ENOENT`] if the path does not exist, or with [`Errno::ENOTDIR`] if it continues after a file.
@@ -78,8 +79,8 @@ pub trait Tree {
     /// Reads a file. The contents end with a newline.
     ///
     /// # Errors
-    /// Fails as [`Tree::kind`]; with [`Errno::EISDIR`] if the path is a directory; with [`Errno::ENODEV`] if the RTRS path or
-    /// its HCA was removed.
+    /// Fails with the errors of [`Tree::kind`], with [`Errno::EISDIR`] if the path is a directory, and with
+    /// [`Errno::ENODEV`] if the RTRS path or its HCA was removed.
     fn read(
         &self,
         engine: &Self::Engine,
@@ -100,12 +101,12 @@ pub struct PortName {
     pub number: u8,
 }
 
-/// Port names and path specifications, which the owner of the HCAs provides.
+/// The interface by which the owner of the HCAs provides port names and path specifications.
 pub trait Ports: Adapters {
-    /// Returns the name of the port of an HCA; `None` once the HCA is removed.
+    /// Returns the name of the port of an HCA; `None` if the HCA was removed.
     fn port_name(&self, id: AdapterId) -> Option<PortName>;
 
-    /// Returns the specification of a path from the addresses written to `add_path`.
+    /// Returns the specification of the path between the addresses that were written to `add_path`.
     ///
     /// # Errors
     /// Fails with an error number and a reason if there is no route, or if the owner does not support new paths.

@@ -1,5 +1,5 @@
-//! Time from a link failure until new routes are programmed in a tree with 3,456 hosts, and the
-//! rate of PathRecord responses.
+//! Benchmarks of a tree with 3,456 hosts: time from a link failure until new routes are programmed, and rate of
+//! PathRecord responses.
 
 use std::time::{Duration, Instant};
 
@@ -26,13 +26,13 @@ impl Managed<'_> {
         self.run_to(ib_types::Instant::NEVER).expect("the subnet comes up")
     }
 
-    /// Runs for two seconds of virtual time, in which the SM follows up all changes.
+    /// Runs for two seconds of virtual time. In this time the SM handles all pending changes.
     fn settle(&mut self) {
         let end = self.link.now() + Duration::from_secs(2);
         while self.run_to(end).is_some() {}
     }
 
-    /// Runs until the subnet is up, or until `end`.
+    /// Runs until the subnet is up or `end` is reached.
     fn run_to(&mut self, end: ib_types::Instant) -> Option<Box<SweepReport>> {
         while self.link.now() < end {
             while let Some(datagram) = self.manager.poll_transmit(self.link.now()) {
@@ -70,11 +70,14 @@ impl Managed<'_> {
     }
 
     fn command(&mut self, text: &str) {
-        self.link.sim().run(&text.parse().expect("a command")).expect("the simulator accepts it");
+        self.link
+            .sim()
+            .run(&text.parse().expect("a command"))
+            .expect("the simulator accepts the command");
     }
 }
 
-/// Runs an SM on a three-level tree of 24-port switches.
+/// Runs a function with an SM that manages a three-level tree of 24-port switches.
 fn with_tree(run: impl FnOnce(&mut Managed<'_>)) {
     let kind = Kind::parse("xgft", &["12,12,24", "1,12,12"]).expect("a kind of fabric");
     let fabric = generate(&kind, &ib_topology::generate::Options::default()).expect("a fabric");
@@ -114,8 +117,8 @@ fn failure(c: &mut Criterion) {
     });
 }
 
-/// A sweep without changes, alone and while a thousand hosts query the paths to all others. MADs of
-/// the SA are dropped, so that only the time of the SM itself is measured.
+/// Measures a sweep without changes: alone, and while a thousand hosts query the paths to all others. MADs of the SA
+/// are dropped, so that only the time of the SM itself is measured.
 fn sweeps(c: &mut Criterion) {
     with_tree(|managed| {
         managed.deaf = true;

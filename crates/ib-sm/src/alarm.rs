@@ -11,31 +11,32 @@ use crate::plan::{Plan, TableQuality};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Alarm {
-    /// The forwarding tables in the switches have credit loops: the fabric can deadlock under load.
+    /// The forwarding tables in the switches cause credit loops, so the fabric can deadlock under load.
     CreditLoops {
         /// The engine that computed the tables.
         engine: EngineKind,
-        /// The number of loops.
+        /// The number of credit loops.
         loops: usize,
-        /// The links of the first loop, in order.
+        /// The links of the first credit loop, in order.
         first: Vec<String>,
-        /// The engine that reaches as many host pairs without a loop; `None` if no tried engine does.
+        /// The engine that reaches the same number of host pairs without a credit loop; `None` if no tried engine does.
         avoided_by: Option<EngineKind>,
-        /// The engines whose tables were computed and checked.
+        /// All engines whose tables were computed and checked.
         tried: Vec<EngineKind>,
     },
-    /// Packets between ports that cables connect do not arrive with the tables in the switches.
+    /// With the tables in the switches, some packets do not arrive, although cables connect their source and
+    /// destination.
     Unreachable {
-        /// Pairs of a host port and another host's LID whose packets do not arrive.
+        /// Number of pairs of a host port and another host's LID to which its packets do not arrive.
         host_pairs: u64,
-        /// Pairs of a switch and a LID whose packets do not arrive.
+        /// Number of pairs of a switch and a LID to which packets do not arrive from the switch.
         pairs: u64,
-        /// The first such pair of a switch and a LID, and the switch at which its packets are lost.
+        /// The first unreachable pair of a switch and a LID, and the switch at which the packets are lost.
         first: Option<String>,
         /// The engine that reaches more host pairs; `None` if no tried engine does.
         reached_by: Option<EngineKind>,
     },
-    /// The subnet has no plan: no tables are programmed.
+    /// The SM has no plan for the subnet, so no tables are programmed.
     NoPlan {
         /// The reason.
         reason: String,
@@ -59,7 +60,7 @@ pub enum AlarmKind {
 pub struct RaisedAlarm {
     /// The condition.
     pub alarm: Alarm,
-    /// Time since which an alarm of this kind has been raised.
+    /// Time at which an alarm of this kind was raised.
     pub since: Instant,
 }
 
@@ -67,7 +68,7 @@ impl AlarmKind {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::CreditLoops, Self::Unreachable, Self::NoPlan];
 
-    /// Returns the name in JSON and metrics.
+    /// Returns the name of the kind in JSON and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,8 +90,8 @@ impl Alarm {
         }
     }
 
-    /// Returns the alarms of a plan after programming. `quality` and `first_unreachable` describe the resulting
-    /// tables in the switches.
+    /// Returns the alarms after a plan was programmed. `quality` and `first_unreachable` describe the resulting tables
+    /// in the switches.
     pub(crate) fn of_plan(
         plan: &Plan,
         quality: TableQuality,
@@ -110,7 +111,7 @@ impl Alarm {
         alarms
     }
 
-    /// Returns the alarm for unreachable pairs; `None` if there are none.
+    /// Returns the alarm for unreachable pairs; `None` if there are no such pairs.
     pub(crate) fn of_quality(
         quality: TableQuality,
         first: Option<&str>,

@@ -1,8 +1,8 @@
 //! The unicast cache: keeps routes while hosts and leaf switches leave and return.
 //!
-//! Cached routes are valid if the subnet has no node or link that it did not have when they were
-//! computed, and if no missing node or link is on a route to a remaining port. Then a host or leaf
-//! switch that restarts causes no route computation, neither when it leaves nor when it returns.
+//! Cached routes are valid on two conditions: the subnet has gained no node or link since they were computed, and no
+//! missing node or link is on a route to a remaining port. When a host or leaf switch restarts, no routes are then
+//! computed, neither when it leaves nor when it returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use ib_types::{Guid, NodeKind};
 use crate::discovered_subnet::DiscoveredSubnet;
 use crate::plan::Plan;
 
-/// A port: node GUID and port number.
+/// One end of a link: node GUID and port number.
 type End = (Guid, u8);
 
-/// A plan, and the nodes and links of the subnet that it was computed for.
+/// A plan, with the nodes and links of the subnet for which it was computed.
 #[derive(Clone, Debug)]
 pub(crate) struct UnicastCache {
     nodes: BTreeMap<Guid, (NodeKind, u8)>,
@@ -43,7 +43,7 @@ impl UnicastCache {
         Arc::clone(&self.plan)
     }
 
-    /// Returns true if the plan is valid for the discovered subnet.
+    /// Returns true if the cached plan is valid for the discovered subnet.
     pub(crate) fn serves(&self, found: &DiscoveredSubnet) -> bool {
         let known = |guid: Guid| self.nodes.get(&guid);
         let same_nodes = found.nodes().all(|(_, node)| {
@@ -68,7 +68,7 @@ impl UnicastCache {
             })
     }
 
-    /// Returns the ports of present switches whose links are missing.
+    /// Returns the ports whose links are missing although their switches are present.
     fn missing<'a>(
         &'a self,
         found: &'a DiscoveredSubnet,
@@ -80,7 +80,7 @@ impl UnicastCache {
     }
 }
 
-/// Returns every link of a subnet twice, from either end.
+/// Returns every link of a subnet twice, once from each end.
 fn links(found: &DiscoveredSubnet) -> impl Iterator<Item = (End, End)> {
     found.nodes().flat_map(move |(_, node)| {
         let ports = (0..).zip(&node.ports);

@@ -1,5 +1,5 @@
-//! Configuration of the SM. Fields have the names of OpenSM's configuration file. Defaults are those of OpenSM
-//! unless noted.
+//! Configuration of the SM. Fields have the names of OpenSM's configuration file. Unless noted, defaults are those of
+//! OpenSM.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,29 +25,30 @@ pub struct SmConfig {
     pub m_key_protection_level: u8,
     /// The `SM_Key` that the SMs of the subnet share.
     pub sm_key: u64,
-    /// The `SA_Key` of trusted SA requests.
+    /// The `SA_Key` that makes SA requests trusted.
     pub sa_key: u64,
-    /// Maximum total size of queued SA responses in bytes; larger ones are refused.
+    /// Maximum total size in bytes of queued SA responses. Responses beyond it are refused.
     pub sa_max_bytes: usize,
-    /// SM priority, 0 to 15. The highest priority wins, then the lowest GUID.
+    /// SM priority, 0 to 15. The SM with the highest priority becomes master; if several have it, the one with the
+    /// lowest GUID.
     pub sm_priority: u8,
-    /// `SubnetTimeOut`, the maximum trip time through the subnet: 4.096 µs × 2^value.
+    /// Exponent of `SubnetTimeOut`, the maximum trip time through the subnet: 4.096 µs × 2^value.
     pub subnet_timeout: u8,
-    /// Maximum lifetime of a packet in a switch: 4.096 µs × 2^value; above 19 there is no limit.
+    /// Exponent of the maximum lifetime of a packet in a switch: 4.096 µs × 2^value. Above 19 there is no limit.
     pub packet_life_time: u8,
-    /// `HOQLife` of ports to switches: maximum time of a packet at the head of the queue.
+    /// `HOQLife` of switch ports to other switches: maximum time of a packet at the head of the queue.
     pub head_of_queue_lifetime: u8,
-    /// `HOQLife` of ports to HCAs: maximum time of a packet at the head of the queue.
+    /// `HOQLife` of switch ports to HCAs: maximum time of a packet at the head of the queue.
     pub leaf_head_of_queue_lifetime: u8,
-    /// `VLStallCount` of ports to switches: number of packets dropped in sequence after which a VL stalls.
+    /// `VLStallCount` of switch ports to other switches: after this many packets dropped in sequence, a VL stalls.
     pub vl_stall_count: u8,
-    /// `VLStallCount` of ports to HCAs: number of packets dropped in sequence after which a VL stalls.
+    /// `VLStallCount` of switch ports to HCAs: after this many packets dropped in sequence, a VL stalls.
     pub leaf_vl_stall_count: u8,
-    /// `LocalPhyErrors` threshold: number of errors that cause a trap.
+    /// Threshold of `LocalPhyErrors`: after this many errors, a port sends a trap.
     pub local_phy_errors_threshold: u8,
-    /// `OverrunErrors` threshold: number of overruns that cause a trap.
+    /// Threshold of `OverrunErrors`: after this many overruns, a port sends a trap.
     pub overrun_errors_threshold: u8,
-    /// Maximum number of data VLs in use.
+    /// Maximum number of data VLs that ports use.
     pub max_op_vls: VlCap,
     /// Maximum number of outstanding SMPs, at least 1.
     pub max_smps: usize,
@@ -57,11 +58,11 @@ pub struct SmConfig {
     pub sweep_interval: Option<Duration>,
     /// Interval at which a standby SM polls the master.
     pub sminfo_polling_timeout: Duration,
-    /// Number of unanswered polls after which the master is considered failed.
+    /// After this many polls without response, a standby SM considers the master failed.
     pub sminfo_polling_retries: u32,
     /// SL-to-VL and VL arbitration tables of ports; `None` leaves the tables unchanged.
     pub qos: Option<QosConfig>,
-    /// Partition enforcement by switches at host ports.
+    /// Which packets switches check for their P_Keys at the ports of hosts.
     pub part_enforce: PartEnforce,
     /// True if routes are kept while hosts and leaf switches leave and return (unicast cache).
     pub use_ucast_cache: bool,
@@ -71,23 +72,23 @@ pub struct SmConfig {
     pub no_clients_rereg: bool,
     /// Partitions and their members.
     pub partitions: Partitions,
-    /// Options of LIDs and routes.
+    /// Options of LID assignment and routing.
     pub routing: RoutingConfig,
 }
 
 /// Routing configuration of a subnet.
 #[derive(Clone, Default)]
 pub struct RoutingConfig {
-    /// The engines, in order of preference.
+    /// The routing engines, in order of preference.
     pub engines: EngineList,
-    /// Creates the engines' options for each plan, because options may name nodes that appear
-    /// later. `None` for the default options.
+    /// Function that creates the engines' options for each plan, because options may name nodes that join later. `None`
+    /// for the default options.
     pub options: Option<Arc<OptionsFor>>,
     /// Options of LID assignment.
     pub lids: LidOptions,
 }
 
-/// Creates the engines' options for a subnet. The error gives the reason if that fails.
+/// Function that creates the engines' options for a subnet. If it fails, the error says why.
 pub type OptionsFor = dyn Fn(&Subnet<'_>) -> Result<RoutingOptions, String> + Send + Sync;
 
 impl fmt::Debug for RoutingConfig {
@@ -98,29 +99,29 @@ impl fmt::Debug for RoutingConfig {
     }
 }
 
-/// Partition enforcement by switches at host ports.
+/// Which packets switches check for their P_Keys at the ports of hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartEnforce {
-    /// Check packets that hosts send and receive.
+    /// Packets that hosts send, and packets that hosts receive.
     #[default]
     Both,
-    /// Check packets that hosts send (inbound to the switch).
+    /// Packets that hosts send: inbound packets of the switch.
     In,
-    /// Check packets that hosts receive (outbound from the switch).
+    /// Packets that hosts receive: outbound packets of the switch.
     Out,
     /// No checks.
     Off,
 }
 
 impl PartEnforce {
-    /// Returns whether inbound packets and outbound packets are checked.
+    /// Returns whether switches check inbound packets, and whether they check outbound packets.
     pub(crate) const fn directions(self) -> (bool, bool) {
         (matches!(self, Self::Both | Self::In), matches!(self, Self::Both | Self::Out))
     }
 }
 
 impl Default for SmConfig {
-    /// OpenSM's defaults, except for 64 outstanding SMPs instead of 4.
+    /// Defaults of OpenSM, except for 64 outstanding SMPs instead of 4.
     fn default() -> Self {
         Self {
             subnet_prefix: ib_types::Gid::DEFAULT_PREFIX,

@@ -1,15 +1,15 @@
-//! The writes that program a plan.
+//! The writes by which the SM programs a plan.
 //!
-//! Writes are done in passes. A pass starts when all requests of the one before have completed.
+//! The SM writes in passes. A pass starts when all requests of the preceding pass have completed.
 //!
-//! 1. Ports get LIDs and settings, and leave the state Init. LFT entries that could form a cycle of
-//!    old and new entries are set to "no path".
+//! 1. Ports get LIDs and settings, and leave the state Init. LFT entries that could form a cycle of old and new entries
+//!    are set to "no path".
 //! 2. The forwarding tables are written.
 //! 3. Switches get `LinearFDBTop` and the packet lifetime.
 //! 4. Ports become Active.
 //! 5. The LFT blocks of switches that have ignored a write are read back.
 //!
-//! If no entry needs to be cleared, the first two passes are one.
+//! If no entry needs to be cleared, the first two passes are combined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,23 +41,23 @@ pub use write::Written;
 
 const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
 
-/// The writing of a plan.
+/// The state of writing a plan to the subnet.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     plan: Arc<Plan>,
     passes: std::collections::VecDeque<Vec<Write>>,
-    /// Number of writes of the first pass that were started.
+    /// Number of writes of the current pass that were started.
     next: usize,
     waiting: usize,
-    /// Row of each switch in the plan's tables.
+    /// Row of each switch in the tables of the plan.
     rows: BTreeMap<NodeIndex, SwitchId>,
-    /// LIDs of the entries that are cleared first, by switch, ascending.
+    /// For each switch, the LIDs whose entries are cleared first, in ascending order.
     cleared_entries: BTreeMap<NodeIndex, Vec<u16>>,
     /// Planned entries of the multicast tables.
     trees: BTreeMap<NodeIndex, Entries>,
     written: Written,
     faults: Vec<Fault>,
-    /// Switches that have ignored a write.
+    /// Switches that have ignored a write: their tables differ from what was written.
     ignored: BTreeSet<Guid>,
     /// True if a write failed.
     incomplete: bool,
@@ -69,7 +69,7 @@ impl Configuration {
         let found = &*context.found;
         let mut rows = BTreeMap::new();
         for (row, guid) in plan.switches.iter().enumerate() {
-            // A cached plan may have rows of switches that have left.
+            // A cached plan may have rows for switches that have left the subnet.
             rows.extend(found.find(*guid).map(|node| (node, SwitchId(row as u16))));
         }
         let mut this = Self {
@@ -109,7 +109,7 @@ impl Configuration {
         this
     }
 
-    /// Collects the writes of multicast tables after group members have joined or left.
+    /// Collects the writes of multicast tables, after members have joined or left groups.
     pub(crate) fn for_groups(plan: Arc<Plan>, context: &Context<'_>) -> Self {
         let mut this = Self {
             plan,
@@ -133,7 +133,7 @@ impl Configuration {
         !self.plan.routing.layers.is_uniform()
     }
 
-    /// Returns the next write and its request.
+    /// Returns the next write, with its request.
     pub(crate) fn next(&mut self, context: &Context<'_>) -> Option<(Write, Mad)> {
         loop {
             let pass = self.passes.front()?;
@@ -162,7 +162,7 @@ impl Configuration {
                 .all(|(index, pass)| pass.len() <= if index == 0 { self.next } else { 0 })
     }
 
-    /// Returns the plan, the numbers of writes, the faults, and whether a write failed.
+    /// Returns the plan, the numbers of writes, the faults, and true if a write failed.
     pub(crate) fn finish(self) -> (Arc<Plan>, Written, Vec<Fault>, bool) {
         (self.plan, self.written, self.faults, self.incomplete)
     }
@@ -253,7 +253,7 @@ impl Configuration {
         table.set(block.into(), &wanted);
     }
 
-    /// Compares an LFT block that was read from a switch with the block that was written to it.
+    /// Compares an LFT block that was read back from a switch with the written block.
     fn table_read(&mut self, node: NodeIndex, block: u16, mad: &Mad, context: &mut Context<'_>) {
         let read: LinearForwardingBlock =
             mad.attribute().expect("the requester checked the attribute of the response");
@@ -272,7 +272,7 @@ impl Configuration {
     }
 
     fn failed(&mut self, work: Write, reason: Reason, context: &mut Context<'_>) {
-        // A switch that refuses a multicast block would refuse it again.
+        // If a switch refuses a multicast block, it would refuse the block again, so the write is not repeated.
         let refused = matches!((work, reason), (Write::Mft { .. }, Reason::Status(_)));
         self.incomplete |= !refused;
         let found = &*context.found;
@@ -303,13 +303,13 @@ impl Configuration {
         let set = !matches!(work, Write::ReadBack { .. });
         self.faults.push(Fault::NoAnswer { at, attribute, set, reason });
         if matches!(work, Write::Clear { .. }) {
-            // The entries may still be set, so that the passes that depend on cleared entries are
+            // The entries that should be cleared may still be set. Therefore the passes that depend on them are
             // dropped.
             self.passes.truncate(1);
         }
     }
 
-    /// Returns the request of a write; `None` if the node has the wanted values already.
+    /// Returns the request of a write; `None` if the node already has the planned values.
     fn request(&self, work: Write, context: &Context<'_>) -> Option<Mad> {
         let found = &*context.found;
         match work {
@@ -380,7 +380,7 @@ impl Configuration {
         changes.map(Write::Port).collect()
     }
 
-    /// Returns the P_Key blocks that differ from those of the ports.
+    /// Returns writes for the P_Key blocks that differ from those in the ports.
     fn p_key_work(&mut self, context: &Context<'_>) -> Vec<Write> {
         let mut work = Vec::new();
         for port_index in context.found.end_ports() {
@@ -415,7 +415,7 @@ impl Configuration {
         nodes.filter(|&node| self.switch_info(node, context).is_some()).map(Write::Switch).collect()
     }
 
-    /// Returns the SwitchInfo to write; `None` if it is already set.
+    /// Returns the SwitchInfo to write; `None` if the switch already has it.
     fn switch_info(&self, node: NodeIndex, context: &Context<'_>) -> Option<SwitchInfo> {
         let info = context.found.node(node).switch?;
         let wanted = SwitchInfo {
@@ -423,7 +423,7 @@ impl Configuration {
             life_time: context.config.packet_life_time,
             ..info
         };
-        // Writing 1 to `PortStateChange` clears the flag.
+        // Writing 1 to `PortStateChange` clears this flag.
         (wanted != info || info.port_state_change).then_some(wanted)
     }
 
@@ -437,7 +437,7 @@ impl Configuration {
         work
     }
 
-    /// Returns the LFT blocks that differ from those of the switches.
+    /// Returns writes for the LFT blocks that differ from those in the switches.
     fn table_work(&self, context: &Context<'_>) -> Vec<Write> {
         let mut work = Vec::new();
         for &node in self.rows.keys() {
@@ -455,7 +455,7 @@ impl Configuration {
         work
     }
 
-    /// Returns the multicast table blocks that differ from those of the switches.
+    /// Returns writes for the multicast table blocks that differ from those in the switches.
     fn multicast_work(&self, context: &Context<'_>) -> Vec<Write> {
         let mut work = Vec::new();
         for (node, known) in context.found.nodes().filter(|(_, node)| node.kind.is_switch()) {
@@ -484,7 +484,7 @@ impl Configuration {
         ports
     }
 
-    /// Returns the content of an LFT block after the first pass: entries to clear are "no path".
+    /// Returns the content of an LFT block after the first pass, in which entries to clear are "no path".
     fn cleared(&self, node: NodeIndex, block: u16, context: &Context<'_>) -> [u8; BLOCK] {
         let guid = context.found.node(node).info.node_guid;
         let known = context.tables.get(&guid).and_then(|table| table.block(block.into()));
@@ -499,7 +499,7 @@ impl Configuration {
     }
 }
 
-/// Returns the planned entries of the multicast tables.
+/// Returns the planned entries of the multicast tables of each switch.
 fn trees(context: &Context<'_>) -> BTreeMap<NodeIndex, Entries> {
     let found = &*context.found;
     let mut places: BTreeMap<Guid, PortIndex> = BTreeMap::new();
@@ -516,12 +516,12 @@ fn trees(context: &Context<'_>) -> BTreeMap<NodeIndex, Entries> {
     trees.finish()
 }
 
-/// Returns all discovered ports.
+/// Returns all ports of the discovered subnet.
 fn all_ports(found: &DiscoveredSubnet) -> impl Iterator<Item = PortIndex> {
     found.nodes().flat_map(|(node, known)| (0..=known.info.num_ports).map(move |at| node.at(at)))
 }
 
-/// Returns the reads of LFT blocks at switches that have ignored a write before.
+/// Returns reads of the LFT blocks, for switches that have ignored a write before.
 fn read_back(tables: &[Write], context: &Context<'_>) -> Vec<Write> {
     let guid = |node| context.found.node(node).info.node_guid;
     let blocks = tables.iter().filter_map(|work| match *work {
@@ -540,7 +540,7 @@ fn set<A: Attribute>(route: &[u8], modifier: u32, attribute: &A) -> Mad {
     mad
 }
 
-/// Returns the known LFTs by switch, as input for the next plan.
+/// Returns the known LFT of each switch, as input for the next plan.
 pub(crate) fn existing(tables: &Tables) -> BTreeMap<Guid, Vec<u8>> {
     tables.iter().map(|(&guid, table)| (guid, table.ports().to_vec())).collect()
 }

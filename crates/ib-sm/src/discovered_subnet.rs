@@ -10,7 +10,7 @@ use ib_wire::mad::sm::{
 
 use crate::fault::PortName;
 
-/// Index of a discovered node, in the order of first responses.
+/// Index of a discovered node. Nodes are in the order of their first responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeIndex(pub(crate) u32);
 
@@ -23,25 +23,25 @@ pub(crate) struct PortIndex {
 }
 
 impl NodeIndex {
-    /// Returns a port of the node.
+    /// Returns the port of the node with the given number.
     pub(crate) const fn at(self, port: u8) -> PortIndex {
         PortIndex { node: self, port }
     }
 }
 
-/// Directed route: the egress port of each hop, beginning with the port of the SM.
+/// Directed route: the egress port of each hop, beginning with the SM's port.
 pub(crate) type Route = Box<[u8]>;
 
-/// The discovered subnet. Clones share unchanged nodes.
+/// The discovered subnet. Clones of it share unchanged nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiscoveredSubnet {
     nodes: Vec<Arc<DiscoveredNode>>,
     by_guid: Arc<BTreeMap<Guid, NodeIndex>>,
-    /// The SM's own port.
+    /// The port at which the SM is attached.
     pub(crate) own: Option<PortIndex>,
-    /// Other SMs, by their port.
+    /// Other SMs, by the port at which they are attached.
     pub(crate) managers: BTreeMap<PortIndex, SmInfo>,
-    /// End ports whose GUID an earlier end port has. They get no LID.
+    /// End ports whose GUID is also that of an earlier discovered end port. They get no LID.
     duplicates: BTreeSet<PortIndex>,
 }
 
@@ -53,31 +53,30 @@ pub(crate) struct DiscoveredNode {
     pub(crate) description: NodeDescription,
     /// SwitchInfo, if the node is a switch that responded to the query.
     pub(crate) switch: Option<SwitchInfo>,
-    /// Directed route to the port at which the node was discovered.
+    /// Directed route to the node. It ends at the port at which the node was discovered.
     pub(crate) route: Route,
-    /// Ports by number, including port 0.
+    /// Ports by port number, including port 0.
     pub(crate) ports: Vec<DiscoveredPort>,
 }
 
 /// A discovered port.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiscoveredPort {
-    /// Port GUID: at a switch that of port 0. Zero for a CA or router port that was not reached
-    /// yet.
+    /// Port GUID. At a switch it is that of port 0. It is zero for a CA or router port that was not reached yet.
     pub(crate) guid: Guid,
     /// PortInfo, if the port responded to the query.
     pub(crate) info: Option<Box<PortInfo>>,
     /// The port at the other end of the link.
     pub(crate) peer: Option<PortIndex>,
-    /// Directed route to the port, if it is a CA or router port that was reached.
+    /// Directed route to the port, if it is a CA or router port and was reached.
     pub(crate) route: Option<Route>,
-    /// P_Key table by block: of an end port its own keys, of an external switch port the keys it
+    /// Blocks of the P_Key table. An end port has its own keys, and an external switch port has the keys that it
     /// enforces.
     pub(crate) p_keys: Vec<[PKey; 32]>,
 }
 
 impl DiscoveredPort {
-    /// Returns true if SMPs pass the port's link.
+    /// Returns true if the port's link carries SMPs.
     pub(crate) fn is_up(&self) -> bool {
         self.info.as_ref().is_some_and(|info| {
             info.port_state.0 >= PortState::INIT.0 && info.phys_state == PhysState::LINK_UP
@@ -98,7 +97,7 @@ impl DiscoveredSubnet {
         Arc::make_mut(&mut self.nodes[index.0 as usize])
     }
 
-    /// Returns node descriptions and GUIDs as a list for messages.
+    /// Returns a list of node descriptions and GUIDs for messages.
     pub(crate) fn describe(&self, nodes: &[NodeIndex]) -> String {
         let name = |&node: &NodeIndex| {
             let node = self.node(node);
@@ -107,7 +106,7 @@ impl DiscoveredSubnet {
         nodes.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns true if both subnets share a node: it has the same index and is unchanged.
+    /// Returns true if a node is the same in both subnets: it has the same index and is unchanged.
     pub(crate) fn shares(&self, other: &Self, index: NodeIndex) -> bool {
         let at = |found: &Self| found.nodes.get(index.0 as usize).map(Arc::as_ptr);
         at(self).is_some_and(|node| at(other) == Some(node))
@@ -135,7 +134,7 @@ impl DiscoveredSubnet {
         all.filter(|&port_index| self.is_end_port(port_index))
     }
 
-    /// Returns the links between switches, each once: the end with the lower node index.
+    /// Returns each link between two switches once, as the port at the end with the lower node index.
     pub(crate) fn trunks(&self) -> impl Iterator<Item = PortIndex> {
         let switches = self.nodes().filter(|(_, found)| found.kind.is_switch());
         switches.flat_map(move |(node, found)| {
@@ -148,7 +147,7 @@ impl DiscoveredSubnet {
         })
     }
 
-    /// Returns true if the port gets a LID: it responded, and no earlier port has its GUID.
+    /// Returns true if the port gets a LID: it is an end port that has responded, and no earlier port has its GUID.
     pub(crate) fn is_end_port(&self, port_index: PortIndex) -> bool {
         let node = self.node(port_index.node);
         (port_index.port == 0) == node.kind.is_switch()
@@ -156,15 +155,13 @@ impl DiscoveredSubnet {
             && !self.duplicates.contains(&port_index)
     }
 
-    /// Returns true if the port is not managed, because the port or its switch has a duplicate
-    /// GUID.
+    /// Returns true if the SM does not manage the port, because the port or its switch has a duplicate GUID.
     pub(crate) fn is_excluded(&self, port_index: PortIndex) -> bool {
         let port = if self.node(port_index.node).kind.is_switch() { 0 } else { port_index.port };
         self.duplicates.contains(&port_index.node.at(port))
     }
 
-    /// Finds and returns the end ports whose GUID an earlier port has. The SM's own port counts as
-    /// the earliest.
+    /// Finds the end ports whose GUID an earlier port has, and returns them. The SM's port counts as the earliest.
     pub(crate) fn find_duplicates(&mut self) -> Vec<PortIndex> {
         self.duplicates.clear();
         let own = self.own.map(|own| match self.node(own.node).kind.is_switch() {
@@ -182,13 +179,12 @@ impl DiscoveredSubnet {
         duplicates
     }
 
-    /// Returns the directed route to a port. All ports of a switch share the route of the switch.
+    /// Returns the directed route to a port. All ports of a switch have the same route.
     pub(crate) fn route(&self, port_index: PortIndex) -> &[u8] {
         self.port(port_index).route.as_deref().unwrap_or(&self.node(port_index.node).route)
     }
 
-    /// Returns the attribute modifier for a block of a P_Key table. Only switches include the port
-    /// number.
+    /// Returns the attribute modifier for a block of a P_Key table. It includes the port number only for switches.
     pub(crate) fn p_key_modifier(&self, port_index: PortIndex, block: u16) -> u32 {
         let port = if self.node(port_index.node).kind.is_switch() { port_index.port } else { 0 };
         u32::from(port) << 16 | u32::from(block)
@@ -205,7 +201,7 @@ impl DiscoveredSubnet {
         }
     }
 
-    /// Adds a node without description, SwitchInfo and PortInfo.
+    /// Adds a node. Its description, SwitchInfo and PortInfo are not known yet.
     pub(crate) fn add(&mut self, kind: NodeKind, info: NodeInfo, route: Route) -> NodeIndex {
         let index = NodeIndex(self.nodes.len() as u32);
         let mut ports = vec![DiscoveredPort::default(); usize::from(info.num_ports) + 1];
@@ -226,7 +222,7 @@ impl DiscoveredSubnet {
         index
     }
 
-    /// Links two ports. Returns false if either of them is already linked to a third port.
+    /// Records a link between two ports. Returns false if either of them is already linked to a third port.
     pub(crate) fn connect(&mut self, one: PortIndex, other: PortIndex) -> bool {
         let free = |found: &Self, port_index, peer| {
             found.port(port_index).peer.is_none_or(|at| at == peer)
@@ -247,8 +243,8 @@ impl DiscoveredSubnet {
         }
     }
 
-    /// Removes nodes that can no longer be reached from the SM's port, and shortens the routes to
-    /// the others. A route is unchanged if it still leads to its node and is a shortest one.
+    /// Removes nodes that the SM's port can no longer reach, and shortens the routes to the others. A route is kept if
+    /// it still leads to its node and no route is shorter.
     pub(crate) fn prune(&mut self) {
         let Some(own) = self.own else { return };
         let mut routes = ShortestRoutes::new(self.nodes.len());
@@ -256,7 +252,7 @@ impl DiscoveredSubnet {
         while let Some((node, route)) = routes.queue.pop_front() {
             for port in 0..=self.node(node).info.num_ports {
                 let port_index = node.at(port);
-                // Only switches forward packets of other nodes.
+                // Only switches forward packets for other nodes.
                 let leads = self.node(node).kind.is_switch() || port_index == own;
                 if let Some(peer) = self.port(port_index).peer.filter(|_| leads) {
                     routes.reach(peer, route.iter().copied().chain([port]).collect(), self);
@@ -267,7 +263,7 @@ impl DiscoveredSubnet {
         self.retain(&routes);
     }
 
-    /// Returns the port at the end of a directed route; `None` if it leaves the subnet.
+    /// Returns the port at the end of a directed route; `None` if the route leads out of the subnet.
     fn route_end(&self, route: &[u8]) -> Option<PortIndex> {
         let mut at = self.own?;
         for &port in route {
@@ -280,7 +276,7 @@ impl DiscoveredSubnet {
         Some(at)
     }
 
-    /// Replaces the routes that are not shortest, or no longer lead to their node or port.
+    /// Replaces the routes that are not shortest, or that no longer lead to their node or port.
     fn replace_routes(&mut self, routes: &ShortestRoutes) {
         for index in (0..self.nodes.len() as u32).map(NodeIndex) {
             let Some(route) = &routes.nodes[index.0 as usize] else { continue };
@@ -308,7 +304,7 @@ impl DiscoveredSubnet {
         }
     }
 
-    /// Removes the nodes that no route leads to.
+    /// Removes the nodes to which no route leads.
     fn retain(&mut self, routes: &ShortestRoutes) {
         if routes.nodes.iter().all(Option::is_some) {
             return;
@@ -347,9 +343,9 @@ impl DiscoveredSubnet {
     }
 }
 
-/// Shortest directed routes from the SM's port; the state of a breadth-first search.
+/// Shortest directed routes from the SM's port, which are the state of a breadth-first search.
 struct ShortestRoutes {
-    /// Routes by node; `None` if the node was not reached.
+    /// Route to each node; `None` if the node was not reached.
     nodes: Vec<Option<Route>>,
     /// Routes to the ports of CAs and routers.
     ports: BTreeMap<PortIndex, Route>,
@@ -361,7 +357,7 @@ impl ShortestRoutes {
         Self { nodes: vec![None; nodes], ports: BTreeMap::new(), queue: VecDeque::new() }
     }
 
-    /// Records a route to a port. The first route to a node or port is kept.
+    /// Records a route to a port. If the node or port already has a route, keeps the first one.
     fn reach(&mut self, port_index: PortIndex, route: Route, found: &DiscoveredSubnet) {
         let known = &mut self.nodes[port_index.node.0 as usize];
         if known.is_none() {

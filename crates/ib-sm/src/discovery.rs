@@ -1,11 +1,11 @@
 //! Discovery of a subnet by directed routes.
 //!
-//! A discovery starts at the SM's own port and follows every link that is up, through switches only. Every probe is
-//! sent once. Nodes that do not respond are left out and reported as faults.
+//! A discovery starts at the SM's port and follows every link that is up, through switches only. Every probe is sent
+//! only once. If a node does not respond, it is left out and reported as a fault.
 //!
-//! If the changed nodes are known, a partial discovery queries only these: first the state of all their ports, then the
-//! nodes behind links that have come up, over routes without the lost links. If the results are inconsistent with the
-//! known subnet, or if a node does not respond, a full discovery is needed.
+//! If the SM knows which nodes have changed, a partial discovery queries only these nodes: first the state of all their
+//! ports, then the nodes behind links that have come up, over routes that avoid the lost links. If the results are
+//! inconsistent with the known subnet, or if a node does not respond, a full discovery is needed.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -22,16 +22,16 @@ use crate::discovered_subnet::{DiscoveredSubnet, NodeIndex, PortIndex, Route};
 use crate::fault::{Fault, PortName, Reason};
 use crate::tables::{SwitchTable, Tables};
 
-/// Maximum number of discovered nodes: each has at least one of the 49,151 unicast LIDs.
+/// Maximum number of discovered nodes, because each node has at least one of the 49,151 unicast LIDs.
 const MAX_NODES: usize = 49_151;
 
-/// Number of P_Keys in a table block.
+/// Number of P_Keys in a block of a P_Key table.
 const KEYS_PER_BLOCK: u16 = 32;
 
 /// A probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// NodeInfo of the node at the end of a route, whose last hop leaves by the given port.
+    /// NodeInfo of the node at the end of a route. The last hop of the route leaves through the given port.
     Node { from: Option<PortIndex>, route: Route },
     /// NodeDescription.
     Description(NodeIndex),
@@ -56,17 +56,17 @@ pub(crate) struct Discovery {
     waiting: usize,
     faults: Vec<Fault>,
     crowded: bool,
-    /// Port states of changed nodes, until all have responded.
+    /// Ports of the changed nodes whose links have changed, until all changed nodes have responded.
     changed_ports: Option<ChangedPorts>,
     /// True for a partial discovery.
     partial: bool,
-    /// True if nodes or links have appeared or disappeared, as far as a partial discovery can detect.
+    /// True if nodes or links have appeared or disappeared, as far as a partial discovery can detect it.
     reshaped: bool,
-    /// Switches whose tables differ from the written ones, by node GUID.
+    /// Switches whose tables differ from the tables that the SM has written, by node GUID.
     reset: BTreeSet<Guid>,
 }
 
-/// Ports of changed nodes.
+/// Ports of changed nodes whose links have changed.
 #[derive(Debug, Default)]
 struct ChangedPorts {
     /// The ports whose links went down.
@@ -80,15 +80,15 @@ struct ChangedPorts {
 pub(crate) struct DiscoveryResult {
     pub(crate) found: DiscoveredSubnet,
     pub(crate) faults: Vec<Fault>,
-    /// True if only port settings have changed since the last discovery.
+    /// True if no node or link has changed since the last discovery, but only port settings.
     pub(crate) same_shape: bool,
-    /// True if a partial discovery has to be repeated as a full one.
+    /// True if a partial discovery has failed, and a full discovery is needed.
     pub(crate) failed: bool,
-    /// Switches whose tables differ from the written ones, by node GUID.
+    /// Switches whose tables differ from the tables that the SM has written, by node GUID.
     pub(crate) reset: BTreeSet<Guid>,
 }
 
-/// Returns true if a switch port has a link that is up, but whose other end was not found.
+/// Returns true if some switch port has a link that is up, but the other end of the link was not found.
 fn has_open_end(found: &DiscoveredSubnet) -> bool {
     let switches = found.nodes().filter(|(_, node)| node.kind.is_switch());
     switches
@@ -97,13 +97,13 @@ fn has_open_end(found: &DiscoveredSubnet) -> bool {
 }
 
 impl Discovery {
-    /// Starts at the local port.
+    /// Starts a full discovery at the SM's port.
     pub(crate) fn new() -> Self {
         let queue = VecDeque::from([Probe::Node { from: None, route: Route::default() }]);
         Self { queue, ..Self::default() }
     }
 
-    /// Starts a partial discovery of the nodes that have changed since the last one.
+    /// Starts a partial discovery of the nodes that have changed since the last discovery.
     pub(crate) fn partial(
         found: DiscoveredSubnet,
         changed: impl IntoIterator<Item = NodeIndex>,
@@ -130,7 +130,7 @@ impl Discovery {
         }
     }
 
-    /// Returns the next probe and its request.
+    /// Returns the next probe to send, with its request.
     pub(crate) fn next(&mut self) -> Option<(Probe, Mad)> {
         if self.queue.is_empty()
             && self.waiting == 0
@@ -180,7 +180,7 @@ impl Discovery {
         DiscoveryResult { found, faults, same_shape: partial && !reshaped, failed, reset }
     }
 
-    /// Continues with the port states of changed nodes.
+    /// Continues a partial discovery, once the port states of all changed nodes are known.
     fn follow(&mut self, changed_ports: &ChangedPorts) {
         let ends = changed_ports.lost.iter().chain(&changed_ports.risen);
         let pairs: Vec<(PortIndex, Option<PortIndex>)> =
@@ -196,13 +196,13 @@ impl Discovery {
             changed_ports.lost.iter().filter_map(|&it| self.found.port(it).peer).collect();
         let lost: Vec<_> = lost.into_iter().map(|it| named(&self.found, it)).collect();
         let risen: Vec<_> = changed_ports.risen.iter().map(|&it| named(&self.found, it)).collect();
-        // Nodes behind a link that has come up again may have been reset or replaced.
+        // The node behind a link that has come up again may have been reset or replaced.
         for (end, peer) in pairs {
             self.found.disconnect(end, peer);
         }
         let known: Vec<Guid> = self.found.nodes().map(|(_, node)| node.info.node_guid).collect();
         self.found.prune();
-        // Nodes that are found behind them again may have been reset.
+        // If such nodes are found again, they may have been reset.
         self.reset.extend(known.into_iter().filter(|&guid| self.found.find(guid).is_none()));
         for (guid, port) in lost {
             let Some(node) = self.found.find(guid) else { continue };
@@ -217,7 +217,8 @@ impl Discovery {
         }
     }
 
-    /// Processes the response or timeout of a probe. Tables of unknown switches are read into `tables`.
+    /// Processes the response to a probe, or its timeout. If the tables of a switch are unknown, they are read into
+    /// `tables`.
     pub(crate) fn handle(
         &mut self,
         probe: Probe,
@@ -307,7 +308,7 @@ impl Discovery {
         if !kind.is_switch() {
             self.reach_port(port_index, &info, route);
         } else if self.partial && known.is_some() {
-            // The node may have been reset.
+            // The known node may have been reset, so its attributes are queried again.
             self.queue.push_back(Probe::Switch(node));
             self.queue.extend((0..=info.num_ports).map(|port| Probe::Port(node.at(port))));
         }
@@ -325,7 +326,7 @@ impl Discovery {
         node
     }
 
-    /// Adds the port of an HCA or router at which a route ends.
+    /// Adds the port of an HCA or router that a route has reached.
     fn reach_port(&mut self, port_index: PortIndex, info: &NodeInfo, route: Route) {
         let port = self.found.port_mut(port_index);
         if port.route.is_some() {
@@ -341,12 +342,12 @@ impl Discovery {
         self.queue.push_back(Probe::Port(port_index));
     }
 
-    /// Queries the table of a switch unless it is the written one: after a reset, or under another SM, a switch has
-    /// another `LinearFDBTop`.
+    /// Queries the LFT of a switch if it may differ from what the SM has written. After a reset, or under another SM,
+    /// the switch has another `LinearFDBTop`.
     fn handle_switch(&mut self, node: NodeIndex, info: SwitchInfo, tables: &mut Tables) {
         let first = self.found.node_mut(node).switch.replace(info).is_none();
         for port in 1..=self.found.node(node).info.num_ports {
-            // Port states that arrived before SwitchInfo could not be followed.
+            // Port states that arrived before SwitchInfo could not be processed until now.
             if first && self.found.port(node.at(port)).is_up() {
                 self.query_p_keys(node.at(port), info.partition_enforcement_cap);
             }
@@ -387,7 +388,7 @@ impl Discovery {
         if let Some(changed_ports) = &mut self.changed_ports {
             return changed_ports.take(port_index, &self.found);
         }
-        // HCAs and routers forward no packets of others.
+        // HCAs and routers forward no packets of other nodes.
         if port_index.port == 0
             || !self.found.port(port_index).is_up()
             || !(kind.is_switch() || own)
@@ -401,7 +402,7 @@ impl Discovery {
                 let info = self.found.port(port_index).info.as_ref();
                 info.is_none_or(|info| info.port_state == PortState::INIT)
             };
-            // If a link has come up again, both ends are treated as new.
+            // If the link has come up again, the nodes at both ends are treated as new.
             if !init(port_index) || init(peer) {
                 return;
             }
@@ -410,7 +411,7 @@ impl Discovery {
         self.reach_over(port_index);
     }
 
-    /// Queries the P_Key table of a port with a `PartitionCap`.
+    /// Queries the P_Key table of a port. `room` is the port's `PartitionCap`.
     fn query_p_keys(&mut self, port_index: PortIndex, room: u16) {
         let blocks = room.div_ceil(KEYS_PER_BLOCK);
         let empty = [PKey(0); KEYS_PER_BLOCK as usize];
@@ -453,7 +454,7 @@ impl Discovery {
 }
 
 impl ChangedPorts {
-    /// Stores the state of a port, and whether its link has come up or gone down.
+    /// Stores the state of a port, and records whether its link has come up or gone down.
     fn take(&mut self, port_index: PortIndex, found: &DiscoveredSubnet) {
         let (port, kind) = (found.port(port_index), found.node(port_index.node).kind);
         if port_index.port == 0 {
@@ -472,7 +473,7 @@ impl ChangedPorts {
     }
 }
 
-/// Returns the inconsistency in a NodeInfo; `None` if there is none.
+/// Returns a description of an inconsistency in a NodeInfo; `None` if there is none.
 fn inconsistency(kind: NodeKind, info: &NodeInfo) -> Option<String> {
     if info.node_guid.is_zero() || info.port_guid.is_zero() {
         Some("has a GUID of zero".to_owned())
@@ -485,7 +486,7 @@ fn inconsistency(kind: NodeKind, info: &NodeInfo) -> Option<String> {
     }
 }
 
-/// Returns the attribute of a response. The requester has matched it with the request.
+/// Returns the attribute of a response that the requester has matched with its request.
 fn attribute<A: Attribute>(mad: &Mad) -> A {
     mad.attribute().expect("the requester checked the attribute of the response")
 }

@@ -24,9 +24,9 @@ use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 pub(crate) enum Outcome {
     /// The SM is the master.
     Master,
-    /// The SM is a standby SM of the SM at this port, which is or becomes the master.
+    /// The SM is a standby SM. The SM at this port is the master, or will be.
     Standby(PortIndex),
-    /// The SM is the master and hands the subnet over to the SM at this port.
+    /// The SM is the master, and must hand the subnet over to the SM at this port.
     HandOver(PortIndex),
 }
 
@@ -35,9 +35,9 @@ pub(crate) fn decide(own: &SmInfo, found: &DiscoveredSubnet) -> Outcome {
     let others = || found.managers.iter().filter(|(_, info)| info.state != SmState::NOT_ACTIVE);
     let best_master = best(others().filter(|(_, info)| info.state == SmState::MASTER));
     if own.state == SmState::MASTER {
-        // An SM in the state DISCOVERING will find the master and become a standby SM.
+        // SMs in the state DISCOVERING are left out, because they will find the master and become standby SMs.
         let waits = others().filter(|(_, info)| info.state != SmState::DISCOVERING);
-        // Of two masters, the one that loses the election becomes a standby SM; the other one waits for that.
+        // If there are two masters, the loser of the election becomes a standby SM. The winner waits until then.
         return match (best_master, best(waits.filter(|(_, info)| info.outranks(own)))) {
             (_, Some((&port_index, _))) => Outcome::HandOver(port_index),
             (Some((&port_index, _)), None) => Outcome::Standby(port_index),
@@ -52,20 +52,20 @@ pub(crate) fn decide(own: &SmInfo, found: &DiscoveredSubnet) -> Outcome {
     }
 }
 
-/// Returns true if an SM that wins against this one is in a discovery: it will become a standby SM
+/// Returns true if an SM that wins the election against this SM is still in a discovery. It will become a standby SM
 /// and wait for the handover.
 pub(crate) fn better_is_coming(own: &SmInfo, found: &DiscoveredSubnet) -> bool {
     found.managers.values().any(|info| info.state == SmState::DISCOVERING && info.outranks(own))
 }
 
-/// Returns the SM that wins against all others.
+/// Returns the SM that wins the election against all others.
 fn best<'a>(
     managers: impl Iterator<Item = (&'a PortIndex, &'a SmInfo)>,
 ) -> Option<(&'a PortIndex, &'a SmInfo)> {
     managers.reduce(|one, other| if other.1.outranks(one.1) { other } else { one })
 }
 
-/// The action that a Set(SMInfo) of another SM causes.
+/// The action with which an SM reacts to a Set(SMInfo) of another SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// No action (ACKNOWLEDGE).
@@ -83,7 +83,7 @@ pub(crate) enum Order {
 /// Returns the action for a Set(SMInfo) with the given attribute and attribute modifier.
 ///
 /// # Errors
-/// Fails with the MAD status of the response if the request is not valid in this state.
+/// If the request is not valid in this state, fails with the MAD status for the response.
 pub(crate) fn order(own: SmState, sender: &SmInfo, modifier: u32) -> Result<Order, MadStatus> {
     let from_master = sender.state == SmState::MASTER;
     let from_standby = sender.state == SmState::STANDBY;

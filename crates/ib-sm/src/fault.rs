@@ -6,7 +6,7 @@ use ib_mad::Failure;
 use ib_types::Guid;
 use ib_wire::mad::{AttributeId, MadStatus, MgmtClass};
 
-/// A fault of the subnet.
+/// A fault of the subnet: an inconsistency or a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -16,9 +16,9 @@ pub enum Fault {
         at: PortName,
         /// The requested attribute.
         attribute: AttributeId,
-        /// True for a Set, false for a Get.
+        /// True if the request was a Set, false if it was a Get.
         set: bool,
-        /// Timeout or error status.
+        /// The reason: a timeout or an error status.
         reason: Reason,
     },
     /// Two nodes or ports have the same GUID.
@@ -30,7 +30,7 @@ pub enum Fault {
         /// The conflict.
         why: &'static str,
     },
-    /// An LFT block in a switch differs from the block that the SM has written.
+    /// An LFT block in a switch differs from the block that the SM wrote to the switch.
     TableChanged {
         /// The switch.
         at: PortName,
@@ -70,14 +70,14 @@ pub enum Reason {
     Status(MadStatus),
 }
 
-/// Name of a port in messages: description, GUID, number and directed route.
+/// Identification of a port in messages: node description, GUID, port number and directed route.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortName {
     /// Node description; empty if unknown.
     pub description: String,
     /// Node GUID; zero if unknown.
     pub node_guid: Guid,
-    /// Port number; `None` for the whole node.
+    /// Port number; `None` if the whole node is meant.
     pub port: Option<u8>,
     /// Directed route: the egress port of each hop.
     pub route: Vec<u8>,

@@ -5,12 +5,12 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`manager`] | [`SubnetManager`]: sweeps, plans, configures |
+//! | [`manager`] | [`SubnetManager`]: sweeps, planning, and configuration of the subnet |
 //! | [`config`] | [`SmConfig`] |
 //! | `discovery`, `discovered_subnet` | discovery by directed routes, and the discovered subnet |
 //! | [`partition`] | [`Partitions`]: partitions and their members |
 //! | [`plan`] | [`PlanJob`]: LIDs and routes of the discovered subnet |
-//! | `managed` | the SM's view of the subnet, and its writes |
+//! | `managed` | the SM's knowledge of the subnet, and the inputs of its writes |
 //! | `cache` | routes that are kept while hosts and leaf switches leave and return |
 //! | `election` | election of the master among several SMs |
 //! | `multicast` | the tree of each multicast group |
@@ -22,7 +22,7 @@
 //! | [`fault`] | [`Fault`]: inconsistencies and failures that a sweep finds |
 //!
 //! # Example
-//! Brings up a simulated 3x3 torus in virtual time:
+//! The example brings up a simulated 3x3 torus in virtual time:
 //!
 //! ```
 //! use ib_sim::{ClientOptions, Options, Sim};

@@ -1,4 +1,4 @@
-//! The SM's view of the subnet, and its writes.
+//! The SM's knowledge of the subnet, and the inputs of the writes that configure it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,15 +17,15 @@ pub(crate) struct ManagedSubnet {
     pub(crate) tables: Tables,
     pub(crate) multicast: MulticastTables,
     written: WrittenTables,
-    /// The members of each group, by multicast LID.
+    /// The members of each multicast group, by multicast LID.
     groups: BTreeMap<u16, Vec<Guid>>,
-    /// True if members have joined or left since the tables were written.
+    /// True if members have joined or left groups since the multicast tables were written.
     regroup: bool,
-    /// End ports that were requested to reregister since they joined or this SM started.
+    /// End ports that were requested to reregister since they joined the subnet or since this SM started.
     pub(crate) registered: BTreeSet<Guid>,
-    /// Switches whose LFT differed from the blocks written.
+    /// Switches whose LFT differed from the blocks that the SM wrote.
     pub(crate) read_back: BTreeSet<Guid>,
-    /// True if clients have to reregister: the subnet had no SM before.
+    /// True if all clients have to reregister, because the subnet had no SM before.
     pub(crate) is_fresh: bool,
 }
 
@@ -36,17 +36,18 @@ pub(crate) struct Context<'a> {
     pub(crate) tables: &'a mut Tables,
     pub(crate) multicast: &'a mut MulticastTables,
     pub(crate) written: &'a mut WrittenTables,
-    /// The members of each group, by multicast LID.
+    /// The members of each multicast group, by multicast LID.
     pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
-    /// End ports that were requested to reregister since they joined or this SM started.
+    /// End ports that were requested to reregister since they joined the subnet or since this SM started.
     pub(crate) registered: &'a mut BTreeSet<Guid>,
-    /// The switches whose LFT differed from the blocks written. The SM reads back each block that it writes to them.
+    /// The switches whose LFT differed from the blocks that the SM wrote. The SM reads back each block that it writes
+    /// to them.
     pub(crate) read_back: &'a mut BTreeSet<Guid>,
 }
 
 impl Context<'_> {
-    /// Returns true if clients at an end port have to reregister. This applies to a subnet without
-    /// an SM before, until the port has received the request.
+    /// Returns true if the clients at an end port have to reregister: the port has not received the request yet, and
+    /// the configuration does not disable it.
     pub(crate) fn must_reregister(&self, port_index: PortIndex) -> bool {
         let guid = self.found.port(port_index).guid;
         !self.registered.contains(&guid) && !self.config.no_clients_rereg
@@ -68,25 +69,25 @@ impl ManagedSubnet {
         }
     }
 
-    /// Borrows the inputs of a configuration.
+    /// Returns references to the inputs of a configuration.
     pub(crate) fn context<'a>(&'a mut self, config: &'a SmConfig) -> Context<'a> {
         let Self { found, tables, multicast, written, groups, registered, read_back, .. } = self;
         Context { config, found, tables, multicast, written, groups, registered, read_back }
     }
 
-    /// Returns the tables that were written to ports and are never read back.
+    /// Returns the tables that the SM wrote to ports and never reads back.
     pub(crate) const fn written(&self) -> &WrittenTables {
         &self.written
     }
 
-    /// Replaces the discovered subnet. Drops the tables of nodes that have left or were reset.
+    /// Replaces the discovered subnet. Drops the tables of nodes that have left the subnet or were reset.
     pub(crate) fn adopt(&mut self, found: DiscoveredSubnet, reset: &BTreeSet<Guid>) {
         self.found = found;
         let found = &self.found;
-        // Another SM may write to the part that was not discovered.
+        // The tables of nodes that were not discovered are dropped, because another SM may write them.
         self.tables.retain(|&guid, _| found.find(guid).is_some());
         self.multicast.retain(|guid| found.find(guid).is_some() && !reset.contains(&guid));
-        // A port whose link has just come up may have been reset and lost its configuration.
+        // If a port's link has just come up, the port may have been reset and may have lost its configuration.
         self.written.retain(|&(guid, port), _| {
             let port_index = found.find(guid).map(|node| node.at(port));
             let info = port_index.and_then(|port_index| found.port(port_index).info.as_ref());
@@ -100,7 +101,7 @@ impl ManagedSubnet {
         self.tables.entry(guid).or_default().forget(block.into());
     }
 
-    /// Marks all tables as unknown, since another SM may have written them.
+    /// Marks all tables as unknown, because another SM may have written them.
     pub(crate) fn forget_tables(&mut self) {
         self.tables = Tables::new();
         self.written = WrittenTables::new();
@@ -112,7 +113,7 @@ impl ManagedSubnet {
         (self.groups, self.regroup) = (groups, true);
     }
 
-    /// Returns true if members have joined or left since the tables were written.
+    /// Returns true if members have joined or left groups since the multicast tables were written.
     pub(crate) const fn has_new_groups(&self) -> bool {
         self.regroup
     }

@@ -1,14 +1,14 @@
-//! The subnet manager: sweeps, plans, configures, and sweeps again after changes.
+//! The subnet manager: sweeps, plans, configures the subnet, and sweeps again after changes.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `manager` | public interface: input with the time, polled output |
+//! | `manager` | public interface: takes MADs and timeouts, returns MADs, jobs and events |
 //! | `stages` | the stages of a sweep, and the transitions between them |
 //! | `requests` | the requests of each stage, and the effects of their results |
 //! | `peers` | requests of other SMs, traps, and the election |
-//! | `status` | queries, and changes of the configuration |
+//! | `status` | queries of the SM's state, and changes of its configuration |
 //!
-//! The parts of its state:
+//! The parts of the SM's state:
 //!
 //! | file | contents |
 //! |---|---|
@@ -16,8 +16,8 @@
 //! | `triggers` | reasons and time of the next sweep |
 //! | `light_sweep` | nodes, ports and table blocks that light sweeps query |
 //! | `sweep` | times and counts of a sweep |
-//! | `reporter`, `event`, `changes` | events, and the reports that must not be repeated |
-//! | `sa_budget` | the SA's share of the time |
+//! | `reporter`, `event`, `changes` | events, and earlier reports that must not be repeated |
+//! | `sa_budget` | the part of the SM's time that the SA may use |
 
 use std::sync::{Arc, Mutex};
 
@@ -63,11 +63,10 @@ use triggers::Triggers;
 
 /// A subnet manager (SM), including subnet administration (SA).
 ///
-/// The SM owns no socket, thread or clock. The owner passes received MADs to [`SubnetManager::handle`], and
-/// calls [`SubnetManager::handle_timeout`] at the time that [`SubnetManager::poll_timeout`] returns. Cursor
-/// either call it polls [`SubnetManager::poll_job`], [`SubnetManager::poll_transmit`] and
-/// [`SubnetManager::poll_event`] until they return `None`. The owner runs a job in any thread and
-/// passes its result to [`SubnetManager::handle_plan`].
+/// The SM owns no socket, thread or clock. The owner passes received MADs to [`SubnetManager::handle`], and calls
+/// [`SubnetManager::handle_timeout`] at the time that [`SubnetManager::poll_timeout`] returns. After either call, the
+/// owner polls [`SubnetManager::poll_job`], [`SubnetManager::poll_transmit`] and [`SubnetManager::poll_event`] until
+/// they return `None`. It runs each job in any thread, and passes the result to [`SubnetManager::handle_plan`].
 #[derive(Debug)]
 pub struct SubnetManager {
     config: SmConfig,
@@ -79,14 +78,14 @@ pub struct SubnetManager {
     triggers: Triggers,
     light_sweeps: LightSweeps,
     sweep: Sweep,
-    /// Checker of routes, which caches the last results.
+    /// Checks routes, and caches the last results.
     checker: Arc<Mutex<Checker>>,
-    /// Routes that remain valid while only hosts and leaf switches leave and return.
+    /// Cached routes, which remain valid while only hosts and leaf switches leave and return.
     cache: Option<UnicastCache>,
-    /// The subnet as of the last time it was up, which the SA serves.
+    /// The subnet in its state when it was last up. The SA answers from it.
     served: Option<Arc<Subnet>>,
     sa: Sa,
-    /// Share of the time for SA requests during a sweep.
+    /// The part of the SM's time that SA requests get during a sweep.
     sa_budget: SaBudget,
     counters: SmCounters,
     reporter: Reporter,
@@ -95,28 +94,28 @@ pub struct SubnetManager {
 /// The stage of a sweep.
 #[derive(Debug)]
 enum Stage {
-    /// No SMPs are in flight. `next` is the time of the next light sweep.
+    /// No SMPs are in flight. `next` is the time at which the next light sweep is due.
     Idle { next: Option<Instant> },
     /// A discovery is running.
     Discovering(Box<Discovery>),
-    /// A plan is needed: the job until the owner takes it, then `None` until its result arrives.
+    /// A plan is being computed. Holds the job until the owner takes it, then `None` until the result arrives.
     Planning(Option<Box<PlanJob>>),
     /// A plan is being written.
     Configuring(Box<Configuration>),
-    /// Multicast tables are being written after group members have joined or left.
+    /// Multicast tables are being written, because group members have joined or left.
     WritingGroups(Box<Configuration>),
-    /// A light sweep: queries in `left` are not sent yet, and `waiting` are in flight.
+    /// A light sweep is running: queries in `left` are not sent yet, and `waiting` queries are in flight.
     LightSweep { left: Vec<Purpose>, waiting: usize },
     /// The SM hands the subnet over to an SM of higher priority.
     HandingOver { to: PortIndex, is_requested: bool },
-    /// The SM polls the master, and takes over if the master fails.
+    /// The SM polls the master, and takes over when the master fails.
     Standby { master: PortIndex, next: Instant, failures: u32, waiting: bool },
     /// The master has disabled this SM.
     NotActive,
 }
 
 impl SubnetManager {
-    /// Creates an SM at the port with the given GUID. Its first discovery starts at once.
+    /// Creates an SM at the port with the given GUID. The SM starts its first discovery at once.
     #[must_use]
     pub fn new(config: SmConfig, guid: Guid, now: Instant) -> Self {
         let mut this = Self {
@@ -153,7 +152,7 @@ impl SubnetManager {
         }
     }
 
-    /// Returns the name of the current stage.
+    /// Returns the name of the SM's current stage.
     #[must_use]
     pub const fn activity(&self) -> &'static str {
         match self.stage {
@@ -175,14 +174,13 @@ impl SubnetManager {
         &self.counters
     }
 
-    /// Requests a heavy sweep. The sweep starts as soon as the SMPs in flight have completed.
+    /// Requests a heavy sweep. It starts as soon as all SMPs in flight have completed.
     pub fn sweep(&mut self, now: Instant) {
         self.triggers.require_full_discovery("requested by the user");
         self.advance(now);
     }
 
-    /// Processes a received MAD or the loss of a request. Returns true if it belonged to the SM or
-    /// SA.
+    /// Processes a received MAD or the loss of a request. Returns true if the MAD or request belonged to the SM or SA.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         if self.smps.handle(now, incoming) {
             self.handle_completions(now);
@@ -233,12 +231,12 @@ impl SubnetManager {
         datagram
     }
 
-    /// Returns true while SMPs are in flight. SA requests then get a share of the time only.
+    /// Returns true while SMPs are in flight. SA requests then get only a part of the time.
     fn is_busy(&self) -> bool {
         self.smps.outstanding() > 0
     }
 
-    /// Serves SA requests within their share of the time.
+    /// Serves SA requests within their part of the time.
     fn serve_requests(&mut self, now: Instant) {
         if !self.sa.has_work() {
             return;
@@ -263,7 +261,7 @@ impl SubnetManager {
         }
     }
 
-    /// Returns the next job. The owner runs it in any thread and passes the result to
+    /// Returns the next planning job. The owner runs it in any thread, and passes the result to
     /// [`SubnetManager::handle_plan`].
     pub fn poll_job(&mut self) -> Option<Box<PlanJob>> {
         match &mut self.stage {
@@ -272,7 +270,7 @@ impl SubnetManager {
         }
     }
 
-    /// Processes the result of the job that was returned last.
+    /// Processes the result of the last job that [`SubnetManager::poll_job`] returned.
     pub fn handle_plan(&mut self, now: Instant, plan: Result<Plan, PlanError>) {
         if !matches!(self.stage, Stage::Planning(None)) {
             return;
@@ -285,7 +283,7 @@ impl SubnetManager {
             Err(error) => {
                 self.sweep.planned = now;
                 let text = error.to_string();
-                // The switches keep their tables.
+                // The switches keep their tables, whose quality is reported.
                 let assessed = self.assess_tables_in_use();
                 self.reporter.quality = assessed.as_ref().map(|(quality, _)| *quality);
                 let mut alarms = vec![Alarm::NoPlan { reason: text.clone() }];
@@ -329,13 +327,13 @@ impl SubnetManager {
         if self.state != state {
             self.state = state;
             self.reporter.forget_tables();
-            // A port that registered with the former master has not registered with this SM.
+            // A port may have registered with the former master, but it has not registered with this SM.
             self.subnet.registered.clear();
             self.reporter.push(SmEvent::State(state));
         }
     }
 
-    /// Reports faults of the current sweep.
+    /// Reports the faults that the current sweep has found.
     fn report(&mut self, faults: Vec<Fault>) {
         self.sweep.faults += faults.len();
         self.reporter.report_faults(faults);

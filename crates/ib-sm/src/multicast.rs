@@ -1,7 +1,7 @@
-//! Multicast trees: a spanning tree with the fewest hops for each group.
+//! Multicast trees. The tree of each group is a spanning tree with the fewest hops.
 //!
-//! The root is the switch with the fewest hops to all members in total. Every switch of the tree
-//! sends a packet to all its tree ports except the ingress port, so that each member gets it once.
+//! The root is the switch with the fewest hops to all members in total. Every switch of the tree forwards a packet to
+//! all its tree ports except the ingress port, so that each member gets the packet once.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use ib_wire::mad::sm::MulticastForwardingBlock;
 
 use crate::discovered_subnet::{DiscoveredSubnet, NodeIndex, PortIndex};
 
-/// Egress port mask of a multicast LID at a switch: bit n of word n / 16 stands for port n.
+/// Egress port mask of one multicast LID at one switch: bit n of word n / 16 stands for port n.
 pub(crate) type Ports = [u16; 16];
 
-/// The port masks of a switch by multicast LID.
+/// The egress port masks of one switch, by multicast LID.
 pub(crate) type Entries = BTreeMap<u16, Ports>;
 
 const LIDS: u16 = MulticastForwardingBlock::LIDS;
 
-/// The multicast forwarding tables of all switches, as far as they were written: blocks by node
-/// GUID, block number and position.
+/// The multicast forwarding tables of all switches, as far as the SM has written them: blocks by node GUID, block
+/// number and position.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MulticastTables {
     known: BTreeMap<Guid, BTreeMap<(u16, u8), [u16; LIDS as usize]>>,
 }
 
 impl MulticastTables {
-    /// Returns a written block; `None` if its content is unknown.
+    /// Returns the content of a block; `None` if it is unknown, because the block was not written.
     pub(crate) fn block(&self, switch: Guid, at: (u16, u8)) -> Option<&[u16; LIDS as usize]> {
         self.known.get(&switch)?.get(&at)
     }
@@ -46,13 +46,13 @@ impl MulticastTables {
         self.known.retain(|&switch, _| keep(switch));
     }
 
-    /// Returns block number and position of the blocks that were written to a switch.
+    /// Returns block number and position of each block that was written to a switch.
     pub(crate) fn blocks(&self, switch: Guid) -> impl Iterator<Item = (u16, u8)> {
         self.known.get(&switch).into_iter().flat_map(|blocks| blocks.keys().copied())
     }
 }
 
-/// Returns a block of a switch's table: 32 multicast LIDs and 16 ports.
+/// Returns a block of a switch's multicast table. A block covers 32 multicast LIDs and 16 ports.
 pub(crate) fn block(
     entries: Option<&Entries>,
     (block, position): (u16, u8),
@@ -65,7 +65,7 @@ pub(crate) fn block(
     masks
 }
 
-/// Returns block number and position of the blocks that contain entries.
+/// Returns block number and position of each block that contains entries.
 pub(crate) fn positions(entries: &Entries) -> impl Iterator<Item = (u16, u8)> {
     entries.iter().flat_map(|(&mlid, ports)| {
         let block = (mlid - MulticastForwardingBlock::FIRST_LID) / LIDS;
@@ -73,33 +73,33 @@ pub(crate) fn positions(entries: &Entries) -> impl Iterator<Item = (u16, u8)> {
     })
 }
 
-/// The links between switches, and the breadth-first searches over them so far.
+/// Builder of the trees. It has the links between switches, and caches the breadth-first searches over them.
 pub(crate) struct Trees<'a> {
     found: &'a DiscoveredSubnet,
     /// Switches in the order of their node indices.
     switches: Vec<NodeIndex>,
     /// Switch number of each node; `None` for other nodes.
     numbers: Vec<Option<u32>>,
-    /// Index of each switch's first link in `links`; the last item is the number of links.
+    /// For each switch, the index of its first link in `links`. The last item is the number of links.
     starts: Vec<usize>,
     links: Vec<Link>,
     searches: Vec<Option<Search>>,
     entries: BTreeMap<NodeIndex, Entries>,
 }
 
-/// A link from a switch to another.
+/// A link from one switch to another.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     to: u32,
-    /// Port number at the other end.
+    /// Port number at the other end of the link.
     to_port: u8,
 }
 
 /// A breadth-first search from one switch.
 struct Search {
-    /// Hops to each switch; [`UNREACHED`] if it was not reached.
+    /// Number of hops to each switch; [`UNREACHED`] if the switch was not reached.
     hops: Vec<u16>,
-    /// Port of each switch towards the start of the search.
+    /// For each switch, its port that leads towards the start of the search.
     back: Vec<u8>,
 }
 
@@ -130,10 +130,10 @@ impl<'a> Trees<'a> {
         self.entries
     }
 
-    /// Adds the tree of a group. Members without a link to a switch are left out.
+    /// Adds the tree of a group. Members that are not linked to a switch are left out.
     pub(crate) fn add(&mut self, mlid: u16, members: &[PortIndex]) {
         let mut left = self.attached(members);
-        // If the subnet is partitioned, each part gets a tree of its own.
+        // If the subnet is split into parts, each part gets its own tree.
         while let Some(&first) = left.keys().next() {
             let root = self.root(first, &left);
             let hops = &self.search(root).hops;
@@ -155,7 +155,7 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// Returns the switches of the members, with the ports to them.
+    /// Returns the switches to which the members are attached, with the switch ports of the members.
     fn attached(&self, members: &[PortIndex]) -> BTreeMap<u32, Vec<u8>> {
         let mut attached: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
         for &member in members {
@@ -178,8 +178,8 @@ impl<'a> Trees<'a> {
         ports[usize::from(port / 16)] |= 1 << (port % 16);
     }
 
-    /// Returns the root of the tree: among the switches reachable from `from`, the one with the
-    /// fewest hops to all members' switches in total. The lowest node index wins ties.
+    /// Returns the root of the tree. It is the switch reachable from `from` that has the fewest hops to all members'
+    /// switches in total. If several have, the lowest node index wins.
     fn root(&mut self, from: u32, members: &BTreeMap<u32, Vec<u8>>) -> u32 {
         if members.len() == 1 {
             return from;
@@ -198,7 +198,7 @@ impl<'a> Trees<'a> {
         sums.min().map_or(from, |(_, at)| at)
     }
 
-    /// Returns the search from a switch; runs it if it is not cached.
+    /// Returns the breadth-first search from a switch. Runs it if it is not cached.
     fn search(&mut self, from: u32) -> &Search {
         if self.searches[from as usize].is_none() {
             self.searches[from as usize] = Some(self.run(from));

@@ -9,11 +9,10 @@
 //!     ;
 //! ```
 //!
-//! A definition is a name, `=` and a P_Key, flags behind commas, a colon, members and groups, and a
-//! semicolon. Without a P_Key the partition gets the next free one. Definitions with the same P_Key
-//! are one partition. A member is a port GUID, `ALL`, `ALL_CAS`, `ALL_SWITCHES`, `ALL_ROUTERS` or
-//! `SELF` (the SM's port), with `=full`, `=limited` or `=both`. A group is `mgid=`, its GID and
-//! flags, up to the end of the line.
+//! A definition consists of a name, `=` and a P_Key, flags after commas, a colon, members and groups, and a semicolon.
+//! Without a P_Key, the partition gets the next free one. Definitions with the same P_Key form one partition. A member
+//! is a port GUID, `ALL`, `ALL_CAS`, `ALL_SWITCHES`, `ALL_ROUTERS` or `SELF` (the SM's port), followed by `=full`,
+//! `=limited` or `=both`. A group is `mgid=`, its GID and flags, up to the end of the line.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +34,11 @@ pub struct Partition {
     pub key: u16,
     /// True if the members have this P_Key at index 0 of their tables (flag `indx0`).
     pub first: bool,
-    /// Service level of the paths in the partition. It applies if quality of service is enabled.
+    /// Service level of the partition's paths. It applies only if quality of service is enabled.
     pub sl: u8,
-    /// Members in the order of the file. Later ones override earlier ones.
+    /// Members, in the order of the file. If several select a port, the last one applies.
     pub members: Vec<(MemberSpec, Membership)>,
-    /// Multicast groups that exist without members.
+    /// Multicast groups that exist even if they have no members.
     pub groups: Vec<Group>,
 }
 
@@ -48,14 +47,13 @@ pub struct Partition {
 pub struct Group {
     /// MGID.
     pub mgid: Gid,
-    /// Rate that members must support.
+    /// Rate of the group, which members must support.
     pub rate: RateCode,
-    /// MTU that members must support.
+    /// MTU of the group, which members must support.
     pub mtu: MtuCode,
     /// Service level.
     pub sl: u8,
-    /// True if the group has the service level of its partition. It applies only if quality of
-    /// service is enabled.
+    /// True if the group uses the service level of its partition. This applies only if quality of service is enabled.
     pub sl_of_partition: bool,
     /// Q_Key.
     pub q_key: u32,
@@ -66,8 +64,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns the `IPoIB` broadcast group of a partition, as in OpenSM: 10 Gbit/s, MTU 2048, Q_Key
-    /// 0xb1b, link-local scope. Source: RFC 4391, section 4.
+    /// Returns the `IPoIB` broadcast group of a partition. As in OpenSM, it has 10 Gbit/s, MTU 2048, Q_Key 0xb1b and
+    /// link-local scope. Source: RFC 4391, section 4.
     #[must_use]
     pub fn broadcast(key: u16) -> Self {
         let head = 0xff12_401b_0000_0000 | u64::from(key | 0x8000) << 16;
@@ -83,7 +81,7 @@ impl Group {
         }
     }
 
-    /// Returns the scope of the MGID; 2 is link-local.
+    /// Returns the scope in the MGID; 2 means link-local.
     #[must_use]
     pub const fn scope(&self) -> u8 {
         (self.mgid.0 >> 112) as u8 & 0xf
@@ -96,7 +94,7 @@ impl Group {
     }
 }
 
-/// The ports that an entry of a partition selects.
+/// The ports that a member entry of a partition selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberSpec {
     /// The port with this GUID.
@@ -112,9 +110,9 @@ pub enum MemberSpec {
 /// The membership of a port in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Membership {
-    /// Full member: may communicate with all members.
+    /// Full member: it may communicate with all members.
     Full,
-    /// Limited member: may communicate with full members only.
+    /// Limited member: it may communicate only with full members.
     Limited,
     /// The port has the P_Keys of both memberships.
     Both,
@@ -128,7 +126,7 @@ pub struct Partitions {
 }
 
 impl Default for Partitions {
-    /// Returns the default partition, with all ports as full members.
+    /// Returns only the default partition, with all ports as full members.
     fn default() -> Self {
         Self {
             all: vec![Partition {
@@ -147,12 +145,12 @@ impl Default for Partitions {
 impl Partitions {
     /// Reads a partition file.
     ///
-    /// All ports are members of the default partition, because they need it to query the SA. Ports
-    /// that the file does not list there are limited members; the SM's port is a full member.
+    /// All ports are members of the default partition, because they need it to query the SA. If the file does not list
+    /// a port in the default partition, the port is a limited member of it. The SM's port is a full member.
     ///
     /// # Errors
-    /// As [`parse()`]. Invalid flags and values are ignored, and reported by
-    /// [`Partitions::warnings`].
+    /// Fails with the errors of [`parse()`]. Invalid flags and values are ignored, and [`Partitions::warnings`] reports
+    /// them.
     pub fn read(file_name: &str, bytes: &[u8]) -> Result<Self, ParseError> {
         let (mut all, warnings) = parse(file_name, bytes)?;
         if all.is_empty() {
@@ -183,7 +181,7 @@ impl Partitions {
         Ok(Self { all, warnings })
     }
 
-    /// Returns warnings about flags and values that were ignored, with line and column.
+    /// Returns warnings about flags and values that were ignored. Each has a line and a column.
     #[must_use]
     pub fn warnings(&self) -> &[ParseError] {
         &self.warnings
@@ -195,15 +193,15 @@ impl Partitions {
         &self.all
     }
 
-    /// Returns the P_Key for index 0 of a port's table: the lowest one of a partition with `indx0`.
-    /// `None` if there is no such partition.
+    /// Returns the P_Key for index 0 of a port's table: the lowest of the port's P_Keys whose partition has `indx0`;
+    /// `None` if there is no such P_Key.
     #[must_use]
     pub fn first_key(&self, keys: &[PKey]) -> Option<PKey> {
         let asks = |key: &&PKey| self.all.iter().any(|it| it.first && it.key == key.partition());
         keys.iter().filter(asks).min_by_key(|key| key.partition()).copied()
     }
 
-    /// Returns the P_Keys of a port in ascending order, a limited membership before a full one.
+    /// Returns the P_Keys of a port in ascending order, and for each partition a limited membership before a full one.
     /// Unless a partition has `indx0`, the default partition comes first.
     #[must_use]
     pub fn keys(&self, port: Guid, kind: NodeKind, is_manager: bool) -> Vec<PKey> {

@@ -1,7 +1,7 @@
 //! The plan of a subnet: LIDs, forwarding tables and service levels.
 //!
-//! Planning takes long on large subnets. A [`PlanJob`] owns all its inputs, so that another thread can run
-//! it while the subnet manager (SM) answers queries.
+//! Planning takes long for large subnets. A [`PlanJob`] owns all its inputs, so that another thread can run it while
+//! the subnet manager (SM) answers queries.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,70 +28,70 @@ mod graph;
 pub use decision::TableQuality;
 use decision::{Candidate, Choice, Decision, InUse, TableAlarm, decide};
 
-/// A job that plans a subnet.
+/// A job that computes the plan of a subnet.
 #[derive(Clone, Debug)]
 pub struct PlanJob {
     fabric: Fabric,
     own_port: Guid,
     vls: FabricVls,
     in_use: TablesInUse,
-    /// The highest LID that all switches can forward; `None` if there is no limit.
+    /// The highest LID that all switches can forward; `None` if there is no such limit.
     max_lid: Option<u16>,
     /// True if the SM runs on a switch without hosts.
     on_spine: bool,
-    /// Checker of routes, reused for all candidates.
+    /// Checks routes. It is used for the tables of all engines.
     checker: Arc<Mutex<Checker>>,
 }
 
-/// The forwarding tables that are in the switches.
+/// The forwarding tables that are currently in the switches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TablesInUse {
-    /// The output ports by LID, by the GUID of the switch. Unknown entries are "no path".
+    /// For each switch, by GUID, the output port of each LID. Unknown entries are "no path".
     pub(crate) tables: BTreeMap<Guid, Vec<u8>>,
-    /// The plan that they were written for; `None` if another SM wrote them.
+    /// The plan for which the tables were written; `None` if another SM has written them.
     pub(crate) plan: Option<Arc<Plan>>,
-    /// True if engines keep entries that are still valid.
+    /// True if engines have to keep entries that are still valid.
     pub(crate) keep: bool,
 }
 
 /// A planned subnet.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// LIDs of each end port by its GUID: the base LID, and the number of LIDs.
+    /// LIDs of each end port, by port GUID: the base LID, and the number of LIDs.
     pub end_ports: BTreeMap<Guid, (Lid, u16)>,
     /// The node GUIDs of the switches, in the order of the tables.
     pub switches: Vec<Guid>,
-    /// The highest LID.
+    /// The highest LID of the subnet.
     pub max_lid: u16,
-    /// The tables, and how they were computed.
+    /// The forwarding tables, and how they were computed.
     pub routing: Routing,
-    /// The engines that could not route the subnet, in the order of the list.
+    /// The engines that could not route the subnet, in the order of the engine list.
     pub refusals: Vec<Refusal>,
-    /// The check of the tables.
+    /// The result of checking the tables.
     pub report: CheckReport,
     /// Quality of the tables: unreachable pairs and credit loops.
     pub quality: TableQuality,
-    /// True if the tables that were in the switches are kept: the new ones would have been worse.
+    /// True if the tables in the switches are kept, because the new tables would have been worse.
     pub is_kept: bool,
-    /// Engines whose tables were computed and checked, in order.
+    /// All engines whose tables were computed and checked, in order.
     pub tried: Vec<EngineKind>,
-    /// If these tables have a credit loop: the engine that reaches as many host pairs without a loop.
+    /// If the tables have a credit loop: the engine that reaches the same number of host pairs without a loop.
     pub avoided_by: Option<EngineKind>,
-    /// If these tables lose packets: the engine that reaches the most host pairs, if these are more.
+    /// If the tables lose packets: the engine that reaches the most host pairs, if it reaches more than these tables.
     pub reached_by: Option<EngineKind>,
-    /// The links of the first credit loop, in order; empty if there is none.
+    /// The links of the first credit loop, in order; empty if there is no loop.
     pub first_loop: Vec<String>,
-    /// The first pair of a switch and a LID whose packets do not arrive, and why.
+    /// The first pair of a switch and a LID to which packets do not arrive from the switch, and why.
     pub first_unreachable: Option<String>,
-    /// The host ports without a LID, if LIDs ran out: port GUID and node description.
+    /// If LIDs ran out, the host ports that have no LID: port GUID and node description.
     pub without_lid: Vec<(Guid, String)>,
     /// Warnings about the plan, one sentence each.
     pub warnings: Vec<String>,
-    /// LIDs that could not be assigned as configured, one sentence each.
+    /// Reasons why LIDs were not assigned as configured, one sentence each.
     pub notes: Vec<String>,
-    /// The time that the engines took.
+    /// The total time of all engines.
     pub route_time: Duration,
-    /// The time that the checks took.
+    /// The total time of all checks.
     pub check_time: Duration,
 }
 
@@ -99,7 +99,7 @@ pub struct Plan {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The subnet cannot be planned: the SM's port has no link, or LIDs run out.
+    /// The subnet cannot be planned, because the SM's port has no link or LIDs have run out.
     #[error(transparent)]
     Subnet(#[from] SubnetError),
     /// The options of the engines are invalid. Holds the reason.
@@ -118,43 +118,43 @@ pub enum PlanError {
     CreditLoops {
         /// The engine whose tables reach the most host pairs.
         engine: EngineKind,
-        /// The number of loops of its tables.
+        /// The number of credit loops of this engine's tables.
         loops: usize,
-        /// The links of one of them.
+        /// The links of one of these credit loops.
         first: String,
     },
 }
 
-/// The tables of one engine, and their check.
+/// The tables of one engine, and the result of checking them.
 struct Routed {
     routing: Routing,
     report: CheckReport,
 }
 
-/// Results of a job, engine by engine.
+/// Results of a job for each engine that was tried.
 struct Trial<'a> {
     job: &'a PlanJob,
     subnet: &'a Subnet<'a>,
     options: RoutingOptions,
     candidates: Vec<Candidate>,
     engines: Vec<EngineKind>,
-    /// The best tables so far among those that may be programmed, and the index of their engine.
+    /// The best tables so far among those that may be programmed, and the index of the engine that computed them.
     best: Option<(usize, Routed)>,
-    /// The loop of the first tables that have one.
+    /// The first credit loop of the first engine whose tables have one.
     first_loop: Option<(EngineKind, usize, Vec<String>)>,
     refusals: Vec<Refusal>,
     route_time: Duration,
     check_time: Duration,
 }
 
-/// Engines that avoid credit loops, tried so that an alarm can recommend one.
+/// Engines that avoid credit loops. They are tried so that an alarm can recommend one of them.
 const LOOP_FREE: [EngineKind; 2] = [EngineKind::UpDown, EngineKind::Lash];
 
-/// The number of switches above which lash is not tried for a recommendation: it takes too long.
+/// If there are more switches than this, lash is not tried for a recommendation, because it takes too long.
 const MAX_SWITCHES_FOR_ADVICE: usize = 400;
 
 impl PlanJob {
-    /// Creates a job for the discovered subnet. Nodes that did not respond to all queries are left out.
+    /// Creates a job for the discovered subnet. Nodes that have not responded to all queries are left out.
     pub(crate) fn new(
         found: &DiscoveredSubnet,
         config: &SmConfig,
@@ -186,7 +186,7 @@ impl PlanJob {
         &self.fabric
     }
 
-    /// Assigns LIDs, at most as many as all switches can forward.
+    /// Assigns LIDs, but not beyond the highest LID that all switches can forward.
     fn subnet(&self) -> Result<Subnet<'_>, SubnetError> {
         let lids = LidOptions {
             max_lid: self.max_lid,
@@ -199,8 +199,8 @@ impl PlanJob {
     /// Runs the job.
     ///
     /// # Errors
-    /// Fails if the local port is not linked, if LIDs run out, or if no engine can route the subnet. Also fails if
-    /// all tables have credit loops and the configuration requires deadlock freedom.
+    /// Fails if the SM's port is not linked, if LIDs run out, or if no engine can route the subnet. Also fails if all
+    /// tables have credit loops and the configuration requires deadlock freedom.
     pub fn run(&self) -> Result<Plan, PlanError> {
         let subnet = self.subnet()?;
         let mut trial = Trial::new(self, &subnet)?;
@@ -228,7 +228,8 @@ impl PlanJob {
         self.make(trial, decision, in_use.map(|(_, routed)| routed))
     }
 
-    /// Returns the quality of the tables in the switches on the current subnet; `None` if no table is known.
+    /// Returns the quality that the tables in the switches have on the current subnet, and the first pair whose packets
+    /// do not arrive; `None` if no table is known.
     pub(crate) fn assess(&self) -> Option<(TableQuality, Option<String>)> {
         let subnet = self.subnet().ok()?;
         let (in_use, routed) = self.assess_in_use(&subnet)?;
@@ -272,7 +273,7 @@ impl PlanJob {
         Some((in_use, Routed { routing, report }))
     }
 
-    /// Creates the plan from the decision.
+    /// Creates the plan that corresponds to the decision.
     fn make(
         &self,
         trial: Trial<'_>,
@@ -327,7 +328,7 @@ impl PlanJob {
         })
     }
 
-    /// Returns the warnings about routes, one sentence each.
+    /// Returns warnings about the routes, one sentence each.
     fn warnings(&self, routing: &Routing) -> Vec<String> {
         let mut warnings = Vec::new();
         if routing.engine == EngineKind::UpDown && self.on_spine {
@@ -369,7 +370,7 @@ impl<'a> Trial<'a> {
             Some(make) => make(subnet).map_err(PlanError::Options)?,
             None => RoutingOptions::default(),
         };
-        // VLs for lash: those that all links between switches will have.
+        // Lash may use the VLs that all links between switches will have.
         if let Some(fewest) = job.vls.fewest_vls() {
             let configured = options.virtual_lanes;
             options.virtual_lanes = if configured == 0 { fewest } else { configured.min(fewest) };
@@ -388,13 +389,14 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Returns true if tables were computed that reach all host pairs without a credit loop.
+    /// Returns true if some computed tables reach all host pairs without a credit loop.
     fn is_settled(&self) -> bool {
         self.candidates.iter().any(|it| it.is_configured && it.quality.is_sound())
     }
 
-    /// Tries an engine: first with entries of the tables in use, then, if a credit loop remains, without them.
-    /// Entries that were valid in a degraded fabric can close loops once the fabric is repaired.
+    /// Tries an engine. First, the engine may keep entries of the tables in the switches. If a credit loop remains, the
+    /// engine is tried again without these entries: entries that were valid in a degraded fabric can close loops once
+    /// the fabric is repaired.
     fn run(&mut self, engine: EngineKind, is_configured: bool) {
         if self.engines.contains(&engine) || self.refusals.iter().any(|it| it.0 == engine) {
             return;
@@ -411,7 +413,7 @@ impl<'a> Trial<'a> {
         self.compute(engine, is_configured);
     }
 
-    /// Computes and checks the tables of an engine. Returns false if it cannot route the subnet.
+    /// Computes and checks the tables of an engine. Returns false if the engine cannot route the subnet.
     fn compute(&mut self, kind: EngineKind, is_configured: bool) -> bool {
         let start = Instant::now();
         let routing = match engine(kind).route(self.subnet, &self.options) {
@@ -442,7 +444,7 @@ impl<'a> Trial<'a> {
         true
     }
 
-    /// Checks routes on the VLs that their links will have.
+    /// Checks the routes, on the VLs that their links will use.
     fn check(&self, routing: &Routing) -> CheckReport {
         let Some(map) = self.job.vls.map(&routing.layers, self.subnet) else {
             let mut checker = self.job.checker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -453,7 +455,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Returns the highest LID that all switches can forward: the smallest `LinearFDBCap` minus 1, because tables
+/// Returns the highest LID that all switches can forward. This is the smallest `LinearFDBCap` minus 1, because tables
 /// begin with LID 0. Switches without a linear table report 0 and are ignored.
 fn max_lid(found: &DiscoveredSubnet) -> Option<u16> {
     let caps = found.nodes().filter_map(|(_, node)| Some(node.switch?.linear_fdb_cap));
@@ -466,7 +468,7 @@ fn without_lid(subnet: &Subnet<'_>) -> Vec<(Guid, String)> {
     ports.map(|port| (port.guid, fabric.node(port.node).description.clone())).collect()
 }
 
-/// Returns the engines without repetitions.
+/// Returns the engines without adjacent repetitions.
 fn distinct(mut engines: Vec<EngineKind>) -> Vec<EngineKind> {
     engines.dedup();
     engines
@@ -485,8 +487,8 @@ fn first_loop_of(credit: &CreditLoops, subnet: &Subnet<'_>) -> Vec<String> {
     credit.first.first().map(|cycle| cycle.describe(subnet)).unwrap_or_default()
 }
 
-/// Returns the service levels of a plan for a subnet with possibly other switches. Pairs with a new switch
-/// get SL 0, because no table entry leads there yet.
+/// Returns the service levels of a plan for a subnet whose switches may have changed since. Pairs with a new switch get
+/// SL 0, because no table entry leads to or from it yet.
 fn layers_of(plan: &Plan, subnet: &Subnet<'_>) -> Layers {
     let old = &plan.routing.layers;
     if old.is_uniform() {

@@ -1,6 +1,5 @@
-//! Quality of service: SL-to-VL tables and VL arbitration entries, which option `-Q` enables. Names
-//! and defaults are those of OpenSM's `qos_` keys. Source: IBTA volume 1, sections 7.6, 14.2.5.8
-//! and 14.2.5.9.
+//! Quality of service: SL-to-VL tables and VL arbitration entries, enabled by the option `-Q`. Names and defaults are
+//! those of OpenSM's `qos_` keys. Source: IBTA volume 1, sections 7.6, 14.2.5.8 and 14.2.5.9.
 
 use ib_types::{NodeKind, VirtualLane};
 use ib_wire::mad::sm::{SlToVl, VlArbitration, VlArbitrationEntry, VlCap};
@@ -11,7 +10,7 @@ pub const MAX_ARBITRATION_ENTRIES: usize = 64;
 /// Number of entries in a block of a VL arbitration table.
 const BLOCK_ENTRIES: usize = 32;
 
-/// The VL settings of each kind of port.
+/// The VL settings for each kind of port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QosConfig {
     /// Channel adapters.
@@ -24,19 +23,19 @@ pub struct QosConfig {
     pub switch_external: PortQos,
 }
 
-/// The VL settings of a port.
+/// The VL settings for one kind of port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortQos {
-    /// Maximum number of data VLs in use, 1 to 15.
+    /// Maximum number of data VLs that the port uses, 1 to 15.
     pub max_vls: u8,
-    /// `VLHighLimit`: bytes that high-priority VLs may send before a low-priority packet, in units
-    /// of 4 KiB. 255 means no limit, 0 one packet.
+    /// `VLHighLimit`: after this many bytes of high-priority VLs, in units of 4 KiB, a low-priority packet is sent. 255
+    /// means no limit, and 0 means one packet.
     pub high_limit: u8,
     /// Entries of the high-priority table, at most 64.
     pub vlarb_high: Vec<VlArbitrationEntry>,
     /// Entries of the low-priority table, at most 64.
     pub vlarb_low: Vec<VlArbitrationEntry>,
-    /// VL of each service level; VL 15 discards its packets.
+    /// VL of each service level. VL 15 means that the packets are discarded.
     pub sl2vl: [VirtualLane; 16],
 }
 
@@ -44,23 +43,23 @@ pub struct PortQos {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QosError {
-    /// An entry is not a VL and a weight. Holds the entry.
+    /// An entry does not consist of a VL and a weight. Holds the entry.
     #[error("'{0}': expected a VL of 0 to 14, a colon and a weight of 0 to 255, such as 3:64")]
     Entry(String),
-    /// Too many entries for a table. Holds their number.
+    /// The table has too many entries. Holds their number.
     #[error("{0} entries: expected {MAX_ARBITRATION_ENTRIES} at most")]
     TooManyEntries(usize),
-    /// A value is not a VL. Holds the value.
+    /// A value is not a VL number. Holds the value.
     #[error("'{0}': expected a VL of 0 to 15")]
     Vl(String),
-    /// The number of VLs is not 16. Holds the number.
+    /// The list does not have 16 VLs. Holds their number.
     #[error("{0} VLs: expected one for each of the 16 service levels")]
     VlCount(usize),
 }
 
 impl Default for PortQos {
-    /// Returns OpenSM's defaults: SL n uses VL n, SL 15 uses VL 7. VL 0 has high priority, all
-    /// others low.
+    /// Returns OpenSM's defaults. SL n uses VL n, except that SL 15 uses VL 7. VL 0 has high priority, and all other
+    /// VLs have low priority.
     fn default() -> Self {
         let entry = |vl, weight| VlArbitrationEntry { lane: vl, weight };
         let vls = || (0..15).filter_map(VirtualLane::new);
@@ -77,7 +76,7 @@ impl Default for PortQos {
 }
 
 impl QosConfig {
-    /// Returns the settings of a port.
+    /// Returns the settings for a port of the given node type and number.
     pub(crate) const fn of(&self, kind: NodeKind, port: u8) -> &PortQos {
         match kind {
             NodeKind::Switch if port == 0 => &self.switch0,
@@ -92,7 +91,7 @@ impl PortQos {
     /// Parses VL arbitration entries, such as `0:4,1:0,2:64`.
     ///
     /// # Errors
-    /// Fails if an entry is not a VL and a weight, or if there are more than 64 entries.
+    /// Fails if an entry does not consist of a VL and a weight, or if there are more than 64 entries.
     pub fn parse_arbitration(text: &str) -> Result<Vec<VlArbitrationEntry>, QosError> {
         let entry = |word: &str| {
             let (vl, weight) = word.split_once(':')?;
@@ -122,21 +121,20 @@ impl PortQos {
         <[VirtualLane; 16]>::try_from(vls).map_err(|vls| QosError::VlCount(vls.len()))
     }
 
-    /// Returns the largest `VLCap` code within `max_vls`.
+    /// Returns the `VLCap` code of the most VLs that are at most `max_vls`.
     pub(crate) fn vl_cap(&self) -> VlCap {
         let fits = |code: &u8| VlCap(*code).lanes().is_some_and(|vls| vls <= self.max_vls);
         VlCap((1..=5).rev().find(fits).unwrap_or(VlCap::VL0.0))
     }
 
-    /// Returns the SL-to-VL table of a port with the given VLs in use. Other VLs are mapped to
-    /// these.
+    /// Returns the SL-to-VL table of a port that uses the given VLs. Other VLs are mapped to these.
     pub(crate) fn sl_to_vl(&self, vls: VlCap) -> SlToVl {
         SlToVl { lanes: self.sl2vl.map(|vl| within(vl, vls)) }
     }
 
-    /// Returns the VL arbitration blocks that fit into a port's tables, by number. Blocks 1 and 2
-    /// hold the low-priority table, 3 and 4 the high-priority one. `low_room` and `high_room` are
-    /// the numbers of entries of these tables.
+    /// Returns the VL arbitration blocks that fit into a port's tables, with their numbers. Blocks 1 and 2 contain the
+    /// low-priority table, and blocks 3 and 4 contain the high-priority table. `low_room` and `high_room` are the
+    /// maximum numbers of entries in these tables.
     pub(crate) fn arbitration(
         &self,
         vls: VlCap,
@@ -161,8 +159,8 @@ impl PortQos {
     }
 }
 
-/// Maps a VL to one in use, as OpenSM does: modulo the number of VLs rounded to a power of two. VL
-/// 15, which discards, is unchanged.
+/// Maps a VL to a VL that is in use. As in OpenSM, this is the VL modulo the number of VLs, rounded up to a power of two.
+/// VL 15, which discards packets, is unchanged.
 fn within(vl: VirtualLane, vls: VlCap) -> VirtualLane {
     let mask = match vls.lanes() {
         Some(15) => 15,

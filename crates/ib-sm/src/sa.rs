@@ -4,7 +4,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `sa` | requests and responses |
-//! | `subnet` | the subnet that queries are answered from, with indexes |
+//! | `subnet` | the subnet from which queries are answered, with indexes |
 //! | `jobs` | large responses, collected in slices of time |
 //! | `records` | records of discovered attributes and written tables |
 //! | `path` | PathRecords |
@@ -56,22 +56,21 @@ pub(crate) use view::SubnetView;
 /// `ClassVersion` of the SA.
 const VERSION: u8 = 2;
 
-/// Tag of report transactions, which differs from the tag of the SM.
+/// Tag in the transaction IDs of reports. It differs from the tag of the SM.
 const REPORTER: u16 = 2;
 
 /// Maximum number of reports in flight.
 const REPORTS: usize = 16;
 
-/// Bytes of records in an RMPP segment.
+/// Number of bytes of records in each RMPP segment.
 const PER_SEGMENT: u32 = 200;
 
-/// `ProducerType` of notices that the SM issues: class manager.
+/// `ProducerType` of the notices that the SM issues. The value means class manager.
 const CLASS_MANAGER: u32 = 4;
 
-/// `ClassPortInfo:CapabilityMask`: multicast (9), multiple paths (10), PortInfoRecords with at
-/// least the given capabilities (13). Optional records (8) are not claimed, because only some are
-/// supported. Get and Set of Notice (1) are not supported; OpenSM claims them, but does not support
-/// them either.
+/// `ClassPortInfo:CapabilityMask`: multicast (9), multiple paths (10), PortInfoRecords with at least the given
+/// capabilities (13). Optional records (8) are not claimed, because only some are supported. Get and Set of Notice (1)
+/// are not supported either. OpenSM claims them without supporting them.
 const CAPABILITIES: u16 = 1 << 9 | 1 << 10 | 1 << 13;
 
 /// `ClassPortInfo:CapabilityMask2`: `MulticastFDBTop` (3), all fields of PortInfo (6), extended speeds (7),
@@ -84,30 +83,30 @@ const CAPABILITIES2: u32 =
 #[derive(Debug)]
 pub(crate) struct Sa {
     responder: Responder,
-    /// Sends reports and waits for their responses.
+    /// Sends reports to subscribers, and waits for their responses.
     reporter: Requester,
     services: Services,
     subscriptions: Subscriptions,
     groups: Groups,
-    /// Requests whose responses are not complete.
+    /// Requests whose responses are not complete yet.
     jobs: Jobs,
-    /// Time that the current requests have used, in microseconds, and the time still to be charged
-    /// for earlier ones.
+    /// Time that the current requests have used, in microseconds, and time of earlier requests that is still to be
+    /// charged.
     spent: u32,
     owed: u32,
-    /// Maximum total size of responses in bytes: incomplete ones and those being sent.
+    /// Maximum total size in bytes of incomplete responses and of responses that are being sent.
     most_bytes: usize,
 }
 
 /// The result of a query.
 enum Answer {
     Records(Records),
-    /// The records have to be searched.
+    /// The records have to be searched in slices of time.
     RecordSearch(RecordSearch),
 }
 
 impl Sa {
-    /// Creates the SA with the groups of the configured partitions.
+    /// Creates the SA. It has the multicast groups of the configured partitions.
     pub(crate) fn new(config: &SmConfig) -> Self {
         let most_bytes = config.sa_max_bytes;
         let responder = ResponderConfig { max_bytes: most_bytes, ..ResponderConfig::default() };
@@ -124,7 +123,7 @@ impl Sa {
         }
     }
 
-    /// Processes a received MAD or the loss of a MAD. Returns true if it belonged to the SA.
+    /// Processes a received MAD or the loss of a MAD. Returns true if the MAD belonged to the SA.
     pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let (Incoming::Received(datagram) | Incoming::Lost(datagram)) = incoming;
         if self.reporter.handle(now, incoming) {
@@ -137,13 +136,12 @@ impl Sa {
         true
     }
 
-    /// Returns true if requests are waiting.
+    /// Returns true if requests are waiting for their responses.
     pub(crate) fn has_work(&self) -> bool {
         self.responder.requests() > 0 || !self.jobs.is_empty()
     }
 
-    /// Serves waiting requests within a budget in microseconds. Time used beyond the budget is
-    /// charged to later budgets.
+    /// Serves waiting requests within a budget in microseconds. If more time is used, it is charged to later budgets.
     pub(crate) fn work(&mut self, now: Instant, view: SubnetView<'_>, credit: &mut u32) {
         while self.has_work() {
             let pays = self.owed.min(*credit);
@@ -168,7 +166,7 @@ impl Sa {
         }
     }
 
-    /// Starts the search for records. Responds at once if it completes within a slice.
+    /// Starts the search for the records of a response. If the search completes within one slice, responds at once.
     fn begin(&mut self, now: Instant, view: SubnetView<'_>, request: &Message, work: RecordSearch) {
         if self.jobs.has(request) {
             return;
@@ -180,7 +178,7 @@ impl Sa {
         }
     }
 
-    /// Continues a search for about `most` microseconds.
+    /// Continues a search for records for about `most` microseconds.
     fn advance(&mut self, now: Instant, view: SubnetView<'_>, mut job: Job, most: u32) {
         let Self { services, subscriptions, groups, .. } = self;
         let sources = Sources { now, view, services, subscriptions, groups };
@@ -200,7 +198,7 @@ impl Sa {
         }
     }
 
-    /// Refuses the largest responses until the total size is within its limit.
+    /// Refuses the largest responses until the total size of all responses is within its limit.
     fn make_room(&mut self) {
         while self.jobs.held() + self.responder.held() > self.most_bytes
             && let Some(job) = self.jobs.take_largest()
@@ -234,12 +232,12 @@ impl Sa {
         all.into_iter().flatten().min()
     }
 
-    /// Notifies the subscribers of a notice about a port.
+    /// Sends a notice to its subscribers.
     pub(crate) fn notify(&mut self, notice: Notice, issuer: Gid) {
         self.subscriptions.notify(notice, issuer);
     }
 
-    /// Removes the memberships and subscriptions of a port that has left.
+    /// Removes the group memberships and subscriptions of a port that has left the subnet.
     pub(crate) fn forget(&mut self, port: Gid, manager: (u16, Gid)) {
         self.subscriptions.forget(port);
         for gone in self.groups.forget(port) {
@@ -247,14 +245,14 @@ impl Sa {
         }
     }
 
-    /// Sets the number of multicast LIDs to the smallest `MulticastFDBCap` of the switches.
+    /// Limits the number of multicast LIDs to the smallest `MulticastFDBCap` of all switches.
     pub(crate) fn limit_groups(&mut self, found: &DiscoveredSubnet) {
         let caps = found.nodes().filter_map(|(_, node)| node.switch.map(|it| it.multicast_fdb_cap));
         self.groups.set_lid_limit(caps.filter(|&cap| cap > 0).min().unwrap_or(u16::MAX));
     }
 
-    /// Returns the member ports of each group by multicast LID; `None` if no port has joined or
-    /// left since the last call.
+    /// Returns the member ports of each group, by multicast LID. Returns `None` if no port has joined or left a group
+    /// since the last call.
     pub(crate) fn take_group_changes(&mut self) -> Option<BTreeMap<u16, Vec<Guid>>> {
         let changed = !self.groups.take_changed().is_empty();
         changed.then(|| {
@@ -264,7 +262,7 @@ impl Sa {
     }
 
     fn drop_completed_reports(&mut self) {
-        // A subscriber that does not respond is not retried further.
+        // If a subscriber does not respond to a report, the report is given up.
         while self.reporter.poll_event().is_some() {}
     }
 
@@ -308,7 +306,7 @@ impl Sa {
         }
     }
 
-    /// Returns the records that a request selects, or the search for them.
+    /// Returns the records that a request selects, or a search for them.
     fn read(
         &mut self,
         request: &Message,
@@ -349,7 +347,7 @@ impl Sa {
                 let records = records::manager_records(subnet, viewer, &view.manager, &query);
                 return Ok(Answer::Records(Records::of::<SmInfoRecord>(records)));
             }
-            // P_Key tables are visible to trusted clients only.
+            // Only trusted clients may see P_Key tables.
             (_, AttributeId::P_KEY_TABLE_RECORD) if !trusted => {
                 return Err(MadStatus::SA_REQUEST_INVALID);
             }
@@ -398,8 +396,8 @@ impl Sa {
         mad.set_attribute_id(records.id);
         let length = records.bytes.len();
         if length <= mad.data().len() {
-            // A response of one segment is not stored for retransmission: a client that does not
-            // receive it repeats its request.
+            // A response of one segment is not stored for retransmission. A client that does not receive it repeats its
+            // request.
             mad.set_rmpp(&RmppHeader {
                 version: rmpp::VERSION,
                 rmpp_type: RmppType::DATA,
@@ -420,7 +418,7 @@ impl Sa {
         }
     }
 
-    /// Executes a Set or Delete; returns the attribute of the response.
+    /// Executes a Set or Delete, and returns the attribute for the response.
     fn write(
         &mut self,
         now: Instant,
@@ -461,7 +459,7 @@ impl Sa {
                 let mut wanted: MCMemberRecord =
                     mad.attribute().expect("the caller matched the attribute ID");
                 let given = wanted.port_gid;
-                // The default GID prefix matches the prefix of the subnet.
+                // A GID with the default prefix means the GID with the prefix of the subnet.
                 if given.prefix() == Gid::DEFAULT_PREFIX {
                     wanted.port_gid = Gid::new(subnet.prefix, given.guid());
                 }
@@ -517,7 +515,7 @@ fn bytes<A: Attribute>(attribute: &A) -> Vec<u8> {
     bytes
 }
 
-/// Returns a notice of the SM about a GID.
+/// Returns a notice of the SM about the given GID.
 pub(crate) fn gid_notice(trap: TrapNumber, manager_lid: u16, gid: Gid) -> Notice {
     let mut notice = Notice {
         is_generic: true,
@@ -539,12 +537,12 @@ fn header(request: &Mad, status: MadStatus, attribute_offset: u16) -> Mad {
     mad
 }
 
-/// Returns true if the request has the `SA_Key`. Requests with a wrong key are dropped before.
+/// Returns true if the request has the `SA_Key`. Requests with a wrong key have been dropped before.
 fn is_trusted(mad: &Mad) -> bool {
     mad.sa().sm_key != 0
 }
 
-/// Returns the port whose partitions limit the visible records; `None` if all records are visible.
+/// Returns the port that limits the visible records by its partitions; `None` if all records are visible.
 fn viewer(requester: Option<PortIndex>, trusted: bool) -> Result<Option<PortIndex>, MadStatus> {
     if trusted { Ok(None) } else { requester.map(Some).ok_or(MadStatus::SA_REQUEST_INVALID) }
 }

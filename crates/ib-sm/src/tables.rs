@@ -1,4 +1,4 @@
-//! The tables of switches and ports, as far as they are known.
+//! The tables of switches and ports, as far as the SM knows them.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use ib_wire::mad::sm::{LinearForwardingBlock, SlToVl, VlArbitration};
 
 const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
 
-/// The linear forwarding table of a switch, as far as it is known.
+/// The linear forwarding table of a switch, as far as the SM knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SwitchTable {
-    /// Egress port by LID, in a whole number of blocks.
+    /// Egress port of each LID. Always a whole number of blocks.
     ports: Vec<u8>,
     /// True for each block whose content is known.
     known: Vec<bool>,
-    /// `LinearFDBTop`, as last written to SwitchInfo or read from it.
+    /// `LinearFDBTop`, as last written to SwitchInfo or read from SwitchInfo.
     pub(crate) top: u16,
 }
 
@@ -23,23 +23,23 @@ pub(crate) struct SwitchTable {
 pub(crate) type Tables = BTreeMap<Guid, SwitchTable>;
 
 impl SwitchTable {
-    /// Returns the egress port by LID; [`NO_PATH`] for unknown entries.
+    /// Returns the egress port of each LID; [`NO_PATH`] for unknown entries.
     pub(crate) fn ports(&self) -> &[u8] {
         &self.ports
     }
 
-    /// Returns the number of blocks that the table covers, known or not.
+    /// Returns the number of blocks in the table, whether their content is known or not.
     pub(crate) const fn blocks(&self) -> usize {
         self.known.len()
     }
 
-    /// Returns a block; `None` if it is unknown.
+    /// Returns the content of a block; `None` if it is unknown.
     pub(crate) fn block(&self, block: usize) -> Option<&[u8; BLOCK]> {
         let known = *self.known.get(block)?;
         known.then(|| self.ports[block * BLOCK..][..BLOCK].first_chunk().expect("a whole block"))
     }
 
-    /// Returns the blocks below `LinearFDBTop` whose content is unknown.
+    /// Returns the numbers of the blocks up to `LinearFDBTop` whose content is unknown.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = u16> {
         let used = if self.top == 0 { 0 } else { self.top / LinearForwardingBlock::LIDS + 1 };
         (0..used).filter(|&block| self.block(block.into()).is_none())
@@ -52,7 +52,7 @@ impl SwitchTable {
         self.known[block] = true;
     }
 
-    /// Marks a block as unknown.
+    /// Marks the content of a block as unknown.
     pub(crate) fn forget(&mut self, block: usize) {
         self.grow(block);
         self.known[block] = false;
@@ -66,14 +66,14 @@ impl SwitchTable {
     }
 }
 
-/// The tables that were written to a port. The SM never reads them.
+/// The tables that the SM wrote to a port. The SM never reads these tables.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortTables {
-    /// SL-to-VL tables by input port; at nodes other than switches, only input port 0.
+    /// SL-to-VL tables by input port. Nodes other than switches have only input port 0.
     pub(crate) sl_to_vl: BTreeMap<u8, SlToVl>,
     /// VL arbitration blocks by number, from 1 on.
     pub(crate) arbitration: BTreeMap<u8, VlArbitration>,
 }
 
-/// The tables written to all ports, by node GUID and port number.
+/// The tables that the SM wrote to each port, by node GUID and port number.
 pub(crate) type WrittenTables = BTreeMap<(Guid, u8), PortTables>;

@@ -1,5 +1,5 @@
-//! The VLs of links: `OperVLs`, and the SL-to-VL table of each port. This module is the source both of the
-//! tables written to ports and of those that routes are checked with.
+//! The VLs of links: `OperVLs`, and the SL-to-VL table of each port. The tables that the SM writes to ports, and the
+//! tables with which routes are checked, both come from this module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -13,11 +13,11 @@ use crate::config::SmConfig;
 use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 use crate::qos::{PortQos, QosConfig};
 
-/// The VL that discards the packets of a service level.
+/// The VL that means that packets of a service level are discarded.
 const DISCARD: u8 = 15;
 
-/// Returns the `OperVLs` of a port: the VLs that both ends of its link support and the configuration allows.
-/// `None` for ports without a link that are not an enhanced port 0 of a switch.
+/// Returns the `OperVLs` of a port: the VLs that both ends of its link support and the configuration allows. `None` if
+/// the port has no link and is not an enhanced port 0 of a switch.
 pub(crate) fn operational_vls(
     port_index: PortIndex,
     config: &SmConfig,
@@ -43,10 +43,10 @@ pub(crate) fn operational_vls(
     Some(VlCap(vls.max(VlCap::VL0.0)))
 }
 
-/// Returns the SL-to-VL table that a port is programmed with; `None` if it is left as it is.
+/// Returns the SL-to-VL table to write to a port; `None` if its table is left unchanged.
 ///
-/// Tables are written if quality of service is enabled. Otherwise they are written only if the routes need
-/// more than one service level (`is_layered`); SL n then uses VL n.
+/// If quality of service is enabled, tables are always written. Otherwise, they are written only if the routes need
+/// several service levels (`is_layered`), and SL n then uses VL n.
 pub(crate) fn sl_to_vl(
     port_index: PortIndex,
     config: &SmConfig,
@@ -63,15 +63,15 @@ pub(crate) fn sl_to_vl(
     capable.contains(CapabilityMask::SL_MAPPING).then(|| port.sl_to_vl(vls))
 }
 
-/// The SL-to-VL tables that linked ports are programmed with, for routes of one kind.
+/// The SL-to-VL tables that linked ports get, for one kind of routes.
 ///
-/// The check assumes that a port whose table is not written puts all service levels on VL 0. This is safe:
-/// merging the VLs of a link can add cycles to the channel dependency graph, but never remove one.
+/// The check assumes that a port whose table is not written puts all service levels on VL 0. This is safe: if VLs of a
+/// link are merged, the channel dependency graph may gain cycles, but cannot lose any.
 #[derive(Clone, Debug, Default)]
 struct VlPlan {
     /// Tables of switch ports, by node GUID and port number.
     tables: BTreeMap<(Guid, u8), [u8; 16]>,
-    /// Bit mask of the service levels that some port of a channel adapter (CA) or router discards.
+    /// Bit mask of the service levels whose packets some port of a channel adapter (CA) or router discards.
     discarded_at_hosts: u16,
 }
 
@@ -80,7 +80,7 @@ struct VlPlan {
 pub(crate) struct FabricVls {
     found: DiscoveredSubnet,
     config: SmConfig,
-    /// Tables for routes with one service level, and for routes with several.
+    /// Tables for routes with one service level, and tables for routes with several service levels.
     plans: [OnceLock<VlPlan>; 2],
 }
 
@@ -93,7 +93,8 @@ impl FabricVls {
         &self.config
     }
 
-    /// Returns the minimum number of data VLs of links between switches; `None` if there is no such link.
+    /// Returns the number of data VLs of the link between switches that has the fewest; `None` if there is no such
+    /// link.
     pub(crate) fn fewest_vls(&self) -> Option<u8> {
         let between = linked(&self.found).filter(|&(port_index, peer)| {
             [port_index, peer].iter().all(|it| self.found.node(it.node).kind.is_switch())
@@ -105,12 +106,12 @@ impl FabricVls {
         vls.min()
     }
 
-    /// Returns the bit mask of service levels that host ports discard.
+    /// Returns the bit mask of the service levels that the routes use and that host ports discard.
     pub(crate) fn discarded_at_hosts(&self, layers: &Layers) -> u16 {
         self.plan(layers).map_or(0, |plan| plan.discarded_at_hosts & layers.used())
     }
 
-    /// Returns the VLs to check routes with; `None` if a check with SL n on VL n gives the same result.
+    /// Returns the VLs with which routes have to be checked. `None` if a check with SL n on VL n gives the same result.
     pub(crate) fn map(&self, layers: &Layers, subnet: &Subnet<'_>) -> Option<SwitchVls> {
         let plan = self.plan(layers).filter(|plan| !plan.is_one_vl_per_level(layers.used()))?;
         let of = |id: SwitchId| {
@@ -121,7 +122,7 @@ impl FabricVls {
         Some(SwitchVls { tables: subnet.switch_ids().map(of).collect() })
     }
 
-    /// Returns the tables for routes; `None` if no table is written for them.
+    /// Returns the tables for the given routes; `None` if no table is written for them.
     fn plan(&self, layers: &Layers) -> Option<&VlPlan> {
         let is_layered = !layers.is_uniform();
         if self.config.qos.is_none() && !is_layered {
@@ -150,9 +151,8 @@ impl VlPlan {
         this
     }
 
-    /// Returns true if all links use the same VL for each used service level, a different one for each, and
-    /// discard no service level. With a single service level only discards matter, because its VL alone closes
-    /// no cycle.
+    /// Returns true if every link discards no used service level, maps each to a different VL, and uses the same VLs as
+    /// all other links. With a single service level, only discards are checked, because a single VL closes no cycle.
     fn is_one_vl_per_level(&self, used: u16) -> bool {
         let vls_of = |table: &[u8; 16]| {
             let used = (0..16).filter(|level| used >> level & 1 != 0);
@@ -169,7 +169,7 @@ impl VlPlan {
     }
 }
 
-/// Returns all linked ports except port 0 of switches, each with the port at the other end.
+/// Returns all linked ports except port 0 of switches, each with the port at the other end of its link.
 fn linked(found: &DiscoveredSubnet) -> impl Iterator<Item = (PortIndex, PortIndex)> {
     found.nodes().flat_map(|(node, known)| {
         let ports = (1..=known.info.num_ports).map(move |number| node.at(number));
@@ -177,7 +177,7 @@ fn linked(found: &DiscoveredSubnet) -> impl Iterator<Item = (PortIndex, PortInde
     })
 }
 
-/// The SL-to-VL tables of the switches of a subnet.
+/// The SL-to-VL tables of all switches in a subnet.
 pub(crate) struct SwitchVls {
     /// `[switch][output port][service level]`.
     tables: Vec<Vec<[u8; 16]>>,

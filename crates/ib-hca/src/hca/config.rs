@@ -15,9 +15,9 @@ pub struct HcaConfig {
     pub gids: Vec<Gid>,
     /// The active MTU of the port.
     pub active_mtu: Mtu,
-    /// Maximum number of packets of a connection in flight, 8 to 4,194,304.
+    /// Maximum number of packets in flight per connection, 8 to 4,194,304.
     pub window: u32,
-    /// Maximum number of PDs, CQs, SRQs, address handles and queue pairs, each.
+    /// Maximum number of objects of each of these kinds: PDs, CQs, SRQs, address handles, queue pairs.
     pub max_objects: usize,
     /// Maximum number of memory regions.
     pub max_mr: usize,
@@ -29,12 +29,12 @@ pub struct HcaConfig {
     pub max_inline_data: u32,
     /// Maximum number of completions in a CQ.
     pub max_cqe: u32,
-    /// The block of queue pair numbers. HCAs that share a port have disjoint blocks.
+    /// The queue pair numbers that this HCA assigns. HCAs that share a port have disjoint blocks.
     pub qpns: QpnBlock,
 }
 
 impl HcaConfig {
-    /// Returns the default limits of an HCA with a GUID and GIDs.
+    /// Returns attributes with the given GUID and GIDs, and with default limits.
     #[must_use]
     pub const fn new(node_guid: Guid, gids: Vec<Gid>) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl HcaConfig {
     }
 }
 
-/// Checks a requested limit.
+/// Checks that a requested value does not exceed its maximum.
 pub(super) const fn check_limit(
     attribute: &'static str,
     found: u32,
@@ -90,7 +90,7 @@ impl QpnBlock {
     /// All numbers.
     pub const ALL: Self = Self { upper: 0, bits: 0 };
 
-    /// Returns the block of all numbers whose `bits` upper bits of 24 are `upper`.
+    /// Returns the block of all 24-bit numbers whose upper `bits` bits are `upper`.
     ///
     /// # Panics
     /// Panics if `bits` exceeds 8, or `upper` does not fit into `bits` bits.
@@ -109,7 +109,7 @@ impl QpnBlock {
         qpn.get() >> (24 - self.bits) == self.upper as u32
     }
 
-    /// Returns the number in the block that has the lower bits of `qpn`.
+    /// Replaces the upper bits of `qpn` by those of the block.
     pub(super) fn number(self, qpn: Qpn) -> Qpn {
         let lower = (1 << (24 - self.bits)) - 1;
         Qpn::truncated(qpn.get() & lower | u32::from(self.upper) << (24 - self.bits))

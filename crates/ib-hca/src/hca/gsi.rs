@@ -40,7 +40,7 @@ impl Gsi {
         has_room
     }
 
-    /// Writes the packet of the next MAD; returns its route.
+    /// Writes the packet of the next queued MAD, and returns the packet's route.
     pub(super) fn write(&mut self, now: Instant, writer: &mut Writer<'_>) -> Option<Route> {
         let (route, mad) = self.mads.pop_front()?;
         let (opcode, p_key, destination) = (Opcode::UD_SEND_ONLY, PKey::DEFAULT, Qpn::GSI);
@@ -54,7 +54,7 @@ impl Gsi {
         Some(route)
     }
 
-    /// Processes a received packet; returns the event of its MAD.
+    /// Processes a packet received at queue pair 1, and returns the event of its MAD.
     pub(super) fn handle(
         &mut self,
         counters: &mut Counters,
@@ -71,7 +71,7 @@ impl Gsi {
         event.inspect_err(|&reason| counters.drop(reason)).ok()
     }
 
-    /// Records a MAD that was sent or received as a datagram instead of a packet.
+    /// Records in the trace a MAD that the link sent or received as a datagram instead of a packet.
     pub(super) fn note_datagram(
         &mut self,
         direction: Direction,

@@ -47,8 +47,8 @@ impl Hca {
         self.pds.remove(pd.0).ok_or(DestroyError::NoSuch("protection domain"))
     }
 
-    /// Registers a range of memory (`ibv_reg_mr_iova`): memory, offset and length in bytes. `iova` is the address of its
-    /// first byte in SGEs and RDMA requests.
+    /// Registers `length` bytes at `offset` of a memory (`ibv_reg_mr_iova`). SGEs and RDMA requests refer to the first
+    /// byte by the address `iova`.
     ///
     /// # Errors
     /// Fails if the protection domain does not exist, or if the range or the access flags are invalid.
@@ -74,8 +74,8 @@ impl Hca {
 
     /// Assigns memory to a fast-registration region immediately, without a work request. Returns its new key.
     ///
-    /// The previous key gives no access any more, not even to packets in flight. Unlike [`SendOp::Register`], the call
-    /// is not ordered with posted requests: it suits keys that are sent to the peer afterwards.
+    /// The previous key no longer gives access, not even to packets in flight. Unlike [`SendOp::Register`], the call is
+    /// not ordered with posted requests: use it only for keys that are sent to the peer afterwards.
     ///
     /// Only the lowest byte of the key changes, and it wraps: after 256 calls the first key is valid again. A peer that
     /// has kept that key can then access the new memory.
@@ -95,8 +95,8 @@ impl Hca {
         self.resources.regions.open_fast(mr, range, iova, access)
     }
 
-    /// Closes a fast-registration region immediately: its key gives no access any more. The region keeps its memory for
-    /// [`Hca::reopen_mr`].
+    /// Closes a fast-registration region immediately: its key no longer gives access. The region keeps its memory, and
+    /// [`Hca::reopen_mr`] can reopen it.
     ///
     /// # Errors
     /// Fails if the region does not exist or is not a fast-registration region.
@@ -124,7 +124,7 @@ impl Hca {
         self.resources.regions.key(mr)
     }
 
-    /// Deregisters a region (`ibv_dereg_mr`). Its key gives no access any more, not even to packets in flight.
+    /// Deregisters a region (`ibv_dereg_mr`). Its key no longer gives access, not even to packets in flight.
     ///
     /// # Errors
     /// Fails if the region does not exist.
@@ -158,7 +158,7 @@ impl Hca {
         Ok(())
     }
 
-    /// Requests an event for the next completion, or the next solicited one (`ibv_req_notify_cq`).
+    /// Requests an event for the next completion, or for the next solicited completion (`ibv_req_notify_cq`).
     pub fn req_notify_cq(&mut self, cq: CqId, solicited_only: bool) {
         if let Some(cq) = self.resources.cqs.get_mut(cq.0) {
             cq.arm(solicited_only);
@@ -182,8 +182,8 @@ impl Hca {
         Ok(SrqId(self.resources.srqs.insert(|_| Srq::new(pd, max_wr, max_sge))))
     }
 
-    /// Requests an event for when a shared receive queue has fewer receives than a limit (`ibv_modify_srq`); 0 cancels
-    /// the request. Returns false if the SRQ does not exist, or if the limit exceeds its size.
+    /// Requests an event for the time when a shared receive queue has fewer than `limit` receives (`ibv_modify_srq`). A
+    /// limit of 0 cancels the request. Returns false if the SRQ does not exist, or if the limit exceeds its size.
     pub fn arm_srq(&mut self, srq: SrqId, limit: u32) -> bool {
         self.resources.srqs.get_mut(srq.0).is_some_and(|srq| srq.arm(limit))
     }
@@ -227,7 +227,7 @@ impl Hca {
     /// Creates a queue pair (`ibv_create_qp`).
     ///
     /// # Errors
-    /// Fails if one of its objects does not exist, or if it exceeds a limit.
+    /// Fails if the PD, a CQ or the SRQ does not exist, or if a limit of the HCA is exceeded.
     pub fn create_qp(&mut self, pd: PdId, init: &QpInitAttr) -> Result<QpId, CreateError> {
         self.pds.get(pd.0).ok_or(CreateError::NoSuch("protection domain"))?;
         self.config.check_count(&self.qps, "queue pairs")?;
@@ -248,7 +248,7 @@ impl Hca {
         for cq in [init.send_cq, init.recv_cq] {
             self.resources.cqs.get_mut(cq.0).expect("the CQ was found above").users += 1;
         }
-        // Unpredictable numbers above 1, other than the multicast QP number.
+        // The number is unpredictable and above 1, and is not the multicast QP number.
         let number = loop {
             let number = self.config.qpns.number(Qpn::truncated(self.rng.next_u32()));
             let is_valid = number.get() > 1 && number != Qpn::MULTICAST;
@@ -278,10 +278,10 @@ impl Hca {
         Ok(id)
     }
 
-    /// Destroys a queue pair (`ibv_destroy_qp`), and its completions with it.
+    /// Destroys a queue pair (`ibv_destroy_qp`), and removes its completions from its CQs.
     ///
     /// # Errors
-    /// Fails if it does not exist, or is attached to a multicast group.
+    /// Fails if the queue pair does not exist, or is attached to a multicast group.
     pub fn destroy_qp(&mut self, id: QpId) -> Result<(), DestroyError> {
         let qp = self.qps.get(id.0).ok_or(DestroyError::NoSuch("queue pair"))?;
         if self.groups.is_attached(id) {

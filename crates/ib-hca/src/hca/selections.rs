@@ -11,7 +11,8 @@ use crate::trace::{
     PacketReader, PacketTrace, PacketTracer, Selection, SelectionId, SelectionStatus, TraceError,
 };
 
-/// The selections of an HCA. A queue pair is traced for the first selection that includes it.
+/// The selections of an HCA. If several selections include a queue pair, the queue pair is traced for the first of
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Selections {
     last: u64,
@@ -21,7 +22,7 @@ pub(super) struct Selections {
 }
 
 impl Selections {
-    /// Adds a selection, and traces the queue pairs that it includes.
+    /// Adds a selection, and traces the queue pairs that it includes. Returns its ID.
     pub(super) fn add(
         &mut self,
         mut selection: Selection,
@@ -38,7 +39,7 @@ impl Selections {
         Ok(id)
     }
 
-    /// Changes the options of a selection's traces. The size of the rings is unchanged.
+    /// Changes the trace options of a selection. The sizes of the rings are unchanged.
     pub(super) fn change(
         &mut self,
         id: SelectionId,
@@ -63,7 +64,8 @@ impl Selections {
         Ok(())
     }
 
-    /// Removes a selection and ends its traces. Queue pairs that another selection includes are then traced for that one.
+    /// Removes a selection and ends its traces. If another selection includes one of the queue pairs, the queue pair is
+    /// traced for that selection from then on.
     pub(super) fn remove(&mut self, id: SelectionId, qps: &mut Table<Qp>, gsi: &mut Gsi) {
         self.all.retain(|(it, _)| *it != id);
         let tracers = qps.iter_mut().map(|qp| &mut qp.tracer).chain([&mut gsi.tracer]);
@@ -73,7 +75,7 @@ impl Selections {
         self.update_all(qps, gsi);
     }
 
-    /// Returns the traced queue pairs of a selection; none if there is no such selection.
+    /// Returns the queue pairs traced for a selection; none if the selection does not exist.
     pub(super) fn status(&self, id: SelectionId, qps: &Table<Qp>, gsi: &Gsi) -> SelectionStatus {
         let mut status = SelectionStatus::default();
         let Some((_, selection)) = self.all.iter().find(|(it, _)| *it == id) else {
@@ -92,7 +94,7 @@ impl Selections {
         status
     }
 
-    /// Starts the traces of all queue pairs that are included in a selection and not traced yet.
+    /// Starts a trace of each queue pair that a selection includes and that is not traced yet.
     fn update_all(&mut self, qps: &mut Table<Qp>, gsi: &mut Gsi) {
         if gsi.tracer.is_none() {
             let mut all = self.all.iter();
@@ -104,7 +106,7 @@ impl Selections {
         qps.iter_mut().for_each(|qp| self.update(qp));
     }
 
-    /// Starts the trace of a new or changed queue pair if it is included in a selection and not traced yet.
+    /// Starts the trace of a new or changed queue pair if a selection includes it and it is not traced yet.
     pub(super) fn update(&mut self, qp: &mut Qp) {
         if qp.tracer.is_some() {
             return;
@@ -114,7 +116,7 @@ impl Selections {
         qp.tracer = self.start(*id, selection.trace.clone(), qp.context.number);
     }
 
-    /// Starts a trace. Returns `None` if there is no memory for another ring: the queue pair is not traced then.
+    /// Starts a trace. Returns `None` if there is no memory for its ring: the queue pair is then not traced.
     fn start(
         &mut self,
         id: SelectionId,

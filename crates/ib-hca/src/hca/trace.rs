@@ -1,4 +1,4 @@
-//! Command blocks of messages, and packet traces.
+//! The HCA's functions for tracing: command blocks of messages, and packet traces.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ impl Hca {
         self.qps.iter().map(|qp| (qp.context.id, qp.context.number))
     }
 
-    /// Returns the queue pair that has a number.
+    /// Returns the queue pair with the given number.
     #[must_use]
     pub fn find_qp(&self, number: Qpn) -> Option<QpId> {
         self.by_number.get(&number.get()).copied()
     }
 
-    /// Returns the command blocks of a queue pair's messages. They are recorded without a request.
+    /// Returns the command blocks of a queue pair's messages. The HCA always records them.
     #[must_use]
     pub fn messages(&self, qp: QpId) -> Option<Arc<MessageRing>> {
         self.qps.get(qp.0).map(|qp| Arc::clone(qp.context.messages.ring()))
@@ -52,7 +52,7 @@ impl Hca {
         Ok(reader)
     }
 
-    /// Changes the options of a packet trace. The size of the ring is unchanged.
+    /// Changes the options of a packet trace. The size of its ring is unchanged.
     ///
     /// # Errors
     /// Fails if the queue pair is not traced, or if the options are invalid.
@@ -78,8 +78,8 @@ impl Hca {
         self.gsi.tracer.take().map(drop).ok_or(TraceError::NotTraced)
     }
 
-    /// Sets the service ID that the connection manager has connected a queue pair to. Selections may include queue pairs
-    /// by service ID.
+    /// Sets the service ID to which the connection manager has connected a queue pair. Selections can include queue
+    /// pairs by service ID.
     ///
     /// # Errors
     /// Fails if the queue pair does not exist.
@@ -90,7 +90,7 @@ impl Hca {
         Ok(())
     }
 
-    /// Returns the service ID of a queue pair, as set by [`Hca::set_service`].
+    /// Returns the service ID of a queue pair that [`Hca::set_service`] has set.
     #[must_use]
     pub fn service(&self, qp: QpId) -> Option<u64> {
         self.qps.get(qp.0)?.context.service
@@ -108,9 +108,9 @@ impl Hca {
         self.qps.get(qp.0).is_some_and(|qp| qp.tracer.is_some())
     }
 
-    /// Adds a selection: traces the packets of all queue pairs that it includes, now or later.
+    /// Adds a selection: traces the packets of all present and future queue pairs that the selection includes.
     ///
-    /// [`Hca::poll_selected`] returns the readers. Queue pairs that are traced already keep their traces.
+    /// [`Hca::poll_selected`] returns the readers of the traces. Queue pairs that are traced already keep their traces.
     ///
     /// # Errors
     /// Fails if the options are invalid.
@@ -141,12 +141,12 @@ impl Hca {
         self.selections.remove(id, &mut self.qps, &mut self.gsi);
     }
 
-    /// Returns the reader of the next packet trace that was started for a selection.
+    /// Returns the reader of a trace that was started for a selection, in the order of the starts; each reader once.
     pub fn poll_selected(&mut self) -> Option<(SelectionId, PacketReader)> {
         self.selections.poll()
     }
 
-    /// Records a MAD of queue pair 1 that the link has sent or received as a datagram instead of a packet.
+    /// Records in the trace a MAD of queue pair 1 that the link sent or received as a datagram instead of a packet.
     pub fn note_datagram(
         &mut self,
         direction: Direction,
@@ -160,8 +160,8 @@ impl Hca {
 
     /// Records the loss of a sent packet in the trace of its queue pair.
     ///
-    /// `bytes` are the headers from the BTH on, `length` is the packet size with its payload, and `why` is the location
-    /// and reason of the loss.
+    /// `bytes` are the headers from the BTH on, `length` is the packet size with the payload, and `why` says where and
+    /// why the packet was lost.
     pub fn note_lost(
         &mut self,
         now: Instant,

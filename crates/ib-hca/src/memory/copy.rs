@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Minimum size in bytes of copies by `rep movsb`, which is slower than loads and stores of 8 bytes below it.
+/// Copies of at least this many bytes use `rep movsb`. Shorter copies are faster by loads and stores of 8 bytes.
 const LONG: usize = 256;
 
-/// Splits a range into bytes before the first aligned word, aligned words of 8 bytes, and bytes behind them. Returns the
-/// number of bytes before, and the number of words.
+/// Splits a range into leading bytes, aligned words of 8 bytes, and trailing bytes. Returns the number of leading bytes
+/// and the number of words.
 fn split(at: *const u8, length: usize) -> (usize, usize) {
     if cfg!(miri) {
-        // Miri reports atomics of two sizes at one address as a data race.
+        // Miri reports atomics of different sizes at one address as a data race, so only bytes are used.
         return (length, 0);
     }
     let before = (at.addr().wrapping_neg() % 8).min(length);
@@ -30,10 +30,10 @@ unsafe fn word<'a>(at: *mut u8) -> &'a AtomicU64 {
     unsafe { AtomicU64::from_ptr(at.cast()) }
 }
 
-/// Copies bytes with the processor's instruction for long copies.
+/// Copies bytes with the processor's instruction `rep movsb`.
 ///
 /// # Safety
-/// As many bytes are allocated at both addresses, and no reference to the written bytes exists. The direction flag is
+/// `length` bytes are allocated at both addresses, and no reference to the written bytes exists. The direction flag is
 /// clear, as always between instructions of Rust.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
@@ -53,12 +53,12 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
 /// Copies bytes into shared memory.
 ///
 /// # Safety
-/// As many bytes from `to` on are allocated and only accessed by atomics and by this module.
+/// At `to`, as many bytes as `bytes` has are allocated, and only atomics and this module access them.
 pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes.len() >= LONG {
-        // SAFETY: the instruction reads the slice and writes as many bytes, all of which are allocated. To the language
-        // this is a sequence of atomic stores of bytes.
+        // SAFETY: the instruction reads the slice and writes the same number of bytes, all of which are allocated. To
+        // the language this is a sequence of atomic stores of bytes.
         unsafe { copy_bytes(bytes.as_ptr(), to, bytes.len()) };
         return;
     }
@@ -85,8 +85,8 @@ pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
 /// Copies words, followed by bytes, into shared memory. The bytes may be padded with zeros to a multiple of 8.
 ///
 /// # Safety
-/// As many bytes from `to` on, which is a multiple of eight, are allocated and only accessed by atomics and by this
-/// module.
+/// At `to`, which is a multiple of eight, the written bytes are allocated, and only atomics and this module access
+/// them.
 #[inline]
 pub(super) unsafe fn store_words<const N: usize>(head: &[u64; N], bytes: &[u8], to: *mut u8) {
     // SAFETY: all offsets are within the range given by the caller, and words are aligned.
@@ -98,7 +98,7 @@ pub(super) unsafe fn store_words<const N: usize>(head: &[u64; N], bytes: &[u8], 
         if bytes.len() >= LONG {
             return store(bytes, to);
         }
-        // Compilers do not unroll loops of atomic stores.
+        // Four words per iteration, because compilers do not unroll loops of atomic stores.
         let (fours, behind) = bytes.as_chunks::<32>();
         for (at, four) in fours.iter().enumerate() {
             let (words, _) = four.as_chunks::<8>();
@@ -124,7 +124,7 @@ pub(super) unsafe fn store_words<const N: usize>(head: &[u64; N], bytes: &[u8], 
 /// Copies bytes out of shared memory.
 ///
 /// # Safety
-/// As many bytes from `from` on are allocated and only accessed by atomics and by this module.
+/// At `from`, as many bytes as `bytes` has are allocated, and only atomics and this module access them.
 pub(super) unsafe fn load(from: *mut u8, bytes: &mut [u8]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes.len() >= LONG {
@@ -152,10 +152,10 @@ pub(super) unsafe fn load(from: *mut u8, bytes: &mut [u8]) {
     }
 }
 
-/// Sets bytes of shared memory to a value.
+/// Sets `length` bytes of shared memory to the given value.
 ///
 /// # Safety
-/// As many bytes from `to` on are allocated and only accessed by atomics and by this module.
+/// At `to`, `length` bytes are allocated, and only atomics and this module access them.
 pub(super) unsafe fn fill(to: *mut u8, length: usize, value: u8) {
     let bytes = [value; LONG];
     let mut done = 0;
@@ -167,10 +167,11 @@ pub(super) unsafe fn fill(to: *mut u8, length: usize, value: u8) {
     }
 }
 
-/// Copies bytes between shared memories, or within one if the ranges do not overlap or `to` is before `from`.
+/// Copies bytes between two shared memories, or within one. Within one memory, the ranges must not overlap unless `to`
+/// is before `from`.
 ///
 /// # Safety
-/// As many bytes from `from` and from `to` on are allocated and only accessed by atomics and by this module.
+/// At `from` and at `to`, `length` bytes are allocated, and only atomics and this module access them.
 pub(super) unsafe fn between(from: *mut u8, to: *mut u8, length: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if length >= LONG {

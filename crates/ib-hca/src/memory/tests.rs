@@ -67,7 +67,7 @@ fn additions_of_two_threads_are_atomic() {
     assert_eq!(memory.fetch_add(0, 0), Ok(2000));
 }
 
-/// A read that races with writes returns only bytes that were written before or meanwhile.
+/// A read that races with writes returns only bytes that were written before or during the read.
 #[test]
 fn racing_reads_return_old_or_new_bytes() {
     const LENGTH: usize = 600;

@@ -31,7 +31,7 @@ pub enum QpState {
     Rts,
     /// Send queue drained: no new send request is started.
     Sqd,
-    /// Send queue error of a UC or UD queue pair.
+    /// Send queue error: a send request of a UC or UD queue pair has failed.
     Sqe,
     /// Error: all work requests are flushed.
     Err,
@@ -54,7 +54,7 @@ pub struct QpInitAttr {
     pub recv_cq: CqId,
     /// Shared receive queue; `None` if the queue pair has its own receive queue.
     pub srq: Option<SrqId>,
-    /// Sizes of the queues and of their work requests.
+    /// Maximum sizes of the queues and of their work requests.
     pub cap: QpCap,
 }
 
@@ -74,7 +74,7 @@ pub struct QpCap {
 }
 
 impl Default for QpCap {
-    /// 64 work requests per queue, 4 SGEs, 256 bytes of inline data.
+    /// The default is 64 work requests per queue, 4 SGEs, and 256 bytes of inline data.
     fn default() -> Self {
         Self {
             max_send_wr: 64,
@@ -88,7 +88,7 @@ impl Default for QpCap {
 
 macro_rules! attributes {
     ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr,)+) => {
-        /// Change of a queue pair (`ibv_qp_attr` with its mask). Attributes that are `None` are unchanged.
+        /// Changes to a queue pair (`ibv_qp_attr` with its mask). Attributes that are `None` are unchanged.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct QpAttr {
             /// New state.
@@ -109,7 +109,7 @@ macro_rules! attributes {
         }
 
         impl QpAttributes {
-            /// Sets all attributes that are present in a change.
+            /// Sets all attributes that are present in `attr`.
             pub(crate) const fn apply(&mut self, attr: &QpAttr) {
                 $(if let Some(value) = attr.$name { self.$name = value; })+
             }
@@ -121,7 +121,7 @@ macro_rules! attributes {
         pub enum QpAttrName { $(#[doc = concat!("`", stringify!($name), "`")] $name,)+ }
 
         impl QpAttr {
-            /// Returns the names of the attributes that are present in the change.
+            /// Returns the names of the attributes that are set in this change.
             fn names(&self) -> impl Iterator<Item = QpAttrName> {
                 [$(self.$name.is_some().then_some(QpAttrName::$name),)+].into_iter().flatten()
             }
@@ -136,7 +136,7 @@ attributes! {
     qkey: QKey = QKey(0),
     /// Operations that the peer may request.
     qp_access_flags: AccessFlags = AccessFlags::default(),
-    /// Maximum payload of a packet.
+    /// Maximum payload of a packet (path MTU).
     path_mtu: Mtu = Mtu::B1024,
     /// Path to the peer (`ah_attr`).
     route: Route = Route::default(),
@@ -146,13 +146,13 @@ attributes! {
     rq_psn: Psn = Psn::truncated(0),
     /// PSN of the first sent packet.
     sq_psn: Psn = Psn::truncated(0),
-    /// Maximum number of outstanding READs and atomics, 0 to 128.
+    /// Maximum number of READs and atomics that the queue pair may have outstanding, 0 to 128.
     max_rd_atomic: u8 = 0,
-    /// Maximum number of outstanding READs and atomics of the peer, 0 to 128.
+    /// Maximum number of READs and atomics that the peer may have outstanding, 0 to 128.
     max_dest_rd_atomic: u8 = 0,
-    /// Code of the RNR timer that is sent to the peer if no receive is posted, 0 to 31.
+    /// Code of the RNR timer, 0 to 31. RNR NAKs carry it to the peer if no receive is posted.
     min_rnr_timer: u8 = 0,
-    /// ACK timeout: 4.096 µs × 2^value, 1 to 31; 0 for no timeout.
+    /// Exponent of the ACK timeout: 4.096 µs × 2^value, 1 to 31; 0 for no timeout.
     timeout: u8 = 0,
     /// Number of retries after timeouts and NAKs, 0 to 7.
     retry_cnt: u8 = 0,
@@ -187,7 +187,7 @@ pub enum ModifyError {
         /// Missing attribute.
         missing: QpAttrName,
     },
-    /// The transition does not allow to change an attribute.
+    /// The attribute cannot be changed by this transition.
     #[error("the transition from {from:?} to {to:?} does not allow {attribute:?}")]
     Forbidden {
         /// Current state.
@@ -220,7 +220,7 @@ pub enum ModifyError {
     },
 }
 
-/// Returns the attributes that a state transition requires, and further ones that it allows; `None` if the transition is
+/// Returns the attributes that a state transition requires, and those that it also allows; `None` if the transition is
 /// invalid. IBTA volume 1, chapter 11.2.5.2.
 #[expect(clippy::match_same_arms, reason = "the table has a row for each transition")]
 fn transition(
@@ -282,7 +282,7 @@ fn transition(
     })
 }
 
-/// Checks a change of a queue pair in state `from`; returns the new state.
+/// Checks changes to a queue pair in state `from`, and returns the new state.
 pub(crate) fn check(qp_type: QpType, from: QpState, attr: &QpAttr) -> Result<QpState, ModifyError> {
     let to = attr.qp_state.unwrap_or(from);
     let (required, optional) =

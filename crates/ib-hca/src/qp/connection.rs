@@ -15,7 +15,7 @@ pub struct QpConnection {
     pub access: AccessFlags,
     /// Path to the peer.
     pub route: Route,
-    /// Maximum payload of a packet.
+    /// Maximum payload of a packet (path MTU).
     pub path_mtu: Mtu,
     /// Queue pair number of the peer.
     pub dest_qp_num: Qpn,
@@ -23,13 +23,13 @@ pub struct QpConnection {
     pub rq_psn: Psn,
     /// PSN of the first sent packet.
     pub sq_psn: Psn,
-    /// Maximum number of outstanding READs and atomics of the peer, 0 to 128.
+    /// Maximum number of READs and atomics that the peer may have outstanding, 0 to 128.
     pub max_dest_rd_atomic: u8,
-    /// Maximum number of outstanding READs and atomics, 0 to 128.
+    /// Maximum number of READs and atomics that the queue pair may have outstanding, 0 to 128.
     pub max_rd_atomic: u8,
-    /// Code of the RNR timer that is sent to the peer if no receive is posted, 0 to 31.
+    /// Code of the RNR timer, 0 to 31. RNR NAKs carry it to the peer if no receive is posted.
     pub min_rnr_timer: u8,
-    /// ACK timeout: 4.096 µs × 2^value, 1 to 31; 0 for no timeout.
+    /// Exponent of the ACK timeout: 4.096 µs × 2^value, 1 to 31; 0 for no timeout.
     pub timeout: u8,
     /// Number of retries after timeouts and NAKs, 0 to 7.
     pub retry_cnt: u8,

@@ -32,14 +32,14 @@ impl QpContext {
         self.attributes.path_mtu.bytes()
     }
 
-    /// Returns the ACK timeout; `None` for no limit.
+    /// Returns the ACK timeout; `None` if there is none.
     pub(crate) fn ack_timeout(&self) -> Option<Duration> {
         let exponent = self.attributes.timeout;
         (exponent != 0).then(|| Duration::from_nanos(4096 << exponent))
     }
 
-    /// Returns the maximum number of outstanding READs and atomics of the peer, rounded up to a power of two as Linux
-    /// does.
+    /// Returns the number of READs and atomics that the peer may have outstanding, rounded up to a power of two as in
+    /// Linux.
     pub(crate) fn responder_resources(&self) -> usize {
         match self.attributes.max_dest_rd_atomic {
             0 => 0,
@@ -57,7 +57,7 @@ impl QpContext {
         matches!(self.state, QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe)
     }
 
-    /// Returns a successful completion of the queue pair.
+    /// Returns a successful completion for a work request of this queue pair.
     pub(crate) const fn completion(&self, wr_id: u64, opcode: WcOpcode) -> Wc {
         Wc::new(wr_id, opcode, self.number)
     }

@@ -15,7 +15,7 @@ use crate::trace::Message;
 /// Size in bytes of the GRH in front of a received datagram.
 const GRH: usize = 40;
 
-/// Copies a datagram into the next receive, and completes that receive.
+/// Copies a datagram into the buffer of the next receive, and completes this receive.
 pub(super) fn receive(
     context: &QpContext,
     hca: &mut HcaResources,
@@ -70,8 +70,8 @@ pub(super) fn receive(
     hca.complete(context.init.recv_cq, wc, packet.bth.solicited_event || has_failed);
 }
 
-/// Returns the GRH of a received datagram. On IPv4 it is 20 zeros followed by an IPv4 header, as in Linux. That header
-/// has only version, IHL, TOS, TTL, protocol and addresses.
+/// Returns the GRH of a received datagram. For IPv4, as in Linux, it consists of 20 zeros and an IPv4 header with only
+/// version, IHL, TOS, TTL, protocol and addresses.
 fn grh(route: &Route, payload: usize) -> [u8; GRH] {
     let Some((source, destination)) = v4(route.destination).zip(v4(route.source)) else {
         let header = Grh {

@@ -11,7 +11,7 @@ use crate::resources::HcaResources;
 use crate::srq::Srq;
 use crate::work_request::RecvWr;
 
-/// Receive queue of a queue pair. It is empty if the queue pair takes its receives from an SRQ.
+/// Receive queue of a queue pair. If the queue pair uses an SRQ, this queue is empty.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveQueue(VecDeque<RecvWr>);
 
@@ -57,7 +57,7 @@ impl ReceiveQueue {
         Some(wr)
     }
 
-    /// Returns a receive to the head of the queue.
+    /// Puts a receive back at the head of the queue.
     pub(super) fn give_back(&mut self, context: &QpContext, hca: &mut HcaResources, wr: RecvWr) {
         match context.init.srq.and_then(|id| hca.srqs.get_mut(id.0)) {
             Some(srq) => srq.give_back(wr),
@@ -65,7 +65,7 @@ impl ReceiveQueue {
         }
     }
 
-    /// Removes the receives of the queue pair. Those of its SRQ remain.
+    /// Removes the queue pair's own receives. Receives of its SRQ remain.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = RecvWr> {
         std::mem::take(&mut self.0).into_iter()
     }

@@ -1,25 +1,25 @@
-//! Loss recovery of a requester: the events that retransmit packets, and those that use up a retry.
+//! Loss recovery of a requester: which events cause retransmissions, and which of them use up a retry.
 //!
 //! | event | retransmits | uses up a retry |
 //! |---|---|---|
 //! | ACK timeout | all unacknowledged packets | yes |
-//! | NAK or implied NAK, the first since the last progress | all unacknowledged packets | yes |
-//! | NAK or implied NAK, a later one without progress | the same, after a time that doubles | no |
+//! | first NAK or implied NAK since the last progress | all unacknowledged packets | yes |
+//! | later NAK or implied NAK without progress | all unacknowledged packets, after a time that doubles | no |
 //! | response to a packet that this round has not retransmitted yet | no packets: the response belongs to an older round | no |
 //! | progress: an acknowledged packet, or the next READ response | no packets | restores all retries |
 //!
-//! An implied NAK is a response behind a missing READ or atomic response. Responses carry no number of the round that
-//! they answer. An ACK timeout is longer than any packet is in flight, so that each retry stands for a lost packet. A
-//! NAK, however, may answer an earlier transmission of the packet.
+//! An implied NAK is a response that arrives while an earlier READ or atomic response is missing. A response does not
+//! tell which transmission of a packet it answers. The ACK timeout exceeds the time that any packet is in flight, so
+//! each retry after it stands for a lost packet. A NAK, however, may answer an earlier transmission of the packet.
 
 use std::time::Duration;
 
 use ib_types::{Instant, Psn};
 
-/// Minimum time without a response after which the last packet is retransmitted as a probe.
+/// If no response arrives for this time, or longer, the last packet is retransmitted as a probe.
 const LEAST_PROBE: Duration = Duration::from_micros(10);
 
-/// Maximum number of doublings of the time between retransmissions.
+/// The time between retransmissions doubles at most this many times.
 const MOST_DOUBLINGS: u32 = 10;
 
 /// Minimum congestion window in packets.
@@ -32,44 +32,45 @@ const UNLIMITED: u8 = 7;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoRetriesLeft;
 
-/// Rounds of retransmissions, and the retries that are left.
+/// State of retransmission: the current round, and the retries that are left.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
-    /// The last round of retransmissions: the oldest unacknowledged packet and the time when it began.
+    /// The last round of retransmissions: PSN of the oldest unacknowledged packet, and start time of the round.
     round: Option<(Psn, Instant)>,
-    /// Number of rounds since the last progress or timeout.
+    /// Number of rounds since the last progress or ACK timeout.
     stalled: u32,
     /// True if a NAK has used up a retry since the last progress.
     is_counted: bool,
-    /// A suspected loss: PSN of the oldest unacknowledged packet, and the time at which it is considered lost.
-    /// The NAK arrived too early to answer the current round.
+    /// A suspected loss, after a NAK that arrived too early to answer the current round: PSN of the oldest
+    /// unacknowledged packet, and the time from which the packet counts as lost.
     suspected: Option<(Psn, Instant)>,
     retries_left: u8,
     rnr_retries_left: u8,
 }
 
 impl Recovery {
-    /// Records progress, which restores all retries.
+    /// Records progress: restores all retries.
     pub(super) const fn progress(&mut self, retries: u8, rnr_retries: u8) {
         (self.stalled, self.is_counted) = (0, false);
         (self.retries_left, self.rnr_retries_left) = (retries, rnr_retries);
     }
 
-    /// Returns the time at which a suspected loss is considered a loss.
+    /// Returns the time from which the suspected loss counts as a loss.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.suspected.map(|(_, at)| at)
     }
 
-    /// Returns the time when the last round of retransmissions began.
+    /// Returns the start time of the last round of retransmissions.
     pub(super) fn round_began(&self) -> Option<Instant> {
         self.round.map(|(_, began)| began)
     }
 
-    /// Processes a NAK or implied NAK: the oldest unacknowledged packet is missing. Returns true if packets are to be
-    /// retransmitted now. Otherwise the NAK may answer a packet sent before the current round: the loss is suspected.
+    /// Processes a NAK or implied NAK: the oldest unacknowledged packet is missing. Returns true if the caller has to
+    /// retransmit packets now. Returns false if the NAK may answer a packet sent before the current round; the loss is
+    /// then suspected.
     ///
-    /// A NAK may answer an older packet within one round-trip time of the start of the round. Without a measured
-    /// round-trip time the limit is a quarter of the ACK timeout.
+    /// A NAK that arrives within one round-trip time after the start of the round may answer an older packet. If no
+    /// round-trip time has been measured, a quarter of the ACK timeout is used instead.
     pub(super) fn report_missing(
         &mut self,
         oldest: Psn,
@@ -96,13 +97,13 @@ impl Recovery {
         false
     }
 
-    /// Removes the suspected loss if its time has come. Returns true if its packet is still the oldest unacknowledged
-    /// one, and so is considered lost.
+    /// Removes the suspected loss once it counts as a loss. Returns true if its packet is still the oldest
+    /// unacknowledged one, and is therefore lost.
     pub(super) fn take_suspected(&mut self, oldest: Psn, now: Instant) -> bool {
         self.suspected.take_if(|(_, at)| *at <= now).is_some_and(|(psn, _)| psn == oldest)
     }
 
-    /// Starts a round of retransmissions from a PSN on.
+    /// Starts a round of retransmissions with the packet that has PSN `oldest`.
     pub(super) const fn start_round(&mut self, oldest: Psn, now: Instant) {
         self.round = Some((oldest, now));
         self.stalled += 1;
@@ -116,7 +117,7 @@ impl Recovery {
         Ok(())
     }
 
-    /// Uses up a retry after the first NAK since the last progress. Returns true for this first NAK.
+    /// Uses up a retry after the first NAK since the last progress. Returns true if this was the first NAK.
     pub(super) fn use_retry_for_nak(&mut self) -> Result<bool, NoRetriesLeft> {
         if self.is_counted {
             return Ok(false);
@@ -149,7 +150,7 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Returns the estimate with another sample.
+    /// Returns the estimate updated by one more sample.
     fn with(earlier: Option<Self>, took: Duration) -> Self {
         let Some(Self { smoothed, variation }) = earlier else {
             return Self { smoothed: took, variation: took / 2 };
@@ -166,7 +167,7 @@ impl RoundTrip {
     }
 }
 
-/// Round-trip time estimator: one packet at a time is measured.
+/// Round-trip time estimator. It measures one packet at a time.
 #[derive(Debug, Default)]
 pub(super) struct RoundTripTimer {
     /// The packet of the current measurement, and its transmission time.
@@ -183,10 +184,10 @@ impl RoundTripTimer {
         }
     }
 
-    /// Records the acknowledgement of all packets up to a PSN.
+    /// Records that all packets up to `psn` are acknowledged.
     ///
-    /// If there is no estimate yet, the first sample may come from a retransmission of the round that began at
-    /// `round_began`: an estimate that is too short is better than no estimate.
+    /// The first sample may come from a retransmission in the round that began at `round_began`: an estimate that is
+    /// too short is better than no estimate.
     pub(super) fn acknowledged(&mut self, psn: Psn, now: Instant, round_began: Option<Instant>) {
         if self.estimate.is_none()
             && self.timed.is_none()
@@ -202,12 +203,12 @@ impl RoundTripTimer {
         }
     }
 
-    /// Cancels the current measurement, because packets are retransmitted.
+    /// Cancels the current measurement, because packets will be retransmitted.
     pub(super) const fn cancel(&mut self) {
         self.timed = None;
     }
 
-    /// Returns the time without a response after which a probe is sent.
+    /// Returns the time after which a probe is sent if no response arrives.
     #[inline]
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.estimate.map(RoundTrip::timeout)
@@ -219,9 +220,9 @@ impl RoundTripTimer {
 pub(super) struct Probe {
     /// Time at which the probe is due.
     pub(super) deadline: Option<Instant>,
-    /// True if the probe is the next packet.
+    /// True if the next packet to send is the probe.
     is_next: bool,
-    /// True if a probe was sent since the last response.
+    /// True if a probe was sent and no response has arrived since.
     is_sent: bool,
 }
 
@@ -234,7 +235,7 @@ impl Probe {
         }
     }
 
-    /// Processes a response: allows another probe. The timer keeps running if packets are in flight.
+    /// Processes a response: allows another probe. If packets are in flight, the timer keeps running.
     pub(super) fn acknowledged(
         &mut self,
         now: Instant,
@@ -249,7 +250,7 @@ impl Probe {
         }
     }
 
-    /// Requests the probe if no packet was sent for the duration `timeout`; `None` if no packet is in flight.
+    /// Requests the probe if no packet was sent for the duration `timeout`. `None` means that no packet is in flight.
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,
@@ -268,12 +269,12 @@ impl Probe {
         }
     }
 
-    /// Returns true if the probe is the next packet.
+    /// Returns true if the next packet to send is the probe.
     pub(super) const fn is_next(&self) -> bool {
         self.is_next
     }
 
-    /// Returns true if the probe is the next packet, and clears the request.
+    /// Returns true if the next packet to send is the probe, and clears the request.
     #[inline]
     pub(super) const fn take(&mut self) -> bool {
         std::mem::replace(&mut self.is_next, false)
@@ -285,7 +286,7 @@ impl Probe {
 pub(super) struct CongestionWindow {
     size: u32,
     most: u32,
-    /// Number of packets acknowledged since the window has last grown.
+    /// Number of packets acknowledged since the window last grew.
     acknowledged: u32,
 }
 
@@ -305,7 +306,7 @@ impl CongestionWindow {
         self.acknowledged = 0;
     }
 
-    /// Grows the window by one packet for each window of acknowledged packets.
+    /// Grows the window by one packet whenever a whole window of packets has been acknowledged.
     pub(super) fn grow(&mut self, packets: u32) {
         if self.size >= self.most {
             return;

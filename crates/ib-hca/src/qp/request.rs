@@ -10,10 +10,10 @@ use crate::packet::Writer;
 use crate::region::{AccessFlags, Regions};
 use crate::work_request::{Data, MAX_MESSAGE, RemoteAddress, SendOp, SendWr};
 
-/// Size in bytes of the data that an atomic operation returns.
+/// Size in bytes of the original value that an atomic operation returns.
 const ATOMIC: u64 = 8;
 
-/// Checks a posted request; returns the size of its message in bytes.
+/// Checks a posted request, and returns the size of its message in bytes.
 pub(super) fn check(context: &QpContext, regions: &Regions, wr: &SendWr) -> Result<u32, PostError> {
     use SendOp as Op;
     let qp_type = context.init.qp_type;
@@ -57,10 +57,10 @@ pub(super) fn check(context: &QpContext, regions: &Regions, wr: &SendWr) -> Resu
     Ok(length as u32)
 }
 
-/// A local key does not allow the access, because its region was closed after the post.
+/// Error: a local key does not allow the access, because its region was closed after the request was posted.
 pub(super) struct GatherError;
 
-/// Writes a packet of a request: the headers and its part of the data.
+/// Writes one packet of a request: its headers and its part of the data.
 pub(super) fn write(
     context: &QpContext,
     regions: &Regions,
@@ -135,7 +135,7 @@ fn atomic(at: &RemoteAddress, swap_or_add: u64, compare: u64) -> [u8; 28] {
     AtomicEth { virtual_address, r_key, swap_or_add, compare }.to_bytes()
 }
 
-/// Returns the operation of a packet, its immediate data and the key that it invalidates.
+/// Returns the operation of a packet, its immediate data, and the key that it invalidates.
 fn operation(op: &SendOp, first: bool, last: bool) -> (Operation, Option<u32>, Option<u32>) {
     use Operation as O;
     let imm = match op {
@@ -179,7 +179,7 @@ fn operation(op: &SendOp, first: bool, last: bool) -> (Operation, Option<u32>, O
     (operation, imm, ieth)
 }
 
-/// Copies a part of a request's data into a packet.
+/// Copies the packet's part of a request's data into the packet.
 fn gather(
     context: &QpContext,
     regions: &Regions,
@@ -208,7 +208,7 @@ fn gather(
         let (memory, offset) = opened.map_err(|_| GatherError)?;
         let mut done = 0;
         if start == 0 && skip == 0 && left == length {
-            // The trace records the bytes that are sent, even if the application changes the memory meanwhile.
+            // The trace records the bytes that are sent, even if the application changes the memory at the same time.
             let traced = writer.put_traced(part, |bytes| memory.read(offset, bytes));
             done = traced.map_err(|_| GatherError)?;
         }

@@ -22,10 +22,11 @@ use crate::resources::HcaResources;
 use crate::trace::Message;
 use crate::work_request::{SendOp, SendWr};
 
-/// Maximum number of packets of a long message between ACK requests; ACKs are requested four times per window.
+/// In a long message, at most this many packets are sent between ACK requests. With a small window, ACKs are requested
+/// four times per window.
 const ACK_EVERY: u32 = 16;
 
-/// Sizes in bytes of messages that may be sent before a queued acknowledgement.
+/// Messages with a size in this range, in bytes, may be sent ahead of a queued acknowledgement.
 const SHORT: RangeInclusive<u32> = 4..=256;
 
 /// The requester of a queue pair.
@@ -40,7 +41,7 @@ pub(super) struct Requester {
     rnr_timer: Option<Instant>,
     /// Time at which the ACK timeout expires.
     ack_timer: Option<Instant>,
-    /// Number of packets sent since the last ACK request.
+    /// Number of packets sent since the last packet with an ACK request.
     since_ack_request: u32,
     pub(super) retransmitted: u64,
     pub(super) last_sent: SentPacket,
@@ -50,16 +51,16 @@ pub(super) struct Requester {
 #[derive(Debug, Default)]
 pub(super) struct SentPacket {
     at: Instant,
-    /// True if it was a retransmission.
+    /// True if the packet was a retransmission.
     pub(super) is_repeated: bool,
-    /// Post time of the message, if it was the first packet.
+    /// Time at which the message was posted, if the packet was its first.
     pub(super) posted: Option<Instant>,
 }
 
-/// Error: a request has failed locally, and was completed with an error.
+/// Error: a request has failed locally, and has been completed with an error.
 pub(super) struct RequestFailed;
 
-/// Error: completion status of the first request, which the caller completes.
+/// Error of the first request: the status with which the caller completes the request.
 type FailureStatus = WcStatus;
 
 impl Requester {
@@ -95,18 +96,18 @@ impl Requester {
         Ok(())
     }
 
-    /// Returns true if all started requests are acknowledged.
+    /// Returns true if all requests whose transmission has started are acknowledged.
     pub(super) fn is_drained(&self) -> bool {
         self.queue.front().is_none_or(|wqe| !wqe.is_started)
     }
 
-    /// Returns the address handle of the next datagram.
+    /// Returns the address handle of the next datagram to send.
     pub(super) fn next_address(&self) -> Option<AhId> {
         let SendOp::SendDatagram { to, .. } = self.queue.front()?.wr.op else { return None };
         Some(to.ah)
     }
 
-    /// Returns true if the state, the timers, the window and the fence allow the next packet.
+    /// Returns true if the state, the timers, the window and the fence allow the next packet to be sent.
     pub(super) fn is_ready(&self, context: &QpContext, now: Instant) -> bool {
         if self.probe.is_next() && context.sends() {
             return true;
@@ -126,7 +127,8 @@ impl Requester {
         is_message && SHORT.contains(&wqe.length) && !wqe.is_started && self.is_ready(context, now)
     }
 
-    /// Returns true if the window, the fence and the number of outstanding READs allow a packet of a request.
+    /// Returns true if the window, the fence and the number of outstanding READs allow a packet of the request to be
+    /// sent.
     fn may_send(&self, context: &QpContext, wqe: &Wqe) -> bool {
         if context.init.qp_type != QpType::Rc || wqe.is_local() {
             return true;
@@ -138,7 +140,7 @@ impl Requester {
             && self.queue.in_flight() < self.window.size()
     }
 
-    /// Writes the next packet; returns false if there is none.
+    /// Writes the next packet. Returns false if there is no packet to send.
     pub(super) fn transmit(
         &mut self,
         context: &QpContext,
@@ -156,7 +158,7 @@ impl Requester {
                 return Ok(false);
             }
             if self.queue.current().is_some_and(Wqe::is_local) {
-                // A local operation is done once, even if packets before it are retransmitted.
+                // A local operation is executed only once, even if packets before it are retransmitted.
                 if let Some(op) = self.queue.start_local()
                     && do_local(context, hca, op).is_err()
                 {
@@ -179,12 +181,13 @@ impl Requester {
         }
     }
 
-    /// Returns the number of packets after which an ACK is requested.
+    /// Returns the number of packets between two ACK requests.
     fn ack_interval(&self) -> u32 {
         ACK_EVERY.min(self.window.size() / 4)
     }
 
-    /// Emits the last packet again as a probe. Returns false if its request has completed, or if its region was deregistered.
+    /// Writes the last packet again as a probe. Returns false if its request has completed or its region was
+    /// deregistered.
     fn write_probe(
         &self,
         context: &QpContext,
@@ -196,7 +199,7 @@ impl Requester {
         request::write(context, &hca.regions, packet, true, writer).is_ok()
     }
 
-    /// Updates the state after a packet was written.
+    /// Updates the state after a packet has been written.
     fn advance(&mut self, context: &QpContext, hca: &mut HcaResources) {
         let now = hca.now;
         let sent = self.queue.advance();
@@ -223,7 +226,7 @@ impl Requester {
         }
     }
 
-    /// Completes the current request with an error. Requests before it are flushed, because their results are unknown.
+    /// Completes the current request with an error. Flushes the requests before it, because their results are unknown.
     fn fail_current(&mut self, context: &QpContext, hca: &mut HcaResources) {
         while self.queue.has_passed() {
             self.complete_first(context, hca, WcStatus::WrFlushErr);
@@ -317,7 +320,7 @@ impl Requester {
                 if self.acknowledge(context, hca, psn) {
                     return Ok(());
                 }
-                // READ responses before the ACK are missing.
+                // Responses to READs before the ACK are missing.
                 self.report_missing(context, hca.now, psn)
             }
             Acknowledgement::RnrNak(timer) => {
@@ -325,7 +328,7 @@ impl Requester {
                     return self.report_missing(context, hca.now, psn);
                 }
                 if self.rnr_timer.is_some() || !psn.is_before(self.queue.next) {
-                    // A duplicate: the request has not been retransmitted since the first one.
+                    // A duplicate RNR NAK: since the first one, the request has not been retransmitted.
                     hca.counters.drop(DropReason::Duplicate);
                     return Ok(());
                 }
@@ -365,8 +368,8 @@ impl Requester {
         }
     }
 
-    /// Completes the requests that an acknowledgement of a PSN covers. Returns false if response data before it is
-    /// missing.
+    /// Completes the requests that are acknowledged up to `psn`. Returns false if the data of an earlier READ or atomic
+    /// response is missing.
     fn acknowledge(&mut self, context: &QpContext, hca: &mut HcaResources, psn: Psn) -> bool {
         let before = self.queue.unacked;
         let mut is_complete = true;
@@ -402,7 +405,7 @@ impl Requester {
         self.round_trip.acknowledged(response, now, self.recovery.round_began());
         self.queue.unacked = reached;
         if self.queue.next.is_before(reached) {
-            // Packets sent before the retransmission have arrived after all.
+            // Packets sent before the retransmission have been acknowledged.
             self.go_back(reached);
         }
         self.restore_retries(context);
@@ -446,7 +449,7 @@ impl Requester {
             hca.counters.drop(DropReason::Response);
             return Ok(());
         }
-        // A READ response acknowledges all packets before the READ, too.
+        // A READ response also acknowledges all packets before the READ request.
         if !self.acknowledge(context, hca, first.wrapping_sub(1)) {
             return Ok(());
         }
@@ -483,7 +486,7 @@ impl Requester {
         if !self.acknowledge(context, hca, psn.wrapping_sub(1)) {
             return Ok(());
         }
-        // In native byte order, as the responder's atomic operations on memory.
+        // The bytes are in native byte order, as in the responder's atomic operations on memory.
         self.scatter(context, hca, 0, &eth.original.to_ne_bytes())?;
         let Some(wqe) = self.queue.front_mut() else { return Ok(()) };
         (wqe.received, wqe.is_done) = (1, true);
@@ -491,7 +494,7 @@ impl Requester {
         Ok(())
     }
 
-    /// Copies response data into the buffer of the first request.
+    /// Copies response data into the buffer of the first request in the queue.
     fn scatter(
         &self,
         context: &QpContext,
@@ -504,7 +507,7 @@ impl Requester {
         scattered.map(drop).map_err(|_| WcStatus::LocProtErr)
     }
 
-    /// Updates the state after response data of the first request has arrived.
+    /// Updates the state after response data for the first request in the queue has arrived.
     fn receive_data(&mut self, context: &QpContext, hca: &mut HcaResources, psn: Psn) {
         if self.queue.front().is_some_and(|wqe| wqe.is_done) {
             self.acknowledge(context, hca, psn);
@@ -514,14 +517,15 @@ impl Requester {
         }
     }
 
-    /// Processes a NAK or implied NAK: a response with PSN `psn` shows that the oldest unacknowledged packet is missing.
+    /// Processes a NAK or implied NAK: a response with PSN `psn` shows that the oldest unacknowledged packet is
+    /// missing.
     fn report_missing(
         &mut self,
         context: &QpContext,
         now: Instant,
         psn: Psn,
     ) -> Result<(), FailureStatus> {
-        // After an RNR NAK all unacknowledged packets are retransmitted in any case.
+        // When the RNR timer expires, all unacknowledged packets are retransmitted in any case.
         if self.rnr_timer.is_some() || !psn.is_before(self.queue.next) {
             return Ok(());
         }
@@ -571,7 +575,7 @@ impl Requester {
             hca.counters.timeouts += 1;
             let used = self.recovery.use_retry_for_timeout();
             used.map_err(|NoRetriesLeft| WcStatus::RetryExcErr)?;
-            // The next packet that is sent restarts the ACK timer.
+            // The ACK timer is started again with the next packet.
             self.ack_timer = None;
             self.retransmit(now);
             return Ok(());

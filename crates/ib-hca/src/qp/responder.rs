@@ -19,12 +19,12 @@ use crate::resources::HcaResources;
 use crate::trace::Message;
 use crate::work_request::{MAX_MESSAGE, RecvWr};
 
-/// A partially received message.
+/// A message of which only the first packets have been received.
 #[derive(Debug, Default)]
 enum PartialMessage {
     #[default]
     None,
-    /// A SEND, with the receive that it consumes.
+    /// A SEND, with the receive that the message consumes.
     Send { wr: RecvWr, received: u32 },
     /// An RDMA WRITE.
     Write { addr: u64, rkey: u32, length: u32, received: u32 },
@@ -33,15 +33,15 @@ enum PartialMessage {
 /// A gap in the PSNs: a packet is missing, or was rejected with an RNR NAK.
 #[derive(Debug)]
 struct Gap {
-    /// PSN of the last packet received behind the gap.
+    /// PSN of the last received packet after the gap.
     last: Psn,
     /// Number of packets received since the last NAK.
     count: u32,
-    /// True if an RNR NAK was sent: the peer retransmits the packet without another NAK.
+    /// True if the gap was caused by an RNR NAK: the peer then retransmits the packet without another NAK.
     is_not_ready: bool,
 }
 
-/// Number of packets received behind a gap after which the NAK is repeated.
+/// After this many packets received behind the gap, the NAK is repeated.
 const NAK_EVERY: u32 = 16;
 
 /// The responder of a queue pair.
@@ -53,26 +53,26 @@ pub(super) struct Responder {
     expected: Psn,
     /// Message sequence number: the number of completed messages.
     msn: u32,
-    /// The current gap, for which a NAK was sent.
+    /// The current gap. A NAK was sent for it.
     gap: Option<Gap>,
     partial: PartialMessage,
-    /// Start time and first PSN of the partially received message.
+    /// Time and PSN of the first packet of the partially received message.
     began: (Instant, Psn),
-    /// True if the rest of a UC message is skipped, because one of its packets was lost or invalid.
+    /// True if the remaining packets of a UC message are skipped, because one of its packets was lost or invalid.
     skips: bool,
 }
 
-/// A completely received message.
+/// A message of which all packets have been received.
 #[derive(Clone, Copy)]
 struct CompletedMessage {
-    /// Work request ID of the consumed receive; 0 if the message consumes no receive.
+    /// Work request ID of the receive that the message consumed; 0 if it consumed none.
     wr_id: u64,
     opcode: WcOpcode,
     /// Message size in bytes.
     length: u32,
 }
 
-/// Refusal of a request, which fails the queue pair: code of the NAK, and completion status of the receive.
+/// Refusal of a request, after which the queue pair fails: code of the NAK, and completion status of the receive.
 struct Refusal {
     code: NakCode,
     status: WcStatus,
@@ -86,7 +86,7 @@ const OPERATIONAL: Refusal =
 
 /// Error of [`Responder::execute`].
 enum ExecuteError {
-    /// The request is invalid: the queue pair fails.
+    /// The request is refused, and the queue pair fails.
     Refused(Refusal),
     /// No receive is posted.
     NotReady,
@@ -136,7 +136,7 @@ impl Responder {
                 Ok(())
             }
             Err(ExecuteError::NotReady) => {
-                // Later packets are silently dropped until this one is retransmitted.
+                // After the RNR NAK, later packets are silently dropped until the refused packet is retransmitted.
                 self.gap = Some(Gap { last: psn, count: 0, is_not_ready: true });
                 let code = context.attributes.min_rnr_timer;
                 let timer = RnrTimer::new(code).expect("the code was checked");
@@ -152,8 +152,8 @@ impl Responder {
         }
     }
 
-    /// Processes a request packet of an unreliable connection. A packet with an unexpected PSN is dropped, with the rest
-    /// of its message.
+    /// Processes a request packet of an unreliable connection. If a packet of a message is missing, drops the packets
+    /// of the message after it.
     pub(super) fn handle_unreliable(
         &mut self,
         context: &QpContext,
@@ -165,7 +165,7 @@ impl Responder {
         let fits = packet.bth.psn == self.expected;
         self.expected = packet.bth.psn.wrapping_add(1);
         if is_start {
-            // The receive of an incomplete message is reused for the next one.
+            // The receive of an incomplete message is put back, and the new message uses it.
             self.give_back(context, hca);
             self.skips = false;
         } else if !fits || self.skips {
@@ -181,21 +181,22 @@ impl Responder {
         self.responses.clear();
     }
 
-    /// Discards a partial message, and returns its receive to the queue.
+    /// Discards a partial message, and puts its receive back into the queue.
     fn give_back(&mut self, context: &QpContext, hca: &mut HcaResources) {
         if let PartialMessage::Send { wr, .. } = std::mem::take(&mut self.partial) {
             self.receives.give_back(context, hca, wr);
         }
     }
 
-    /// Sends a NAK for the expected packet.
+    /// Sends a NAK with the expected PSN.
     fn nak(&mut self, code: NakCode) {
         let nak = Syndrome::new(Acknowledgement::Nak(code));
         self.responses.acknowledge(self.expected, nak, self.msn);
     }
 
-    /// Returns true if a packet behind a gap requires a NAK. The first one does. A later one does if the NAK or the
-    /// retransmission was probably lost: its PSN repeats, or it is the 16th since the last NAK.
+    /// Returns true if a packet behind a gap requires a NAK. This is the case for the first such packet. For a later
+    /// packet it is the case if the NAK or the retransmission was probably lost: the PSN repeats, or the packet is the
+    /// 16th since the last NAK.
     fn needs_nak(&mut self, psn: Psn) -> bool {
         let Some(gap) = &mut self.gap else {
             self.gap = Some(Gap { last: psn, count: 0, is_not_ready: false });
@@ -225,7 +226,8 @@ impl Responder {
             }
             Operation::CompareSwap | Operation::FetchAdd => self.responses.repeat_atomic(psn),
             _ => {
-                // ACKs for all packets up to the expected PSN. Queued responses before this PSN are sent first.
+                // The ACK covers all packets up to the expected PSN. Queued responses with lower PSNs are sent before
+                // the ACK.
                 let last = self.expected.wrapping_sub(1);
                 self.responses.acknowledge(last, Syndrome::ACK, self.msn);
             }
@@ -320,7 +322,7 @@ impl Responder {
         };
         let sges = wr.data.sges();
         let scattered = hca.regions.scatter(context.pd, sges, received as usize, packet.payload);
-        // A message of 4 GiB or more exceeds any receive, so saturation cannot hide an error.
+        // A message of 4 GiB or more is larger than any receive, so saturation cannot hide an error.
         let received = received.saturating_add(packet.payload.len() as u32);
         let is_last = matches!(operation.position(), Position::Last | Position::Only);
         let mut refusal = match scattered {
@@ -378,7 +380,7 @@ impl Responder {
             return Err(INVALID.into());
         }
         let has_imm = packet.header::<4>(Header::ImmDt).is_some();
-        // A message with immediate data needs a receive before its last packet is executed.
+        // The last packet of a message with immediate data is only executed if a receive is posted.
         if has_imm && self.receives.is_empty(context, hca) {
             return Err(ExecuteError::NotReady);
         }
@@ -455,14 +457,15 @@ impl Responder {
         Ok(())
     }
 
-    /// Checks that the peer has READ or atomic access, and does not exceed its number of outstanding requests.
+    /// Checks that the peer may execute READs or atomics, and that it does not exceed the number that it may have
+    /// outstanding.
     fn check_resources(&self, context: &QpContext, access: AccessFlags) -> Result<(), Refusal> {
         let is_allowed = context.attributes.qp_access_flags.contains(access)
             && self.responses.has_room(context.responder_resources());
         if is_allowed { Ok(()) } else { Err(INVALID) }
     }
 
-    /// Queues the response to a READ or atomic. The request consumes one PSN for each response packet.
+    /// Queues the response to a READ or atomic. The request uses one PSN for each packet of the response.
     fn respond(
         &mut self,
         context: &QpContext,
@@ -479,7 +482,7 @@ impl Responder {
         self.note(context, now, last, message, WcStatus::Success);
     }
 
-    /// Records the command block of a message. `last` is its last PSN.
+    /// Records the command block of a message. `last` is the PSN of its last packet.
     #[inline]
     fn note(
         &self,

@@ -16,12 +16,12 @@ use crate::region::{AccessFlags, Regions};
 enum Response {
     /// An ACK or a NAK.
     Ack { psn: Psn, syndrome: Syndrome, msn: u32 },
-    /// The data of the READ or atomic with first PSN `first`, from packet `start` of the response on. Packet `next` is
-    /// the next to be sent.
+    /// Response data of the READ or atomic whose first PSN is `first`. The response begins with packet `start`, and
+    /// packet `next` is sent next.
     Data { first: Psn, start: u32, next: u32 },
 }
 
-/// A READ or atomic that the peer may repeat.
+/// A READ or atomic that the peer may send again.
 #[derive(Clone, Copy, Debug)]
 struct Resource {
     first: Psn,
@@ -32,7 +32,7 @@ struct Resource {
     is_answered: bool,
 }
 
-/// The data of a response: a memory range for a READ, or the original value for an atomic.
+/// The data of a response: a memory range for a READ, the original value for an atomic.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ResponseData {
     Read { addr: u64, rkey: u32, length: u32 },
@@ -40,7 +40,7 @@ pub(super) enum ResponseData {
 }
 
 impl Response {
-    /// Returns true for a NAK.
+    /// Returns true if the response is a NAK.
     fn is_nak(&self) -> bool {
         matches!(self, Self::Ack { syndrome, .. } if *syndrome != Syndrome::ACK)
     }
@@ -57,16 +57,17 @@ impl Response {
     }
 }
 
-/// The queued responses, and the resources for repeated READs and atomics. A queued response with data has its resource.
+/// The queued responses, and the last READs and atomics, kept as resources for repeated responses. Each queued response
+/// with data refers to a resource.
 #[derive(Debug, Default)]
 pub(super) struct ResponseQueue {
     /// Responses in the order of their PSNs.
     responses: VecDeque<Response>,
-    /// The last READs and atomics in the order of their PSNs: those that the peer may repeat.
+    /// The last READs and atomics, which the peer may repeat, in the order of their PSNs.
     resources: VecDeque<Resource>,
 }
 
-/// The region of a READ was closed. A NAK was written, and the queue pair fails.
+/// Error: the region of a READ was closed. A NAK was written, and the queue pair fails.
 pub(super) struct ReadFailed;
 
 impl ResponseQueue {
@@ -84,18 +85,19 @@ impl ResponseQueue {
         self.responses.clear();
     }
 
-    /// Removes all responses but a final NAK, which reports the error to the peer.
+    /// Removes all responses except a NAK at the end, which reports the error to the peer.
     pub(super) fn clear_before_nak(&mut self) {
         let nak = self.responses.pop_back_if(|last| last.is_nak());
         self.responses.clear();
         self.responses.extend(nak);
     }
 
-    /// Queues an ACK or a NAK of a PSN, with a message sequence number.
+    /// Queues an ACK or a NAK with the given PSN and message sequence number.
     #[inline]
     pub(super) fn acknowledge(&mut self, psn: Psn, syndrome: Syndrome, msn: u32) {
         let ack = Response::Ack { psn, syndrome, msn };
-        // A new ACK replaces a queued one. A queued NAK is kept: it acknowledges all packets before its PSN, too.
+        // A new ACK replaces a queued ACK. A queued NAK is kept, because it also acknowledges all packets before its
+        // PSN.
         match self.responses.back_mut() {
             Some(Response::Ack { psn: of, syndrome: before, .. })
                 if *before != Syndrome::ACK && psn.is_before(*of) => {}
@@ -113,7 +115,8 @@ impl ResponseQueue {
             || self.resources.front().is_some_and(|oldest| oldest.is_answered)
     }
 
-    /// Queues the response to a new READ or atomic. The oldest resource is freed for it, with its repeated response.
+    /// Queues the response to a new READ or atomic. To make room, frees the oldest resource and removes its repeated
+    /// response.
     pub(super) fn push(
         &mut self,
         most: usize,
@@ -127,13 +130,13 @@ impl ResponseQueue {
         {
             self.responses.retain(|it| !it.is_data_of(oldest.first));
         }
-        // The missing request has arrived: a queued NAK for it is obsolete.
+        // The missing request has arrived, so a queued NAK for it is obsolete.
         self.responses.pop_back_if(|last| last.is_nak());
         self.responses.push_back(Response::Data { first, start: 0, next: 0 });
         self.resources.push_back(Resource { first, packets, msn, data, is_answered: false });
     }
 
-    /// Queues the response to a repeated READ, which may request only the rest of the first one.
+    /// Queues the response to a repeated READ. The repeated READ may request only the rest of the original one.
     pub(super) fn repeat_read(&mut self, mtu: usize, psn: Psn, reth: &Reth) {
         let found = self.resources.iter().rev().find_map(|resource| {
             let ResponseData::Read { addr, rkey, length } = resource.data else { return None };
@@ -153,7 +156,7 @@ impl ResponseQueue {
         }
     }
 
-    /// Queues the response to a repeated atomic, if its resource still exists.
+    /// Queues the response to a repeated atomic, if the original result is still kept.
     pub(super) fn repeat_atomic(&mut self, psn: Psn) {
         let is_repeated =
             |it: &Resource| it.first == psn && matches!(it.data, ResponseData::Atomic { .. });
@@ -162,10 +165,11 @@ impl ResponseQueue {
         }
     }
 
-    /// Queues the response to a repeated READ or atomic, from packet `start` on, in the order of PSNs.
+    /// Queues the response to a repeated READ or atomic, from packet `start` on. Responses are in the order of their
+    /// PSNs.
     ///
-    /// It replaces a queued response to the same request. A response that it interrupts is restarted, because the peer
-    /// drops packets that arrive out of order.
+    /// The new response replaces a queued response to the same request. If it interrupts another response, that
+    /// response is restarted, because the peer drops packets that arrive out of order.
     fn repeat(&mut self, first: Psn, start: u32) {
         let again = Response::Data { first, start, next: start };
         if let Some(queued) = self.responses.iter_mut().find(|it| it.is_data_of(first)) {
@@ -180,7 +184,7 @@ impl ResponseQueue {
         self.responses.insert(at, again);
     }
 
-    /// Writes the next packet; returns false if there is none.
+    /// Writes the next packet. Returns false if there is no packet to send.
     pub(super) fn transmit(
         &mut self,
         context: &QpContext,
@@ -210,7 +214,7 @@ impl ResponseQueue {
             }
             match written {
                 Ok(()) => return Ok(true),
-                // The peer may have the data already, and the region may be closed since: a repetition is no error.
+                // The response was sent before, so the peer may have the data. A region closed since then is no error.
                 Err(_) if is_answered => {}
                 Err(RegionClosed { psn, msn }) => {
                     let code = Acknowledgement::Nak(NakCode::REMOTE_ACCESS);
@@ -224,13 +228,13 @@ impl ResponseQueue {
     }
 }
 
-/// The region of a READ was closed after the request was checked: PSN and MSN of the NAK.
+/// Error: the region of a READ was closed after the request was checked. Holds PSN and MSN of the NAK.
 struct RegionClosed {
     psn: Psn,
     msn: u32,
 }
 
-/// Writes a packet of a response with data.
+/// Writes one packet of a response with data.
 fn write_data(
     context: &QpContext,
     regions: &Regions,
@@ -260,7 +264,7 @@ fn write_data(
     };
     let start = number * context.mtu() as u32;
     let part = (length - start).min(context.mtu() as u32) as usize;
-    // The R_Key is checked again, because the region may have been closed meanwhile.
+    // The R_Key is checked again, because the region may have been closed since the request was checked.
     let opened = if part == 0 {
         None
     } else {

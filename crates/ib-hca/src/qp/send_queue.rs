@@ -1,7 +1,7 @@
 //! Send queue: work requests and the PSNs of their packets.
 //!
-//! A cursor points to the next packet. It moves forward with each packet that is written, and back to the first
-//! unacknowledged packet after a loss.
+//! A cursor points to the next packet to send. It moves forward when a packet is written, and after a loss back to the
+//! first unacknowledged packet.
 
 use std::collections::VecDeque;
 
@@ -23,15 +23,15 @@ pub(super) struct Wqe {
     pub(super) received: u32,
     /// True if the request is among the outstanding READs and atomics.
     is_outstanding: bool,
-    /// True if all responses have arrived, or if a local operation is done.
+    /// True if all responses have arrived, or if the local operation has been executed.
     pub(super) is_done: bool,
-    /// Times at which it was posted, and at which its first packet was sent.
+    /// Times at which the request was posted, and at which its first packet was sent.
     pub(super) posted: Instant,
     pub(super) started: Instant,
 }
 
 impl Wqe {
-    /// Returns the last PSN.
+    /// Returns the last PSN of the request.
     pub(super) const fn last(&self) -> Psn {
         self.first.wrapping_add(self.packets.wrapping_sub(1))
     }
@@ -51,13 +51,13 @@ impl Wqe {
         matches!(self.wr.op, SendOp::LocalInvalidate { .. } | SendOp::Register(_))
     }
 
-    /// Returns true if response data is expected.
+    /// Returns true if the request was sent and its response data has not completely arrived.
     pub(super) const fn awaits_data(&self) -> bool {
         self.is_started && self.is_read() && !self.is_done
     }
 }
 
-/// A packet of a request.
+/// One packet of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestPacket<'a> {
     pub(super) wqe: &'a Wqe,
@@ -81,21 +81,22 @@ pub(super) struct AdvanceOutcome {
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
     wqes: VecDeque<Wqe>,
-    /// The cursor: index of the request of the next packet, and number of its packets sent so far.
+    /// The cursor: index of the request to which the next packet belongs, and number of this request's packets sent so
+    /// far.
     cursor: usize,
     sent: u32,
     /// PSN of the next packet.
     pub(super) next: Psn,
     /// PSN of the oldest unacknowledged packet.
     pub(super) unacked: Psn,
-    /// PSN of the first packet never sent.
+    /// PSN of the first packet that has never been sent.
     pub(super) end: Psn,
     /// Number of outstanding READs and atomics.
     pub(super) outstanding_reads: u32,
 }
 
 impl SendQueue {
-    /// Sets the first PSN.
+    /// Sets the PSN of the first packet.
     pub(super) const fn start(&mut self, psn: Psn) {
         (self.next, self.unacked, self.end) = (psn, psn, psn);
     }
@@ -139,17 +140,17 @@ impl SendQueue {
         self.wqes.front_mut()
     }
 
-    /// Returns the request of the next packet.
+    /// Returns the request to which the next packet belongs.
     pub(super) fn current(&self) -> Option<&Wqe> {
         self.wqes.get(self.cursor)
     }
 
-    /// Returns true if a request is before the cursor, so that its packets have been sent.
+    /// Returns true if a request is before the cursor: its packets have been sent.
     pub(super) const fn has_passed(&self) -> bool {
         self.cursor > 0
     }
 
-    /// Returns true if the first request is a local operation that is done.
+    /// Returns true if the first request is a local operation that has been executed.
     pub(super) fn has_done_local(&self) -> bool {
         self.cursor > 0 && self.wqes.front().is_some_and(|wqe| wqe.is_local() && wqe.is_done)
     }
@@ -159,7 +160,7 @@ impl SendQueue {
         self.next.distance_from(self.unacked).unsigned_abs()
     }
 
-    /// Marks the current request, a local operation, as done. Returns the operation if it has not been done before.
+    /// Marks the current request, a local operation, as executed. Returns the operation if it was not marked before.
     pub(super) fn start_local(&mut self) -> Option<&SendOp> {
         let wqe = &mut self.wqes[self.cursor];
         if wqe.is_done {
@@ -170,12 +171,13 @@ impl SendQueue {
         Some(&wqe.wr.op)
     }
 
-    /// Moves the cursor behind the current request, a local operation.
+    /// Moves the cursor past the current request, a local operation.
     pub(super) const fn pass_local(&mut self) {
         self.cursor += 1;
     }
 
-    /// Assigns PSNs to the current request, if it has none yet. Returns the time at which it was posted then.
+    /// Assigns PSNs to the current request, unless it has PSNs. Returns the time at which the request was posted, if
+    /// PSNs were assigned.
     #[inline]
     pub(super) fn start_current(&mut self, mtu: usize, now: Instant) -> Option<Instant> {
         let wqe = &mut self.wqes[self.cursor];
@@ -188,7 +190,7 @@ impl SendQueue {
         Some(wqe.posted)
     }
 
-    /// Returns the next packet of the current request, which has been started.
+    /// Returns the next packet of the current request. The request must have PSNs.
     #[inline]
     pub(super) fn next_packet(&self) -> RequestPacket<'_> {
         RequestPacket { wqe: &self.wqes[self.cursor], index: self.sent, psn: self.next }
@@ -205,7 +207,7 @@ impl SendQueue {
         Some(RequestPacket { wqe, index: psn.distance_from(wqe.first).unsigned_abs(), psn })
     }
 
-    /// Moves the cursor behind the next packet, which was written.
+    /// Moves the cursor past the next packet, which has just been written.
     #[inline]
     pub(super) fn advance(&mut self) -> AdvanceOutcome {
         let wqe = &mut self.wqes[self.cursor];
@@ -243,7 +245,7 @@ impl SendQueue {
         Some(wqe)
     }
 
-    /// Moves the cursor back to a PSN, from which all packets are retransmitted.
+    /// Moves the cursor back to the packet with PSN `psn`. All packets from there on are retransmitted.
     pub(super) fn go_back(&mut self, psn: Psn) {
         self.next = psn;
         (self.cursor, self.sent, self.outstanding_reads) = (self.wqes.len(), 0, 0);

@@ -29,8 +29,8 @@ pub(crate) struct Message {
 
 /// Command blocks of the last 64 completed messages of a queue pair, 64 bytes each.
 ///
-/// The HCA writes, and any thread may read at the same time without a lock. A block that is overwritten while it is read
-/// is not returned.
+/// The HCA writes blocks, while any thread reads them without a lock. A block that is overwritten while a thread reads
+/// it is not returned.
 #[derive(Debug)]
 pub struct MessageRing {
     /// Number of completed messages.
@@ -38,7 +38,8 @@ pub struct MessageRing {
     blocks: [Block; BLOCKS as usize],
 }
 
-/// A command block. Fields are not packed into fewer words, because packing would cost more than the stores.
+/// A command block. Its fields are not packed into fewer words, because packing would cost more time than further
+/// stores.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Block {
@@ -49,7 +50,8 @@ struct Block {
     length: AtomicU32,
     first: AtomicU32,
     packets: AtomicU32,
-    /// Direction in the lower byte, status in the upper one. Both are constants in most callers of [`MessageRing::write`].
+    /// Direction in the lower byte, status in the upper byte. Both are constants in most callers of
+    /// [`MessageRing::write`].
     outcome: AtomicU16,
     opcode: AtomicU8,
 }
@@ -69,13 +71,13 @@ impl MessageRing {
         &self.blocks[(number % BLOCKS) as usize]
     }
 
-    /// Writes the block of a completed message. Only the HCA calls it, from one thread at a time.
+    /// Writes the block of a completed message. Only the HCA calls this function, from one thread at a time.
     #[inline]
     pub(crate) fn write(&self, message: &Message) {
         let number = self.ended.load(Ordering::Relaxed);
         let block = self.block(number);
-        // A reader that loads one of the following stores then also loads a count from which it sees that this block is
-        // overwritten.
+        // A reader that loads one of the following stores then also loads a current count. The count shows that this
+        // block is being overwritten.
         fence(Ordering::Release);
         let Message { direction, opcode, status, .. } = *message;
         let order = Ordering::Relaxed;
@@ -97,7 +99,8 @@ impl MessageRing {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Returns the block of a message by its number; `None` if the message has not completed, or was overwritten.
+    /// Returns the block of the message with the given number; `None` if the message has not completed or its block was
+    /// overwritten.
     #[must_use]
     pub fn get(&self, number: u64) -> Option<MessageBlock> {
         if number >= self.ended() {
@@ -119,12 +122,12 @@ impl MessageRing {
             packets: block.packets.load(order),
         };
         fence(Ordering::Acquire);
-        // The HCA may be writing the block numbered `ended` over the one that is `BLOCKS` older.
+        // The HCA may be writing block `ended`, which overwrites block `ended - BLOCKS`.
         let is_whole = self.ended.load(Ordering::Relaxed) - number < BLOCKS;
         is_whole.then_some(found)
     }
 
-    /// Returns the blocks from a message number on, and the number of overwritten ones among them.
+    /// Returns the blocks of the messages from `number` on, and how many of these blocks were overwritten.
     #[must_use]
     pub fn since(&self, number: u64) -> (Vec<MessageBlock>, u64) {
         let ended = self.ended();
@@ -136,7 +139,7 @@ impl MessageRing {
     }
 }
 
-/// The message ring of a queue pair, which is created with the first message.
+/// The message ring of a queue pair. The ring is created with the first message.
 #[derive(Debug, Default)]
 pub(crate) struct MessageLog(OnceCell<Arc<MessageRing>>);
 

@@ -13,21 +13,21 @@ const RING: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
 /// Options of a packet trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketTrace {
-    /// Number of recorded payload bytes of each message, 0 to 4096. Headers are always recorded.
+    /// Number of payload bytes recorded per message, 0 to 4096. Headers are always recorded.
     pub payload: u16,
     /// Size of the ring in bytes: a power of two from 64 KiB to 1 GiB.
     pub ring_bytes: usize,
-    /// Filter of the recorded packets.
+    /// Filter that selects the recorded packets.
     pub filter: PacketFilter,
-    /// Event that ends the trace, and the number of packets recorded after it; `None` for no event. The ring then holds
-    /// the packets around the event.
+    /// Event that ends the trace, and number of packets recorded after the event. With an event, the ring finally holds
+    /// the packets around it.
     pub trigger: Option<(Trigger, u32)>,
-    /// Time after which no packet is traced; [`Instant::NEVER`] for no limit.
+    /// Time after which no packet is recorded; [`Instant::NEVER`] for no limit.
     pub until: Instant,
 }
 
 impl Default for PacketTrace {
-    /// 4096 bytes of payload, a ring of 4 MiB, all packets, no trigger, no end time.
+    /// Default: 4096 bytes of payload, a ring of 4 MiB, all packets, no trigger, no end time.
     fn default() -> Self {
         let filter = PacketFilter::default();
         let (trigger, until) = (None, Instant::NEVER);
@@ -92,15 +92,16 @@ impl PacketFilter {
     }
 }
 
-/// Selection of queue pairs to trace: those that match all fields. An empty field matches all queue pairs.
+/// Selection of queue pairs to trace. A queue pair is included if it matches all fields; an empty field matches all
+/// queue pairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Queue pair numbers; 1 for MADs.
+    /// Queue pair numbers; 1 for the queue pair of MADs.
     pub qpns: Vec<Qpn>,
-    /// Ports that the queue pairs are connected to. All UD queue pairs match; of their packets only those to and from
-    /// these ports are recorded.
+    /// Ports to which the queue pairs are connected. All UD queue pairs match, but only their packets to and from these
+    /// ports are recorded.
     pub peers: Vec<Peer>,
-    /// Service IDs that the queue pairs are connected to.
+    /// Service IDs to which the queue pairs are connected.
     pub services: Vec<u64>,
     /// Options of the packet traces.
     pub trace: PacketTrace,
@@ -117,23 +118,23 @@ impl Selection {
     }
 }
 
-/// Numbers of the queue pairs that a selection includes.
+/// The queue pairs that a selection includes, counted by the selection that they are traced for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectionStatus {
     /// Number of queue pairs that are traced for the selection.
     pub own: usize,
     /// True if queue pair 1 is traced for the selection.
     pub has_gsi: bool,
-    /// True if the selection can include no queue pair but queue pair 1.
+    /// True if the selection can include only queue pair 1.
     pub is_gsi_only: bool,
     /// Number of included queue pairs that are traced for another selection or by ID.
     pub taken: usize,
-    /// Other selections that included queue pairs are traced for.
+    /// Other selections for which included queue pairs are traced.
     pub holders: Vec<SelectionId>,
 }
 
 impl SelectionStatus {
-    /// Counts a traced queue pair that selection `own` includes. `holder` is the selection that it is traced for.
+    /// Counts a traced queue pair that selection `own` includes. `holder` is the selection for which it is traced.
     pub(crate) fn count(&mut self, own: SelectionId, holder: Option<SelectionId>) {
         if holder == Some(own) {
             self.own += 1;
@@ -171,9 +172,9 @@ pub enum TraceError {
 }
 
 impl PacketTrace {
-    /// Returns the options with the maximum of recorded payload bytes.
+    /// Returns the options with at least the maximum number of recorded payload bytes.
     pub(crate) fn with_whole_payload(self) -> Self {
-        // An invalid value is unchanged, so that `check` refuses it.
+        // `max` keeps a larger, invalid value, so that `check` refuses it.
         let payload = self.payload.max(MOST_PAYLOAD);
         Self { payload, ..self }
     }

@@ -1,14 +1,15 @@
 //! Trace ring of a queue pair: the HCA writes packets, and a collector reads them.
 //!
 //! Packets are stored consecutively, each with a header of [`HEADER`] bytes, at offsets that are multiples of 8. A
-//! packet does not wrap around the end of the memory. Positions are bytes since the start of the trace: packets before
-//! `head` are complete, and packets from `tail` on are not overwritten. A third number counts all packets.
+//! packet does not wrap around the end of the memory. A position is a number of bytes since the start of the trace.
+//! Packets before position `head` are complete, and packets from position `tail` on are not overwritten. A third number
+//! counts all packets.
 //!
-//! The HCA advances the tail before it overwrites packets. So if a reader has copied packets and the tail is still
-//! before them, the copies are complete.
+//! The HCA advances the tail before it overwrites packets. After copying packets, a reader reads the tail again. If the
+//! tail has not passed the start of the copied packets, the copies are complete.
 //!
-//! Nearly all packets of a queue pair have the same route. This route is stored once per direction. A packet with
-//! another route has it behind its header.
+//! Nearly all packets of a queue pair have the same route. This usual route is stored once per direction. If a packet
+//! has another route, that route is stored behind the packet's header.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -28,19 +29,19 @@ const HEADER: usize = WORDS * 8;
 /// Number of 64-bit words in a header.
 const WORDS: usize = 6;
 
-/// Size in bytes of the route behind a header, if present.
+/// Size in bytes of the route that may follow a header.
 const ROUTE: usize = 48;
 
-/// Maximum number of bytes that are copied at once.
+/// Maximum number of bytes that the reader copies at once.
 const CHUNK: usize = 32 << 10;
 
 /// Page size of the system's memory.
 const PAGE: usize = 4096;
 
-/// Value of a packet number for an event that has not happened.
+/// Stands for the packet number of an event that has not happened.
 const NEVER: u64 = u64::MAX;
 
-/// Packet number of a filler entry, which extends to the end of the memory.
+/// Packet number that marks a filler entry. A filler entry extends to the end of the memory.
 const FILLER: u64 = u64::MAX;
 
 /// Metadata of a recorded packet.
@@ -48,19 +49,19 @@ const FILLER: u64 = u64::MAX;
 pub(crate) struct PacketNote<'a> {
     pub(crate) direction: Direction,
     pub(crate) at: Instant,
-    /// Post time of the message, if the packet is its first.
+    /// Time at which the message was posted, if the packet is its first.
     pub(crate) posted: Option<Instant>,
     pub(crate) route: &'a Route,
-    /// True if the route is that of the queue pair's connection. It is then not compared for each packet.
+    /// True if the route is that of the queue pair's connection. Such a route is not compared for each packet.
     pub(crate) is_own: bool,
     pub(crate) is_repeated: bool,
     pub(crate) dropped: Option<DropReason>,
-    /// Location and reason of the loss, if the packet was lost in the network.
+    /// Where and why the packet was lost, if it was lost in the network.
     pub(crate) lost: Option<&'a str>,
 }
 
 impl<'a> PacketNote<'a> {
-    /// Returns the metadata of an ordinary packet.
+    /// Returns the metadata of a packet that was neither dropped nor lost nor retransmitted.
     pub(crate) const fn new(direction: Direction, at: Instant, route: &'a Route) -> Self {
         let (posted, dropped, lost) = (None, None, None);
         Self { direction, at, posted, route, is_own: false, is_repeated: false, dropped, lost }
@@ -72,10 +73,10 @@ pub struct PacketRing {
     memory: Arc<Memory>,
     head: AtomicU64,
     tail: AtomicU64,
-    /// Numbers of traced packets: sent, received and lost.
+    /// Numbers of recorded packets: sent, received and lost.
     noted: [AtomicU64; 3],
     ended: AtomicBool,
-    /// Number of packets traced before the trigger; [`NEVER`] without a trigger event.
+    /// Number of packets recorded before the trigger event; [`NEVER`] before the event.
     triggered: AtomicU64,
     /// The usual routes of sent and of received packets.
     usual: [OnceLock<Route>; 2],
@@ -96,34 +97,35 @@ impl PacketRing {
         Ok(Arc::new(Self { memory, head, tail, noted, ended, triggered, usual }))
     }
 
-    /// Returns the memory offset of a position.
+    /// Returns the offset in the memory that corresponds to a position.
     fn offset(&self, position: u64) -> usize {
         (position & (self.memory.len() as u64 - 1)) as usize
     }
 }
 
-/// The writing side of the ring, used by the HCA.
+/// The writer of the ring, used by the HCA.
 #[derive(Debug)]
 pub(super) struct PacketWriter {
     ring: Arc<PacketRing>,
     head: u64,
     tail: u64,
-    /// Position of the first packet of each part of the ring but the oldest. The tail moves from part to part, so that
-    /// the HCA need not read old headers.
+    /// Positions of the first packets of all parts of the ring except the oldest part. The tail moves from part to
+    /// part, so that the HCA need not read old headers.
     starts: VecDeque<u64>,
     /// Position of the next part.
     next_part: u64,
     noted: PacketCounts,
-    /// The usual routes, as far as they are known.
+    /// The usual routes of sent and of received packets, once known.
     usual: [Option<Route>; 2],
-    /// True if the route of the queue pair's connection is the usual one; `None` if the routes have to be compared.
+    /// True if the route of the queue pair's connection is the usual route; `None` if the routes have to be compared
+    /// again.
     is_own_usual: Option<bool>,
     /// Position up to which packets can be written: that of the end of the memory, of the oldest packet, or of the next
     /// part.
     free_until: u64,
 }
 
-/// Number of parts of a ring.
+/// Number of parts into which a ring is divided.
 const PARTS: u64 = 64;
 
 impl PacketWriter {
@@ -179,12 +181,12 @@ impl PacketWriter {
         is_usual
     }
 
-    /// Invalidates the usual route, because the queue pair's route may have changed.
+    /// Discards the result of comparing routes, because the queue pair's route may have changed.
     pub(super) const fn forget_route(&mut self) {
         self.is_own_usual = None;
     }
 
-    /// Writes a packet with another route than the usual one, or with a comment.
+    /// Writes a packet that has another route than the usual one, or a comment.
     #[cold]
     #[inline(never)]
     fn write_more(&mut self, note: &PacketNote<'_>, is_usual: bool, length: u32, bytes: &[u8]) {
@@ -214,7 +216,7 @@ impl PacketWriter {
         self.publish(whole);
     }
 
-    /// Stores the route of the first packet as the usual one.
+    /// Stores the route of the first packet of a direction as the usual route.
     #[cold]
     fn set_usual(&mut self, note: &PacketNote<'_>) -> bool {
         let direction = note.direction as usize;
@@ -222,19 +224,19 @@ impl PacketWriter {
         true
     }
 
-    /// Writes a filler entry up to the end of the memory.
+    /// Writes a filler entry that extends to the end of the memory.
     #[cold]
     fn skip(&mut self, skipped: usize) {
         let mut filler = [0; 16];
         filler[..8].copy_from_slice(&FILLER.to_ne_bytes());
         filler[8..].copy_from_slice(&(skipped as u64).to_ne_bytes());
-        // Readers skip a rest of less than 16 bytes without reading it.
+        // If less than 16 bytes remain, readers skip them without reading them.
         let length = skipped.min(filler.len());
         self.put(self.head, &filler[..length]);
         self.head += skipped as u64;
     }
 
-    /// Moves the head to a position where `whole` bytes are free before the end of the memory.
+    /// Moves the head to a position at which `whole` bytes fit before the end of the memory, and frees them.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, whole: usize) {
@@ -250,22 +252,22 @@ impl PacketWriter {
             self.next_part = self.head + size as u64 / PARTS;
         }
         let end = self.head + (size - self.ring.offset(self.head)) as u64;
-        // The first packet behind the end of this part calls `make_room` again.
+        // The first packet that extends beyond `free_until` calls `make_room` again.
         self.free_until = end.min(self.tail + size as u64).min(self.next_part);
     }
 
-    /// Advances the tail until `needed` bytes are free.
+    /// Advances the tail until `needed` bytes behind the head are free.
     fn free(&mut self, needed: u64) {
         let size = self.ring.memory.len() as u64;
         if self.head + needed - self.tail <= size {
             return;
         }
         while self.head + needed - self.tail > size {
-            // A packet is shorter than the ring, so there is always a part behind the oldest one.
+            // A packet is shorter than the ring, so there is always a part after the oldest one.
             self.tail = self.starts.pop_front().unwrap_or(self.head);
         }
         self.ring.tail.store(self.tail, Ordering::Relaxed);
-        // A reader that loads one of the bytes written from now on also loads the new tail.
+        // A reader that loads any byte written from now on also loads the new tail.
         fence(Ordering::Release);
     }
 
@@ -310,17 +312,17 @@ const LONGEST: usize = 512;
 
 /// Sizes of an entry in bytes.
 struct EntrySizes {
-    /// The whole entry, a multiple of 8.
+    /// Size of the whole entry, a multiple of 8.
     whole: usize,
     /// The original packet.
     length: u32,
-    /// The recorded bytes of the packet.
+    /// Number of recorded bytes of the packet.
     recorded: usize,
     /// The comment.
     comment: usize,
 }
 
-/// Returns the header of an entry. `before` counts the packets before this one.
+/// Returns the header of an entry. `before` counts the packets before this packet.
 ///
 /// | word | holds |
 /// |---|---|
@@ -398,17 +400,17 @@ fn four(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(*bytes[at..].first_chunk().expect("4 bytes"))
 }
 
-/// The reading side of the ring, used by the collector from any thread.
+/// The reader of the ring, used by the collector from any thread.
 #[derive(Debug)]
 pub struct PacketReader {
     ring: Arc<PacketRing>,
     qpn: Qpn,
-    /// Copied complete entries, and the number of bytes of them that were returned.
+    /// Copies of complete entries, and how many bytes of them have been returned.
     chunk: Vec<u8>,
     done: usize,
     /// Position of the end of the chunk.
     position: u64,
-    /// Number of packets recorded before the next one, if none is missed.
+    /// Counts of packets that the next entry contains if no packet was overwritten.
     expected: PacketCounts,
     overwritten: PacketCounts,
     /// Comment of the last returned packet.
@@ -422,7 +424,7 @@ impl PacketReader {
         Self { ring, qpn, chunk, done: 0, position: 0, expected, overwritten, comment }
     }
 
-    /// Copies the next packets; returns true if there are any.
+    /// Copies the next packets. Returns true if there are any.
     fn refill(&mut self) -> bool {
         let ring = &*self.ring;
         loop {
@@ -437,14 +439,14 @@ impl PacketReader {
             let length = (head - self.position).min((ring.memory.len() - at).min(CHUNK) as u64);
             self.chunk.resize(length as usize, 0);
             ring.memory.read(at, &mut self.chunk).expect("the range ends within the memory");
-            // Copied bytes are valid if the tail has not passed them meanwhile.
+            // The copied bytes are valid if the tail has not passed them during the copying.
             fence(Ordering::Acquire);
             let lost = ring.tail.load(Ordering::Relaxed).saturating_sub(self.position);
             if lost >= length {
                 continue;
             }
             self.done = lost as usize;
-            // An incomplete entry at the end of the chunk is copied again with the next chunk.
+            // If the chunk ends with an incomplete entry, that entry is copied again with the next chunk.
             let mut end = self.done;
             while let Some(whole) = whole_length(&self.chunk[end..], ring.memory.len() - at - end)
                 && end + whole <= self.chunk.len()
@@ -459,14 +461,14 @@ impl PacketReader {
         }
     }
 
-    /// Counts the packets up to `before` that have not been returned as overwritten.
+    /// Counts packets as overwritten: all up to the counts `before` that have not been returned.
     const fn miss_until(&mut self, before: PacketCounts) {
         self.overwritten = self.overwritten.plus(before.since(self.expected));
         self.expected = before;
     }
 
-    /// Parses the next entry of the chunk, of `whole` bytes. Copies the bytes of its packet into `bytes`. Returns `None`
-    /// for a filler entry.
+    /// Parses the next entry of the chunk, which has `whole` bytes. Copies the recorded bytes of its packet into
+    /// `bytes`. Returns `None` for a filler entry.
     fn parse(&mut self, whole: usize, bytes: &mut Vec<u8>) -> Option<PacketRecord> {
         let packet = &self.chunk[self.done..self.done + whole];
         let header: &[u8; HEADER] = packet.first_chunk()?;
@@ -516,8 +518,8 @@ impl PacketReader {
     }
 }
 
-/// Returns the size of the entry at the start of `bytes`; `None` if they are too few to contain it. `rest` is the
-/// number of bytes up to the end of the memory.
+/// Returns the size of the entry at the start of `bytes`; `None` if `bytes` does not contain it completely. `rest` is
+/// the number of bytes up to the end of the memory.
 fn whole_length(bytes: &[u8], rest: usize) -> Option<usize> {
     if rest < 16 {
         return (!bytes.is_empty()).then_some(rest);
@@ -525,7 +527,7 @@ fn whole_length(bytes: &[u8], rest: usize) -> Option<usize> {
     (bytes.len() >= 16).then(|| entry_size(bytes))
 }
 
-/// Returns the size of the entry at the start of at least 16 bytes.
+/// Returns the size of the entry at the start of `bytes`, which must have at least 16 bytes.
 fn entry_size(bytes: &[u8]) -> usize {
     u64::from_ne_bytes(*bytes[8..].first_chunk().expect("16 bytes")) as u32 as usize
 }
@@ -547,7 +549,7 @@ impl PacketSource for PacketReader {
                 }
             }
             let rest = &self.chunk[self.done..];
-            // A rest of less than 16 bytes is the end of the memory.
+            // Less than 16 bytes remain only at the end of the memory.
             let whole = if rest.len() < 16 { rest.len() } else { entry_size(rest) };
             let record = self.parse(whole, bytes);
             self.done += whole;

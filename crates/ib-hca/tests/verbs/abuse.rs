@@ -22,7 +22,7 @@ fn packet(opcode: u8, pad: u8, qpn: u32, psn: Psn, rest: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// First PSN that side 1 expects, see [`Pair::connect_with`].
+/// First PSN that side 1 expects, set by [`Pair::connect_with`].
 const EXPECTED: u32 = 0xff_fff0;
 
 #[test]
@@ -53,7 +53,7 @@ fn pad_longer_than_the_payload_is_harmless() {
 
 #[test]
 fn retransmitted_packets_equal_the_original() {
-    // Requests posted meanwhile do not change the retransmitted packets.
+    // Requests posted during the retransmission do not change the retransmitted packets.
     let mut pair = Pair::new(3);
     pair.faults = [Faults { loss: 0.2, ..Faults::default() }; 2];
     let wiring = Wiring { mtu: Mtu::B256, timeout: 5, ..Wiring::default() };
@@ -137,7 +137,7 @@ fn deregistration_during_a_transfer_fails_the_queue_pair() {
         assert_eq!(pair.done(0)[0].status, status);
         assert_eq!(pair.state_of(0, qps[0]), QpState::Err);
     }
-    // Deregistration of the source of a READ.
+    // The source region of a READ is deregistered during the READ.
     let mut pair = Pair::new(6);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 200_000, ALL), pair.region(1, 200_000, ALL));
@@ -149,7 +149,7 @@ fn deregistration_during_a_transfer_fails_the_queue_pair() {
     pair.run();
     let status = pair.done(0)[0].status;
     let is_error = matches!(status, WcStatus::RemAccessErr | WcStatus::RetryExcErr);
-    // All responses may have been sent before.
+    // All responses may have been sent before the region was deregistered.
     assert!(is_error || status == WcStatus::Success, "{status:?}");
 }
 
@@ -168,7 +168,7 @@ fn destroyed_objects_are_not_used() {
             let cq = pair.sides[side].cq;
             pair.sides[side].hca.destroy_qp(qps[side]).expect("the object exists");
             pair.sides[side].hca.destroy_cq(cq).expect("the CQ is unused");
-            // New objects in the same slots get no packets or completions of the old ones.
+            // New objects in the slots of removed ones get no packets or completions of the removed objects.
             let new = {
                 let side = &mut pair.sides[side];
                 side.cq = side.hca.create_cq(10).expect("there is room");
@@ -194,7 +194,7 @@ fn forged_packets_do_not_fail_a_queue_pair() {
         let to = far.remote(0);
         pair.send(0, qps[0], round, SendOp::Write { to, imm: None }, near.data(0, 5000));
         for side in [0, 1] {
-            // Valid packets of another source, and packets of the peer's address with PSNs far from those in flight.
+            // Valid packets of another source, and packets from the peer's address with PSNs far from those in flight.
             let other = Route { destination: ib_types::Gid(1), ..pair.route(side) };
             let opcode = rng.below(0x18) as u8;
             let psn = Psn::truncated(rng.next() as u32);
@@ -250,7 +250,7 @@ fn key_gives_no_access_outside_its_region() {
         assert_eq!(pair.state_of(1, qps[1]), QpState::Err);
         pair.done(1);
     }
-    // Operations that the region or the queue pair does not permit.
+    // Either the region or the queue pair does not permit the operations.
     let none = AccessFlags::default();
     for (region, queue) in [(none, ALL), (ALL, none)] {
         for number in 0..3 {
@@ -298,7 +298,7 @@ fn requests_complete_despite_corrupted_packets() {
         let mut pair = Pair::new(seed);
         let mut other = Rng::new(seed);
         pair.tap = Box::new(move |_, bytes| {
-            // Corruption that an ICRC check would detect.
+            // Corruption that an ICRC check would detect, but there is no such check here.
             for _ in 0..other.below(3) {
                 let at = other.below(bytes.len());
                 bytes[at] = other.next() as u8;
@@ -346,7 +346,7 @@ fn duplicated_rnr_nak_uses_up_one_retry() {
     assert_eq!(pair.sides[0].hca.counters().rnr_naks_received, 1);
 }
 
-/// Packets behind a message without a receive are dropped without a NAK.
+/// If a message finds no receive, the packets after it are dropped without a NAK.
 #[test]
 fn missing_receive_causes_a_single_rnr_nak() {
     let mut pair = Pair::new(42);
@@ -362,14 +362,14 @@ fn missing_receive_causes_a_single_rnr_nak() {
     assert_eq!((counters.rnr_naks_sent, counters.sequence_naks_sent), (1, 0));
 }
 
-/// After a transition to the error state a queue pair sends no packets, not even queued READ responses.
+/// After a transition to the error state, a queue pair sends no packets, not even queued READ responses.
 #[test]
 fn queue_pair_in_error_sends_no_packets() {
     let mut pair = Pair::new(43);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 100_000, ALL), pair.region(1, 100_000, ALL));
     pair.send(0, qps[0], 1, SendOp::Read { from: far.remote(0) }, near.data(0, 100_000));
-    // The responder executes the request, and fails before it sends the response.
+    // The responder executes the request, but fails before it sends the response.
     let mut buffer = vec![0; ib_hca::MAX_PACKET];
     let sent = pair.sides[0].hca.poll_transmit(pair.now, &mut buffer).expect("a request");
     let route =
@@ -380,7 +380,7 @@ fn queue_pair_in_error_sends_no_packets() {
     assert_eq!(pair.sides[1].hca.poll_transmit(now, &mut buffer), None);
 }
 
-/// Lost responses are sent again in order, each for its own request.
+/// Lost responses are sent again in order, each in answer to its own repeated request.
 #[test]
 fn duplicates_of_several_requests_are_all_answered() {
     for lost in [true, false] {
@@ -402,7 +402,7 @@ fn duplicates_of_several_requests_are_all_answered() {
         let done = pair.done(0);
         assert_eq!(done.len(), 2);
         assert!(done.iter().all(|wc| wc.status == WcStatus::Success), "{done:?}");
-        // One timeout of 67 ms recovers both responses.
+        // After a single timeout of 67 ms both responses arrive.
         assert!(pair.now.since(start) < Duration::from_millis(140), "{:?}", pair.now.since(start));
     }
 }

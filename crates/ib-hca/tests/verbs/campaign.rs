@@ -1,10 +1,11 @@
-//! A campaign of reliable connections on a wire that loses, delays, reorders and duplicates packets, in virtual time.
+//! A campaign of random runs of reliable connections, in virtual time, over a wire that loses, delays, reorders and
+//! duplicates packets.
 //!
-//! Every run checks its data, the order and number of completions, and that atomics are executed once. A run may fail
-//! only when the model of `exhaustion.rs` counts more losses in succession of one packet than there are retries.
+//! Every run checks its data, the order and number of completions, and that each atomic is executed once. A run may
+//! fail only if, by the model of `exhaustion.rs`, one packet was lost more times in succession than there are retries.
 //!
-//! `HCA_RUNS` is the number of runs, `HCA_FIRST` the first seed. A run follows from its seed alone: `HCA_FIRST=SEED
-//! HCA_RUNS=1` repeats it, and so does `cargo xtask campaign hca --runs 1 --first SEED`.
+//! `HCA_RUNS` is the number of runs, and `HCA_FIRST` is the first seed. A run is determined by its seed. Therefore
+//! `HCA_FIRST=SEED HCA_RUNS=1` repeats it, and so does `cargo xtask campaign hca --runs 1 --first SEED`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -52,7 +53,7 @@ impl Kind {
     }
 }
 
-/// One cell of the matrix.
+/// One cell of the matrix: a combination of operation, sizes and faults.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     /// The operation; `None` if operations alternate.
@@ -68,7 +69,7 @@ struct Cell {
     retry_cnt: u8,
 }
 
-/// Removes a digit from a number in mixed radix.
+/// Removes the lowest digit from a number in mixed radix, and returns the digit.
 fn digit(number: &mut u64, radix: usize) -> usize {
     let digit = *number % radix as u64;
     *number /= radix as u64;
@@ -76,12 +77,13 @@ fn digit(number: &mut u64, radix: usize) -> usize {
 }
 
 impl Cell {
-    /// Returns the cell of a seed. Consecutive seeds visit all cells of the matrix.
+    /// Returns the cell for a seed. Consecutive seeds visit all cells of the matrix.
     fn new(seed: u64, rng: &mut Rng) -> Self {
-        // Operations and sizes: four operations and alternating ones in four sizes each, two atomics.
+        // Number of combinations of operations and sizes: four operations and an alternation of all have four sizes
+        // each, and the two atomics have one size.
         const SHAPES: u64 = 22;
         const CELLS: u64 = SHAPES * 3 * 3 * 3 * 2 * 2 * 3;
-        // A prime that does not divide the number of cells spreads a few seeds over the matrix.
+        // Multiplication by a prime that does not divide the number of cells spreads few seeds over the whole matrix.
         let mut number = seed.wrapping_mul(3571) % CELLS;
         let shape = digit(&mut number, SHAPES as usize);
         let depth = [1, 16, 128][digit(&mut number, 3)];
@@ -110,16 +112,16 @@ impl Cell {
             depth,
             faults,
             delay: Duration::from_micros(delay),
-            // The queueing delay of links is below the ACK timeout of 67 ms.
+            // The queueing delay of links is kept below the ACK timeout of 67 ms.
             backlog: Duration::from_micros([2, 50, 5000][rng.below(3)]),
             batches: Duration::from_nanos([1, 1, 50_000][rng.below(3)]),
             nanos_per_packet: [0, 1].map(|_| [0, 300, 4000][rng.below(3)]),
-            // With few retries some connections fail, as the model expects.
+            // With only 2 retries some connections fail, as the model expects.
             retry_cnt: if rng.chance(0.9) { 7 } else { 2 },
         }
     }
 
-    /// Returns the number of requests: less of large ones, but more than the queue holds.
+    /// Returns the number of requests: fewer if they are large, but always more than the queue holds.
     const fn requests(&self) -> usize {
         match (self.depth, self.size) {
             (1, ..4097) => 50,
@@ -140,11 +142,11 @@ struct Outcome {
     nanos: u64,
 }
 
-/// Memory of a run. Each request has a slot on both sides; atomics share one word.
+/// Memory of a run. On both sides, each request has its own part of the memory; all atomics use the same word.
 struct TestMemory {
     near: Region,
     far: Region,
-    /// The payload pattern: each request begins a few bytes behind the previous one.
+    /// The payload pattern. The data of each request begins a few bytes after that of the preceding request.
     pattern: Vec<u8>,
     size: usize,
 }
@@ -172,7 +174,7 @@ impl TestMemory {
         memory
     }
 
-    /// Returns the bytes that a request moves.
+    /// Returns the bytes that the request with the given number moves.
     fn bytes(&self, number: usize) -> &[u8] {
         &self.pattern[number * STEP..][..self.size]
     }
@@ -197,7 +199,7 @@ fn kind_of(cell: &Cell, number: usize) -> Kind {
     cell.kind.unwrap_or(Kind::ALL[(number * 5 + number / 7) % 6])
 }
 
-/// Runs a seed; returns the outcome, or the rule that was broken.
+/// Runs a seed. Returns the outcome, or the rule that was broken.
 fn run(seed: u64) -> Result<Outcome, String> {
     let mut rng = Rng::new(seed ^ 0x4c_0557);
     let cell = Cell::new(seed, &mut rng);
@@ -249,10 +251,13 @@ fn run_cell(seed: u64, cell: &Cell, rng: &mut Rng) -> Result<Outcome, String> {
             break;
         }
         if !goes_on && done.len() < posted {
-            return Err(format!("{} of {posted} requests never complete", posted - done.len()));
+            return Err(format!("{} of {posted} requests have not completed", posted - done.len()));
         }
         if pair.now > end {
-            return Err(format!("{} of {count} requests take 600 s", count - done.len()));
+            return Err(format!(
+                "{} of {count} requests have not completed within 600 s",
+                count - done.len()
+            ));
         }
     }
     let outcome = Outcome {
@@ -273,13 +278,13 @@ fn run_cell(seed: u64, cell: &Cell, rng: &mut Rng) -> Result<Outcome, String> {
     }
     pair.run();
     if !pair.done(0).is_empty() {
-        return Err("a request completes twice".into());
+        return Err("a request has completed twice".into());
     }
     check(cell, &memory, &done, &pair.done(1), atomics)?;
     Ok(outcome)
 }
 
-/// Checks completions and data of a run in which every request has succeeded.
+/// Checks the completions and the data of a run in which every request has succeeded.
 fn check(
     cell: &Cell,
     memory: &TestMemory,
@@ -310,22 +315,24 @@ fn check(
         if kind.is_atomic() {
             let original = memory.near.bytes(slot, 8);
             if original != before.to_ne_bytes() {
-                return Err(format!("atomic {number} returns {original:?}, expected {before}"));
+                return Err(format!(
+                    "atomic {number} has returned {original:?}, expected {before}"
+                ));
             }
             before += 1;
             continue;
         }
         let region = if kind == Kind::Read { &memory.near } else { &memory.far };
         if region.bytes(slot, memory.size) != memory.bytes(number) {
-            return Err(format!("data of request {number} differs"));
+            return Err(format!("request {number} has transferred wrong data"));
         }
     }
     if let Some(wc) = receives.next() {
-        return Err(format!("a receive completes twice: {wc:?}"));
+        return Err(format!("a receive has completed twice: {wc:?}"));
     }
     let word = memory.far.bytes(memory.far.memory.len() - 8, 8);
     if word != atomics.to_ne_bytes() {
-        return Err(format!("{atomics} atomics leave {word:?}"));
+        return Err(format!("after {atomics} atomics, the word is {word:?}"));
     }
     Ok(())
 }
@@ -352,7 +359,11 @@ fn requests_complete_unless_retries_are_exhausted() {
                     eprintln!("{outcome:?}");
                 }
                 if seed % 50 == 0 && runs <= 1000 {
-                    assert_eq!(run(seed), Ok(outcome), "seed {seed}: another run differs");
+                    assert_eq!(
+                        run(seed),
+                        Ok(outcome),
+                        "seed {seed}: a second run has another result"
+                    );
                 }
             }
             Err(why) => {

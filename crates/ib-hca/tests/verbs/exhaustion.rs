@@ -8,7 +8,7 @@ use ib_wire::packet::{Acknowledgement, Aeth, Bth, Header, Operation, Reth};
 
 use crate::pair::Fate;
 
-/// The requests of one direction, as seen on the wire. A packet's index is its distance from the first PSN.
+/// The requests of one direction, as observed on the wire. The index of a packet is its distance from the first PSN.
 #[derive(Debug)]
 pub(crate) struct Exhaustion {
     first: Psn,
@@ -17,13 +17,15 @@ pub(crate) struct Exhaustion {
     reads: BTreeMap<i32, i32>,
     /// The index of the oldest packet without a response.
     oldest: i32,
-    /// Losses of that packet, or of its response, since it was sent last before it became the oldest.
+    /// Number of times that the oldest packet or its response was lost, counted from its last transmission before it
+    /// became the oldest.
     losses: u32,
-    /// Later packets whose last transmission was lost or out of order: both ends drop out-of-order packets.
+    /// Later packets whose last transmission was lost or arrived out of order. Both sides drop packets that arrive out
+    /// of order.
     early: BTreeSet<i32>,
     /// The index of the request packet that the responder expects.
     expected: i32,
-    /// Maximum number of consecutive losses of a packet.
+    /// Maximum number of consecutive losses of any packet.
     pub(crate) most_losses: u32,
 }
 
@@ -64,12 +66,12 @@ impl Exhaustion {
         if operation != Operation::Acknowledge && index > self.oldest {
             self.early.insert(index);
         }
-        // The index behind the last packet that the response ends.
+        // The index after the last packet that the response acknowledges.
         let reached = match operation {
             Operation::Acknowledge => {
                 let is_ack = aeth
                     .is_some_and(|aeth| matches!(aeth.syndrome.decode(), Acknowledgement::Ack(_)));
-                // A NAK acknowledges the packets before it.
+                // A NAK acknowledges all packets before its PSN.
                 self.before_read(if is_ack { index + 1 } else { index })
             }
             _ if self.before_read(index) == index => index + 1,
@@ -103,7 +105,7 @@ impl Exhaustion {
         }
     }
 
-    /// Returns an index, limited to the index of the first outstanding response with data.
+    /// Limits an index to the first packet whose response data is outstanding.
     fn before_read(&self, index: i32) -> i32 {
         let mut awaited = self.reads.iter().filter(|(_, end)| **end > self.oldest);
         awaited.next().map_or(index, |(first, _)| index.min((*first).max(self.oldest)))
@@ -148,15 +150,19 @@ fn model_counts_losses_of_the_oldest_packet_only() {
     model.observe(false, Fate::Lost, &response(0));
     model.observe(true, Fate::Lost, &read(0, 512));
     model.observe(false, Fate::Delivered, &response(1));
-    assert_eq!(model.losses(), 2, "a response out of order is no progress");
+    assert_eq!(model.losses(), 2, "a response out of order does not reset the losses");
     model.observe(false, Fate::Delivered, &response(0));
-    assert_eq!((model.losses(), model.most_losses), (1, 2), "the data arrives out of order");
+    assert_eq!(
+        (model.losses(), model.most_losses),
+        (1, 2),
+        "response data has arrived out of order"
+    );
     model.observe(false, Fate::Lost, &response(1));
     assert_eq!(model.losses(), 2);
     model.observe(false, Fate::Delivered, &response(1));
-    // An ACK does not replace the data of the READ before it.
+    // An ACK does not replace the response data of the READ before it.
     model.observe(false, Fate::Delivered, &packet(Operation::Acknowledge, 5, &[0x1f, 0, 0, 1]));
-    assert_eq!(model.losses(), 1, "the packet was lost before it was the oldest");
+    assert_eq!(model.losses(), 1, "the loss before the packet was the oldest counts");
     model.observe(true, Fate::Lost, &read(2, 256));
     assert_eq!(model.losses(), 2);
 }

@@ -6,7 +6,7 @@ use crate::pair::{Pair, Wiring};
 
 const WRITABLE: AccessFlags = AccessFlags(AccessFlags::LOCAL_WRITE.0 | AccessFlags::REMOTE_WRITE.0);
 
-/// Writes 64 bytes of ones to an address of side 1 with an R_Key; returns the completion status.
+/// Writes 64 bytes of value 1 to an address of side 1, with the given R_Key. Returns the completion status.
 fn write(pair: &mut Pair, addr: u64, rkey: u32) -> WcStatus {
     let qps = pair.connect(&Wiring::default());
     let own = pair.region(0, 64, AccessFlags::ALL);
@@ -32,13 +32,13 @@ fn region_gives_access_only_while_it_is_open() {
     pair.sides[1].hca.close_mr(mr).unwrap();
     memory.fill(0, 4096, 0).unwrap();
     assert_eq!(write(&mut pair, 0x5000, key), WcStatus::RemAccessErr);
-    // The reopened region has the next key, and only that.
+    // The reopened region has the next key, and its previous key gives no access.
     let next = pair.sides[1].hca.reopen_mr(mr).unwrap();
     assert_eq!((next >> 8, next as u8), (key >> 8, (key as u8).wrapping_add(1)));
     assert_eq!(write(&mut pair, 0x5000, key), WcStatus::RemAccessErr);
     assert_eq!(memory.to_vec(1024, 64).unwrap(), [0; 64]);
     assert_eq!(write(&mut pair, 0x5000, next), WcStatus::Success);
-    // The region can be opened with other memory.
+    // The region can also be opened with other memory.
     let other = Memory::zeroed(128).unwrap();
     let third = pair.sides[1].hca.open_mr(mr, (&other, 0, 128), 0, WRITABLE).unwrap();
     assert_eq!(write(&mut pair, 0x5000, next), WcStatus::RemAccessErr);

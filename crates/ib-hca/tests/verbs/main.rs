@@ -199,7 +199,7 @@ fn lost_uc_and_ud_messages_are_not_recovered() {
     assert_eq!(
         got,
         [(0, Some(0)), (1, Some(2))],
-        "the receive of the lost message takes the next one"
+        "the next message uses the receive of the lost message"
     );
     assert_eq!(far.bytes(5000, 5000), pattern(5000, 1));
 
@@ -234,7 +234,7 @@ fn lost_uc_and_ud_messages_are_not_recovered() {
     assert_eq!(counters.dropped(ib_hca::DropReason::NoReceive), 1);
 }
 
-/// Number of programs to run: `IBFABRIC_PROGRAMS`, by default 1000.
+/// Number of random programs to run: `IBFABRIC_PROGRAMS`, by default 1000.
 fn programs() -> u64 {
     std::env::var("IBFABRIC_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(1000)
 }
@@ -244,12 +244,13 @@ fn random_programs_match_the_model() {
     for seed in 0..programs() {
         let seen = programs::run(seed);
         if seed % 10 == 0 {
-            assert_eq!(programs::run(seed), seen, "seed {seed}: another run differs");
+            assert_eq!(programs::run(seed), seen, "seed {seed}: a second run has another result");
         }
     }
 }
 
-/// Writes 64 messages of 1 MiB, 4 at a time, over 100 Gbit/s with a delay of 2 µs per direction. Returns Gbit/s.
+/// Writes 64 messages of 1 MiB, of which 4 are in flight at a time, over 100 Gbit/s with a delay of 2 µs per direction.
+/// Returns the goodput in Gbit/s.
 fn goodput(loss: f64, seed: u64) -> f64 {
     const LENGTH: usize = 1 << 20;
     let mut pair = Pair::new(seed);
@@ -277,10 +278,13 @@ fn goodput(loss: f64, seed: u64) -> f64 {
 #[test]
 fn one_percent_loss_halves_the_goodput_at_most() {
     let whole = goodput(0.0, 1);
-    assert!(whole > 90.0, "{whole} Gbit/s of 100");
+    assert!(whole > 90.0, "the goodput is {whole} of 100 Gbit/s");
     for seed in 0..5 {
         let with_loss = goodput(0.01, seed);
-        assert!(with_loss > whole / 2.0, "{with_loss} Gbit/s with loss, {whole} without");
+        assert!(
+            with_loss > whole / 2.0,
+            "the goodput is {with_loss} Gbit/s with loss, {whole} without"
+        );
     }
 }
 

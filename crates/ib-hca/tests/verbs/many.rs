@@ -1,4 +1,4 @@
-//! Many queue pairs of one HCA.
+//! Many queue pairs in one HCA.
 
 use ib_hca::{QpCap, SendOp, WcStatus};
 
@@ -15,7 +15,7 @@ fn ten_thousand_queue_pairs_work_at_once() {
     for (number, [one, other]) in qps.iter().enumerate() {
         pair.receive(1, *other, number as u64, far.data(64 * number, 64));
         pair.send(0, *one, number as u64, SendOp::Send { imm: None }, near.data(0, 64));
-        // The CQs hold fewer completions than there are messages.
+        // The CQs are emptied often, because they hold fewer completions than there are messages.
         if number % 1000 == 0 {
             pair.run();
         }

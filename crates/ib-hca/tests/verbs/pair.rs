@@ -33,13 +33,13 @@ impl Rng {
     }
 }
 
-/// Impairment of the packets that one side sends: probabilities of loss, duplication and delay, and times.
+/// Faults of the packets that one side sends: probabilities of loss, duplication and delay, and durations of delays.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
     pub(crate) loss: f64,
     pub(crate) double: f64,
     pub(crate) late: f64,
-    /// Maximum additional delay of a late packet, and of every packet.
+    /// Maximum additional delays: of a late packet, and of every packet.
     pub(crate) late_by: Duration,
     pub(crate) jitter: Duration,
 }
@@ -51,17 +51,17 @@ impl Default for Faults {
     }
 }
 
-/// The fate of a packet on the wire.
+/// What happened to a packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Lost,
     Delivered,
 }
 
-/// Called for every packet with its sender, its fate and its bytes.
+/// Function that is called for every packet, with the sending side, the packet's fate and its bytes.
 type Observer = Box<dyn FnMut(usize, Fate, &[u8])>;
 
-/// One of the two HCAs.
+/// One of the two HCAs, with its objects.
 pub(crate) struct Side {
     pub(crate) hca: Hca,
     pub(crate) pd: PdId,
@@ -71,19 +71,20 @@ pub(crate) struct Side {
     pub(crate) events: Vec<HcaEvent>,
 }
 
-/// Called for every sent packet with its sender and its bytes, which it may change. Returns false to drop the packet.
+/// Function that is called for every sent packet, with the sending side and the bytes, which it may change. It returns
+/// false to drop the packet.
 type Tap = Box<dyn FnMut(usize, &mut Vec<u8>) -> bool>;
 
 /// Two HCAs that are connected by a wire.
 pub(crate) struct Pair {
     pub(crate) now: Instant,
     pub(crate) sides: [Side; 2],
-    /// Impairment of the packets of each side.
+    /// Faults of the packets that each side sends.
     pub(crate) faults: [Faults; 2],
     pub(crate) rng: Rng,
     /// Serialization time of a packet of 4096 bytes.
     pub(crate) nanos_per_4k: u64,
-    /// Minimum serialization time of a packet of each side: hosts have a limited packet rate.
+    /// Minimum serialization time of each packet, by sending side: hosts have a limited packet rate.
     pub(crate) nanos_per_packet: [u64; 2],
     /// Propagation delay.
     pub(crate) delay: Duration,
@@ -93,9 +94,9 @@ pub(crate) struct Pair {
     buffer: Vec<u8>,
     pub(crate) tap: Tap,
     pub(crate) observer: Option<Observer>,
-    /// Maximum queueing delay of a side's link: no packet is polled from the HCA beyond it.
+    /// Maximum queueing delay of each link. While it is exceeded, no packet is polled from the sending HCA.
     pub(crate) backlog: Duration,
-    /// Interval at which arrived packets are delivered, as by a polling receiver; at least 1 ns.
+    /// Interval at which arrived packets are delivered, as to a receiver that polls; at least 1 ns.
     pub(crate) batches: Duration,
     pub(crate) packets: u64,
 }
@@ -230,7 +231,7 @@ impl Pair {
         self.sides[side].hca.modify_qp(now, qp, attr).expect("the transition is valid");
     }
 
-    /// Creates a queue pair on each side, and connects them.
+    /// Creates a queue pair on each side, and connects the two.
     pub(crate) fn connect(&mut self, wiring: &Wiring) -> [QpId; 2] {
         let qps = [self.create(0, wiring), self.create(1, wiring)];
         self.connect_with(wiring, qps);
@@ -238,7 +239,7 @@ impl Pair {
     }
 
     pub(crate) fn connect_with(&mut self, wiring: &Wiring, qps: [QpId; 2]) {
-        // PSNs that wrap soon.
+        // First PSNs close to where PSNs and their comparison wrap.
         let psns = [Psn::truncated(0xff_fff0), Psn::truncated(0x7f_fffb)];
         for side in [0, 1] {
             let peer = self.number_of(1 - side, qps[1 - side]);
@@ -295,7 +296,7 @@ impl Pair {
             .expect("the request is valid");
     }
 
-    /// Sends packets until the queueing delay of the links exceeds the backlog. Returns the time at which a link accepts
+    /// Sends packets until the queueing delay of the links exceeds `backlog`. Returns the time at which a link accepts
     /// packets again.
     fn transmit(&mut self) -> Option<Instant> {
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -347,7 +348,7 @@ impl Pair {
         resumes
     }
 
-    /// Returns a random time below a bound.
+    /// Returns a random duration up to `bound`.
     fn up_to(&mut self, bound: Duration) -> Duration {
         if bound.is_zero() {
             return bound;
@@ -372,7 +373,7 @@ impl Pair {
         }
     }
 
-    /// Advances the time to the next event, and processes it. Returns false if there is no further event.
+    /// Advances the time to the next event, and processes the event. Returns false if there is no further event.
     pub(crate) fn step(&mut self) -> bool {
         let resumes = self.transmit();
         self.collect();
@@ -398,12 +399,12 @@ impl Pair {
     pub(crate) fn run(&mut self) {
         let end = self.now + Duration::from_secs(600);
         while self.step() {
-            assert!(self.now < end, "the run takes more than 600 s of virtual time");
+            assert!(self.now < end, "the run has not ended after 600 s of virtual time");
         }
         self.collect();
     }
 
-    /// Returns the completions of a side since the last call.
+    /// Returns the completions of a side that have arrived since the last call.
     pub(crate) fn done(&mut self, side: usize) -> Vec<Wc> {
         std::mem::take(&mut self.sides[side].completions)
     }

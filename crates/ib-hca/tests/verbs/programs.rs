@@ -1,7 +1,7 @@
-//! Random programs of verbs, run over an impaired wire and compared with a model.
+//! Random programs of verbs. They are run over a wire with faults, and their results are compared with a model.
 //!
-//! In the model the requests of a queue pair take effect one after the other. A request that changes memory after a READ
-//! of it has a fence, as verbs require.
+//! In the model, the requests of a queue pair take effect one after the other. If a request changes memory that an
+//! earlier READ reads, it has a fence, as verbs require.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,36 +13,36 @@ use ib_types::Mtu;
 
 use crate::pair::{Faults, Pair, Region, Rng, Wiring};
 
-/// Size in bytes of the memory that a side exposes to the other one.
+/// Size in bytes of the memory that each side exposes to the other side.
 const OFFERED: usize = 40_000;
 
-/// Size in bytes of the private memory of a side.
+/// Size in bytes of the private memory of each side.
 const OWN: usize = 60_000;
 
-/// Size in bytes of the buffer of a receive.
+/// Size in bytes of the buffer of each receive.
 const ROOM: usize = 6000;
 
 /// Expected state after the program of one side.
 struct Model {
-    /// Contents of the exposed memory of the other side, and of the private memory.
+    /// Contents of the other side's exposed memory, and of the private memory.
     offered: Vec<u8>,
     own: Vec<u8>,
-    /// Completions of requests, and of the other side's receives.
+    /// Completions of requests on this side, and of receives on the other side.
     sent: Vec<(u64, WcStatus, Option<WcOpcode>)>,
     received: Vec<(u64, WcOpcode, u32, Option<u32>)>,
-    /// Contents of the other side's receives.
+    /// Contents of the buffers of the other side's receives.
     rooms: Vec<u8>,
 }
 
-/// A program of one side.
+/// A program for one side.
 struct Program {
     requests: VecDeque<SendWr>,
     receives: usize,
     model: Model,
-    /// True if the program ends with a request that fails. It is posted after all others have completed, because a failed
-    /// responder sends no further responses.
+    /// True if the program ends with a request that fails. This request is posted after all others have completed,
+    /// because a failed responder sends no further responses.
     fails: bool,
-    /// ID of the last request before the failing one.
+    /// ID of the last request before the one that fails.
     last: u64,
 }
 
@@ -158,7 +158,7 @@ fn program(rng: &mut Rng, regions: &Regions) -> Program {
         requests.push_back(SendWr { wr_id, op, data, flags });
     }
     if fails {
-        // A request with an invalid R_Key, and one more request that is flushed.
+        // One request has an invalid R_Key. One more request follows, and is flushed.
         let mut to = regions.offered.remote(0);
         to.rkey ^= 0x100;
         for wr_id in [1000, 1001] {
@@ -172,7 +172,7 @@ fn program(rng: &mut Rng, regions: &Regions) -> Program {
     Program { requests, receives, model, fails, last: count as u64 - 1 }
 }
 
-/// Returns data in one SGE, in several SGEs, or inline.
+/// Returns the data of a request: in one SGE, in several SGEs, or inline.
 fn pieces(rng: &mut Rng, regions: &Regions, from: usize, length: usize, bytes: &[u8]) -> Data {
     match rng.below(3) {
         0 if length <= 256 => Data::Inline(bytes.into()),
@@ -201,7 +201,7 @@ fn regions(pair: &mut Pair, rng: &mut Rng, side: usize) -> Regions {
     Regions { own, offered, rooms }
 }
 
-/// Runs the programs of a seed. Returns all observable results, for comparison with another run.
+/// Runs the programs of a seed. Returns all observable results, so that two runs can be compared.
 pub(crate) fn run(seed: u64) -> Vec<u64> {
     let mut rng = Rng::new(seed ^ 0x70_7067);
     let mut pair = Pair::new(seed);
@@ -212,7 +212,7 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
         mtu: Mtu::ALL[rng.below(5)],
         reads: 1 + rng.below(4) as u8,
         cap: QpCap { max_send_wr: 1 + rng.below(30) as u32, max_recv_wr: 64, ..QpCap::default() },
-        // With a longer timeout, runs of the highest loss would exceed the retries.
+        // With a longer timeout, runs with the highest loss would exceed the retries.
         timeout: 7,
         min_rnr_timer: 1 + rng.below(5) as u8,
         ..Wiring::default()
@@ -241,7 +241,7 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
     loop {
         for side in [0, 1] {
             let program = &mut programs[side];
-            // Some receives are posted late.
+            // Not all receives are posted at once.
             while posted[side] < program.receives && rng.chance(0.7) {
                 let data = regions[side].rooms.data(posted[side] * ROOM, ROOM);
                 pair.receive(1 - side, qps[1 - side], posted[side] as u64, data);
@@ -299,13 +299,13 @@ fn check(seed: u64, side: usize, program: &Program, regions: &Regions, done: &[V
         .filter(|wc| !is_receive(wc))
         .map(|wc| {
             let opcode = (wc.status == WcStatus::Success).then_some(wc.opcode);
-            // The NAK may be lost, and a failed responder does not repeat it.
+            // The NAK may be lost. A failed responder does not repeat it, so the request then exceeds its retries.
             let is_refused = wc.wr_id == 1000 && wc.status == WcStatus::RetryExcErr;
             let status = if is_refused { WcStatus::RemAccessErr } else { wc.status };
             (wc.wr_id, status, opcode)
         })
         .collect();
-    // The last request is not posted if the one before has failed already.
+    // If the failing request's predecessor has failed already, the failing request was not posted.
     let expected = match sent.len() + 1 == model.sent.len() && program.fails {
         true => &model.sent[..sent.len()],
         false => &model.sent[..],

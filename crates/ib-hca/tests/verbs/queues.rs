@@ -80,7 +80,7 @@ fn cq_overrun_fails_its_queue_pairs() {
     let large = std::mem::replace(&mut pair.sides[0].cq, small);
     let wiring = Wiring::default();
     let qp = pair.create(0, &wiring);
-    // The small CQ is never polled.
+    // The test never polls the small CQ.
     pair.sides[0].cq = large;
     let other = pair.create(1, &wiring);
     pair.connect_with(&wiring, [qp, other]);
@@ -136,7 +136,7 @@ fn send_queue_drains_and_resumes() {
     let state = |to| QpAttr { qp_state: Some(to), ..QpAttr::default() };
     pair.modify(0, qps[0], &state(QpState::Sqd));
     pair.run();
-    // Started requests complete. The second one may have been started, too.
+    // Requests complete if their transmission has started. The second request may have been started, too.
     let done = pair.done(0).len();
     assert!(done >= 1);
     assert!(events(&mut pair, 0).contains(&AsyncEvent::SqDrained(qps[0])));
@@ -162,13 +162,13 @@ fn datagram_reaches_all_members_of_a_group() {
     let hca = &mut pair.sides[1].hca;
     assert!(hca.attach_mcast(qps[1], Gid(5)).is_err());
     for qp in [qps[1], second] {
-        hca.attach_mcast(qp, group).expect("it is a group");
+        hca.attach_mcast(qp, group).expect("the GID is a multicast GID");
         hca.attach_mcast(qp, group).expect("attaching again has no effect");
     }
     assert!(matches!(hca.destroy_qp(second), Err(DestroyError::InUse(_))));
     pair.receive(1, qps[1], 1, far.data(0, 200));
     pair.receive(1, second, 2, far.data(200, 200));
-    // The destination GID of the packet is the group; the wire delivers it to the other side.
+    // The destination GID of the packet is the GID of the group. The wire delivers the packet to the other side.
     let route = pair.route(0);
     let side = &mut pair.sides[0];
     let to_group = ib_link::Route { destination: group, ..route };

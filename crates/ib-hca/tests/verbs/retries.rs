@@ -1,4 +1,4 @@
-//! Retransmission, packet by packet: the test plays the peer of an HCA.
+//! Retransmission, packet by packet: the test itself acts as the peer of an HCA.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::pair::{Pair, Region, Wiring};
 
 const ALL: AccessFlags = AccessFlags::ALL;
 
-/// The first PSN of side 0, see [`Pair::connect_with`].
+/// The first PSN of side 0, set by [`Pair::connect_with`].
 const FIRST: Psn = Psn::truncated(0xff_fff0);
 
-/// A connection between an HCA, on one side of a pair, and the test.
+/// A connection between the test and an HCA, which is one side of a pair.
 struct Bench {
     pair: Pair,
     side: usize,
@@ -33,7 +33,7 @@ impl Bench {
         Self { pair, side, qp, region }
     }
 
-    /// Delivers a packet to the HCA. Its PSN is relative to the first PSN of side 0.
+    /// Delivers a packet to the HCA. `psn` is relative to the first PSN of side 0.
     fn deliver(&mut self, operation: Operation, psn: u32, rest: &[u8]) {
         let bth = Bth {
             opcode: Opcode::new(Transport::Rc, operation).expect("RC has the operation"),
@@ -71,7 +71,7 @@ impl Bench {
         self.deliver(Operation::Acknowledge, psn, &Aeth { syndrome, msn: 0 }.to_bytes());
     }
 
-    /// Polls up to `most` packets from the HCA; returns their operations and relative PSNs.
+    /// Polls up to `most` packets from the HCA. Returns their operations and relative PSNs.
     fn take(&mut self, most: usize) -> Vec<(Operation, u32)> {
         let mut buffer = vec![0; MAX_PACKET];
         let mut taken = Vec::new();
@@ -158,7 +158,7 @@ fn queued_repeated_responses_use_no_resources() {
     for psn in [0, 1] {
         bench.deliver_read(psn, 0, 8);
     }
-    // A new READ shows that the response to the first one has arrived meanwhile.
+    // A new READ shows the responder that the response to the first READ has arrived.
     bench.deliver_read(2, 0, 8);
     assert_eq!(bench.state(), QpState::Rts);
     assert_eq!(bench.take_all(), [(ONLY, 1), (ONLY, 2)]);
@@ -203,7 +203,7 @@ fn repeated_rest_of_a_read_replaces_the_whole() {
     assert_eq!(bench.take(1), [(First, 0)]);
     bench.deliver_read(2, 512, 512);
     assert_eq!(bench.take_all(), [(First, 2), (Last, 3), (First, 4), (Last, 5)]);
-    // A repeated earlier response is sent first, and the response that it interrupts is restarted.
+    // The repeated earlier response is sent first. The response that it interrupts is restarted.
     bench.deliver_read(4, 0, 512);
     assert_eq!(bench.take(1), [(First, 4)]);
     bench.deliver_read(2, 512, 512);
@@ -240,7 +240,7 @@ fn repeated_read_of_closed_memory_is_dropped() {
 #[test]
 fn late_responses_of_one_loss_use_one_retry() {
     let mut bench = requester(1);
-    // Response 1 is lost. The intervals between the other responses grow.
+    // Response 1 is lost. The other responses arrive at growing intervals.
     for psn in 2..17 {
         bench.wait(micros(25 * u64::from(psn)));
         bench.deliver_data(psn);
@@ -257,7 +257,7 @@ fn response_to_an_older_transmission_is_not_a_loss() {
     bench.wait(micros(20));
     bench.deliver_data(2);
     assert_eq!(bench.take(2), [(Operation::ReadRequest, 1), (Operation::ReadRequest, 2)]);
-    // Requests from PSN 3 on have not been retransmitted yet, so these responses answer their first transmission.
+    // Requests from PSN 3 on have not been retransmitted yet, so these responses answer the first transmission.
     for psn in 3..17 {
         bench.wait(micros(1000));
         bench.deliver_data(psn);
@@ -272,14 +272,15 @@ fn second_loss_is_repeated_before_the_timeout() {
     bench.wait(micros(20));
     bench.deliver_data(2);
     assert_eq!(bench.take_all().len(), 16);
-    // The response is lost again. Later responses show the loss, but only after one round trip.
+    // The response is lost again. Later responses show the loss, but are only taken as a sign of it after one
+    // round-trip time.
     bench.wait(micros(1));
     bench.deliver_data(3);
     assert_eq!(bench.take_all(), []);
     bench.wait(micros(1000));
     assert_eq!(bench.take_all().len(), 16);
     assert_eq!(bench.ended(), []);
-    // The second loss has used no retry: none was left, and the next timeout ends the request.
+    // No retry was left, so the second loss has used none. The next timeout fails the request.
     bench.wait(Duration::from_millis(68));
     assert_eq!(bench.ended()[0], (1, WcStatus::RetryExcErr));
 }
@@ -294,7 +295,7 @@ fn repeated_naks_use_one_retry_and_delay_no_timeout() {
         assert_eq!(bench.ended(), [], "NAK {number}");
         bench.wait(micros(300));
     }
-    // The time between retransmissions doubles.
+    // The time between two retransmissions doubles.
     assert!((5 * 16..=12 * 16).contains(&sent), "{sent} packets");
     bench.wait(Duration::from_millis(8));
     assert_eq!(bench.ended()[0], (1, WcStatus::RetryExcErr));

@@ -1,4 +1,4 @@
-//! All state transitions of all queue pair types, and posted requests in each state.
+//! All state transitions of all queue pair types, and which requests can be posted in each state.
 
 use ib_hca::{
     Data, ModifyError, PostError, QpAttr, QpState, QpType, RecvWr, SendFlags, SendOp, SendWr,
@@ -10,7 +10,7 @@ use crate::pair::{Pair, Wiring};
 use QpState as S;
 use QpType as T;
 
-/// Returns true for the state transitions of verbs. All others are refused.
+/// Returns true for the state transitions that verbs allow. All others must be refused.
 fn is_legal(from: S, to: S) -> bool {
     matches!(
         (from, to),
@@ -22,7 +22,7 @@ fn is_legal(from: S, to: S) -> bool {
     )
 }
 
-/// Returns a change with all required attributes of a transition.
+/// Returns the change for a transition, with all required attributes.
 fn required(pair: &Pair, qp_type: T, from: S, to: S) -> QpAttr {
     let (connected, reliable) = (qp_type != T::Ud, qp_type == T::Rc);
     let none = QpAttr { qp_state: Some(to), ..QpAttr::default() };
@@ -54,7 +54,7 @@ fn required(pair: &Pair, qp_type: T, from: S, to: S) -> QpAttr {
     }
 }
 
-/// Creates a queue pair in a state.
+/// Creates a queue pair and changes it to the given state.
 fn qp_in_state(pair: &mut Pair, qp_type: T, state: S) -> ib_hca::QpId {
     let qp = pair.create(0, &Wiring { qp_type, ..Wiring::default() });
     let states: &[S] = match state {
@@ -214,7 +214,7 @@ fn invalid_requests_are_refused_with_a_reason() {
     }
     let full = hca.post_send(now, qps[0], send(plain(), Data::None));
     assert_eq!(full, Err(PostError::Full(2)));
-    // A destroyed queue pair does not exist.
+    // A destroyed queue pair no longer exists for any function.
     let mut pair = Pair::new(1);
     let qp = pair.create(0, &Wiring::default());
     let now = pair.now;

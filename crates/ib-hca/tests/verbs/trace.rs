@@ -206,7 +206,8 @@ fn filter_and_payload_can_be_changed_during_a_trace() {
     write(&mut pair);
     let found = packets(&mut reader);
     let lengths: Vec<_> = found.iter().map(|(_, bytes)| bytes.len()).collect();
-    // The first packet has 28 bytes of headers and 10 recorded bytes of payload, the last one 12 bytes of headers.
+    // The first packet has 28 bytes of headers and 10 recorded bytes of payload. The last packet has 12 bytes of
+    // headers.
     assert_eq!(lengths, [28 + 10, 12]);
     pair.sides[0].hca.end_trace(qps[0]).expect("it is traced");
     write(&mut pair);
@@ -268,7 +269,7 @@ fn invalid_trace_options_are_refused() {
     assert!(reader.has_ended(), "the trace ends with its queue pair");
 }
 
-/// Read and overwritten packets add up to all packets, however late the reader is.
+/// However late the reader is, the packets it reads and the overwritten packets add up to all packets.
 #[test]
 fn overwritten_packets_are_counted_exactly() {
     let mut pair = Pair::new(10);
@@ -296,7 +297,7 @@ fn overwritten_packets_are_counted_exactly() {
     assert!(reader.overwritten().all() > 0);
 }
 
-/// Selections by number, peer and service ID, of present and of later queue pairs.
+/// Selections by number, by peer and by service ID include present and later queue pairs.
 #[test]
 fn selection_includes_present_and_later_queue_pairs() {
     let mut pair = Pair::new(11);
@@ -314,7 +315,7 @@ fn selection_includes_present_and_later_queue_pairs() {
     let (found, reader) = hca.poll_selected().expect("one is chosen");
     assert_eq!((found, reader.qpn()), (second, number(hca, 9)));
     assert!(hca.poll_selected().is_none());
-    // No queue pair has this peer yet.
+    // No queue pair is connected to this peer yet.
     let elsewhere = Selection { peers: vec![Peer::Lid(0xbff)], ..Selection::default() };
     let third = hca.select(elsewhere).expect("the options are valid");
     let route = hca.query_qp(qps[3][0]).expect("the object exists").2.route;
@@ -322,14 +323,14 @@ fn selection_includes_present_and_later_queue_pairs() {
     let there = Selection { peers: vec![peer], ..Selection::default() };
     let fourth = hca.select(there).expect("the options are valid");
     let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
-    // Both selections include queue pair 1, which is traced for the first one.
+    // Both selections include queue pair 1, but it is traced for the first one.
     assert_eq!(chosen.iter().filter(|(id, _)| *id == third).count(), 1);
     assert_eq!(chosen.len(), 1 + 48);
     let changed = PacketTrace { payload: 0, ..PacketTrace::default() };
     hca.change_selection(first, &changed).expect("the object exists");
     hca.deselect(first);
     assert_eq!(hca.change_selection(first, &changed), Err(TraceError::NotTraced));
-    // Queue pairs that are no longer traced are traced for the oldest selection that includes them.
+    // After a selection is removed, its queue pairs are traced for the oldest other selection that includes them.
     hca.deselect(second);
     let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
     let numbers: Vec<_> = chosen.iter().map(|(id, reader)| (*id, reader.qpn())).collect();
@@ -343,7 +344,7 @@ fn selection_includes_present_and_later_queue_pairs() {
     let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
     assert!(chosen.iter().all(|(id, _)| *id == all));
     assert_eq!(chosen.len(), 1 + 50);
-    // A queue pair that is created afterwards.
+    // A queue pair created later is traced for the selection of all.
     let later = pair.connect(&Wiring::default());
     let hca = &mut pair.sides[0].hca;
     let (found, reader) = hca.poll_selected().expect("the new one");
@@ -381,14 +382,15 @@ fn network_loss_is_recorded_with_its_queue_pair() {
         found.push((record, bytes.clone(), reader.remark().to_owned()));
     }
     let posted = found.iter().filter(|(record, ..)| record.posted.is_some()).count();
-    assert_eq!(posted, 1, "one message, one time");
+    assert_eq!(posted, 1, "a message has a single post time");
     let (record, bytes, remark) = found.last().expect("some");
     assert!(record.is_lost && record.direction == Direction::Send);
     assert_eq!((remark.as_str(), &bytes[..]), ("s1:4: a cable was pulled", &lost[..12]));
     assert_eq!(record.length as usize, lost.len());
 }
 
-/// Returns the number of packets that a queue pair has sent when another one, started at the same time, has sent 2,000.
+/// Two queue pairs start at the same time. Returns how many packets the first one has sent when the second one has sent
+/// 2,000.
 fn sent_beside_another(trace: Option<PacketTrace>) -> u32 {
     let mut pair = Pair::new(13);
     let cap = QpCap { max_send_wr: 2500, ..QpCap::default() };
@@ -419,7 +421,7 @@ fn sent_beside_another(trace: Option<PacketTrace>) -> u32 {
     own
 }
 
-/// A trace shortens the bursts of its own queue pair, in proportion to the recorded bytes.
+/// A trace shortens only the bursts of the traced queue pair, in proportion to the recorded bytes.
 #[test]
 fn trace_costs_only_the_traced_queue_pair() {
     let keeping = |payload| Some(PacketTrace { payload, ..PacketTrace::default() });

@@ -1,4 +1,4 @@
-//! Every packet of two HCAs is parsed by ib-wire, and rebuilt byte by byte.
+//! Every packet that two HCAs exchange is parsed by ib-wire, and rebuilt byte by byte.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,10 +14,10 @@ use crate::pair::{Pair, Wiring};
 
 const ALL: AccessFlags = AccessFlags::ALL;
 
-/// The packets of a run, each with its sender.
+/// The packets of a run, each with its sending side.
 type Packets = Rc<RefCell<Vec<(usize, Vec<u8>)>>>;
 
-/// Records all packets of a pair from now on.
+/// Records all packets that a pair exchanges from now on.
 fn record(pair: &mut Pair) -> Packets {
     let packets = Packets::default();
     let noted = Rc::clone(&packets);
@@ -50,7 +50,7 @@ fn reliable(pair: &mut Pair) {
         let rkey = pair.sides[1].hca.key(mr).expect("the object exists") & !0xff | u32::from(key);
         pair.send(1, qps[1], 2, SendOp::Register(Box::new(with)), Data::None);
         pair.send(0, qps[0], 1, SendOp::SendInvalidate { rkey }, data);
-        // The first packets find no receive, and cause an RNR NAK.
+        // The first packets find no receive, and an RNR NAK is sent.
         pair.step();
         pair.step();
         for _ in 0..4 {
@@ -102,7 +102,7 @@ fn unreliable(pair: &mut Pair) {
     }
 }
 
-/// Returns IPv4 and IPv6 headers, with UDP headers, for the packets of a side.
+/// Returns an IPv4 and an IPv6 header, both with UDP headers, for the packets of a side.
 fn networks(from: usize) -> [RoceNetwork; 2] {
     let host = |side: usize| 1 + side as u8;
     let (source, destination) = (host(from), host(1 - from));

@@ -15,7 +15,7 @@ use crate::connection::{self, SetupError};
 /// Maximum number of paths of a session, as in Linux.
 const MAX_PATHS: usize = 128;
 
-/// Timeout of the server's confirmation of a disconnect.
+/// Timeout of waiting for the server to confirm a disconnect.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Error of [`Client::add_path`].
@@ -36,8 +36,8 @@ pub enum AddError {
 impl Client {
     /// Adds a path and starts to connect it.
     ///
-    /// The first path creates the session at the server. Paths that are added before it is connected are connected
-    /// afterwards, and the session is up once all of them are.
+    /// The first path creates the session at the server. Paths added before the first path is connected are connected
+    /// after it. The session is up once each of these paths has been connected or has failed once.
     ///
     /// # Errors
     /// Fails if the session has too many paths or is closed, or if the HCA cannot create the objects of the path.
@@ -69,20 +69,20 @@ impl Client {
         Ok(id)
     }
 
-    /// Disconnects a path. [`ClientEvent::PathDisconnected`] reports the server's confirmation. Returns false if there is
-    /// no such path.
+    /// Disconnects a path. [`ClientEvent::PathDisconnected`] reports that the server has confirmed the disconnect.
+    /// Returns false if there is no such path.
     pub fn disconnect_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
         self.end_path(now, cx, id, ClosedState::Disconnected)
     }
 
-    /// Disconnects and removes a path. [`ClientEvent::PathRemoved`] reports the server's confirmation. Returns false if
-    /// there is no such path.
+    /// Disconnects and removes a path. [`ClientEvent::PathRemoved`] reports that the server has confirmed the
+    /// disconnect. Returns false if there is no such path.
     pub fn remove_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
         self.end_path(now, cx, id, ClosedState::Removed)
     }
 
-    /// Reconnects a path immediately. [`ClientEvent::PathUp`] or [`ClientEvent::PathDown`] reports the result.
-    /// Returns false if there is no such path, or if it is being connected or closed.
+    /// Reconnects a path immediately. [`ClientEvent::PathUp`] or [`ClientEvent::PathDown`] reports the result. Returns
+    /// false if there is no such path, or if the path is being connected or closed.
     pub fn reconnect_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
         match self.path_state(id) {
             None | Some(PathState::Closing | PathState::Connecting) => return false,
@@ -119,7 +119,7 @@ impl Client {
     ) -> bool {
         let Some(path) = self.paths.get_mut(id) else { return false };
         if path.state == PathState::Closing {
-            // A removal is not reduced to a disconnect.
+            // A removal that was requested before takes precedence over a disconnect.
             path.next_state = path.next_state.max(Some(next_state));
             return true;
         }
@@ -167,7 +167,7 @@ impl Client {
         }
     }
 
-    /// Disconnects or removes a path finally: the server has confirmed the disconnect, or has not responded in time.
+    /// Completes the disconnect or removal of a path, after the server has confirmed it or has not responded in time.
     pub(super) fn path_closed(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         self.timers.stop((id, Timer::Close));
         let Some(path) = self.paths.get_mut(id) else { return };
@@ -222,7 +222,7 @@ impl Client {
         }
         if let Some(cq) = cq {
             paths.remove_cq(adapter, cq);
-            // Its queue pairs are destroyed.
+            // The queue pairs of the CQ have been destroyed.
             hca.destroy_cq(cq).ok();
         }
         if let Some(inbox) = inbox {

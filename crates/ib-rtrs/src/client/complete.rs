@@ -1,4 +1,4 @@
-//! Completions: responses, heartbeats, failures.
+//! Handling of the completions of a path: responses, heartbeats, failures.
 
 use ib_hca::{Data, Hca, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
 use ib_types::Instant;
@@ -14,7 +14,8 @@ use crate::connection::{self, SetupError, WorkId};
 use crate::heartbeat::HeartbeatAction;
 use crate::{Direction, Errno};
 
-/// A response of the server: immediate data, and the new key of the chunk if there is one.
+/// A response of the server: chunk and status from the immediate data, and the new key of the chunk, if the response
+/// has one.
 struct Response {
     chunk: u32,
     errno: Errno,
@@ -22,7 +23,7 @@ struct Response {
 }
 
 impl Client {
-    /// Handles the completions of a path.
+    /// Handles the completions that a path's CQ has queued.
     pub(super) fn handle_completions(
         &mut self,
         now: Instant,
@@ -68,7 +69,8 @@ impl Client {
         let sge = path.receive(work.connection, work.index);
         let qp = path.connections.get(usize::from(work.connection)).map(|it| it.qp);
         let qp = qp.ok_or(Failure::Protocol("a message on an unknown connection"))?;
-        // The message is read before the receive is posted again, since the next message reuses the buffer.
+        // The message is read before the receive is posted again, because the next message is written into the same
+        // buffer.
         let mut message = [0; RkeyResponse::LENGTH];
         let length =
             if wc.opcode == WcOpcode::Recv { wc.byte_len.min(sge.length) as usize } else { 0 };
@@ -142,7 +144,7 @@ impl Client {
         Ok(())
     }
 
-    /// Handles the end of a heartbeat interval.
+    /// Sends a heartbeat at the end of a heartbeat interval, or fails the path if too many heartbeats were missed.
     pub(super) fn end_heartbeat_interval(
         &mut self,
         now: Instant,
@@ -196,8 +198,8 @@ impl Client {
         self.timers.set((id, Timer::Probe), (), now + PROBE_AFTER);
     }
 
-    /// Fails the path of a request that has timed out, if the server fences paths. Without fences the late request could
-    /// overwrite later writes, so only the transport and heartbeats fail paths.
+    /// Fails the path of a request that has timed out, if the server fences paths. Without fences, only the transport
+    /// and heartbeats fail paths, because the server may execute the late request and overwrite later writes.
     pub(super) fn check_io_timeout(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let Some(most) = self.config.io_timeout else { return };
         if self.paths.get(id).is_none_or(|it| it.state != PathState::Connected || !it.fences()) {
@@ -213,7 +215,7 @@ impl Client {
     }
 }
 
-/// Returns the operation that sends immediate data without payload: a heartbeat or its acknowledgement.
+/// Returns the operation that sends only immediate data: a heartbeat or its acknowledgement.
 pub(crate) fn heartbeat(immediate: Immediate) -> SendOp {
     SendOp::Write { to: RemoteAddress::default(), imm: Some(immediate.0) }
 }

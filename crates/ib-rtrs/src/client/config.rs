@@ -13,12 +13,12 @@ use crate::{AdapterId, Heartbeats, SharedKey, Transport};
 /// The policy that selects one of the connected paths for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// The paths in turn, separately for each processor.
+    /// Each connected path in turn, separately for each processor.
     RoundRobin,
     /// The path with the fewest requests in flight.
     #[default]
     MinInflight,
-    /// The path with the shortest round-trip time of the last heartbeat. A path without a heartbeat counts as 0.
+    /// The path whose last heartbeat had the shortest round-trip time. A path without a heartbeat counts as 0.
     MinLatency,
 }
 
@@ -27,39 +27,43 @@ pub enum Policy {
 pub struct ClientConfig {
     /// The name of the session: 1 to 254 bytes without `/` and `.`, unique at the server.
     pub name: String,
-    /// Number of processors: the rows of statistics by processor.
+    /// Number of processors. The statistics have a row for each of them.
     pub processors: u32,
-    /// Number of connections of a path, 1 to 4096. If there are several, the first has no block requests. Linux uses the
-    /// number of processors plus one.
+    /// Number of connections of each path, 1 to 4096. If there are several, the first one carries no block requests.
+    /// Linux uses one connection more than the number of processors.
     pub connections: u16,
-    /// The policy that selects the path of a request.
+    /// The policy that selects a path for each request.
     pub policy: Policy,
-    /// True if the server is requested to invalidate the key of a read. False if the client closes the key after the
-    /// response, which saves a packet.
+    /// True if the server has to invalidate the key of the memory of a read. If false, the client closes the key after
+    /// the response, which saves a packet.
     pub need_invalidation: bool,
-    /// True if a server of this project is requested to fence failed paths before their requests are retransmitted.
+    /// True if a server of this project is requested to fence a failed path before the requests of this path are
+    /// retransmitted.
     pub fence: bool,
-    /// True if requests that were in flight on the last path fail once the server has fenced that path.
+    /// What happens to the requests of the last connected path, after this path has failed and the server has fenced
+    /// it: true fails them, false retransmits them.
     ///
-    /// They end with [`Outcome::Fenced`](super::Outcome::Fenced), for users that must reopen objects that the server has
-    /// closed. False retransmits them.
+    /// The failed requests complete with [`Outcome::Fenced`](super::Outcome::Fenced). This is for users that must
+    /// reopen objects, because the server has closed them.
     pub returns_lost: bool,
-    /// The shared key of client and server; `None` to connect without proof, as Linux does.
+    /// The shared key of client and server. `None` connects without proof of the key, as Linux does.
     pub key: Option<SharedKey>,
-    /// Maximum number of failed attempts to connect a path in succession; `None` for no limit.
+    /// After this many failed attempts in succession the client stops reconnecting a path; `None` for no limit.
     pub max_reconnect_attempts: Option<u32>,
     /// Delay before a path is reconnected.
     pub reconnect_delay: Duration,
-    /// Maximum random addition to the delay.
+    /// Maximum random time that is added to [`Self::reconnect_delay`].
     pub reconnect_jitter: Duration,
     /// Timeout of connecting a path.
     pub connect_timeout: Duration,
-    /// Time in flight after which a request fails its path, if the server fences paths; `None` for no limit.
+    /// If a request is in flight for longer than this, its path fails, provided that the server fences paths; `None`
+    /// for no limit.
     pub io_timeout: Option<Duration>,
-    /// Timeout of the server's confirmation of a fence; `None` for no limit.
+    /// Timeout of waiting for the server to confirm a fence; `None` for no limit.
     ///
-    /// The requests that wait for the fence then complete with [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT): the server may
-    /// have executed them, or may execute them later. Their chunks are reused only after the confirmation.
+    /// After the timeout, the requests that wait for the fence complete with
+    /// [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT). The server may have executed them, or may still execute them
+    /// later. Their chunks are reused only after the confirmation.
     pub fence_timeout: Option<Duration>,
     /// Detection of a dead server.
     pub heartbeats: Heartbeats,
@@ -70,8 +74,8 @@ pub struct ClientConfig {
 impl ClientConfig {
     /// Returns the default configuration of a session.
     ///
-    /// It has one processor and two connections. Reconnects are attempted indefinitely, every 30 s as in Linux. If
-    /// paths are fenced, requests time out after 30 s, and fences after another 30 s.
+    /// The default is one processor and two connections per path. Failed paths are reconnected indefinitely, every 30 s
+    /// as in Linux. If paths are fenced, requests time out after 30 s, and fences after another 30 s.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -101,7 +105,7 @@ impl ClientConfig {
 pub struct NameError(pub String);
 
 impl ClientConfig {
-    /// Checks the name of the session. Servers refuse invalid names.
+    /// Checks the name of the session, because servers refuse invalid names.
     ///
     /// # Errors
     /// Fails if the name is empty, longer than 254 bytes, or contains a slash, a dot or a NUL.
@@ -121,9 +125,9 @@ pub struct PathSpec {
     pub address: PathAddress,
     /// The service ID of the server.
     pub service: ServiceId,
-    /// The IP addresses of `rdma_cm` in the REQ; `None` for paths between GIDs.
+    /// The IP addresses that `rdma_cm` puts into the REQ; `None` for paths between GIDs.
     pub cma: Option<CmaHeader>,
-    /// The route of its packets.
+    /// The route of the path's packets.
     pub route: Route,
     /// The path MTU.
     pub mtu: Mtu,
@@ -132,7 +136,7 @@ pub struct PathSpec {
 }
 
 impl PathSpec {
-    /// Creates the specification of a path between IP addresses and ports, in the default partition.
+    /// Creates the specification of a path between two IP addresses with ports, in the default partition.
     #[must_use]
     pub fn new(
         adapter: AdapterId,
@@ -156,8 +160,8 @@ impl PathSpec {
         }
     }
 
-    /// Creates the specification of a path between the GIDs of a route, to a port of a server. It corresponds to `AF_IB`
-    /// of `rdma_cm`.
+    /// Creates the specification of a path between the two GIDs of a route, to a port of the server. It corresponds to
+    /// `AF_IB` of `rdma_cm`.
     #[must_use]
     pub fn between_gids(adapter: AdapterId, port: u16, route: Route, mtu: Mtu) -> Self {
         Self {

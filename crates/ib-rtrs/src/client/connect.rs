@@ -1,4 +1,4 @@
-//! Connecting a path: its connections are established one after the other.
+//! Connecting a path. Its connections are established one after the other.
 
 use ib_cm::{CmEvent, ConnectParams, Connected, Failure as CmFailure, accepted_mtu};
 use ib_hca::Hca;
@@ -16,7 +16,7 @@ use crate::Errno;
 use crate::adapters::{Adapter, AdapterId, Adapters};
 use crate::connection::{self, Connection, Peer, SetupError};
 
-/// Capacity of the CQ of a path: more than all its work requests.
+/// Capacity of the CQ of each path. All work requests of the path fit into it.
 const COMPLETIONS: u32 = 1 << 22;
 
 impl Client {
@@ -37,7 +37,7 @@ impl Client {
         }
     }
 
-    /// Requests the next connection of a path.
+    /// Sends the REQ for the next connection of a path.
     fn start_connection(
         &mut self,
         now: Instant,
@@ -150,7 +150,7 @@ impl Client {
         None
     }
 
-    /// Restarts to connect a path with the smaller path MTU that the server supports.
+    /// Starts to connect a path again, with the smaller path MTU that the server supports.
     fn restart_with_mtu(
         &mut self,
         now: Instant,
@@ -166,7 +166,8 @@ impl Client {
         None
     }
 
-    /// Handles the REP of a connection: programs its queue pair, and continues with the next connection or the info request.
+    /// Handles the REP of a connection: changes its queue pair to RTS, and continues with the next connection or the
+    /// info request.
     fn connected(
         &mut self,
         now: Instant,
@@ -232,7 +233,8 @@ impl Client {
         Ok(())
     }
 
-    /// Checks the limits that the server offers against those of the session. The first offer allocates the slots.
+    /// Checks that the limits offered by the server match those of the session. The first offer sets the limits and
+    /// allocates the slots.
     fn agree(&mut self, id: PathId) -> Result<(), Failure> {
         let Some(offered) = self.paths.get(id).map(|path| path.offer.limits) else { return Ok(()) };
         if self.session.limits().is_none() {
@@ -242,7 +244,7 @@ impl Client {
     }
 }
 
-/// Converts a REJ into the reason of a failed path.
+/// Converts a REJ into the reason why the path has failed.
 fn refusal(reason: RejectReason, private_data: &[u8]) -> Failure {
     match ConnectResponse::read(private_data) {
         Ok(response) if reason == RejectReason::CONSUMER && response.error != 0 => {

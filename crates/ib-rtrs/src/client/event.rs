@@ -10,11 +10,11 @@ use crate::connection::SetupError;
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// A path is connected, and each of the others is connected or has failed once.
+    /// The session is up: a path is connected, and each other path has been connected or has failed once.
     Up,
-    /// No path is connected any more. The server closes all objects of the session.
+    /// The last connected path was lost. The server closes all objects of the session.
     Lost,
-    /// A path is connected again after all were lost.
+    /// A path is connected again after all paths were lost.
     Restored,
     /// A path is connected.
     PathUp(PathId),
@@ -27,7 +27,7 @@ pub enum ClientEvent {
         /// True if the client will reconnect the path after a delay.
         retried: bool,
     },
-    /// A path was disconnected. The server has confirmed that, or has not responded in time.
+    /// A path was disconnected. The server has confirmed the disconnect, or has not responded in time.
     PathDisconnected(PathId),
     /// A path was removed.
     PathRemoved(PathId),
@@ -40,31 +40,32 @@ pub enum ClientEvent {
 pub struct Completion {
     /// The request.
     pub id: RequestId,
-    /// The user's number of the request.
+    /// The number that the user has given the request.
     pub user: u64,
     /// The result of the request.
     pub outcome: Outcome,
-    /// The processor that has polled the completion.
+    /// The processor on which the completion was polled.
     pub cpu: u32,
 }
 
 /// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The server has responded with this status.
+    /// The server has responded with this status code.
     Answered(Errno),
-    /// All paths, or the session's objects at the server, were lost. The server has confirmed that it no longer executes
-    /// the request, so a repetition cannot overwrite later writes.
+    /// All paths, or the session's objects at the server, were lost. The server has confirmed that it no longer
+    /// executes the request. So a repetition of the request cannot overwrite later writes.
     Fenced,
-    /// The path has failed, and the server may have executed the request, or may execute it later.
+    /// The path has failed. The server may have executed the request, or may still execute it later.
     Unknown,
     /// The server has not confirmed the fence of the failed path in time. It may have executed the request, or may
-    /// execute it later.
+    /// still execute it later.
     TimedOut,
 }
 
 impl Outcome {
-    /// Returns the status of the request: [`Errno::ECONNABORTED`] or [`Errno::ETIMEDOUT`] if there was no response.
+    /// Returns the status of the request. If there was no response, returns [`Errno::ECONNABORTED`] or
+    /// [`Errno::ETIMEDOUT`].
     #[must_use]
     pub const fn errno(self) -> Errno {
         match self {
@@ -103,7 +104,7 @@ pub enum Failure {
     /// The server has disconnected the path.
     #[error("the server has disconnected the path")]
     Disconnected,
-    /// The server has lost its state of the session, and has started it again with another path.
+    /// The server has lost its state of the session, and has created the session again on another path.
     #[error("the server has restarted the session")]
     SessionRestarted,
     /// The port has no link.
@@ -120,7 +121,7 @@ pub enum Failure {
         /// Number of chunks of the session.
         expected: u16,
     },
-    /// The maximum data length of the server is less than that of earlier paths.
+    /// The maximum length of requests at the server is less than on earlier paths.
     #[error(
         "the server accepts requests of up to {found} bytes: expected {expected}, as on earlier paths"
     )]
@@ -130,7 +131,7 @@ pub enum Failure {
         /// Maximum length of the session, in bytes.
         expected: u32,
     },
-    /// The server has not proven that it has the key.
+    /// The server has not proven that it has the shared key.
     #[error("the server does not have the configured key")]
     WrongKey,
     /// The server has sent an invalid message.
@@ -145,7 +146,7 @@ pub enum Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// All permits are in use. The request can be submitted again after a completion.
+    /// All permits are in use. After a completion, the request can be submitted again.
     #[error("all {0} chunks of the server are in use")]
     NoPermit(u16),
     /// No path is connected.
@@ -167,7 +168,7 @@ pub enum RequestError {
         /// Maximum length in bytes.
         most: u32,
     },
-    /// A segment is not within a registered buffer; its index.
+    /// A data segment is not within a registered buffer. The value is its index.
     #[error("data segment {0} is not within a registered buffer")]
     Segment(usize),
 }

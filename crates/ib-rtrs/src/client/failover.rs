@@ -1,8 +1,9 @@
-//! Failover: requests of failed paths are retransmitted over other paths, or complete.
+//! Failover: requests of failed paths are retransmitted over other paths, or they complete.
 //!
-//! Path fencing: over a healthy path, the client requests a server of this project to execute no further request of the
-//! failed path. It retransmits only after the confirmation, so no earlier copy of a write can overwrite later writes.
-//! A Linux server has no fences: the client retransmits at once, and the server may still execute the earlier copies.
+//! Path fencing: over a connected path, the client asks a server of this project to execute no further request of the
+//! failed path. The client retransmits only after the confirmation, so no earlier copy of a write can overwrite later
+//! writes. A Linux server has no fences: the client retransmits at once, and the server may still execute the earlier
+//! copies.
 
 use ib_hca::{Data, SendOp};
 use ib_types::Instant;
@@ -16,21 +17,21 @@ use super::{Client, ClientEvent, Completion, Failure, Outcome, PathId, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError};
 
-/// The timer of all fences. Its path number is unused.
+/// The key of the timer of all fences. Its path number is unused.
 const FENCE_TIMER: (PathId, Timer) = (PathId(u32::MAX), Timer::Fence);
 
-/// An event that decides about the requests of a failed path.
+/// An event after which the requests of a failed path are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     /// The path has failed, and the server does not fence it.
     Unfenced,
-    /// The server has confirmed the fence after all paths were lost, and `returns_lost` is set.
+    /// The server has confirmed the fence, but all paths were lost meanwhile, and `returns_lost` is set.
     FencedAfterLoss,
     /// The server has confirmed the fence.
     Fenced,
     /// The server has not confirmed the fence in time.
     FenceTimedOut,
-    /// No path is connected, and the client reconnects none.
+    /// No path is connected, and the client reconnects no path.
     GivenUp,
     /// The session is closed.
     Closed,
@@ -39,7 +40,7 @@ enum Event {
 /// A request of a failed path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FailedRequest {
-    /// True if the request has completed before, and only its chunk is in use.
+    /// True if the request has already completed, and only its chunk is in use.
     is_ended: bool,
     /// True if the user has recalled the request.
     is_recalled: bool,
@@ -47,7 +48,7 @@ struct FailedRequest {
     has_path: bool,
 }
 
-/// The treatment of a request of a failed path.
+/// The action for a request of a failed path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failover {
     /// Send the request over another path.
@@ -62,7 +63,7 @@ enum Failover {
     KeepChunk,
 }
 
-/// Returns the treatment of a request of a failed path.
+/// Returns the action for a request of a failed path.
 const fn decide(event: Event, request: FailedRequest) -> Failover {
     let FailedRequest { is_ended, is_recalled, has_path } = request;
     let can_resend = has_path && !is_recalled;
@@ -79,7 +80,8 @@ const fn decide(event: Event, request: FailedRequest) -> Failover {
 }
 
 impl Client {
-    /// Fails a path, or closes it locally. Its requests fail over, and it is reconnected unless the reason is final.
+    /// Fails a path, or closes it locally. Its requests fail over. The client then reconnects the path, unless the
+    /// reason is final.
     pub(super) fn fail_path(
         &mut self,
         now: Instant,
@@ -125,7 +127,7 @@ impl Client {
         self.fail_over(now, cx, id, has_restarted);
     }
 
-    /// Connects the next path that was not tried yet, if no path of the session was connected so far.
+    /// If no path of the session has ever been connected, connects the next path that was not tried yet.
     fn try_next_path(&mut self, now: Instant, cx: &mut impl Adapters) {
         let is_alone = self.paths.iter().all(|path| {
             !path.was_connected
@@ -142,7 +144,7 @@ impl Client {
         }
     }
 
-    /// Queues the requests of a failed path for its fence, or handles them at once if the server does not fence it.
+    /// Handles the requests of a failed path. If the server fences the path, the requests wait for the fence.
     fn fail_over(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId, has_restarted: bool) {
         let slots = self.slots.on(id);
         let Some(path) = self.paths.get_mut(id) else { return };
@@ -164,7 +166,7 @@ impl Client {
         self.send_fences(now, cx);
     }
 
-    /// Closes the region of a READ, so that the server can no longer write to it.
+    /// Closes the memory region of a READ, so that the server can no longer write to the region.
     pub(super) fn close_read_region(&mut self, cx: &mut impl Adapters, index: u16) {
         let Some(slot) = self.slots.get(index) else { return };
         let Some(local) = slot.opened else { return };
@@ -173,12 +175,12 @@ impl Client {
         }
     }
 
-    /// Requests the server to fence failed paths, over a connected path.
+    /// Requests over a connected path that the server fences the failed paths.
     pub(super) fn send_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
         let up = self.paths.iter().find(|it| it.state == PathState::Connected && it.fences());
         let timeout = self.config.fence_timeout;
         let Some(path) = up else {
-            // A server without fences has replaced one with fences, so no confirmation will arrive.
+            // Paths are connected, but to a server without fences. No confirmation will arrive.
             if !self.paths.connected().is_empty() {
                 self.fencing.await_path(now, timeout);
                 self.await_fences();
@@ -206,15 +208,15 @@ impl Client {
         }
     }
 
-    /// Completes the requests of paths that the server has not fenced in time.
+    /// Completes the requests of failed paths that the server has not fenced in time.
     pub(super) fn give_up_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
         let late = self.fencing.take_late(now);
         self.fail_over_requests(now, cx, late, Event::FenceTimedOut);
         self.await_fences();
     }
 
-    /// Frees the chunk of a completed request. If the request was on unfenced paths, the chunk remains in use: the server may
-    /// still execute an earlier copy with the data in the chunk.
+    /// Frees the chunk of a completed request. If the request was also on unfenced paths, the chunk remains in use: the
+    /// server may still execute an earlier copy with the data in the chunk.
     pub(super) fn give_back(&mut self, index: u16) {
         if self.fencing.is_unfenced(index) {
             self.slots.get_mut(index).expect("requests have slots").state = SlotState::Abandoned;
@@ -223,8 +225,8 @@ impl Client {
         }
     }
 
-    /// Frees the chunks of requests on earlier paths with the same ends as a connected path. The server has finished with
-    /// them.
+    /// When a path is connected, frees the chunks of requests on earlier paths between the same ends. The server has
+    /// finished with these requests.
     pub(super) fn end_unfenced(&mut self, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
         let ends = (path.spec.adapter, path.spec.address);
@@ -246,7 +248,7 @@ impl Client {
         }
     }
 
-    /// Retransmits or completes the requests of a failed path after an event.
+    /// After an event, retransmits or completes the requests of a failed path.
     fn fail_over_requests(
         &mut self,
         now: Instant,
@@ -290,8 +292,8 @@ impl Client {
         self.completions.push_back(Completion { id, user, outcome, cpu });
     }
 
-    /// Completes the requests that wait for a fence if the client reconnects no path. The user may still reconnect one: the
-    /// fences are requested then, and chunks remain in use until the server has confirmed.
+    /// If the client reconnects no path, completes the requests that wait for a fence. The user may still reconnect a
+    /// path: then the fences are requested, and the chunks remain in use until the server has confirmed the fences.
     pub(super) fn give_up(&mut self, now: Instant, cx: &mut impl Adapters) {
         let is_over =
             |path: &Path| matches!(path.state, PathState::Disconnected | PathState::Closing);

@@ -10,7 +10,7 @@ use super::path::PathId;
 use crate::adapters::AdapterId;
 use crate::address::PathAddress;
 
-/// The ends of a path: its HCA and its addresses.
+/// The ends of a path: the local HCA and the addresses of both ends.
 pub(super) type PathEnds = (AdapterId, PathAddress);
 
 /// A failed path that the server has to fence.
@@ -22,42 +22,42 @@ struct FailedPath {
     reconnects: u16,
     /// The requests that wait for the fence.
     slots: Vec<u16>,
-    /// True if all paths were lost since the path failed.
+    /// True if all paths were lost after this path had failed.
     is_lost: bool,
-    /// The path over which the server was requested to fence.
+    /// The connected path over which the fence was requested.
     via: Option<PathId>,
-    /// Deadline of the confirmation; it is set by the first request.
+    /// Deadline of the confirmation. It is set when the fence is first requested.
     until: Option<Instant>,
-    /// Deadline for a path that supports fences, if only paths without fences are connected.
+    /// If only paths without fences are connected: deadline for connecting a path with fences.
     path_deadline: Option<Instant>,
 }
 
 /// A fence that the server has confirmed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fenced {
-    /// The requests that have waited for it.
+    /// The requests that have waited for the fence.
     pub(super) slots: Vec<u16>,
-    /// True if all paths were lost since the path failed.
+    /// True if all paths were lost after the fenced path had failed.
     pub(super) is_lost: bool,
 }
 
-/// The failed paths of a session. Every request of a failed path is either in one entry of `failed`, until that path is
-/// fenced, or in `unfenced`, until a path with the same ends is connected.
+/// The failed paths of a session. Each request of a failed path is either in an entry of `failed` or in `unfenced`: in
+/// `failed` until the path is fenced, in `unfenced` until a path with the same ends is connected.
 #[derive(Debug, Default)]
 pub(super) struct Fencing {
     failed: Vec<FailedPath>,
     last: u32,
     /// Numbers of fences that the server has confirmed, in order.
     pub(super) confirmed: VecDeque<u32>,
-    /// Requests of failed paths that the server does not fence. It may still execute them.
+    /// Requests of failed paths that the server does not fence. The server may still execute these requests.
     unfenced: Vec<(PathId, u16)>,
-    /// Removed paths that have entries in `unfenced`. Only a new path with the same ends proves that the server has
-    /// finished with their requests.
+    /// Removed paths whose requests are in `unfenced`. Only a new path with the same ends proves that the server has
+    /// finished with these requests.
     removed: Vec<(PathId, PathEnds)>,
 }
 
 impl Fencing {
-    /// Handles the failure of a path. `is_lost` is true if all paths are lost.
+    /// Handles the failure of a path. `is_lost` is true if all paths of the session were lost.
     pub(super) fn path_failed(&mut self, id: PathId, is_lost: bool) {
         for path in &mut self.failed {
             path.is_lost |= is_lost;
@@ -67,7 +67,7 @@ impl Fencing {
         }
     }
 
-    /// Adds the requests of a failed path that the server can fence.
+    /// Adds the requests of a failed path, if the server can fence the path.
     pub(super) fn await_fence(
         &mut self,
         uuid: [u8; 16],
@@ -90,12 +90,12 @@ impl Fencing {
         });
     }
 
-    /// Adds the requests of a failed path that the server does not fence.
+    /// Adds the requests of a failed path, if the server does not fence the path.
     pub(super) fn add_unfenced(&mut self, id: PathId, slots: &[u16]) {
         self.unfenced.extend(slots.iter().map(|&index| (id, index)));
     }
 
-    /// Returns the next fence to request over a path. `timeout` limits the time until its confirmation.
+    /// Returns the next fence to request over a path. The confirmation has to arrive within `timeout`.
     pub(super) fn request_over(
         &mut self,
         via: PathId,
@@ -114,25 +114,25 @@ impl Fencing {
         })
     }
 
-    /// Limits the time until a path is connected over which fences can be requested.
+    /// Starts the time limit for connecting a path over which fences can be requested.
     pub(super) fn await_path(&mut self, now: Instant, timeout: Option<Duration>) {
         for path in self.failed.iter_mut().filter(|path| path.via.is_none()) {
             path.path_deadline = path.path_deadline.or(timeout.map(|timeout| now + timeout));
         }
     }
 
-    /// Returns the earliest deadline of a fence.
+    /// Returns the earliest deadline of all fences.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.failed.iter().flat_map(|path| path.until.into_iter().chain(path.path_deadline)).min()
     }
 
-    /// Returns the requests whose fences have timed out. Each request is returned once; its fence remains outstanding.
+    /// Returns the requests whose fences have timed out. Each request is returned once. The fences remain outstanding.
     pub(super) fn take_late(&mut self, now: Instant) -> Vec<u16> {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         self.stop_waiting(|path| is_due(path.until) || is_due(path.path_deadline))
     }
 
-    /// Returns all requests that wait for a fence. Their fences remain outstanding, without a deadline.
+    /// Returns all requests that wait for a fence. The fences remain outstanding, without a deadline.
     pub(super) fn give_up(&mut self) -> Vec<u16> {
         self.stop_waiting(|_| true)
     }
@@ -151,14 +151,15 @@ impl Fencing {
         self.failed.drain(..).flat_map(|path| path.slots).collect()
     }
 
-    /// Handles the confirmation of a fence. Returns its requests; `None` if the fence is not outstanding.
+    /// Handles the confirmation of a fence. Returns the requests that have waited for it; `None` if the fence is not
+    /// outstanding.
     pub(super) fn confirm(&mut self, fence: u32) -> Option<Fenced> {
         let at = self.failed.iter().position(|path| path.fence == fence)?;
         let FailedPath { slots, is_lost, .. } = self.failed.remove(at);
         Some(Fenced { slots, is_lost })
     }
 
-    /// Returns true if the server may still execute an earlier request in the chunk.
+    /// Returns true if the server may still execute an earlier request that uses the chunk.
     pub(super) fn is_unfenced(&self, index: u16) -> bool {
         self.unfenced.iter().any(|&(_, it)| it == index)
     }
@@ -170,8 +171,8 @@ impl Fencing {
         }
     }
 
-    /// Handles a connected path. The server accepts it only after it has finished with earlier paths of the same ends, so
-    /// their requests are returned.
+    /// Handles a connected path. The server accepts a path only after it has finished with earlier paths between the
+    /// same ends. Therefore the requests of these paths are returned.
     pub(super) fn path_connected(&mut self, id: PathId, ends: PathEnds) -> Vec<u16> {
         let again = self.removed.extract_if(.., |it| it.1 == ends).map(|(id, _)| id);
         let mut ended = Vec::new();

@@ -1,4 +1,5 @@
-//! Info request and response: the addresses of the server's chunks, after the proof of the shared key.
+//! Info request and response. The response has the addresses of the server's chunks. Before it, both sides prove that
+//! they have the shared key.
 
 use std::sync::Arc;
 
@@ -14,19 +15,20 @@ use crate::adapters::Adapters;
 use crate::connection::{self, SetupError, WorkId};
 use crate::proof::{Prover, Transcript};
 
-/// The index of the receive for the info response.
+/// The receive index that marks the receive for the info response.
 pub(super) const INFO_RECEIVE: u32 = u32::MAX;
 
-/// Length in bytes of a receive buffer for the new key of a chunk.
+/// Length in bytes of a receive buffer, if it only receives the new key of a chunk.
 const KEY_LENGTH: u32 = 8;
-/// Length in bytes of a receive buffer for messages of servers of this project.
+/// Length in bytes of a receive buffer, if it also receives messages that only servers of this project send.
 const EXTENSION_LENGTH: u32 = 80;
 
-/// Number of receives of the first connection for messages other than responses.
+/// Number of receives that the first connection has for messages other than responses.
 const EXTRA_RECEIVES: u32 = 64;
 
 impl Client {
-    /// Posts the receives of a path whose connections are established. Sends the info request, or the nonce of the proof.
+    /// Posts the receives of a path whose connections are established. Then sends the info request, or first the nonce
+    /// of the proof.
     pub(super) fn request_info(
         &mut self,
         now: Instant,
@@ -37,7 +39,7 @@ impl Client {
         let Self { paths, registrations, .. } = self;
         let Some(path) = paths.get_mut(id) else { return Ok(()) };
         let depth = u32::from(path.offer.limits.queue_depth);
-        // A response may need two receives: one of the SEND with invalidate, and one of the response itself.
+        // A response may need two receives: one for the SEND with invalidate, and one for the response itself.
         let most = hca.config().max_qp_wr - 1;
         let key = if path.offer.has_new_keys { KEY_LENGTH } else { 0 };
         let mut offset = info_length(depth);
@@ -61,7 +63,7 @@ impl Client {
         let counts: Vec<u32> = receives.iter().map(|it| it.count).collect();
         path.inbox = Some(Inbox { memory, mr, key, receives });
         let qp = path.connections[0].qp;
-        // The server's proof precedes the info response.
+        // If there is a key, the server's proof arrives before the info response.
         for _ in 0..1 + u32::from(needs_proof) {
             connection::receive(hca, now, qp, WorkId { connection: 0, index: INFO_RECEIVE }, info)?;
         }
@@ -123,7 +125,7 @@ impl Client {
         Ok(self.send_info_request(now, hca, id)?)
     }
 
-    /// Handles the info response, or the proof before it. After the info response the path is connected.
+    /// Handles the info response, or the proof that precedes it. After the info response, the path is connected.
     pub(super) fn handle_info(
         &mut self,
         now: Instant,
@@ -157,7 +159,7 @@ impl Client {
         path.liveness.connected(now);
         let others = self.paths.connected();
         if self.session.path_connected(epoch, !others.is_empty()) {
-            // The server had lost all paths, and has closed the objects of the session.
+            // The server had lost all paths, and has therefore closed the objects of the session.
             self.failed.extend(others.iter().map(|&other| (other, Failure::SessionRestarted)));
             self.events.push_back(ClientEvent::Lost);
         }
@@ -175,12 +177,12 @@ impl Client {
         Ok(())
     }
 
-    /// Handles paths that have been connected: starts to connect the other paths of the session, and requests fences.
+    /// Handles newly connected paths: starts to connect the other paths of the session, and requests fences.
     pub(super) fn after_path_up(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some(id) = self.newly_connected.pop_front() {
             self.end_unfenced(id);
             if self.session.stage == Stage::Opening {
-                // The first path has created the session; the others may join it now.
+                // The first path has created the session at the server, so that the other paths may now join it.
                 let idle = |path: &&Path| {
                     path.is_awaited && path.reconnects == 0 && path.state == PathState::Disconnected
                 };
@@ -195,7 +197,7 @@ impl Client {
         }
     }
 
-    /// Opens the session if a path is connected, and each path has been connected or has failed once.
+    /// Opens the session once a path is connected and each other path has been connected or has failed once.
     pub(super) fn open_session(&mut self) {
         if self.session.stage != Stage::Opening || self.paths.connected().is_empty() {
             return;
@@ -208,7 +210,7 @@ impl Client {
     }
 }
 
-/// Returns the length of the receive buffer for the info response or the proof before it, in bytes.
+/// Returns the length in bytes of the receive buffer for the info response and for the proof that precedes it.
 const fn info_length(depth: u32) -> usize {
     let length = InfoHeader::LENGTH + Descriptor::LENGTH * depth as usize;
     if length < Proof::LENGTH { Proof::LENGTH } else { length }

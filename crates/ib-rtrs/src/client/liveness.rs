@@ -6,18 +6,18 @@ use ib_types::Instant;
 
 use crate::heartbeat::{Heartbeat, HeartbeatAction};
 
-/// Silence after which a path with requests in flight is probed. With the timeouts of the transport, all requests continue
-/// on another path within 5 s after a cut.
+/// If a path with requests in flight is silent for this time, it is probed. With this time and the timeouts of the
+/// transport, all requests continue on another path within 5 s after a cable is cut.
 pub(super) const PROBE_AFTER: Duration = Duration::from_millis(500);
 
-/// The action when the probe timer expires.
+/// The action to take when the probe timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// No request is in flight: the timer stops.
+    /// No request is in flight: stop the timer.
     Stop,
-    /// The timer starts again.
+    /// Start the timer again.
     Wait,
-    /// A heartbeat is sent, and the timer starts again.
+    /// Send a heartbeat, and start the timer again.
     Send,
 }
 
@@ -25,11 +25,11 @@ pub(super) enum Probe {
 #[derive(Debug, Default)]
 pub(super) struct Liveness {
     heartbeat: Heartbeat,
-    /// Time of the last message of the server.
+    /// Time of the last message from the server.
     last_message: Instant,
     /// True if the probe timer runs.
     is_watched: bool,
-    /// True if a probe was sent since the last message.
+    /// True if a probe was sent after the last message.
     is_probed: bool,
     /// Time when the last heartbeat was sent.
     sent: Option<Instant>,
@@ -38,34 +38,34 @@ pub(super) struct Liveness {
 }
 
 impl Liveness {
-    /// Resets the state for a new connection.
+    /// Resets the state when the path is connected.
     pub(super) fn connected(&mut self, now: Instant) {
         self.message_received(now);
         self.is_watched = false;
         (self.sent, self.latency) = (None, None);
     }
 
-    /// Notes a message of the server.
+    /// Records that a message from the server has arrived.
     pub(super) const fn message_received(&mut self, now: Instant) {
         self.heartbeat.message_received();
         self.last_message = now;
         self.is_probed = false;
     }
 
-    /// Ends a heartbeat interval and returns the action.
+    /// Ends a heartbeat interval, and returns the action to take.
     pub(super) const fn tick(&mut self, missed_max: u32) -> HeartbeatAction {
         self.heartbeat.tick(missed_max)
     }
 
-    /// Notes that a request is in flight. Returns true if the probe timer has to start.
+    /// Records that a request is in flight. Returns true if the probe timer has to be started.
     pub(super) const fn watch(&mut self) -> bool {
         let starts = !self.is_watched;
         self.is_watched = true;
         starts
     }
 
-    /// Handles the probe timer. Silence does not show whether the server still executes acknowledged requests or the path
-    /// is cut; a probe finds out before the next heartbeat.
+    /// Handles the expired probe timer. During silence it is unknown whether the server still executes acknowledged
+    /// requests, or whether the path is cut. A probe shows this sooner than the next heartbeat.
     pub(super) fn probe(&mut self, now: Instant, has_requests: bool) -> Probe {
         self.is_watched = has_requests;
         if !has_requests {

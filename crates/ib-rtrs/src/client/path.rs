@@ -13,7 +13,7 @@ use super::session::Limits;
 use crate::connection::Connection;
 use crate::stats::ClientPathStats;
 
-/// The number of a path, unique within its session.
+/// The number of a path. It is unique within the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub(super) u32);
 
@@ -40,21 +40,21 @@ pub enum PathState {
     Closing,
 }
 
-/// The state of a path after `Closing`.
+/// The state into which a path changes after `Closing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ClosedState {
     Disconnected,
     Removed,
 }
 
-/// The address and key of a chunk of the server.
+/// The address and key of one of the server's chunks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
     pub(super) addr: u64,
     pub(super) rkey: u32,
 }
 
-/// The receive buffers of one connection: their offset in the inbox, their size in bytes and their number.
+/// The receive buffers of one connection: offset in the inbox, size of each in bytes, and number of buffers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Receives {
     pub(super) offset: usize,
@@ -69,7 +69,7 @@ pub(super) struct Attempt {
     pub(super) psn: Psn,
 }
 
-/// The memory of a path's receive buffers.
+/// The registered memory of all receive buffers of a path.
 #[derive(Debug)]
 pub(super) struct Inbox {
     pub(super) memory: Arc<Memory>,
@@ -79,12 +79,12 @@ pub(super) struct Inbox {
     pub(super) receives: Vec<Receives>,
 }
 
-/// The offer of a server in its response to the first connection.
+/// The server's offer, from its response to the first connection of the path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer {
     pub(super) limits: Limits,
     pub(super) capabilities: Capabilities,
-    /// True if each response has a new key of its chunk.
+    /// True if each response of the server contains a new key for the chunk.
     pub(super) has_new_keys: bool,
 }
 
@@ -102,13 +102,14 @@ pub(super) struct Path {
     pub(super) state: PathState,
     /// Number of attempts to connect the path.
     pub(super) reconnects: u16,
-    /// Number of attempts that have failed in succession.
+    /// Number of attempts that have failed since the path was last connected.
     pub(super) attempts: u32,
-    /// True if the path was connected before.
+    /// True if the path has been connected at some time.
     pub(super) was_connected: bool,
-    /// True if the session opens only once the path is connected: the path was added before, and no attempt has failed.
+    /// True if the session opens only after this path is connected. This is the case if the path was added before the
+    /// session opened, and no attempt has failed.
     pub(super) is_awaited: bool,
-    /// True if the client has stopped reconnecting it after failures.
+    /// True if the client has stopped reconnecting the path after failures.
     pub(super) is_given_up: bool,
     /// True if the path may create the session at the server.
     pub(super) is_first: bool,
@@ -116,10 +117,10 @@ pub(super) struct Path {
     pub(super) cq: Option<CqId>,
     pub(super) attempt: Option<Attempt>,
     pub(super) connections: Vec<Connection>,
-    /// The offer of the server when the path was last connected.
+    /// The server's offer from the last time that the path was connected.
     pub(super) offer: Offer,
     pub(super) inbox: Option<Inbox>,
-    /// The random number of the client, while the proof of the server is awaited.
+    /// The client's random number, while the client waits for the proof of the server.
     pub(super) nonce: Option<[u8; 32]>,
     pub(super) chunks: Vec<Chunk>,
     pub(super) liveness: Liveness,
@@ -127,7 +128,7 @@ pub(super) struct Path {
     pub(super) stats: ClientPathStats,
     /// Connections whose disconnect the server has not confirmed yet.
     pub(super) closing: Vec<ConnectionId>,
-    /// The state of the path once `closing` is empty.
+    /// The state into which the path changes once `closing` is empty.
     pub(super) next_state: Option<ClosedState>,
 }
 
@@ -171,7 +172,7 @@ impl Path {
         self.offer.capabilities.contains(Capabilities::FENCE)
     }
 
-    /// Returns the buffer of a receive; an empty SGE if it has none.
+    /// Returns the buffer of a receive; an empty SGE if the receive has no buffer.
     pub(super) fn receive(&self, connection: u16, index: u32) -> Sge {
         let Some(inbox) = &self.inbox else { return Sge::default() };
         let receives = inbox.receives.get(usize::from(connection)).copied().unwrap_or_default();
@@ -182,7 +183,7 @@ impl Path {
         Sge { addr: inbox.memory.address() + offset, length: receives.size, lkey: inbox.key }
     }
 
-    /// Returns the index of the connection for requests of a processor.
+    /// Returns the index of the connection that carries the requests of a processor.
     pub(super) fn connection_of(&self, cpu: u32) -> u16 {
         match self.connections.len() {
             0 | 1 => 0,

@@ -1,4 +1,4 @@
-//! The paths of a session, and the choice of one for a request.
+//! The paths of a session, and the selection of a path for each request.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,13 @@ use super::config::Policy;
 use super::path::{Path, PathId};
 use crate::adapters::AdapterId;
 
-/// All paths of a session, by number, connection and CQ. `connected` has the connected paths in ascending order.
+/// All paths of a session. They can be found by number, by connection and by CQ. `connected` has the connected paths in
+/// ascending order.
 #[derive(Debug)]
 pub(super) struct Paths {
     all: Vec<Option<Box<Path>>>,
     connected: Vec<PathId>,
-    /// For each processor, the index of the connected path that it has used last.
+    /// For each processor, the index of the connected path that the processor has used last.
     last_used: Vec<usize>,
     by_connection: BTreeMap<(AdapterId, ConnectionId), PathId>,
     by_cq: BTreeMap<(AdapterId, CqId), PathId>,
@@ -47,17 +48,17 @@ impl Paths {
         self.all.iter_mut().flatten().map(|path| &mut **path)
     }
 
-    /// Returns the number of the next path.
+    /// Returns the number for the next path to be added.
     pub(super) const fn next_id(&self) -> PathId {
         PathId(self.all.len() as u32)
     }
 
-    /// Adds a path, which has [`Paths::next_id`].
+    /// Adds a path. Its number must be [`Paths::next_id`].
     pub(super) fn add(&mut self, path: Path) {
         self.all.push(Some(Box::new(path)));
     }
 
-    /// Removes a path that is not connected. No other path gets its number.
+    /// Removes a path that is not connected. Its number is never used again.
     pub(super) fn remove(&mut self, id: PathId) {
         self.all[id.0 as usize] = None;
     }
@@ -77,7 +78,7 @@ impl Paths {
         self.connected.retain(|&it| it != id);
     }
 
-    /// Selects the path for a request of a processor; `None` if no path is connected.
+    /// Selects a path for a request of the processor; `None` if no path is connected.
     pub(super) fn choose(&mut self, policy: Policy, cpu: u32) -> Option<PathId> {
         let path = |id: PathId| self.get(id).expect("connected paths exist");
         match (&self.connected[..], policy) {

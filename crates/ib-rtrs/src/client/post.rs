@@ -1,4 +1,4 @@
-//! Submission of requests: checks, the choice of a path, and the work requests.
+//! Submission of requests: checks, selection of a path, and work requests.
 
 use ib_hca::{AccessFlags, Data, Hca, PostError, RemoteAddress, SendOp};
 use ib_types::Instant;
@@ -12,14 +12,14 @@ use crate::Direction;
 use crate::adapters::Adapters;
 use crate::connection;
 
-/// Length of the longest message behind a header, in bytes.
+/// Maximum length in bytes of the message that follows a header.
 const LONGEST: usize = ReadHeader::LENGTH + Descriptor::LENGTH;
 
 impl Client {
-    /// Sends a request. [`Client::poll_completion`] returns its completion.
+    /// Sends a request. [`Client::poll_completion`] returns the completion of the request.
     ///
     /// # Errors
-    /// Fails if no path is connected, all permits are taken, or the request is invalid.
+    /// Fails if no path is connected, all permits are in use, or the request is invalid.
     pub fn request(
         &mut self,
         now: Instant,
@@ -52,19 +52,19 @@ impl Client {
         Ok(id)
     }
 
-    /// Recalls the requests in flight: if their path fails, they complete instead of being retransmitted. Call it if the
-    /// server's user would no longer understand them, for example after a device was reopened.
+    /// Recalls the requests in flight: if their path fails, they complete instead of being retransmitted. Call this
+    /// function if the server would misinterpret these requests, for example after a device was reopened.
     pub fn recall(&mut self) {
         self.slots.recall();
     }
 
-    /// Returns true if recalled requests are still in flight on a path.
+    /// Returns true if any recalled request is still in flight on a path.
     #[must_use]
     pub fn has_recalled(&self) -> bool {
         self.slots.has_recalled()
     }
 
-    /// Returns the length of a request's data in bytes, if the request is valid.
+    /// Checks a request. Returns the length of its data in bytes.
     fn check(&self, request: &Request<'_>) -> Result<u32, RequestError> {
         let limits = self.session.limits().ok_or(RequestError::NoPath)?;
         let most = self.slots.max_header(LONGEST);
@@ -89,12 +89,12 @@ impl Client {
             .ok_or(RequestError::TooLong { found: length, most })
     }
 
-    /// Returns the path for a request of a processor.
+    /// Returns the path on which a request of a processor is sent.
     pub(super) fn choose(&mut self, cpu: u32) -> Option<PathId> {
         self.paths.choose(self.config.policy, cpu)
     }
 
-    /// Sends a request over a path. An error fails the path, which retransmits the request or completes it.
+    /// Sends a request over a path. If that fails, fails the path; the request is then retransmitted or completed.
     pub(super) fn send_over(
         &mut self,
         now: Instant,
@@ -119,7 +119,7 @@ impl Client {
         }
     }
 
-    /// Posts a request: the data of a write, the user's header and the message, in one work request.
+    /// Posts one work request that writes the data of a write, the user's header and the message.
     fn post(
         &mut self,
         now: Instant,
@@ -164,7 +164,7 @@ impl Client {
                         Data::Many(many.iter().map(sge).chain([end]).collect())
                     }
                     many => {
-                        // The HCA does not support that many SGEs: copy them into the bounce buffer.
+                        // The HCA does not support this many SGEs, so the segments are copied into the bounce buffer.
                         let mut at = bounce_at;
                         for segment in many {
                             let bytes = memory_of(segment)
@@ -218,12 +218,12 @@ impl Client {
         connection::send(hca, now, qp, SendOp::Write { to, imm: Some(imm.0) }, data)
     }
 
-    /// Closes the region of a READ, and copies its data from the bounce buffer to its segments.
+    /// Closes the memory region of a READ. If its data was received in the bounce buffer, copies it to the segments.
     pub(super) fn take_data(&mut self, hca: &mut Hca, index: u16, is_good: bool) {
         let Self { slots, registrations, .. } = self;
         let Some((slot, buffers)) = slots.parts(index) else { return };
         if let Some(local) = slot.opened.take() {
-            // The region may have been removed with its HCA.
+            // Closing the region fails if it was removed together with its HCA.
             hca.close_mr(registrations.get(local).reads[usize::from(index)]).ok();
         }
         if !std::mem::take(&mut slot.is_bounced) || !is_good {

@@ -1,4 +1,4 @@
-//! Memory of the session that is registered at HCAs: the paths of one HCA share a protection domain and keys.
+//! Memory of the session, and its registrations at HCAs. All paths of one HCA share a protection domain and keys.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::slots::Slots;
 use crate::adapters::{AdapterId, Adapters};
 use crate::connection::SetupError;
 
-/// Memory that is registered at an HCA.
+/// Registration of a memory at one HCA.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Region {
     mr: MrId,
     key: u32,
 }
 
-/// The objects that the paths of one HCA share.
+/// The objects that all paths of one HCA share.
 #[derive(Debug)]
 pub(super) struct Registration {
     pub(super) adapter: AdapterId,
@@ -25,12 +25,12 @@ pub(super) struct Registration {
     bounce: Option<Region>,
     /// By buffer.
     buffers: Vec<Option<Region>>,
-    /// By chunk: the region through which the server writes the data of a READ.
+    /// For each chunk, the region through which the server writes the data of a READ.
     pub(super) reads: Vec<MrId>,
 }
 
 impl Registration {
-    /// Returns the SGE of a part of a buffer; an empty SGE if the buffer is not registered here.
+    /// Returns the SGE of a part of a buffer; an empty SGE if the buffer is not registered at this HCA.
     pub(super) fn of_buffer(
         &self,
         id: BufferId,
@@ -56,8 +56,8 @@ fn sge(region: Option<Region>, memory: &Memory, offset: usize, length: u32) -> S
         .unwrap_or_default()
 }
 
-/// The session's memory, and its registrations at HCAs. [`Registrations::provide`] registers at one HCA,
-/// [`Registrations::register`] adds a buffer at all of them.
+/// The session's memory, and its registrations at HCAs. [`Registrations::provide`] registers all memory at one HCA, and
+/// [`Registrations::register`] registers a buffer at all HCAs.
 #[derive(Debug, Default)]
 pub(super) struct Registrations {
     adapters: Vec<Registration>,
@@ -65,7 +65,7 @@ pub(super) struct Registrations {
 }
 
 impl Registrations {
-    /// Returns the index of an HCA. The first use allocates its protection domain.
+    /// Returns the index of an HCA. At the first use, allocates a protection domain of the HCA.
     pub(super) fn index_of(
         &mut self,
         cx: &mut impl Adapters,
@@ -81,7 +81,7 @@ impl Registrations {
         Ok(self.adapters.len() - 1)
     }
 
-    /// Returns the registration at an HCA.
+    /// Returns the registration at the HCA with the given index.
     pub(super) fn get(&self, index: usize) -> &Registration {
         &self.adapters[index]
     }
@@ -91,7 +91,8 @@ impl Registrations {
         self.buffers.get(id.0 as usize)?.as_ref()
     }
 
-    /// Completes the registrations at an HCA: the memory of requests, all buffers, and a region for each chunk.
+    /// Completes the registration at an HCA: registers the memory of requests and all buffers, and creates a region for
+    /// each chunk.
     pub(super) fn provide(
         &mut self,
         hca: &mut Hca,
@@ -142,7 +143,7 @@ impl Registrations {
         for at in &mut self.adapters {
             let region = at.buffers.get_mut(index).and_then(Option::take);
             if let (Some(region), Some(adapter)) = (region, cx.get(at.adapter)) {
-                // The region may have been removed with its HCA.
+                // Deregistering the region fails if it was removed together with its HCA.
                 adapter.hca.dereg_mr(region.mr).ok();
             }
         }
@@ -155,7 +156,7 @@ impl Registrations {
             let regions = at.buffers.into_iter().chain([at.headers, at.bounce]);
             let regions = regions.flatten().map(|it| it.mr);
             for mr in regions.chain(at.reads) {
-                // The region may have been removed with its HCA.
+                // Deregistering the region fails if it was removed together with its HCA.
                 adapter.hca.dereg_mr(mr).ok();
             }
             adapter.hca.dealloc_pd(at.pd).ok();

@@ -11,9 +11,9 @@ pub struct BufferId(pub(super) u32);
 pub struct Segment {
     /// The buffer.
     pub buffer: BufferId,
-    /// Its offset in bytes.
+    /// Offset of the part in the buffer, in bytes.
     pub offset: usize,
-    /// Its length in bytes.
+    /// Length of the part in bytes.
     pub length: u32,
 }
 
@@ -25,7 +25,8 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// Returns the permit: the number of the request's chunk at the server. Requests in flight have different permits.
+    /// Returns the permit of the request, which is the number of its chunk at the server. No two requests in flight
+    /// have the same permit.
     #[must_use]
     pub const fn permit(self) -> u16 {
         self.slot
@@ -35,7 +36,7 @@ impl RequestId {
 /// A request to a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The processor that submits it.
+    /// The processor that submits the request.
     pub cpu: u32,
     /// The direction of the data.
     pub direction: Direction,
@@ -43,8 +44,8 @@ pub struct Request<'a> {
     pub header: &'a [u8],
     /// The data to write, or the buffers to read into. Their contents must not change until the request has completed.
     pub data: &'a [Segment],
-    /// The user's number, which the completion returns.
+    /// A number chosen by the user. The completion returns it.
     pub user: u64,
-    /// True to send the request over the first connection, which has no block requests.
+    /// True to send the request over the first connection, which carries no block requests.
     pub is_admin: bool,
 }

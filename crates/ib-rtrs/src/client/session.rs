@@ -11,14 +11,15 @@ pub struct Limits {
     pub queue_depth: u16,
     /// Maximum length of the data of a request in bytes.
     pub max_io_size: u32,
-    /// Maximum length of the user's header and the RTRS message behind it, in bytes.
+    /// Maximum total length of the user's header and the RTRS message that follows it, in bytes.
     pub max_header_size: u32,
 }
 
 impl Limits {
     pub(super) const NONE: Self = Self { queue_depth: 0, max_io_size: 0, max_header_size: 0 };
 
-    /// Returns the limits of a response, if chunks fit into the address space and their numbers into immediate data.
+    /// Returns the limits in a connect response. Fails if the chunks exceed the address space, or their numbers exceed
+    /// the range of immediate data.
     pub(super) fn of(response: &ConnectResponse) -> Result<Self, Failure> {
         /// Maximum and minimum length of a header in bytes.
         const MAX_HEADER: u32 = 1 << 20;
@@ -46,16 +47,16 @@ impl Limits {
     }
 }
 
-/// The stage of a session.
+/// The stage in the life of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// No path is connected, or a path has neither been connected nor failed yet.
+    /// No path has been connected, or some path has neither been connected nor failed yet.
     Opening,
-    /// A path has been connected, and each of the others was connected or has failed once.
+    /// A path has been connected, and each other path has been connected or has failed once.
     Open,
-    /// The user has closed it.
+    /// The user has closed the session, and paths are being removed.
     Closing,
-    /// All its paths are removed.
+    /// All paths of the session are removed.
     Closed,
 }
 
@@ -64,9 +65,9 @@ pub(super) enum Stage {
 pub(super) struct Session {
     pub(super) uuid: [u8; 16],
     pub(super) stage: Stage,
-    /// True if the last path was lost, or the server has lost the session state.
+    /// True if the last connected path was lost, or if the server has lost its state of the session.
     pub(super) is_lost: bool,
-    /// The epoch: the server's random number of this session; 0 if the server reports none.
+    /// The epoch: a random number that the server has drawn for this session; 0 if the server reports none.
     epoch: u32,
     limits: Option<Limits>,
 }
@@ -81,13 +82,13 @@ impl Session {
         self.limits
     }
 
-    /// Returns true if the session is closed, or is about to be.
+    /// Returns true if the session is closed or is being closed.
     pub(super) const fn is_ending(&self) -> bool {
         matches!(self.stage, Stage::Closing | Stage::Closed)
     }
 
-    /// Adopts the limits of the first connection. Later connections must have the same queue depth and at least the same
-    /// data length, so that requests in flight fit into their chunks.
+    /// Adopts the limits of the first connection. Later connections must have the same queue depth and at least the
+    /// same data length, so that requests in flight fit into the server's chunks.
     pub(super) fn agree(&mut self, offered: Limits) -> Result<(), Failure> {
         let limits = self.limits.get_or_insert(offered);
         let (found, expected) = (offered.queue_depth, limits.queue_depth);
@@ -102,8 +103,8 @@ impl Session {
         Ok(())
     }
 
-    /// Notes the epoch at which a path was connected. Returns true if the server has restarted the session although the
-    /// client counts another path as connected.
+    /// Records the epoch with which a path was connected. Returns true if the server has restarted the session while
+    /// the client considered another path connected.
     pub(super) const fn path_connected(&mut self, epoch: u32, has_others: bool) -> bool {
         let is_other = self.epoch != epoch && has_others;
         self.epoch = epoch;

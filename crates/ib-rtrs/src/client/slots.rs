@@ -1,4 +1,4 @@
-//! Requests in flight: one slot for each chunk of the server, shared by all paths of the session.
+//! Requests in flight. Each chunk of the server has a slot, and all paths of the session share the slots.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::request::{RequestId, Segment};
 use super::session::Limits;
 use crate::Direction;
 
-/// Maximum size of the buffer for a header and the message behind it, in bytes.
+/// Maximum size in bytes of the buffer for a header and the message that follows it.
 const MAX_STRIDE: u32 = 4096;
 
 /// The state of a slot.
@@ -22,36 +22,36 @@ pub(super) enum SlotState {
     Free,
     /// The request is in flight on a path.
     Sent(PathId),
-    /// The request waits for the fence of its failed path.
+    /// The path of the request has failed, and the request waits for the fence of the path.
     Held,
     /// The request has completed, but the server may still use the chunk.
     Abandoned,
 }
 
-/// The slot of a chunk, with its request.
+/// The slot of one chunk. It holds the request that uses the chunk.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) state: SlotState,
-    /// Number of earlier requests in the slot.
+    /// Number of earlier requests that have used the slot.
     pub(super) generation: u32,
     pub(super) connection: u16,
     pub(super) direction: Direction,
     pub(super) is_admin: bool,
     pub(super) user: u64,
     pub(super) segments: Vec<Segment>,
-    /// Length of the data, and of the user's header, in bytes.
+    /// Lengths of the data and of the user's header, in bytes.
     pub(super) length: u32,
     pub(super) header: u32,
     pub(super) cpu: u32,
     /// Time when the user submitted the request.
     pub(super) submitted: Instant,
-    /// Time of its last transmission.
+    /// Time when the request was last transmitted.
     pub(super) sent: Instant,
     /// Index of the HCA at which the memory region of a READ is open.
     pub(super) opened: Option<usize>,
-    /// True if the data arrives in the bounce buffer.
+    /// True if the data of a READ is received in the bounce buffer.
     pub(super) is_bounced: bool,
-    /// True if the request completes instead of being retransmitted.
+    /// True if the request completes when its path fails, instead of being retransmitted.
     pub(super) is_recalled: bool,
 }
 
@@ -77,13 +77,13 @@ impl Slot {
     }
 }
 
-/// The memory that belongs to a request.
+/// The memory that a request uses.
 pub(super) struct RequestMemory<'a> {
     /// The memory of headers.
     pub(super) headers: &'a Memory,
-    /// The offset of the request's header, followed by the message.
+    /// The offset of the request's header. The message follows the header.
     pub(super) header_at: usize,
-    /// The memory of bounce buffers, for data of several segments.
+    /// The memory of bounce buffers, which hold the data of several segments.
     pub(super) bounce: &'a Arc<Memory>,
     /// The offset of the request's bounce buffer.
     pub(super) bounce_at: usize,
@@ -94,7 +94,7 @@ pub(super) struct RequestMemory<'a> {
 pub(super) struct Slots {
     slots: Vec<Slot>,
     free: Vec<u16>,
-    /// Headers with messages, and bounce buffers; `None` before the first connection.
+    /// Memory of headers with messages, and memory of bounce buffers; `None` before the first connection.
     pub(super) headers: Option<Arc<Memory>>,
     pub(super) bounce: Option<Arc<Memory>>,
     stride: usize,
@@ -114,14 +114,14 @@ impl Slots {
         Ok(())
     }
 
-    /// Recalls all requests: none is retransmitted.
+    /// Recalls all requests: they are not retransmitted when their path fails.
     pub(super) fn recall(&mut self) {
         for slot in self.slots.iter_mut().filter(|slot| slot.state != SlotState::Free) {
             slot.is_recalled = true;
         }
     }
 
-    /// Returns true if recalled requests are in flight on paths.
+    /// Returns true if any recalled request is in flight on a path.
     pub(super) fn has_recalled(&self) -> bool {
         let mut slots = self.slots.iter();
         slots.any(|slot| slot.is_recalled && matches!(slot.state, SlotState::Sent(_)))
@@ -137,12 +137,12 @@ impl Slots {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the maximum length of the user's header before a message of `message` bytes.
+    /// Returns the maximum length of the user's header if it is followed by a message of `message` bytes.
     pub(super) const fn max_header(&self, message: usize) -> usize {
         self.stride.saturating_sub(message)
     }
 
-    /// Takes a free slot.
+    /// Takes a free slot, and returns its index.
     pub(super) fn take(&mut self) -> Option<u16> {
         self.free.pop()
     }
@@ -163,7 +163,7 @@ impl Slots {
         self.slots.get_mut(usize::from(index))
     }
 
-    /// Returns a request and its memory; `None` if there is no such slot.
+    /// Returns a request and the memory that it uses; `None` if there is no such slot.
     pub(super) fn parts(&mut self, index: u16) -> Option<(&mut Slot, RequestMemory<'_>)> {
         let header_at = self.header_at(index);
         let bounce_at = self.bounce_at(index);
@@ -172,17 +172,17 @@ impl Slots {
         Some((slot, RequestMemory { headers, header_at, bounce, bounce_at }))
     }
 
-    /// Returns the number of the request in a slot.
+    /// Returns the number of the request that uses a slot.
     pub(super) fn id(&self, index: u16) -> RequestId {
         RequestId { slot: index, generation: self.slots[usize::from(index)].generation }
     }
 
-    /// Returns the offset of a header in its memory.
+    /// Returns the offset of a slot's header in the memory of headers.
     pub(super) fn header_at(&self, index: u16) -> usize {
         usize::from(index) * self.stride
     }
 
-    /// Returns the offset of a bounce buffer in its memory.
+    /// Returns the offset of a slot's bounce buffer in the memory of bounce buffers.
     pub(super) fn bounce_at(&self, index: u16) -> usize {
         usize::from(index) * self.max_io_size
     }
@@ -192,7 +192,7 @@ impl Slots {
         self.with(|slot| slot.state == SlotState::Sent(path))
     }
 
-    /// Returns the slots that satisfy a predicate, in the order of submission.
+    /// Returns the slots that satisfy a predicate, in the order in which their requests were submitted.
     pub(super) fn with(&self, is_wanted: impl Fn(&Slot) -> bool) -> Vec<u16> {
         let indices = (0..).zip(&self.slots);
         let mut found: Vec<(Instant, u16)> = indices

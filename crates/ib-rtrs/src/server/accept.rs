@@ -27,16 +27,16 @@ const MAX_PATHS: usize = 128;
 /// Maximum number of connections of a path, as in Linux.
 const MAX_CONNECTIONS: u16 = 4096;
 
-/// Maximum number of half-open paths whose clients have not proven the key yet.
+/// Maximum number of half-open paths whose clients have not yet proven that they have the key.
 const MAX_UNPROVEN: usize = 64;
 
-/// Maximum number of half-open paths of one address.
+/// Maximum number of half-open paths from one client address.
 const MAX_HALF_OPEN: usize = 64;
 
-/// Capacity of the CQ of a path: more than all its work requests.
+/// Capacity of the CQ of each path. All work requests of the path fit into it.
 const COMPLETIONS: u32 = 1 << 22;
 
-/// The index of the receive for the info request.
+/// The receive index that marks the receive for the info request.
 pub(super) const INFO_RECEIVE: u32 = u32::MAX;
 
 impl From<Errno> for Refusal {
@@ -52,7 +52,7 @@ impl From<SetupError> for Refusal {
 }
 
 impl Server {
-    /// Accepts a connection, or refuses it.
+    /// Accepts or refuses the connection that a client requests.
     pub(super) fn handle_connect_request(
         &mut self,
         now: Instant,
@@ -66,7 +66,8 @@ impl Server {
         }
     }
 
-    /// Refuses a connection request with an error number. The user calls it instead of [`Server::handle_cm`].
+    /// Refuses a connection request with an error number. The user calls this function instead of
+    /// [`Server::handle_cm`].
     pub fn refuse(
         &mut self,
         now: Instant,
@@ -91,7 +92,7 @@ impl Server {
         let Some(Adapter { cm, .. }) = cx.get(adapter) else { return };
         let (reason, errno) = match why {
             Refusal::Mtu(most) => {
-                // The client may have cancelled the request.
+                // The rejection fails if the client has cancelled the request.
                 cm.reject_mtu(now, requested.id, MtuCode(most.code())).ok();
                 return;
             }
@@ -104,7 +105,7 @@ impl Server {
             let error = -(errno.0 as i16);
             ConnectResponse { error, ..self.response() }.to_bytes().to_vec()
         };
-        // The client may have cancelled the request.
+        // The rejection fails if the client has cancelled the request.
         cm.reject(now, requested.id, reason, &response).ok();
     }
 
@@ -126,7 +127,7 @@ impl Server {
         }
         let id = match self.path_of(&request) {
             Some(id) if request.connection == 0 => {
-                // The client may have detected a failure of the path before the server.
+                // The client may have detected a failure of the path before the server has.
                 let before = self.path(id).expect("`path_of` returns existing paths").reconnects;
                 if !is_later(request.reconnects, before) {
                     return Err(Errno::ECONNRESET.into());
@@ -147,7 +148,7 @@ impl Server {
         connected
     }
 
-    /// Returns the path of a connection request; `None` if there is none, or if it was closed.
+    /// Returns the path to which a connection request belongs; `None` if the path does not exist or was closed.
     fn path_of(&self, request: &ConnectRequest) -> Option<ServerPathId> {
         let session = self.sessions.get(self.by_uuid.get(&request.session_uuid)?)?;
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
@@ -156,7 +157,7 @@ impl Server {
         own.next().map(|path| path.id)
     }
 
-    /// Creates a path, and a session for its first path.
+    /// Creates a path. For the first path of a session, also creates the session.
     fn create_path(
         &mut self,
         now: Instant,
@@ -265,10 +266,11 @@ impl Server {
         id
     }
 
-    /// Makes room for a half-open path, so that no client address can lock out others.
+    /// Makes room for another half-open path. No client address can keep out the paths of other addresses.
     ///
-    /// If the address is at its limit, its oldest half-open path is closed. If the server is at its limit of sessions or of
-    /// unproven paths, the oldest half-open path of the address with the most half-open paths is closed.
+    /// If the address has reached its limit, closes its oldest half-open path. If the server has reached its limit of
+    /// sessions or of unproven paths, closes the oldest half-open path of the address that has the most half-open
+    /// paths.
     fn limit_half_open(
         &mut self,
         now: Instant,
@@ -431,7 +433,7 @@ impl Reply {
     }
 }
 
-/// Creates the CQ and the control memory that the connections of a path share.
+/// Creates the CQ and the control memory that all connections of a path share.
 fn prepare(hca: &mut Hca, path: &mut Path) -> Result<(), SetupError> {
     let depth = path.operations.len();
     let cq = hca.create_cq(COMPLETIONS.min(hca.config().max_cqe))?;
@@ -462,7 +464,7 @@ fn check_route(
         return Err(Refusal::Mtu(most));
     }
     let (path, route) = (&requested.path, &requested.route);
-    // Packets are sent only to the GID from which the request came, not to one that the request names.
+    // Packets are sent only to the GID from which the request came, not to another GID that the request names.
     if path.is_global && route.is_global && path.destination != route.destination {
         return Err(Refusal::Reason(RejectReason::PRIMARY_GID));
     }
@@ -470,7 +472,7 @@ fn check_route(
     Ok(Route { source, ..*path })
 }
 
-/// Returns the addresses of the path in a connection request.
+/// Returns the addresses of the path that a connection request names.
 fn address_of(requested: &Requested) -> PathAddress {
     match &requested.cma {
         Some(cma) => PathAddress {

@@ -9,7 +9,7 @@ use super::{EndReason, Server, ServerEvent, ServerPathId, ServerRequest, Timer, 
 use crate::adapters::{Adapter, Adapters};
 use crate::connection;
 
-/// A fence request whose path still has outstanding requests.
+/// A fence request that is not confirmed yet, because its path has outstanding requests.
 #[derive(Debug)]
 pub(super) struct PendingFence {
     /// The path over which the fence was requested.
@@ -21,8 +21,8 @@ pub(super) struct PendingFence {
 }
 
 impl Server {
-    /// Closes a path, and drops its requests that were not returned to the user. The path is removed once the user has
-    /// completed the others.
+    /// Closes a path, and drops its requests that were not yet returned to the user. The path is removed once the user
+    /// has completed its other requests.
     pub(super) fn end_path(
         &mut self,
         now: Instant,
@@ -51,7 +51,7 @@ impl Server {
             }
             if let Some(cq) = path.cq.take() {
                 by_cq.remove(&(adapter, cq));
-                // Its queue pairs are destroyed.
+                // The queue pairs of the CQ have been destroyed.
                 hca.destroy_cq(cq).ok();
             }
             for mr in chunks.into_iter().chain(control).chain(send_regions) {
@@ -98,8 +98,8 @@ impl Server {
         }
     }
 
-    /// Removes a closed path without outstanding requests. Confirms the fences, and responds to the info requests, that
-    /// have waited for this.
+    /// Removes a closed path that has no outstanding requests. Then confirms the fences, and responds to the info
+    /// requests, that have waited for the removal.
     pub(super) fn remove_path(&mut self, now: Instant, cx: &mut impl Adapters, id: ServerPathId) {
         let Some(path) = self.paths[id.index as usize].take() else { return };
         self.free.push(id.index);
@@ -119,7 +119,8 @@ impl Server {
         }
     }
 
-    /// Handles a fence request: closes the path, and confirms the fence once no request of the path is outstanding.
+    /// Handles a fence request: closes the path to be fenced, and confirms the fence once no request of that path is
+    /// outstanding.
     pub(super) fn handle_fence(
         &mut self,
         now: Instant,
@@ -132,7 +133,7 @@ impl Server {
         if path.uuid == fence.path_uuid && !is_later(path.reconnects, fence.reconnects) {
             return Err(EndReason::Protocol("a fence request of the path over which it arrived"));
         }
-        /// Maximum number of unconfirmed fences of a path.
+        /// Maximum number of unconfirmed fences that were requested over one path.
         const MAX_PENDING: usize = 1024;
         if self.pending_fences.iter().filter(|fence| fence.via == via).count() >= MAX_PENDING {
             return Err(EndReason::Protocol("too many fence requests"));
@@ -152,7 +153,8 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the paths of a fence that were not removed yet: earlier or equal connections of the same path.
+    /// Returns the server's paths that a fence covers and that are not removed yet. A fence covers the path with the
+    /// given UUID, up to the given count of reconnects.
     fn fenced_paths(&self, fence: &PendingFence) -> Vec<ServerPathId> {
         let Some(session) = self.sessions.get(&fence.session) else { return Vec::new() };
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
@@ -161,7 +163,7 @@ impl Server {
         fenced.map(|path| path.id).collect()
     }
 
-    /// Confirms all fences whose paths were removed.
+    /// Confirms each fence whose paths were all removed.
     fn confirm_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
         let mut at = 0;
         while let Some(fence) = self.pending_fences.get(at) {

@@ -11,14 +11,14 @@ pub struct ServerConfig {
     pub queue_depth: u16,
     /// Maximum length of the data of a request in bytes.
     pub max_io_size: u32,
-    /// Maximum length of the user's header and the RTRS message behind it, in bytes, 64 to 65536.
+    /// Maximum total length of the user's header and the RTRS message that follows it, in bytes, 64 to 65536.
     pub max_header_size: u32,
-    /// True if the key of a chunk is valid for one request only, and each response has a new key. If false, a client can
-    /// change the data of a request while the server executes it.
+    /// True if the key of a chunk is valid for one request only; each response then has a new key. If false, a client
+    /// can change the data of a request while the server executes the request.
     pub always_invalidate: bool,
     /// True if clients of this project may request fences of failed paths.
     pub fence: bool,
-    /// The shared key that clients have to prove. `None` accepts clients without proof, for example Linux.
+    /// The shared key that clients must prove to have. `None` accepts clients without proof, for example Linux.
     pub key: Option<SharedKey>,
     /// Maximum number of sessions.
     pub max_sessions: usize,
@@ -31,7 +31,8 @@ pub struct ServerConfig {
 }
 
 impl Default for ServerConfig {
-    /// The values of Linux: 512 requests of up to 124 KiB with headers of up to 4 KiB, and a new key for each request.
+    /// The default values are those of Linux: 512 requests of up to 124 KiB with headers of up to 4 KiB, and a new key
+    /// for each request.
     fn default() -> Self {
         Self {
             queue_depth: 512,
@@ -55,12 +56,14 @@ impl ServerConfig {
         self.max_io_size.saturating_add(self.max_header_size)
     }
 
-    /// Returns the offset of a chunk's READ data in the memory of a session: behind all chunks.
+    /// Returns the offset at which a chunk's READ data is stored in the memory of a session. READ data is stored after
+    /// all chunks.
     pub(super) fn read_offset(&self, chunk: u16) -> usize {
         (usize::from(self.queue_depth) + usize::from(chunk)) * self.chunk_size() as usize
     }
 
-    /// Limits queue depth and lengths, so that immediate data can address all chunks and 32 bits their memory.
+    /// Limits queue depth and lengths. Immediate data can then address all chunks, and 32 bits can address their
+    /// memory.
     pub(super) fn clamped(mut self) -> Self {
         self.queue_depth = self.queue_depth.clamp(1, 8192);
         self.max_header_size = self.max_header_size.clamp(64, 65_536);

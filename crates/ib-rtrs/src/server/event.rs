@@ -5,7 +5,7 @@ use ib_wire::mad::cm::RejectReason;
 
 use crate::{Direction, Errno};
 
-/// The number of a session. A session that restarts after its last path was lost has another one.
+/// The number of a session. If a session restarts after its last path was lost, it gets another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
     pub(super) key: u32,
@@ -35,21 +35,23 @@ pub struct ServerRequest {
     pub id: ServerRequestId,
     /// The session.
     pub session: SessionId,
-    /// The path over which it arrived.
+    /// The path over which the request arrived.
     pub path: ServerPathId,
     /// The direction of the data.
     pub direction: Direction,
-    /// The chunk. A retransmission in the same chunk over another path is returned only after this request has completed.
+    /// The chunk of the request. If a retransmission arrives in this chunk over another path, the server returns it
+    /// only after this request has completed.
     pub chunk: u16,
-    /// Offset of the user's header in the session's memory. The client may be able to change it, so read it only once.
+    /// Offset of the user's header in the session's memory. The client may be able to change the header, so read it
+    /// only once.
     pub header_offset: usize,
     /// Length of the header in bytes.
     pub header_length: u32,
-    /// Offset of the data in the session's memory: written data, or the place for READ data.
+    /// Offset of the data in the session's memory: of written data, or of the buffer for READ data.
     pub data_offset: usize,
-    /// Length of written data, or maximum length of READ data, in bytes.
+    /// Length in bytes: of written data, or the maximum length of READ data.
     pub data_length: u32,
-    /// The processor that has polled the completion.
+    /// The processor on which the completion was polled.
     pub cpu: u32,
 }
 
@@ -63,7 +65,7 @@ pub enum ServerEvent {
         /// Its name.
         name: Vec<u8>,
     },
-    /// A session has ended: none of its paths is connected. The user closes all objects of the session.
+    /// A session has ended, because none of its paths is connected. The user must close all objects of the session.
     SessionDown {
         /// The session.
         session: SessionId,
@@ -86,7 +88,7 @@ pub enum ServerEvent {
     },
     /// A connection was refused.
     Refused {
-        /// GID of the client, from its packets.
+        /// GID of the client, taken from its packets.
         from: Gid,
         /// The reason.
         why: Refusal,
@@ -102,7 +104,7 @@ pub enum Refusal {
     /// Reject reason of the connection manager.
     #[error("{0}")]
     Reason(RejectReason),
-    /// The path MTU exceeds that of the HCA, which is given here.
+    /// The requested path MTU exceeds that of the HCA. The value is the MTU of the HCA.
     #[error("invalid path MTU: the HCA supports up to {0:?}")]
     Mtu(Mtu),
 }
@@ -138,10 +140,10 @@ pub enum EndReason {
     /// The user has disconnected the path.
     #[error("the path was closed locally")]
     ClosedLocally,
-    /// The path was half-open and was closed to make room for another one.
+    /// The path was half-open, and was closed to make room for another half-open path.
     #[error("the path was half-open, and the limit of half-open paths was reached")]
     HalfOpen,
-    /// The client has not proven that it has the key.
+    /// The client has not proven that it has the shared key.
     #[error("the client does not have the configured key")]
     WrongKey,
     /// The client has sent an invalid message.

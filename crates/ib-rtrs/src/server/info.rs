@@ -13,7 +13,7 @@ use crate::connection::{self, SetupError, WorkId};
 use crate::proof::{Prover, Transcript};
 
 impl Server {
-    /// Handles an info request, or a message of the proof before it.
+    /// Handles an info request, or a message of the proof that precedes it.
     pub(super) fn handle_info_request(
         &mut self,
         now: Instant,
@@ -58,7 +58,7 @@ impl Server {
         path.name = name.to_vec();
         path.state = State::InfoRequested;
         let (adapter, key) = (path.adapter, path.session);
-        // The client has established all connections, even if their RTUs were lost.
+        // The info request shows that the client has established all connections, even if its RTUs were lost.
         let connections: Vec<_> = path.connections.iter().flatten().map(|it| it.id).collect();
         if let Some(Adapter { cm, .. }) = cx.get(adapter) {
             for connection in connections {
@@ -85,7 +85,7 @@ impl Server {
         let path = self.path_mut(id).expect("`handle_info_request` has looked up the path");
         let qp = path.connections[0].ok_or(EndReason::Setup)?.qp;
         let Adapter { hca, .. } = cx.get(path.adapter).ok_or(EndReason::Setup)?;
-        // The next message arrives in the same buffer.
+        // The next message is received in the same buffer.
         let control = path.control.as_ref().expect("paths with connections have control memory");
         let work = WorkId { connection: 0, index: INFO_RECEIVE };
         connection::receive(hca, now, qp, work, control.info_request().1)
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// Responds to the info requests of a session, once no request of its earlier paths is outstanding.
+    /// Responds to the waiting info requests of a session, once no request of its earlier paths is outstanding.
     pub(super) fn respond_to_info_requests(
         &mut self,
         now: Instant,
@@ -126,7 +126,7 @@ impl Server {
         let (waiting, closed): (Vec<_>, Vec<_>) = paths
             .filter(|path| matches!(path.state, State::InfoRequested | State::Closed))
             .partition(|path| path.state == State::InfoRequested);
-        // Requests of an ended session must not mix with those of the next session. While a path is connected, the
+        // Requests of an ended session must not mix with requests of the next one. While a path is connected, the
         // session continues, and its client knows which requests are in flight.
         let is_ready = |uuid| !closed.iter().any(|it| session.up == 0 || it.uuid == uuid);
         let ready = waiting.iter().filter(|path| is_ready(path.uuid)).map(|path| path.id);
@@ -137,7 +137,7 @@ impl Server {
         }
     }
 
-    /// Sends the info response: the path is connected.
+    /// Sends the info response, which connects the path.
     fn connect_path(
         &mut self,
         now: Instant,
@@ -179,7 +179,7 @@ impl Server {
         Ok(())
     }
 
-    /// Posts the receives of a path, opens the chunks for it and sends their addresses.
+    /// Posts the receives of a path, gives its client access to the chunks, and sends the chunks' addresses.
     fn open_chunks(
         &mut self,
         now: Instant,
@@ -194,8 +194,8 @@ impl Server {
         let depth = path.operations.len();
         let memory = match memory {
             Some(memory) => &*memory,
-            // READ data has a second buffer for each chunk. It must not overwrite a retransmitted request that arrives in
-            // the chunk while the first copy is outstanding.
+            // Each chunk has a second buffer, for READ data. READ data must not overwrite a retransmitted request that
+            // arrives in the chunk while the first copy is outstanding.
             None => memory.insert(Memory::zeroed(2 * config.chunk_size() as usize * depth)?),
         };
         let control = path.control.as_ref().expect("paths with connections have control memory");

@@ -17,37 +17,37 @@ use crate::stats::ServerPathStats;
 /// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// The client establishes the connections.
+    /// The client is establishing the connections.
     Connecting,
-    /// The client has sent the info request, but an earlier path still has outstanding requests.
+    /// The client has sent the info request, and the server waits for outstanding requests of an earlier path.
     InfoRequested,
-    /// The client may send requests.
+    /// The path is connected, and the client may send requests.
     Connected,
     /// The path is closed. It is removed once all its requests have completed.
     Closed,
 }
 
-/// The state of the client's proof of the shared key.
+/// The state of the proof that the client has the shared key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProofState {
-    /// The client has proven the key, or the server has none.
+    /// The client has proven that it has the key, or the server uses no key.
     Done,
-    /// The client has to send its nonce.
+    /// The server waits for the client's nonce.
     AwaitsNonce,
-    /// The client has to send its proof.
+    /// The server waits for the client's proof.
     AwaitsProof { client_nonce: [u8; 32], server_nonce: [u8; 32] },
 }
 
-/// The request of a chunk on this path.
+/// The last request that used a chunk on this path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     /// True if the request is outstanding.
     pub(super) is_outstanding: bool,
-    /// Number of earlier requests of the chunk on this path.
+    /// Number of earlier requests that used the chunk on this path.
     pub(super) serial: u32,
     pub(super) connection: u16,
     pub(super) direction: Direction,
-    /// Client memory for the data of a READ.
+    /// Client memory that receives the data of a READ.
     pub(super) read_target: Option<Descriptor>,
     pub(super) needs_invalidation: bool,
 }
@@ -63,15 +63,15 @@ impl Operation {
     };
 }
 
-/// Length in bytes of a receive buffer for messages of clients of this project.
+/// Length in bytes of a receive buffer for messages that only clients of this project send.
 pub(super) const EXTENSION_LENGTH: usize = 80;
 
-/// Number of receives of the first connection for messages other than requests.
+/// Number of receives that the first connection has for messages other than requests.
 pub(super) const EXTRA_RECEIVES: usize = 64;
 
-/// The buffers of a path for control messages.
+/// The buffers that a path uses for control messages.
 ///
-/// They are, in this order: the info request, fence requests, new keys of chunks, the info response.
+/// The buffers lie in this order: info request, fence requests, new keys of chunks, info response.
 #[derive(Debug)]
 pub(super) struct ControlMemory {
     pub(super) memory: Arc<Memory>,
@@ -81,7 +81,7 @@ pub(super) struct ControlMemory {
 }
 
 impl ControlMemory {
-    /// Returns the size of the memory in bytes.
+    /// Returns the size of all control buffers in bytes.
     pub(super) const fn size(depth: usize) -> usize {
         Self::keys(depth)
             + RkeyResponse::LENGTH * depth
@@ -93,7 +93,7 @@ impl ControlMemory {
         Self { memory, mr, key, depth }
     }
 
-    /// Returns the number of receives of the first connection.
+    /// Returns the number of receives that the first connection has.
     pub(super) const fn receives(depth: usize) -> usize {
         depth + EXTRA_RECEIVES
     }
@@ -102,7 +102,7 @@ impl ControlMemory {
         InfoRequest::LENGTH + EXTENSION_LENGTH * Self::receives(depth)
     }
 
-    /// Returns the offset of a buffer in the memory, and its SGE.
+    /// Returns the offset of a buffer in the control memory, and the buffer's SGE.
     fn buffer(&self, offset: usize, length: usize) -> (usize, Sge) {
         let addr = self.memory.address() + offset as u64;
         (offset, Sge { addr, length: length as u32, lkey: self.key })
@@ -131,11 +131,11 @@ impl ControlMemory {
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) id: ServerPathId,
-    /// The key of its session.
+    /// The key of the session to which the path belongs.
     pub(super) session: u32,
     pub(super) adapter: AdapterId,
     pub(super) address: PathAddress,
-    /// GID of the client, from its packets.
+    /// GID of the client, taken from its packets.
     pub(super) peer: Gid,
     pub(super) uuid: [u8; 16],
     pub(super) reconnects: u16,
@@ -146,16 +146,16 @@ pub(super) struct Path {
     pub(super) control: Option<ControlMemory>,
     pub(super) connections: Vec<Option<Connection>>,
     pub(super) proof: ProofState,
-    /// The name of the session in the info request.
+    /// The name of the session that the info request names.
     pub(super) name: Vec<u8>,
-    /// By chunk: the region through which the client writes.
+    /// For each chunk, the region through which the client writes.
     pub(super) chunks: Vec<MrId>,
     /// The region of the session's memory from which READ data is sent, and its `lkey`.
     pub(super) send_region: Option<(MrId, u32)>,
-    /// True if the MTU is at least 512 bytes, so that no packet splits a sector. Concurrent writes to a store then do not
-    /// tear the sectors of a READ.
+    /// True if the MTU is at least 512 bytes. No packet then splits a sector, so that concurrent writes to a store do
+    /// not tear the sectors of a READ.
     pub(super) has_whole_sectors: bool,
-    /// By store: its region and `lkey`, once it is registered at the HCA of the path.
+    /// For each store, its region and `lkey`, once the store is registered at the HCA of the path.
     pub(super) stores: Vec<Option<(MrId, u32)>>,
     pub(super) operations: Vec<Operation>,
     pub(super) outstanding: u32,
@@ -164,7 +164,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Drops a request that was not returned to the user.
+    /// Drops a request that was not yet returned to the user.
     pub(super) fn drop_request(&mut self, chunk: u16) {
         self.operations[usize::from(chunk)].is_outstanding = false;
         self.outstanding -= 1;

@@ -17,17 +17,17 @@ use crate::client::heartbeat;
 use crate::connection::{self, WorkId};
 use crate::heartbeat::HeartbeatAction;
 
-/// The part of handling a completion that involves other paths or HCAs.
+/// The part of handling a completion that also involves other paths or HCAs.
 enum FollowUp {
     None,
-    /// An info request or a proof, with its length in bytes.
+    /// An info request, or a message of the proof. The value is its length in bytes.
     Info(usize),
     /// A fence request.
     Fence(Fence),
 }
 
 impl Server {
-    /// Handles the completions of a path.
+    /// Handles the completions that a path's CQ has queued.
     pub(super) fn handle_completions(
         &mut self,
         now: Instant,
@@ -137,7 +137,7 @@ impl Server {
         Ok(FollowUp::None)
     }
 
-    /// Checks and queues a request. The payload of its immediate data has the chunk, and the offset of the message.
+    /// Checks and queues a request. Its immediate data contains the chunk, and the offset of the message in the chunk.
     fn handle_request(
         &mut self,
         hca: &mut Hca,
@@ -190,7 +190,7 @@ impl Server {
             (Direction::Read, Some(to)) => to.length.min(length),
         };
         if config.always_invalidate {
-            // The client cannot access the chunk until the response has a new key.
+            // The client cannot access the chunk again until the response gives it a new key.
             hca.close_mr(path.chunks[chunk as usize]).map_err(|_| EndReason::Setup)?;
         }
         let serial = operation.serial.wrapping_add(1);
@@ -229,11 +229,11 @@ impl Server {
         Ok(())
     }
 
-    /// Handles the completion of a request: queues the next held request of its chunk.
+    /// Handles the completion of a request: queues the next request that is held for the same chunk.
     ///
-    /// A Linux client retransmits the requests of a failed path over another path, in the same chunk, even if the server
-    /// still executes the first copy. If both ran at once, the first copy could use the data of a later request in the
-    /// chunk.
+    /// A Linux client retransmits the requests of a failed path over another path, in the same chunk, even if the
+    /// server still executes the first copy. If both copies were executed at once, the first could use the data of a
+    /// later request in the chunk.
     pub(super) fn free_chunk(&mut self, session: u32, chunk: u16) {
         let Some(session) = self.sessions.get_mut(&session) else { return };
         session.used[usize::from(chunk)] -= 1;
@@ -245,7 +245,7 @@ impl Server {
         }
     }
 
-    /// Handles the end of a heartbeat interval.
+    /// Sends a heartbeat at the end of a heartbeat interval, or ends the path if too many heartbeats were missed.
     pub(super) fn end_heartbeat_interval(
         &mut self,
         now: Instant,
@@ -276,19 +276,19 @@ impl Server {
     }
 }
 
-/// The message of a request.
+/// The RTRS message of a request, as parsed.
 struct RequestMessage {
     direction: Direction,
     user_length: u32,
     /// Length of the message in bytes.
     length: u32,
-    /// Client memory for the data of a READ.
+    /// Client memory that receives the data of a READ.
     read_target: Option<Descriptor>,
     needs_invalidation: bool,
 }
 
 impl RequestMessage {
-    /// Reads the message at an offset of a chunk. It is read only once, since the client may be able to change it.
+    /// Reads the message at an offset in a chunk. Reads it only once, because the client may be able to change it.
     fn read(
         memory: &ib_hca::Memory,
         start: usize,

@@ -11,7 +11,7 @@ use crate::adapters::Adapters;
 use crate::connection;
 use crate::{Direction, Errno};
 
-/// The data of a READ response: its length, and its store if it is not in the session's memory.
+/// The data of a READ response: its length, and the store that has the data; `None` if the session's memory has it.
 #[derive(Clone, Copy, Debug)]
 struct ReadData {
     length: u32,
@@ -21,11 +21,11 @@ struct ReadData {
 impl Server {
     /// Completes a request and sends the response.
     ///
-    /// For a READ, `length` bytes are at [`ServerRequest::data_offset`](super::ServerRequest::data_offset). The rest of the
-    /// client's buffer is filled with zeros. If the path has failed, no response is sent, and the client does not know
-    /// whether the request was executed.
+    /// For a READ, `length` bytes of data are at [`ServerRequest::data_offset`](super::ServerRequest::data_offset), and
+    /// the rest of the client's buffer is filled with zeros. If the path has failed, no response is sent: the client
+    /// does not know whether the request was executed.
     ///
-    /// Returns false if the request has completed before.
+    /// Returns false if the request was already completed.
     pub fn complete(
         &mut self,
         now: Instant,
@@ -37,12 +37,12 @@ impl Server {
         self.finish(now, cx, id, errno, ReadData { length, store: None })
     }
 
-    /// Completes a successful READ with `length` bytes of a store at an offset.
+    /// Completes a successful READ. Its data is at an offset in a store, and has `length` bytes.
     ///
-    /// The data is sent from the store without a copy. A concurrent write to the store may change it until the client
-    /// has received it.
+    /// The data is sent from the store without a copy. Until the client has received the data, concurrent writes to the
+    /// store may change it.
     ///
-    /// Returns false if the request has completed before.
+    /// Returns false if the request was already completed.
     ///
     /// # Panics
     /// Panics if there is no such store, or if the range exceeds it.
@@ -132,7 +132,7 @@ impl Server {
                     }
                     let rest = to.length as usize - length;
                     if rest > 0 {
-                        // The buffer may contain data of earlier requests.
+                        // The rest of the buffer may contain data of earlier requests.
                         memory.fill(start + length, rest, 0).expect(checked);
                     }
                     let (_, lkey) =

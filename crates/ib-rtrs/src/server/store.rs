@@ -7,20 +7,20 @@ use ib_hca::{AccessFlags, Hca, Memory, Sge};
 use super::Server;
 use super::path::Path;
 
-/// The number of a store: memory from which READ data may be sent.
+/// The number of a store. READ data may be sent from the memory of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(u32);
 
 impl Server {
-    /// Adds memory from which [`Server::complete_from`] may send READ data. Clients have no access to it. It cannot be
-    /// removed.
+    /// Adds a store: memory from which [`Server::complete_from`] may send READ data. Clients have no access to this
+    /// memory. A store cannot be removed.
     pub fn add_store(&mut self, memory: Arc<Memory>) -> StoreId {
         self.stores.push(memory);
         StoreId(self.stores.len() as u32 - 1)
     }
 }
 
-/// A range of a store; its length is that of the response.
+/// A range of a store. The length of the range is that of the response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoreRange {
     pub(super) store: StoreId,
@@ -28,7 +28,7 @@ pub(super) struct StoreRange {
 }
 
 impl StoreRange {
-    /// Returns the memory of the store.
+    /// Returns the memory of the store, after checking the range.
     ///
     /// # Panics
     /// Panics if there is no such store, or if the range exceeds it.
@@ -39,7 +39,8 @@ impl StoreRange {
         memory
     }
 
-    /// Returns the SGE of the range at the HCA of a path. The first use registers the store there; `None` if that fails.
+    /// Returns the SGE of the range at the HCA of a path. At the first use, registers the store at the HCA; returns
+    /// `None` if that fails.
     pub(super) fn sge(
         self,
         hca: &mut Hca,

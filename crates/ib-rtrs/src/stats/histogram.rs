@@ -1,4 +1,4 @@
-//! Histogram of latencies with microsecond resolution.
+//! Histogram of latencies with a resolution of microseconds.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ const RANGES: usize = 104;
 
 /// A histogram of latencies.
 ///
-/// Below 4 µs each microsecond is a range. From there on each power of two is divided into four ranges, so that the
+/// Below 4 µs, each microsecond is a range. From 4 µs on, each power of two is divided into four ranges, so that the
 /// relative error is at most a quarter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatencyHistogram {
@@ -28,7 +28,7 @@ impl LatencyHistogram {
         self.longest = self.longest.max(took);
     }
 
-    /// Adds the counts of another histogram.
+    /// Adds the counts of another histogram to this histogram.
     pub fn add(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             *count += more;
@@ -36,8 +36,8 @@ impl LatencyHistogram {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// Returns the ranges that have requests: the exclusive upper limit in microseconds, and the number of requests. The
-    /// last range includes all longer latencies.
+    /// Returns each range that contains requests: its exclusive upper limit in microseconds, and its number of
+    /// requests. The last range includes all longer latencies.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         let counts = self.counts.iter().copied().enumerate();
         counts.filter(|&(_, count)| count > 0).map(|(range, count)| (end(range), count))
@@ -49,8 +49,8 @@ impl LatencyHistogram {
         self.counts.iter().sum()
     }
 
-    /// Returns the quantile of a share, 0 to 1: the upper limit of its range, but at most the maximum latency. Returns 0
-    /// if there are no requests.
+    /// Returns a quantile: the upper limit of the range that contains it, but at most the maximum latency. `share` is
+    /// from 0 to 1. Returns 0 if there are no requests.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Duration {
         let wanted = ((self.requests() as f64 * share).ceil() as u64).max(1);
@@ -71,7 +71,8 @@ impl LatencyHistogram {
     }
 }
 
-/// Returns the range of a time in microseconds: its power of two, and the two bits after the most significant one.
+/// Returns the range that contains a time in microseconds: its power of two, and the two bits after the most
+/// significant bit.
 const fn range(micros: u64) -> usize {
     match micros.checked_ilog2() {
         Some(power) if power >= 2 => {
@@ -114,7 +115,7 @@ mod tests {
             micros.count(Duration::from_micros(took));
         }
         assert_eq!(micros.requests(), 100);
-        // 50 is in the range 48 to 55, and 99 in 96 to 111; the maximum is 100.
+        // Value 50 is in the range 48 to 55, and value 99 in the range 96 to 111. The maximum is 100.
         assert_eq!(micros.quantile(0.5), Duration::from_micros(56));
         assert_eq!(micros.quantile(0.99), Duration::from_micros(100));
         assert_eq!(micros.quantile(0.0), Duration::from_micros(2));

@@ -15,7 +15,7 @@ use ib_types::Errno;
 
 const LAYOUTS: [&Layout; 2] = [&ibtrs::CLIENT, &rtrs::CLIENT];
 
-/// Timeout of a write that waits for a path: longer than connecting or closing a path may take.
+/// Timeout of a write that waits for a path. It is longer than connecting or closing a path may take.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The status of a write.
@@ -23,22 +23,22 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 pub enum WriteStatus {
     /// The write is complete.
     Done,
-    /// The action has started; [`ClientTree::poll`] returns its result.
+    /// The action has been started. [`ClientTree::poll`] will return its result.
     Pending,
 }
 
-/// The tree of a session.
+/// The files of a client's session.
 ///
-/// Writes to `add_path`, `reconnect`, `disconnect` and `remove_path` complete later. The owner passes all events of the
-/// session to [`ClientTree::handle_event`] before it writes a file. It calls [`ClientTree::handle_timeout`] at the time
-/// that [`ClientTree::poll_timeout`] returns, and polls [`ClientTree::poll`] for results.
+/// Writes to `add_path`, `reconnect`, `disconnect` and `remove_path` complete later. Before each write to a file, the
+/// owner passes all events of the session to [`ClientTree::handle_event`]. It calls [`ClientTree::handle_timeout`] at
+/// the time that [`ClientTree::poll_timeout`] returns, and polls [`ClientTree::poll`] for results.
 #[derive(Debug, Default)]
 pub struct ClientTree {
     pending: Vec<PendingWrite>,
     results: VecDeque<(u64, Result<(), TreeError>)>,
 }
 
-/// A write whose action has not completed yet.
+/// A write whose action has not yet completed.
 #[derive(Debug)]
 struct PendingWrite {
     ticket: u64,
@@ -145,7 +145,7 @@ impl ClientTree {
     /// Writes a file. If the result is [`WriteStatus::Pending`], [`ClientTree::poll`] returns the ticket later.
     ///
     /// # Errors
-    /// Fails as [`Tree::read`], with the error of [`Ports::find_path`], and with
+    /// Fails with the errors of [`Tree::read`] and of [`Ports::find_path`], and with
     /// * [`Errno::EACCES`] if the file is read-only,
     /// * [`Errno::EINVAL`] if the value is invalid,
     /// * [`Errno::EBUSY`] if the path is being connected or closed,
@@ -240,7 +240,7 @@ impl ClientTree {
         }
     }
 
-    /// Completes a pending write. A path that was added but could not be connected is removed again.
+    /// Completes a pending write. If the write added a path that could not be connected, removes the path.
     fn finish(
         &mut self,
         at: usize,
@@ -251,21 +251,21 @@ impl ClientTree {
     ) {
         let PendingWrite { ticket, file, id, action, .. } = self.pending.remove(at);
         if action == Action::Add && result.is_err() {
-            // The path may have been removed already.
+            // Removing the path fails if it was removed before.
             client.remove_path(now, ports, id);
         }
         let result = result.map_err(|(errno, reason)| TreeError::new(errno, &file, reason));
         self.results.push_back((ticket, result));
     }
 
-    /// Returns the ticket and result of the next completed write.
+    /// Returns the ticket and the result of the next completed write.
     pub fn poll(&mut self) -> Option<(u64, Result<(), TreeError>)> {
         self.results.pop_front()
     }
 }
 
 impl PendingWrite {
-    /// Returns the result of the write if an event completes it.
+    /// Returns the result of the pending write, if the event completes it.
     fn result(&self, event: &ClientEvent) -> Option<Result<(), (Errno, String)>> {
         let connects = matches!(self.action, Action::Add | Action::Reconnect);
         let ends = |errno, reason: &str| {
@@ -273,7 +273,7 @@ impl PendingWrite {
         };
         match event {
             ClientEvent::PathUp(id) if *id == self.id && connects => Some(Ok(())),
-            // A reconnect of a connected path starts with this event.
+            // When a connected path is reconnected, this event comes first.
             ClientEvent::PathDown { why: Failure::ClosedLocally, .. } => None,
             ClientEvent::PathDown { path, why, .. } if *path == self.id && connects => {
                 Some(Err((errno_of(why), why.to_string())))
@@ -320,7 +320,7 @@ fn add(
     })
 }
 
-/// Returns the statistics that a write to a file resets.
+/// Returns which statistics a write to the file resets.
 fn stat(file: File) -> ClientStat {
     match file {
         File::SgEntries => ClientStat::SgEntries,

@@ -1,4 +1,5 @@
-//! Names and formats of the IBTRS driver, the predecessor of RTRS. Formats that its README leaves open are defined here.
+//! File names and formats of the IBTRS driver, the predecessor of RTRS. This module also defines the formats that the
+//! README of IBTRS leaves open.
 
 use std::fmt::Write as _;
 
@@ -52,7 +53,7 @@ pub(super) static SERVER: Layout = Layout {
 
 const FORMATS: Formats = Formats { policy, reset: "0", client, server };
 
-/// Formats a policy. The README has the first two; min-latency is of Linux.
+/// Formats a policy. The README of IBTRS defines round-robin and min-inflight, and Linux defines min-latency.
 fn policy(policy: Policy) -> String {
     let text = match policy {
         Policy::RoundRobin => "round-robin (0)",
@@ -85,7 +86,7 @@ fn server(file: File, stats: &ServerPathStats, inflight: u32) -> String {
     }
 }
 
-/// Formats `reconnects` and `rdma` of a client's path, which IBTRS and Linux have in common.
+/// Formats the files `reconnects` and `rdma` of a client's path, which are the same in IBTRS and Linux.
 pub(super) fn reconnects_and_traffic(file: File, stats: &ClientPathStats, inflight: u32) -> String {
     match file {
         File::Reconnects => {
@@ -98,13 +99,13 @@ pub(super) fn reconnects_and_traffic(file: File, stats: &ClientPathStats, inflig
     }
 }
 
-/// Formats the first four numbers of `rdma`.
+/// Formats the first four numbers of the file `rdma`.
 pub(super) fn traffic(traffic: &Traffic) -> String {
     let Traffic { reads, read_bytes, writes, write_bytes } = traffic;
     format!("{reads} {read_bytes} {writes} {write_bytes}")
 }
 
-/// Formats `sg_entries`: a line with the numbers of SGEs, and a line for each processor.
+/// Formats the file `sg_entries`: a line with the numbers of SGEs, and a line for each processor.
 fn sg_entries(rows: &[[u64; SG_COLUMNS]]) -> String {
     let mut head: Vec<String> = (1..SG_COLUMNS).map(|length| length.to_string()).collect();
     head.push(format!(">={SG_COLUMNS}"));
@@ -115,7 +116,7 @@ fn sg_entries(rows: &[[u64; SG_COLUMNS]]) -> String {
     table(&lines)
 }
 
-/// Formats `cpu_migration`: a line with the names of processors, and the lines `from:` and `to:`.
+/// Formats the file `cpu_migration`: a line with the names of processors, and the lines `from:` and `to:`.
 fn cpu_migration(from: &[u64], to: &[u64]) -> String {
     let numbers = |row: &[u64]| row.iter().map(u64::to_string).collect();
     table(&[
@@ -125,7 +126,7 @@ fn cpu_migration(from: &[u64], to: &[u64]) -> String {
     ])
 }
 
-/// Formats lines of a name and cells as a table with right-aligned columns.
+/// Formats lines, each with a name and cells, as a table with right-aligned columns.
 fn table(lines: &[(String, Vec<String>)]) -> String {
     let first = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let columns = lines.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
@@ -145,7 +146,8 @@ fn table(lines: &[(String, Vec<String>)]) -> String {
     text
 }
 
-/// Formats `rdma_lat`: a line for each range, and one for the maximum, rounded up to milliseconds.
+/// Formats the file `rdma_lat`: a line for each latency range, and a line for the maximum latency, rounded up to
+/// milliseconds.
 fn latencies(latencies: &Latencies) -> String {
     let mut text = String::new();
     for (range, [reads, writes]) in latencies.counts.iter().enumerate() {

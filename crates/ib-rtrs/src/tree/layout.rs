@@ -1,9 +1,9 @@
-//! The files of each directory.
+//! The files of each directory, with the names and formats of IBTRS or Linux.
 
 use crate::client::Policy;
 use crate::stats::{ClientPathStats, ServerPathStats};
 
-/// A file, independent of its name.
+/// The role of a file in the tree. Its name depends on the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum File {
     // Files of a session.
@@ -61,10 +61,10 @@ impl File {
     }
 }
 
-/// The names and files of a directory.
+/// The files of a directory, with their names.
 pub(super) type Files = &'static [(&'static str, File)];
 
-/// The files of a server's path. IBTRS and Linux use the same names.
+/// The files in the directory of a server's path. IBTRS and Linux use the same names.
 pub(super) const SERVER_PATH: Files = &[
     ("disconnect", File::Disconnect),
     ("hca_name", File::HcaName),
@@ -73,31 +73,31 @@ pub(super) const SERVER_PATH: Files = &[
     ("dst_addr", File::DestinationAddress),
 ];
 
-/// The files of client or server, with the names of IBTRS or Linux.
+/// The files of the client or of the server, with the names of IBTRS or Linux.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// The root directory.
     pub(super) root: &'static str,
-    /// The files of a session.
+    /// The files in the directory of a session.
     pub(super) session: Files,
-    /// The files of a path.
+    /// The files in the directory of a path.
     pub(super) path: Files,
-    /// The files in the directory `stats` of a path.
+    /// The files in the subdirectory `stats` of a path's directory.
     pub(super) stats: Files,
-    /// The formats of the contents.
+    /// The formats of the files' contents.
     pub(super) formats: Formats,
 }
 
-/// The formats of files that differ between IBTRS and Linux.
+/// Functions that format the contents that differ between IBTRS and Linux.
 #[derive(Debug)]
 pub(super) struct Formats {
     /// Formats the policy.
     pub(super) policy: fn(Policy) -> String,
-    /// The value that resets the statistics in `reset_all`.
+    /// The value that resets the statistics if it is written to `reset_all`.
     pub(super) reset: &'static str,
-    /// Formats statistics of a client's path. The number is that of requests in flight.
+    /// Formats statistics of a client's path. The number is the number of requests in flight.
     pub(super) client: fn(File, &ClientPathStats, u32) -> String,
-    /// Formats statistics of a server's path. The number is that of outstanding requests.
+    /// Formats statistics of a server's path. The number is the number of outstanding requests.
     pub(super) server: fn(File, &ServerPathStats, u32) -> String,
 }
 

@@ -6,14 +6,14 @@ use crate::client::{Client, PathId, PathState};
 use crate::server::{Server, ServerPathId};
 use crate::stats::{ClientPathStats, Completions, LATENCY_RANGES, SG_COLUMNS, ServerPathStats};
 
-/// The labels `session` and `path`.
+/// The labels `session` and `path` of a sample.
 type PathLabels = [(&'static str, String); 2];
 
 fn path_labels(session: &str, path: &str) -> PathLabels {
     [("session", session.to_owned()), ("path", path.to_owned())]
 }
 
-/// Returns the labels of a path and one further label.
+/// Returns the labels of a path, with one more label.
 fn with(
     labels: &PathLabels,
     name: &'static str,
@@ -22,14 +22,14 @@ fn with(
     labels.iter().cloned().chain([(name, value.to_string())]).collect()
 }
 
-/// Adds a sample for each processor.
+/// Adds one sample for each processor.
 fn by_cpu(family: &mut Family<'_>, labels: &PathLabels, counts: &[u64]) {
     for (cpu, count) in counts.iter().enumerate() {
         family.sample(&with(labels, "cpu", &cpu), count);
     }
 }
 
-/// A metric of a path: name without prefix, type, help text, value.
+/// A metric of a path: its name without prefix, its type, its help text, and the function that returns its value.
 type Metric<T> = (&'static str, MetricType, &'static str, fn(&T) -> u64);
 
 /// The state and statistics of a client's path.
@@ -224,7 +224,7 @@ const fn of_server<'a>() -> [Metric<ServerPath<'a>>; 5] {
     ]
 }
 
-/// Returns the metrics of a server, for its sessions and their paths by name.
+/// Returns the metrics of a server. `sessions` has the sessions and their paths, each with its name.
 pub(super) fn server(
     server: &Server,
     sessions: &[(String, Vec<(String, ServerPathId)>)],

@@ -12,7 +12,7 @@ use ib_types::Errno;
 
 const LAYOUTS: [&Layout; 2] = [&ibtrs::SERVER, &rtrs::SERVER];
 
-/// The tree of a server: its sessions with a connected path.
+/// The files of a server: those of all sessions that have a connected path.
 #[derive(Debug, Default)]
 pub struct ServerTree;
 
@@ -79,8 +79,8 @@ impl ServerTree {
     /// Writes a file. A write to `disconnect` does not wait for the client.
     ///
     /// # Errors
-    /// Fails as [`Tree::read`]; with [`Errno::EACCES`] if the file is read-only; with [`Errno::EINVAL`] if the value
-    /// is invalid.
+    /// Fails with the errors of [`Tree::read`], with [`Errno::EACCES`] if the file is read-only, and with
+    /// [`Errno::EINVAL`] if the value is invalid.
     pub fn write(
         &self,
         now: Instant,

@@ -4,10 +4,10 @@ use super::MAX_WRITE;
 use crate::address::PathAddress;
 use crate::client::Policy;
 
-/// Maximum of `max_reconnect_attempts`, as in Linux.
+/// Maximum value of `max_reconnect_attempts`, as in Linux.
 const MAX_ATTEMPTS: u32 = 9999;
 
-/// Decodes UTF-8 and removes surrounding white space.
+/// Decodes written bytes as UTF-8, and removes surrounding white space.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, String> {
     if bytes.len() > MAX_WRITE {
         return Err(format!("found {} bytes, expected at most {MAX_WRITE}", bytes.len()));
@@ -16,24 +16,24 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, String> {
     Ok(text.trim())
 }
 
-/// Accepts `1`, which starts the action of the file.
+/// Accepts only `1`, the value that starts the action of a file.
 pub(super) fn action(text: &str) -> Result<(), String> {
     expect(text == "1", text, "1")
 }
 
-/// Accepts the values that reset statistics: `0` as in IBTRS, or `1` as in Linux.
+/// Accepts only the values that reset statistics: `0` as in IBTRS, `1` as in Linux.
 pub(super) fn reset(text: &str) -> Result<(), String> {
     expect(matches!(text, "0" | "1"), text, "0 or 1")
 }
 
-/// Parses the maximum number of attempts to connect a path; `-1` is no limit.
+/// Parses the maximum number of attempts to connect a path. `-1` means no limit.
 pub(super) fn attempts(text: &str) -> Result<Option<u32>, String> {
     let number = if text == "-1" { Some(None) } else { text.parse().ok().map(Some) };
     let number = number.filter(|number| number.is_none_or(|number| number <= MAX_ATTEMPTS));
     number.ok_or_else(|| wrong(text, &format!("-1 to {MAX_ATTEMPTS}")))
 }
 
-/// Parses a policy: its number, name or short name.
+/// Parses a policy. It can be written as number, name or short name.
 pub(super) fn policy(text: &str) -> Result<Policy, String> {
     match text.to_ascii_lowercase().as_str() {
         "0" | "rr" | "round-robin" => Ok(Policy::RoundRobin),

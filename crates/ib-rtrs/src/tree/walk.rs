@@ -6,7 +6,7 @@ use super::TreeError;
 use super::layout::{File, Files, Layout, PATHS, STATS};
 use ib_types::Errno;
 
-/// The kind of an entry of the tree.
+/// Whether an entry of the tree is a file or a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A directory.
@@ -27,7 +27,7 @@ pub struct Entry {
     pub kind: Kind,
 }
 
-/// The sessions and paths of a client or server.
+/// The sessions of a client or server, with their paths.
 pub(super) trait Sessions {
     type Session: Copy;
     type Path: Copy;
@@ -39,7 +39,7 @@ pub(super) trait Sessions {
     fn paths(&self, session: Self::Session) -> Vec<(String, Self::Path)>;
 }
 
-/// A file or directory of the tree.
+/// A file or directory that was found in the tree.
 pub(super) enum Node<S, P> {
     Root,
     Side,
@@ -50,7 +50,7 @@ pub(super) enum Node<S, P> {
     File(&'static Layout, Option<P>, File),
 }
 
-/// A file or directory of the sessions of a client or server.
+/// The file or directory type for the sessions of a client or server.
 type NodeOf<S> = Node<<S as Sessions>::Session, <S as Sessions>::Path>;
 
 /// Finds a file or directory by its path. Empty path components are ignored.
@@ -128,7 +128,7 @@ pub(super) fn list<S: Sessions>(
     })
 }
 
-/// Returns the kind of a path.
+/// Returns whether a path leads to a file or to a directory.
 pub(super) fn kind_of<S: Sessions>(
     layouts: [&'static Layout; 2],
     sessions: &S,
@@ -144,7 +144,7 @@ const fn kind(file: File) -> Kind {
     Kind::File { is_writable: file.is_writable() }
 }
 
-/// Returns the file of a path, with its layout and the RTRS path that it belongs to, if any.
+/// Returns the file at a path of the tree, with its layout, and with the RTRS path to which the file belongs, if any.
 pub(super) fn find_file<S: Sessions>(
     layouts: [&'static Layout; 2],
     sessions: &S,
@@ -156,7 +156,7 @@ pub(super) fn find_file<S: Sessions>(
     }
 }
 
-/// Makes names unique: appends `#2` to the second path of a name, and so on.
+/// Makes names unique: appends `#2` to the name of the second path with the same name, and so on.
 pub(super) fn distinct<P>(paths: impl Iterator<Item = (String, P)>) -> Vec<(String, P)> {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     let mut named = Vec::new();
@@ -167,8 +167,7 @@ pub(super) fn distinct<P>(paths: impl Iterator<Item = (String, P)>) -> Vec<(Stri
     named
 }
 
-/// Returns the directory name of a session. If the name is not UTF-8 or contains control characters or backslashes,
-/// these are escaped as in `\xNN`.
+/// Returns the directory name of a session. Invalid UTF-8, control characters and backslashes are escaped as in `\xNN`.
 pub(super) fn session_name(name: &[u8]) -> String {
     match std::str::from_utf8(name) {
         Ok(text) if !text.contains(|it: char| it.is_control() || it == '\\') => text.to_owned(),

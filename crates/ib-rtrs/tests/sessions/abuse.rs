@@ -1,4 +1,4 @@
-//! Invalid messages of peers: they are refused with the errors of Linux, without effect on other clients.
+//! Invalid messages from peers. They are refused with the error numbers of Linux, and have no effect on other clients.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,11 +13,11 @@ use crate::lab::{Lab, Rng, quick_client, small_server};
 
 const SOON: Duration = Duration::from_secs(3);
 
-/// Offset of RTRS private data in packets of REQ (behind the header of `rdma_cm`) and REP.
+/// Offsets of the private data of RTRS: in packets of REQ (after the header of `rdma_cm`), and in packets of REP.
 const REQ: usize = 220;
 const REP: usize = 80;
 
-/// Returns true if a packet is a message of the connection manager with an attribute ID.
+/// Returns true if a packet is a message of the connection manager with the given attribute ID.
 fn is_cm(bytes: &[u8], attribute: u8) -> bool {
     bytes[0] == 0x64 && bytes[36..38] == [0, attribute]
 }
@@ -30,12 +30,12 @@ fn is_rep(bytes: &[u8]) -> bool {
     is_cm(bytes, 0x13)
 }
 
-/// Returns true if a packet is a complete request: RDMA WRITE ONLY with immediate data and payload.
+/// Returns true if a packet is a complete RTRS request: an RDMA WRITE ONLY with immediate data and payload.
 fn is_request(bytes: &[u8]) -> bool {
     bytes[0] == 0x0b && bytes.len() > 36
 }
 
-/// Changes bytes of the client's first REQ, and returns the failure of the path.
+/// Changes bytes of the client's first REQ, and returns the reason why the path has failed.
 fn refused(at: usize, change: &'static [u8]) -> Failure {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
     lab.tap = Box::new(move |from, _, bytes| {
@@ -55,7 +55,7 @@ fn why(lab: &Lab) -> Failure {
         ClientEvent::PathDown { why, .. } => Some(why.clone()),
         _ => None,
     });
-    why.unwrap_or_else(|| panic!("no path is down: {:?}", lab.events))
+    why.unwrap_or_else(|| panic!("the path has not failed: {:?}", lab.events))
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn uuid_of_a_connected_path_is_refused() {
 fn name_of_another_session_is_refused() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.events.clear();
-    // A second client with the same session name on the same HCA.
+    // A second client on the same HCA, with the same session name.
     let mut other = Client::new(quick_client(), [77; 32]);
     std::mem::swap(&mut lab.client, &mut other);
     lab.add_path(0);
@@ -132,7 +132,8 @@ fn name_of_another_session_is_refused() {
 fn invalid_info_requests_end_the_path() {
     type Change = fn(&mut Vec<u8>);
     let changes: [Change; 4] = [
-        // A name with a slash, an empty name, another message type, a request before the info request.
+        // The changes are: a name with a slash, an empty name, another message type, and a request before the info
+        // request.
         |bytes| bytes[14] = b'/',
         |bytes| bytes[14] = 0,
         |bytes| bytes[12] = 2,
@@ -157,7 +158,7 @@ fn invalid_info_requests_end_the_path() {
     }
 }
 
-/// Changes the next request on the wire, and returns the reason why the server ends the path.
+/// Changes the next request on the wire. Returns the lab, and the reason why the server ends the path.
 fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (Lab, EndReason) {
     let mut lab = Lab::connected(1, 1, quick_client(), server);
     lab.disk.fill(0, 1 << 20, 0x11).expect("the range is within the memory");
@@ -178,19 +179,20 @@ fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (L
     };
     lab.run_until(SOON, |lab| end(lab).is_some());
     let end = end(&lab).expect("the server has ended the path");
-    // The request is retransmitted after the path has reconnected.
+    // The request is retransmitted once the path is connected again.
     lab.run_until(Duration::from_secs(10), |lab| lab.done.len() == 1);
     assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
     (lab, end)
 }
 
-/// Offset of the payload in a complete request: 8 bytes of the user's header, then the message.
+/// Offset of the payload in a packet with a complete request. The payload is 8 bytes of the user's header, then the
+/// message.
 const PAYLOAD: usize = 32;
 const MESSAGE: usize = PAYLOAD + 8;
 
 #[test]
 fn user_header_beyond_message_offset_ends_the_path() {
-    // The computed length of the data would be negative.
+    // With these lengths, the computed length of the data would be negative.
     let lengths = [0xffff_u16, 0x209, 0x208];
     for length in lengths {
         let change = move |bytes: &mut Vec<u8>| {
@@ -206,8 +208,8 @@ fn invalid_request_messages_end_the_path() {
     type Change = fn(&mut Vec<u8>);
     let changes: [(&str, Change); 7] = [
         ("an unknown type", |bytes| bytes[MESSAGE] = 9),
-        ("two places", |bytes| bytes[MESSAGE + 6] = 2),
-        ("no place, but the bytes of one", |bytes| bytes[MESSAGE + 6] = 0),
+        ("two descriptors", |bytes| bytes[MESSAGE + 6] = 2),
+        ("no descriptor, but the bytes of one", |bytes| bytes[MESSAGE + 6] = 0),
         ("more than a chunk", |bytes| bytes[MESSAGE + 8 + 14] = 1),
         ("an offset behind the chunk", |bytes| bytes[28..32].copy_from_slice(&[0, 0, 0x40, 1])),
         ("an offset at the chunk's end", |bytes| {
@@ -219,7 +221,7 @@ fn invalid_request_messages_end_the_path() {
         let (_, end) = ended_by(change, small_server());
         assert!(matches!(end, EndReason::Protocol(_)), "{what}: {end}");
     }
-    // A queue depth of 16 uses all values of its four bits; with 9, some chunk numbers are invalid.
+    // A queue depth of 16 uses all values of its four bits. With a depth of 9, some chunk numbers are invalid.
     let nine = ServerConfig { queue_depth: 9, ..small_server() };
     let (_, end) = ended_by(|bytes| bytes[28] |= 0x0f, nine);
     assert!(matches!(end, EndReason::Protocol(_)), "{end}");
@@ -229,7 +231,7 @@ fn invalid_request_messages_end_the_path() {
 fn write_beyond_the_chunk_is_refused_by_its_key() {
     for always_invalidate in [true, false] {
         let server = ServerConfig { always_invalidate, ..small_server() };
-        // 40 bytes at 20 bytes before the end of the chunk.
+        // The packet writes 40 bytes from 20 bytes before the end of the chunk on.
         let change = |bytes: &mut Vec<u8>| {
             let addr = u64::from_be_bytes(bytes[12..20].try_into().unwrap());
             let end = addr - 512 + 0x4000 - 20;
@@ -257,7 +259,7 @@ fn key_of_a_chunk_is_valid_for_one_request() {
     }
     let seen = seen.borrow();
     assert!(seen[0][..8] == seen[1][..8] && seen[1][..8] == seen[2][..8], "the same chunk");
-    assert!(seen[0][8..11] == seen[1][8..11], "keys change in their lowest byte");
+    assert!(seen[0][8..11] == seen[1][8..11], "keys change only in their lowest byte");
     assert!(seen[0][11] != seen[1][11] && seen[1][11] != seen[2][11]);
 }
 
@@ -267,7 +269,7 @@ fn unfilled_read_data_has_no_stale_bytes() {
     lab.memory.fill(0, 4096, 0x77).unwrap();
     lab.io(Direction::Write, 0, (0, 4096), 1).unwrap();
     lab.run_until(SOON, |lab| lab.done.len() == 1);
-    // The first read fills the buffer; the second one fills only a part of it.
+    // The first read fills the buffer. The second read fills only a part of it.
     lab.io(Direction::Read, 0, (0, 4096), 2).unwrap();
     lab.run_until(SOON, |lab| lab.done.len() == 2);
     lab.holds = true;
@@ -282,7 +284,7 @@ fn unfilled_read_data_has_no_stale_bytes() {
     assert!(read[100..].iter().all(|&byte| byte == 0));
 }
 
-/// Changes bytes of the server's first REP, and returns the failure of the path.
+/// Changes bytes of the server's first REP, and returns the reason why the path has failed.
 fn failure_after_changed_rep(at: usize, change: &'static [u8]) -> Failure {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
     lab.tap = Box::new(move |from, _, bytes| {
@@ -318,7 +320,7 @@ fn connect_response_with_invalid_sizes_is_refused() {
 
 #[test]
 fn info_response_with_invalid_chunks_is_refused() {
-    // Offsets in the info response: its header, and length and address of its first descriptor.
+    // The offsets in the info response are those of its header, and of length and address in its first descriptor.
     for (at, change) in [
         (0, &[2][..]),
         (2, &[15]),
@@ -399,7 +401,7 @@ fn path_operations_in_any_order_keep_requests() {
     }
 }
 
-/// Returns a lab with keys of client and server, and true if they have connected.
+/// Returns a lab whose client and server have the given keys, and true if they have connected.
 fn with_keys(client: Option<u8>, server: Option<u8>) -> (Lab, bool) {
     let key = |byte: u8| SharedKey::new(vec![byte; 32]);
     let client = ClientConfig { key: client.map(key), ..quick_client() };
@@ -435,7 +437,7 @@ fn unproven_sessions_do_not_block_clients_with_the_key() {
     let strange = ClientConfig { key: key(2), ..quick_client() };
     let server = ServerConfig { key: key(1), max_sessions: 80, ..small_server() };
     let mut lab = Lab::new(1, 2, strange, server);
-    // The nonce of the client is lost, so the server cannot find out that it does not have the key.
+    // The client's nonces are lost, so the server cannot find out that the clients do not have the key.
     lab.tap = Box::new(|from, link, bytes| from == 1 || link == 1 || bytes[0] != 0x04);
     let mut rng = Rng::new(7);
     let begin = |lab: &mut Lab, rng: &mut Rng, number: usize| {
@@ -449,7 +451,7 @@ fn unproven_sessions_do_not_block_clients_with_the_key() {
         lab.run_for(Duration::from_millis(2));
     }
     assert!((1..=64).contains(&lab.server.paths().count()), "{}", lab.server.paths().count());
-    // The flood continues while a client with the key connects.
+    // The flood continues while a client that has the key connects.
     let own = ClientConfig { key: key(1), ..quick_client() };
     let mut own = Client::new(own, rng.seed());
     let buffer =
@@ -472,7 +474,7 @@ fn unproven_sessions_do_not_block_clients_with_the_key() {
 
 #[test]
 fn invalid_proof_does_not_open_the_session() {
-    // The client's own proof sent back to it, and an info request instead of a proof.
+    // The client's own proof is sent back to it, or the client sends an info request instead of a proof.
     for (number, change) in [(1, 60), (1, 12), (0, 12)] {
         let key = Some(SharedKey::new(vec![1; 32]));
         let client = ClientConfig { key: key.clone(), ..quick_client() };
@@ -494,12 +496,12 @@ fn invalid_proof_does_not_open_the_session() {
     }
 }
 
-/// Sends REQs of new sessions over the first link. The server's REPs remain without RTU.
+/// Sends REQs of new sessions over the first link. The server's REPs are never followed by an RTU.
 fn flood(lab: &mut Lab, count: u32) {
     flood_with(lab, count, |_| ());
 }
 
-/// Sends REQs as [`flood`] does, with a further change to each.
+/// Sends REQs as [`flood`] does, with a further change to each REQ.
 fn flood_with(lab: &mut Lab, count: u32, mut change: impl FnMut(&mut Vec<u8>)) {
     let mut other = Lab::new(1, 1, quick_client(), small_server());
     other.add_path(0);
@@ -508,7 +510,8 @@ fn flood_with(lab: &mut Lab, count: u32, mut change: impl FnMut(&mut Vec<u8>)) {
     for number in 0..count {
         let mut bytes = bytes.clone();
         let different = (number + 1).to_be_bytes();
-        // Transaction ID, communication ID, node GUID and QPN, then the UUIDs of path and session.
+        // The changed fields are: transaction ID, communication ID, node GUID and QPN, then the UUIDs of path and
+        // session.
         for at in [32, 44, 64, REQ + 12, REQ + 28] {
             bytes[at..at + 4].copy_from_slice(&different);
         }
@@ -539,7 +542,7 @@ fn half_open_flood_does_not_block_other_clients() {
     assert_eq!(paths, 48, "the flood uses all sessions");
     lab.add_path(1);
     lab.run_until(SOON, is_connected);
-    // Later REQs of the flood replace half-open paths only.
+    // Later REQs of the flood replace only half-open paths.
     flood(&mut lab, 200);
     assert!(is_connected(&lab));
 }
@@ -550,8 +553,8 @@ fn half_open_sessions_reserve_no_chunks() {
     let before = address_space();
     flood(&mut lab, 60);
     assert_eq!(lab.server.paths().count(), 60);
-    // The chunks of each session would take 128 MiB, and the buffers of READ data as much.
-    // Concurrent tests allocate memory too, but much less.
+    // The chunks of each session would take 128 MiB, and the buffers of READ data would take as much. Concurrent tests
+    // also allocate memory, but much less.
     let grown = address_space().saturating_sub(before) >> 10;
     assert!(grown < 2048, "{grown} MiB");
 }
@@ -563,7 +566,8 @@ fn half_open_paths_of_one_address_are_limited() {
     assert_eq!(lab.server.paths().count(), 64);
 }
 
-/// The evicted half-open path may be the only one of a session that another path wants to join.
+/// If the evicted half-open path is the only path of its session, another path that wants to join the session is
+/// refused.
 #[test]
 fn path_of_an_evicted_session_is_refused() {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
@@ -571,7 +575,7 @@ fn path_of_an_evicted_session_is_refused() {
     flood_with(&mut lab, 64, |bytes| first = first.take().or_else(|| Some(bytes.clone())));
     let first = first.expect("the flood has sent REQs");
     flood_with(&mut lab, 1, |bytes| {
-        // A second path of the first session, over a new connection.
+        // This REQ requests a second path of the first session, over a new connection.
         bytes[REQ + 28..REQ + 44].copy_from_slice(&first[REQ + 28..REQ + 44]);
         for at in [32, 44, 64, REQ + 12] {
             bytes[at..at + 4].copy_from_slice(&[0xee; 4]);

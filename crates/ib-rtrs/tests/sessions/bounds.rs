@@ -1,4 +1,4 @@
-//! Time limits after one of two paths was cut: of the stall of requests, and of the detection of the dead path.
+//! Time limits after one of two paths was cut: how long requests stall, and when the dead path is detected.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use ib_types::Instant;
 
 use crate::lab::{Lab, quick_client, small_server};
 
-/// Maximum stall of requests between peers of this project. The timeouts of the transport bound it.
+/// Between peers of this project, requests stall at most for this time. It results from the timeouts of the transport.
 pub(crate) const STALL: Duration = Duration::from_secs(5);
 
-/// Maximum time of failover after the local port has lost its link.
+/// After the local port has lost its link, the failover takes at most this time.
 pub(crate) const LINK_DOWN: Duration = Duration::from_millis(50);
 
-/// Maximum time until the cut of an idle path is detected.
+/// Returns the maximum time until the client detects that an idle path was cut.
 pub(crate) fn idle(heartbeats: Heartbeats) -> Duration {
     heartbeats.interval * (heartbeats.missed_max + 1)
 }
@@ -28,7 +28,7 @@ fn down_at(lab: &Lab, link: usize) -> Option<Instant> {
     })
 }
 
-/// Keeps `depth` requests in flight, cuts a link, and returns the maximum latency.
+/// Keeps `depth` requests in flight, cuts a link, and returns the maximum latency of a request.
 fn longest_stall(seed: u64, depth: u64, policy: Policy) -> Duration {
     let client = ClientConfig { policy, ..quick_client() };
     let mut lab = Lab::connected(seed, 2, client, small_server());
@@ -76,7 +76,7 @@ fn cut_of_one_of_two_paths_stalls_requests_at_most_5_s() {
             longest = longest.max(stall);
         }
     }
-    // Some requests wait for the timeout of the transport.
+    // Some of the requests wait until a timeout of the transport expires.
     assert!(longest > Duration::from_secs(2), "{longest:?}");
 }
 
@@ -94,7 +94,7 @@ fn cut_of_idle_path_is_detected_by_heartbeats_in_time() {
             lab.links[0].is_cut = true;
             let cut = lab.now;
             let bound = match missed_max {
-                // At least one heartbeat must remain without response.
+                // At least one heartbeat must have remained without response.
                 0 => interval * 2,
                 _ => idle(heartbeats),
             };
@@ -122,7 +122,7 @@ fn client_port_without_link_fails_its_paths_within_50_ms() {
         lab.run_until(LINK_DOWN, |lab| down_at(lab, link).is_some() && lab.done.len() == 16);
         assert_eq!(down_at(&lab, link), Some(cut), "at once");
         assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
-        // The path reconnects as fast.
+        // Once the link is back, the path reconnects within the same time.
         lab.events.clear();
         lab.links[link].is_cut = false;
         lab.sides[0].0[link].hca.set_port_active(true);

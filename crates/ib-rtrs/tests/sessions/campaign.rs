@@ -1,7 +1,8 @@
-//! Random faults. Invariants: a read returns the last confirmed write or a newer one, and every request completes once.
-//! If one path fails at a time without further faults, requests stall at most as long as in `bounds.rs`.
+//! Random runs with faults. Invariants: a read returns the last confirmed write or a newer one, and every request
+//! completes once. If only one path fails at a time, and there are no further faults, requests stall at most as long as
+//! in `bounds.rs`.
 //!
-//! `RTRS_RUNS` sets the number of runs, `RTRS_SEED` the first seed. A run depends on its seed only.
+//! `RTRS_RUNS` sets the number of runs, and `RTRS_SEED` sets the first seed. A run is determined by its seed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,16 +24,16 @@ const BLOCKS: u64 = 24;
 /// Length of a block in bytes.
 const BLOCK: usize = 1024;
 
-/// Number of requests of a run.
+/// Number of requests in each run.
 const REQUESTS: u64 = 400;
 
-/// The reference model of a block: the last confirmed write, and the write in flight.
+/// The reference model of one block: the last confirmed write, and the write in flight.
 #[derive(Clone, Debug)]
 struct Block {
     confirmed: u64,
     writing: Option<u64>,
     reads: u32,
-    /// True if a write has completed with unknown result. The block is not used again.
+    /// True if a write has completed with an unknown result. The block is then not used any more.
     is_unknown: bool,
 }
 
@@ -40,23 +41,23 @@ struct Block {
 struct PendingRequest {
     direction: Direction,
     block: u64,
-    /// The writes whose data a read may return.
+    /// Numbers of the writes whose data a read may return.
     allowed: Vec<u64>,
     begun: Instant,
 }
 
-/// The kind of a run.
+/// The kind of client and backend in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A client of this project: failed paths are fenced.
+    /// The client is of this project: failed paths are fenced.
     Fenced,
-    /// A client without fences, as Linux.
+    /// The client uses no fences, like Linux.
     Unfenced,
-    /// A defective backend: it sometimes executes an old write after a newer one.
+    /// The backend is defective: it sometimes executes an old write after a newer one.
     Wrong,
 }
 
-/// Runs one seed. Returns its totals, or the violated invariant.
+/// Runs one seed. Returns the totals of the run, or the violated invariant.
 fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
     let fence = kind != Kind::Unfenced;
     let mut rng = Rng::new(seed ^ 0x5eed);
@@ -72,7 +73,7 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
     if seed.is_multiple_of(2) {
         lab.answer_from_disk();
     }
-    // One path at a time is cut, or its port loses the link; there are no other faults.
+    // One path at a time is cut, or its port loses the link. There are no other faults.
     let is_gentle = fence && rng.chance(0.25);
     let kinds = if is_gentle { 2 } else { 3 };
     let stall = Duration::from_micros([50, 2_000, 400_000][rng.below(kinds) as usize]);
@@ -95,15 +96,15 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
     let (mut watch, mut unknown) = (TimeLimits::default(), 0);
     while asked < REQUESTS || !under.is_empty() {
         if blocks.iter().all(|block| block.is_unknown) {
-            // No block can be used any more.
+            // Every block has an unknown state, so no further request is submitted.
             asked = REQUESTS;
         }
         if lab.now >= end {
-            return Err(format!("{} requests are forgotten", under.len()).into());
+            return Err(format!("{} requests have not completed in time", under.len()).into());
         }
         if is_gentle && asked < REQUESTS && lab.now >= next_fault {
             next_fault = lab.now + Duration::from_micros(rng.below(800_000));
-            // Packets lost in a short cut are retransmitted before the next one.
+            // Before the next cut, all packets that were lost in a short cut are retransmitted.
             let oldest = under.values().map(|it| lab.now.since(it.begun)).max();
             if oldest.is_none_or(|oldest| oldest <= stall + LINK_DOWN) {
                 watch.fail_one(&mut lab, &mut rng, &mut repairs);
@@ -147,7 +148,8 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
         while lab.step(step) {}
         let done = std::mem::take(&mut lab.done);
         for completion in done {
-            // Without fences, requests in flight on the last path complete with an unknown result.
+            // Without fences, requests that are in flight on the last path complete with an unknown result when it
+            // fails.
             let is_unknown =
                 kind == Kind::Unfenced && completion.outcome.errno() == Errno::ECONNABORTED;
             if !completion.outcome.errno().is_ok() && !is_unknown {
@@ -172,14 +174,15 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
             }
             let place = place_of(completion.user);
             let read = lab.memory.to_vec(place, BLOCK).expect("the range is within the memory");
-            let found = u64::from_le_bytes(*read.first_chunk().expect("a block is longer"));
+            let found =
+                u64::from_le_bytes(*read.first_chunk().expect("a block has at least 8 bytes"));
             if read != stamp(found) {
                 return Err(
                     Violation::Stale("is torn".to_owned()).of(format_args!("block {block}"))
                 );
             }
             if !allowed.contains(&found) {
-                let why = format!("block {block} holds {found}: expected one of {allowed:?}");
+                let why = format!("block {block} contains {found}: expected one of {allowed:?}");
                 return Err(Violation::Stale(why));
             }
         }
@@ -190,7 +193,7 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
     for (at, block) in blocks.iter().enumerate() {
         let found = lab.disk.to_vec(at * BLOCK, BLOCK).expect("the range is within the memory");
         if !block.is_unknown && found != stamp(block.confirmed) {
-            let why = format!("block {at} at the end does not hold {}", block.confirmed);
+            let why = format!("block {at} at the end does not contain {}", block.confirmed);
             return Err(Violation::Stale(why));
         }
     }
@@ -208,7 +211,7 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
     })
 }
 
-/// The time limits of failover, if one path fails at a time.
+/// Checks the time limits of failover while only one path fails at a time.
 #[derive(Debug, Default)]
 struct TimeLimits {
     /// Time when a port last lost its link.
@@ -216,7 +219,7 @@ struct TimeLimits {
 }
 
 impl TimeLimits {
-    /// Cuts a random link, with or without notice of its port, if all paths are connected.
+    /// If all paths are connected, cuts a random link. The port of the link is notified at random.
     fn fail_one(&mut self, lab: &mut Lab, rng: &mut Rng, repairs: &mut Vec<(Instant, usize)>) {
         let is_up = |path: &PathId| lab.client.path_state(*path) == Some(PathState::Connected);
         if !lab.paths.iter().all(is_up) || !repairs.is_empty() {
@@ -233,16 +236,16 @@ impl TimeLimits {
         }
     }
 
-    /// Fails if a request stalls for longer than its limit.
+    /// Fails if a request has stalled for longer than its limit.
     fn check(&self, now: Instant, due: Instant) -> Result<(), String> {
         let bound =
             if self.link_down.is_some_and(|at| now.since(at) < STALL) { LINK_DOWN } else { STALL };
         let took = now.since(due);
-        if took <= bound { Ok(()) } else { Err(format!("a request stalls for {took:?}")) }
+        if took <= bound { Ok(()) } else { Err(format!("a request has stalled for {took:?}")) }
     }
 }
 
-/// Cuts the link of an idle path; fails if the client detects it too late.
+/// Cuts the link of an idle path. Fails if the client detects the cut too late.
 fn cut_idle(lab: &mut Lab, rng: &mut Rng) -> Result<(), String> {
     let heartbeats = lab.client.config().heartbeats;
     lab.links.iter_mut().for_each(|link| link.is_cut = false);
@@ -265,7 +268,7 @@ fn cut_idle(lab: &mut Lab, rng: &mut Rng) -> Result<(), String> {
     Ok(())
 }
 
-/// Sometimes removes a path if another one is connected, and adds one on a link without path.
+/// Sometimes removes a path if another path is connected. Adds a path on a link without a path.
 fn change_paths(lab: &mut Lab, rng: &mut Rng, links: usize) {
     if !rng.chance(0.15) {
         return;
@@ -286,7 +289,7 @@ fn change_paths(lab: &mut Lab, rng: &mut Rng, links: usize) {
     }
 }
 
-/// Submits a request, unless it conflicts with a request in flight on the same block.
+/// Submits a request, unless it conflicts with a request in flight for the same block.
 fn begin(
     lab: &mut Lab,
     blocks: &mut [Block],
@@ -329,7 +332,7 @@ fn place_of(user: u64) -> usize {
     (user % 64) as usize * BLOCK
 }
 
-/// Returns the data of a write: its number repeated. Write 0 is the initial zeros.
+/// Returns the data of a write: its number, repeated. Number 0 stands for the initial zeros.
 fn stamp(user: u64) -> Vec<u8> {
     user.to_le_bytes().repeat(BLOCK / 8)
 }
@@ -354,14 +357,14 @@ fn campaign_detects_late_execution_of_an_old_write() {
 #[test]
 fn all_requests_complete_without_fences() {
     let (mut all, mut stale) = (Totals::default(), 0);
-    // Of 4,000 seeds, only 1560 executes an old write late.
+    // Of 4,000 seeds, only seed 1560 executes an old write late.
     for seed in (1..=100).chain([1560]) {
         match run(seed, Kind::Unfenced) {
             Ok(seen) => {
                 assert_eq!(seen.fenced, 0);
                 all += seen;
             }
-            // The server has executed an old write of a failed path after a newer one.
+            // The server has executed an old write of a failed path after a newer write.
             Err(why) if why.is_stale() => stale += 1,
             Err(why) => panic!("seed {seed}: {why}"),
         }

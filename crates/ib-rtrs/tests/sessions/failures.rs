@@ -58,7 +58,7 @@ fn requests_are_retransmitted_only_after_the_fence() {
         lab.io(Direction::Write, 0, (0, 512), user).unwrap();
     }
     lab.run_for(Duration::from_millis(10));
-    // The backend has the requests, and takes its time.
+    // The backend now executes the requests, which takes 8 s each.
     lab.holds = false;
     lab.backend = Box::new(|_, _| Duration::from_secs(8));
     lab.run_for(Duration::from_millis(10));
@@ -88,7 +88,7 @@ fn retransmissions_without_fences_wait_for_their_chunks() {
     lab.backend = Box::new(|_, _| Duration::ZERO);
     lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
     lab.run_for(Duration::from_millis(10));
-    // The server executes two of them. Their retransmissions must not replace the data in the chunks.
+    // The server executes two of the writes. Retransmissions of these must not replace the data in their chunks.
     let inflight =
         |lab: &Lab| lab.server.paths().filter_map(|it| lab.server.inflight(it)).sum::<u32>();
     assert_eq!((lab.served, inflight(&lab), lab.done.len()), (4, 4, 0));
@@ -97,7 +97,7 @@ fn retransmissions_without_fences_wait_for_their_chunks() {
     assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
 }
 
-/// Returns a session without fences whose server executes some writes.
+/// Returns a session without fences, whose server is executing the given number of writes.
 fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
     let client = ClientConfig { fence: false, ..quick_client() };
     let mut lab = Lab::connected(1, links, client, small_server());
@@ -114,7 +114,7 @@ fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
 fn request_waiting_for_its_chunk_ends_with_its_path() {
     let mut lab = at_work(3, 6, Duration::from_secs(8));
     lab.backend = Box::new(|_, _| Duration::ZERO);
-    // The requests fail over twice. Each is executed twice in total, not three times.
+    // The requests fail over twice. Each is executed twice in total, instead of three times.
     for link in [0, 1] {
         lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(link));
         lab.links[link as usize].is_cut = true;
@@ -190,7 +190,7 @@ fn acknowledgements_do_not_replace_heartbeat_responses() {
     let rare = Heartbeats { interval: Duration::from_secs(1000), missed_max: 3 };
     let server = ServerConfig { heartbeats: rare, ..small_server() };
     let mut lab = Lab::connected(1, 1, client, server);
-    // The client's heartbeats are turned into acknowledgements, to which the server does not respond.
+    // The client's heartbeats are changed into acknowledgements, to which the server does not respond.
     lab.tap = Box::new(|from, _, bytes| {
         if from == 0 && bytes[0] == 0x0b && bytes[28] == 0x80 {
             bytes[28] = 0x90;
@@ -230,7 +230,7 @@ fn requests_complete_after_the_last_reconnect_attempt() {
 #[test]
 fn reconnect_before_server_detects_failure_replaces_path() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
-    // Only the client knows that the path has failed: its DREQs are lost.
+    // The client's DREQs are lost, so only the client knows that the path has failed.
     lab.tap = Box::new(|from, _, bytes| from == 1 || bytes[0] != 0x64 || bytes[37] != 0x15);
     lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
     lab.run_for(Duration::from_millis(10));
@@ -286,7 +286,7 @@ fn server_with_other_depth_or_shorter_data_is_refused() {
 #[test]
 fn wrapped_reconnect_count_is_accepted() {
     let mut lab = Lab::new(1, 1, quick_client(), small_server());
-    // The first REQ has the reconnect count 65,535; the count of the next one wraps to 0.
+    // The first REQ has the reconnect count 65,535. In the next REQ, the count wraps to 0.
     let shift = |bytes: &mut Vec<u8>| {
         let count = u16::from_le_bytes([bytes[230], bytes[231]]).wrapping_add(0xfffe);
         bytes[230..232].copy_from_slice(&count.to_le_bytes());
@@ -315,7 +315,7 @@ fn fence_timeout_completes_requests_and_keeps_chunks() {
     let client = ClientConfig { fence_timeout: Some(Duration::from_secs(4)), ..quick_client() };
     let server = ServerConfig { queue_depth: 2, ..small_server() };
     let mut lab = Lab::connected(1, 2, client, server);
-    // The backend never completes a write of the first path.
+    // The backend does not complete the writes of the first path during the test.
     lab.backend = Box::new(|_, _| Duration::from_secs(60));
     lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
     lab.run_for(Duration::from_millis(1));
@@ -327,7 +327,7 @@ fn fence_timeout_completes_requests_and_keeps_chunks() {
     assert_eq!(lab.done[0].outcome, Outcome::TimedOut);
     let took = lab.now.since(cut);
     assert!((4000..4010).contains(&took.as_millis()), "{took:?}");
-    // The chunk of the write remains in use.
+    // The chunk of the completed write remains in use.
     lab.io(Direction::Write, 512, (512, 512), 2).unwrap();
     let refused = lab.io(Direction::Write, 512, (512, 512), 3);
     assert_eq!(refused, Err(RequestError::NoPermit(2)));
@@ -337,7 +337,7 @@ fn fence_timeout_completes_requests_and_keeps_chunks() {
     assert_eq!(lab.done.len(), 2, "requests complete once");
 }
 
-/// A server without fences has replaced one with fences: it never confirms the fence of the requests in flight.
+/// A server with fences is replaced by one without: the new server never confirms the fence for the requests in flight.
 #[test]
 fn requests_complete_if_new_server_has_no_fences() {
     let client = ClientConfig { fence_timeout: Some(Duration::from_secs(4)), ..quick_client() };
@@ -363,7 +363,7 @@ fn requests_complete_if_new_server_has_no_fences() {
 fn restarted_session_is_lost_despite_connected_paths() {
     let client = ClientConfig { returns_lost: true, ..quick_client() };
     let mut lab = Lab::connected(1, 2, client, small_server());
-    // The server has closed both paths, but the client has noticed only the end of the second one.
+    // The server has closed both paths, but the client has only noticed that the second path has ended.
     lab.links[0].is_cut = true;
     let paths: Vec<_> = lab.server.paths().collect();
     for path in paths {
@@ -373,7 +373,7 @@ fn restarted_session_is_lost_despite_connected_paths() {
     let connected = Some(PathState::Connected);
     assert_eq!(lab.client.path_state(lab.paths[0]), connected);
     assert_ne!(lab.client.path_state(lab.paths[1]), connected);
-    // A request in flight on the first path completes, since its session has ended.
+    // A request that is in flight on the first path completes, because its session has ended.
     lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
     let path = lab.paths[1];
     lab.client.reconnect_path(lab.now, &mut lab.sides[0], path);
@@ -382,7 +382,7 @@ fn restarted_session_is_lost_despite_connected_paths() {
     assert_eq!(down_at(&lab, 0).unwrap().1, Failure::SessionRestarted);
     lab.run_until(Duration::from_millis(100), |lab| lab.done.len() == 1);
     assert_eq!(lab.done[0].outcome, Outcome::Fenced);
-    // The session continues once another path joins it.
+    // The session continues when another path joins it.
     lab.events.clear();
     lab.links[0].is_cut = false;
     lab.run_until(Duration::from_secs(10), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
@@ -413,7 +413,7 @@ fn requests_wait_while_user_has_disconnected_all_paths() {
         lab.run_until(SOON, |lab| lab.done.len() == 1);
         assert_eq!(lab.done[0].outcome.errno(), Errno::OK);
     }
-    // Closing the session completes them.
+    // Requests of a disconnected path complete when the session is closed.
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.holds = true;
     lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
@@ -438,7 +438,7 @@ fn last_path_reconnects_without_failed_requests() {
         lab.io(Direction::Write, 0, (0, 512), user).unwrap();
     }
     lab.run_for(Duration::from_millis(10));
-    // The client does not reconnect the other path, and this one is being reconnected.
+    // The first path is not reconnected after its failure, but the user reconnects the second path.
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], lab.paths[1]));
     assert_eq!(lab.done.len(), 0);
     lab.run_until(Duration::from_secs(20), |lab| lab.done.len() == 4);
@@ -466,7 +466,7 @@ fn chunks_of_abandoned_requests_wait_for_the_server() {
             lab.done
         );
         assert_eq!((lab.done.len(), lab.client.requests()), (4, 0));
-        assert_eq!(lab.client.chunks_in_use(), 4, "the server executes requests in them");
+        assert_eq!(lab.client.chunks_in_use(), 4, "the server still executes their requests");
         let back = |lab: &mut Lab, link: usize| {
             assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], lab.paths[link]));
             lab.run_until(Duration::from_secs(20), |lab| {
@@ -481,7 +481,8 @@ fn chunks_of_abandoned_requests_wait_for_the_server() {
     }
 }
 
-/// The failed path is removed without fence, so the client does not know whether the server still executes requests.
+/// The failed path is removed, and no fence is requested. So the client does not know whether the server still executes
+/// its requests.
 #[test]
 fn chunks_of_removed_path_are_freed_by_path_of_same_ends() {
     let mut lab = at_work(2, 4, Duration::from_secs(4));

@@ -1,4 +1,4 @@
-//! Parts of the campaigns: random clients and links, violated invariants, and totals of runs.
+//! Functions and types that several campaigns use: random clients and links, violated invariants, and totals of runs.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -21,14 +21,14 @@ pub(crate) fn random_client(rng: &mut Rng, rest: ClientConfig) -> ClientConfig {
     }
 }
 
-/// Sets random rates of loss, duplication and delay of a link.
+/// Sets random probabilities of loss, duplication and delay on a link.
 pub(crate) fn disturb(link: &mut Link, rng: &mut Rng) {
     link.loss = [0.0, 0.001, 0.03][rng.below(3) as usize];
     link.double = [0.0, 0.01][rng.below(2) as usize];
     link.late = [0.0, 0.02][rng.below(2) as usize];
 }
 
-/// Returns the number in an environment variable.
+/// Returns the number in an environment variable, or the default if there is none.
 pub(crate) fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -36,7 +36,7 @@ pub(crate) fn number(name: &str, default: u64) -> u64 {
 /// A violated invariant.
 #[derive(Debug)]
 pub(crate) enum Violation {
-    /// A block has older data than the last confirmed write, or parts of several writes.
+    /// A block contains data older than the last confirmed write, or parts of several writes.
     Stale(String),
     /// Another violation.
     Other(String),
@@ -47,7 +47,7 @@ impl Violation {
         matches!(self, Self::Stale(_))
     }
 
-    /// Prefixes the message with the location.
+    /// Adds the location of the violation in front of the message.
     pub(crate) fn of(self, place: impl fmt::Display) -> Self {
         match self {
             Self::Stale(why) => Self::Stale(format!("{place} {why}")),
@@ -69,7 +69,7 @@ impl From<String> for Violation {
     }
 }
 
-/// Totals of runs, which show that faults have had effects.
+/// Totals of several runs. They show that the faults have had effects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) failed_over: u64,

@@ -1,6 +1,6 @@
-//! Random bytes of a peer: the engines do not panic, and every request completes once.
+//! One peer sends random bytes: the engines must not panic, and every request must complete once.
 //!
-//! `RTRS_RUNS` sets the number of runs, `RTRS_SEED` the first seed.
+//! `RTRS_RUNS` sets the number of runs, and `RTRS_SEED` sets the first seed.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn run(seed: u64) {
         if link != 0 || from != liar || !lies.chance(often) {
             return true;
         }
-        // Destination QPNs remain unchanged, so that packets arrive.
+        // Destination QPNs are not changed, so that the packets arrive.
         let first = if only_messages { 12 } else { 8 };
         if bytes.len() > first {
             for _ in 0..1 + lies.below(3) {
@@ -63,7 +63,7 @@ fn run(seed: u64) {
     let wanted = asked as usize;
     let end = lab.now + Duration::from_secs(120);
     while lab.done.len() < wanted && lab.step(end) {}
-    // A response may have a wrong status, but each request completes once.
+    // A response may have a wrong status, but each request completes exactly once.
     assert_eq!(lab.done.len(), wanted, "seed {seed}");
     assert_eq!(lab.client.requests(), 0, "seed {seed}");
 }

@@ -1,4 +1,4 @@
-//! A client and a server in virtual time. Each has one HCA per link between them.
+//! A client and a server in virtual time. Each link between them connects one HCA of the client with one of the server.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -18,13 +18,14 @@ use ib_types::Instant;
 use crate::wire::back;
 pub(crate) use crate::wire::{Link, Node, Nodes, PORT, Rng};
 
-/// A packet on the wire: the receiving side, the link, the bytes and the route.
+/// A packet on the wire: index of the receiving side, index of the link, bytes, and route.
 pub(crate) type Packet = (usize, usize, Vec<u8>, Route);
 
-/// Observes or changes a sent packet, given its side, its link and its bytes. False drops the packet.
+/// Function that observes or changes a sent packet. It gets the sending side, the link and the bytes, and returns false
+/// to drop the packet.
 pub(crate) type Tap = Box<dyn FnMut(usize, usize, &mut Vec<u8>) -> bool>;
 
-/// Returns the time that the server's user takes for a request.
+/// Function that returns how long the server's user takes for a request.
 pub(crate) type Backend = Box<dyn FnMut(&mut Rng, &ServerRequest) -> Duration>;
 
 pub(crate) struct Lab {
@@ -37,9 +38,9 @@ pub(crate) struct Lab {
     pub(crate) links: Vec<Link>,
     wire: BTreeMap<(Instant, u64), Packet>,
     number: u64,
-    /// The time that the server's user takes for a request.
+    /// Determines how long the server's user takes for a request.
     pub(crate) backend: Backend,
-    /// Requests that the server's user executes, by completion time.
+    /// Requests that the server's user is executing, by completion time.
     working: BTreeMap<(Instant, u64), ServerRequest>,
     pub(crate) disk: Arc<Memory>,
     pub(crate) memory: Arc<Memory>,
@@ -48,16 +49,16 @@ pub(crate) struct Lab {
     pub(crate) server_events: Vec<(Instant, ServerEvent)>,
     pub(crate) done: Vec<Completion>,
     pub(crate) paths: Vec<PathId>,
-    /// Called with every packet before it is sent.
+    /// Called for every packet before it is sent.
     pub(crate) tap: Tap,
-    /// Number of requests that the server's user has taken.
+    /// Number of requests that the server's user has started.
     pub(crate) served: u64,
-    /// True if the server's user takes no requests.
+    /// True if the server's user does not start requests.
     pub(crate) holds: bool,
-    /// True if the server's user sometimes executes a write again later, which is an error.
+    /// True if the server's user sometimes executes a write a second time, later. That is an error.
     pub(crate) repeats: bool,
     repeated: Vec<(Instant, usize, Vec<u8>)>,
-    /// The store from which READ data is sent; `None` to copy it into the session's memory.
+    /// The store from which READ data is sent; `None` if READ data is copied into the session's memory.
     store: Option<StoreId>,
 }
 
@@ -145,7 +146,7 @@ impl Lab {
         lab
     }
 
-    /// Returns the specification of the path over a link.
+    /// Returns the specification of the path over the given link.
     pub(crate) fn spec(&self, link: usize) -> PathSpec {
         let [near, far] = [&self.sides[0].0[link], &self.sides[1].0[link]];
         near.spec_to(far, AdapterId(link as u32))
@@ -162,7 +163,7 @@ impl Lab {
         self.events.iter().any(|(_, it)| it == event)
     }
 
-    /// Submits a request with a header and a segment of the client's memory.
+    /// Submits a request with the given header and segment of the client's memory.
     pub(crate) fn ask(
         &mut self,
         direction: Direction,
@@ -176,7 +177,7 @@ impl Lab {
         self.client.request(self.now, &mut self.sides[0], &request)
     }
 
-    /// Submits a read or write of the disk. The header is the offset on the disk.
+    /// Submits a read or write of the disk. The header contains the offset on the disk.
     pub(crate) fn io(
         &mut self,
         direction: Direction,
@@ -187,21 +188,26 @@ impl Lab {
         self.ask(direction, &at.to_le_bytes(), piece, user)
     }
 
-    /// Runs until a condition is true; panics after a time limit.
+    /// Runs until the condition is true. Panics after the time limit.
     pub(crate) fn run_until(&mut self, limit: Duration, mut is_done: impl FnMut(&Self) -> bool) {
         let end = self.now + limit;
         while !is_done(self) {
-            assert!(self.step(end), "the condition is false after {limit:?}: {:?}", self.events);
+            assert!(
+                self.step(end),
+                "the condition is still false after {limit:?}: {:?}",
+                self.events
+            );
         }
     }
 
-    /// Runs for a period of virtual time.
+    /// Runs for the given period of virtual time.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         while self.step(end) {}
     }
 
-    /// Processes all events of the current time, and advances to the next one. Returns false if `end` was reached.
+    /// Processes all events of the current time, and advances to the time of the next event. Returns false once `end`
+    /// is reached.
     pub(crate) fn step(&mut self, end: Instant) -> bool {
         self.settle();
         let due = self.sides.iter().flat_map(|side| &side.0).flat_map(Node::due);
@@ -233,7 +239,7 @@ impl Lab {
         true
     }
 
-    /// Processes all events and packets of the current time.
+    /// Processes all events and packets that are due at the current time.
     fn settle(&mut self) {
         let mut has_work = true;
         while has_work {
@@ -264,7 +270,7 @@ impl Lab {
             let is_in_its_chunk =
                 |it: &&ServerRequest| (it.session, it.chunk) == (request.session, request.chunk);
             let other = self.working.values().find(is_in_its_chunk);
-            assert!(other.is_none(), "two requests in a chunk: {other:?}, {request:?}");
+            assert!(other.is_none(), "two requests use one chunk: {other:?}, {request:?}");
             self.working.insert((self.now + takes, self.number), request);
             has_work |= takes.is_zero();
         }
@@ -274,7 +280,8 @@ impl Lab {
         }
     }
 
-    /// Passes events of an HCA and its connection manager to the engine. Returns true if there was an event or a MAD.
+    /// Passes the events of an HCA and its connection manager to the engine. Returns true if there was an event or a
+    /// MAD.
     fn collect(&mut self, side: usize, link: usize) -> bool {
         let mut is_any = false;
         let id = AdapterId(link as u32);
@@ -298,14 +305,14 @@ impl Lab {
         is_any
     }
 
-    /// Returns the first matching packet on the wire, and removes all packets from it.
+    /// Returns the first packet on the wire that satisfies the predicate, and removes all packets from the wire.
     pub(crate) fn catch(&mut self, is_wanted: fn(&[u8]) -> bool) -> Packet {
         self.settle();
         let wire = std::mem::take(&mut self.wire).into_values();
         wire.into_iter().find(|(_, _, bytes, _)| is_wanted(bytes)).expect("the packet was sent")
     }
 
-    /// Puts a packet on the wire that arrives at the current time.
+    /// Puts a packet on the wire, which arrives at the current time.
     pub(crate) fn inject(&mut self, packet: Packet) {
         self.number += 1;
         self.wire.insert((self.now, self.number), packet);
@@ -346,7 +353,7 @@ impl Lab {
         }
     }
 
-    /// Executes the requests of the server's user that are due.
+    /// Completes the requests that the server's user has finished by now.
     fn work(&mut self) {
         let now = self.now;
         for (_, at, bytes) in self.repeated.extract_if(.., |(due, ..)| *due <= now) {
@@ -370,12 +377,12 @@ impl Lab {
         }
     }
 
-    /// Sends READ data from the memory of the disk from now on.
+    /// From now on, sends READ data from the memory of the disk, which becomes a store.
     pub(crate) fn answer_from_disk(&mut self) {
         self.store = Some(self.server.add_store(Arc::clone(&self.disk)));
     }
 
-    /// Returns the offset on the disk in a request's header; `None` if there is none.
+    /// Returns the offset on the disk from a request's header; `None` if the header has none.
     fn disk_offset(&self, request: &ServerRequest) -> Option<usize> {
         let memory =
             self.server.memory(request.session).expect("sessions with requests have memory");

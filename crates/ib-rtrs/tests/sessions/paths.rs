@@ -12,7 +12,7 @@ use crate::lab::{Lab, quick_client, small_server};
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// Submits `count` requests one after the other; returns the number of requests of each path.
+/// Submits `count` requests one after the other. Returns how many of them each path has carried.
 fn shares(lab: &mut Lab, count: u64) -> Vec<u64> {
     let before: Vec<u64> = counts(lab);
     for user in 0..count {
@@ -66,7 +66,7 @@ fn paths_change_while_requests_are_in_flight() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.links.push(lab.links[0]);
     let mut other = Lab::new(2, 2, quick_client(), small_server());
-    // Moves the second link of another lab, with its HCAs, to this one.
+    // Moves the second link of the other lab, with its HCAs, into this lab.
     for side in [1, 0] {
         let node = other.sides[side].0.pop().unwrap();
         lab.sides[side].0.push(node);
@@ -179,7 +179,7 @@ fn client_reconnects_after_server_disconnects() {
     assert!(!lab.server.disconnect_path(lab.now, &mut lab.sides[1], far));
 }
 
-/// Returns the time of long reads over `links` links of 10 Gbit/s.
+/// Returns how long a series of long reads takes over `links` links of 10 Gbit/s each.
 fn time_over(links: usize) -> Duration {
     let mut lab = Lab::connected(1, links, quick_client(), small_server());
     let (begun, length) = (lab.now, lab.client.max_io_size());
@@ -198,7 +198,7 @@ fn time_over(links: usize) -> Duration {
 fn two_links_carry_nearly_twice_as_much_as_one() {
     let (one, two) = (time_over(1).as_secs_f64(), time_over(2).as_secs_f64());
     assert!(one / two >= 1.9, "speedup of {:.2}", one / two);
-    // The throughput of one link: 15,872 bytes per read, with headers.
+    // The throughput of one link: each read transfers 15,872 bytes of data and headers.
     let gigabits = 1000.0 * 15_872.0 * 8.0 / one / 1e9;
     assert!(gigabits > 9.0, "{gigabits:.2} Gbit/s");
 }
@@ -216,7 +216,7 @@ fn path_mtu_of_a_reject_is_adopted() {
     assert_eq!(shares(&mut lab, 4), [4]);
 }
 
-/// With these values, Linux servers wait for 17 s, and Linux clients for 2.1 s.
+/// The ACK timeouts in REQ and REP: with them, Linux servers wait for 17 s, and Linux clients for 2.1 s.
 #[test]
 fn req_and_rep_carry_the_ack_timeouts_for_the_peer() {
     const DATA: usize = 12 + 8 + 24;

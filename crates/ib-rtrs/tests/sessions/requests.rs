@@ -15,7 +15,7 @@ fn pattern(length: usize, salt: u8) -> Vec<u8> {
     (0..length).map(|at| (at as u8).wrapping_mul(31) ^ salt ^ (at >> 8) as u8).collect()
 }
 
-/// Writes and reads data of various lengths, then many blocks at once.
+/// Writes data of various lengths and reads them back, then does so with many blocks at once.
 fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
     let mut lab = Lab::connected(7, 1, client, server);
     let most = lab.client.max_io_size();
@@ -33,7 +33,7 @@ fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
             "{length} bytes"
         );
     }
-    // Several rounds of requests in all chunks.
+    // Several rounds of requests, which use all chunks.
     for round in 0..8_u64 {
         for user in 0..16 {
             let at = user * 4096;
@@ -51,7 +51,7 @@ fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
     let stats = lab.client.stats(path).expect("the path exists");
     assert_eq!((stats.traffic.writes, stats.traffic.reads), (6 + 128, 6));
     assert_eq!(stats.latencies.counts.iter().flatten().sum::<u64>(), 140);
-    assert!(stats.migrated_to[0] > 0, "all completions came to processor 0");
+    assert!(stats.migrated_to[0] > 0, "all completions arrive at processor 0");
     assert_eq!(stats.failed_over, 0);
     let far = lab.server.paths().next().expect("the server has the path");
     assert_eq!(lab.server.stats(far).expect("the path exists").traffic, stats.traffic);
@@ -85,7 +85,7 @@ fn data_is_written_and_read_over_one_connection_as_linux() {
     writes_and_reads(quick_client(), server);
 }
 
-/// A read beyond the end of the disk is filled with zeros, with or without a store.
+/// Whether READ data comes from a store or not, a read beyond the end of the disk is filled with zeros.
 #[test]
 fn reads_return_data_of_a_store() {
     let mut lab = Lab::connected(5, 2, quick_client(), small_server());
@@ -104,12 +104,12 @@ fn reads_return_data_of_a_store() {
         assert_eq!(lab.memory.to_vec(0, length).unwrap(), disk[from..from + length]);
         assert_eq!(lab.memory.to_vec(length, 1).unwrap(), [0xaa]);
     }
-    // READ data was not copied into the session's memory.
+    // READ data was sent from the store, without a copy in the session's memory.
     let session = lab.server.sessions().next().unwrap();
     let chunks = lab.server.memory(session).unwrap();
     let data = chunks.to_vec(0, 4096).unwrap();
     assert!(!data.windows(64).any(|window| window == &disk[..64]));
-    // Both paths return the data of the last write.
+    // Reads over both paths return the data of the last write.
     for user in 10..20 {
         let bytes = pattern(3000, user as u8);
         lab.memory.write(0, &bytes).unwrap();
@@ -123,7 +123,7 @@ fn reads_return_data_of_a_store() {
     }
 }
 
-/// The memory regions of a store are deregistered with their path.
+/// When a path ends, its memory registrations of stores are deregistered.
 #[test]
 fn store_registrations_end_with_their_path() {
     let mut lab = Lab::connected(6, 1, quick_client(), small_server());
@@ -234,7 +234,7 @@ fn session_starts_and_ends_at_both_sides() {
     let is_down = |event: &ServerEvent| matches!(event, ServerEvent::SessionDown { .. });
     assert_eq!(lab.server_events.iter().filter(|(_, event)| is_down(event)).count(), 1);
     assert_eq!((lab.server.paths().count(), lab.client.paths().count()), (0, 0));
-    // All objects are destroyed: a protection domain in use could not be deallocated.
+    // All other objects are destroyed. Otherwise the protection domain could not be deallocated.
     for node in lab.sides.iter_mut().flat_map(|side| &mut side.0) {
         let pd = node.hca.alloc_pd().unwrap();
         node.hca.dealloc_pd(pd).unwrap();

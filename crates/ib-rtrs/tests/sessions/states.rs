@@ -1,4 +1,4 @@
-//! State transitions of client paths: every state and event.
+//! State transitions of client paths: every event in every state.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use ib_rtrs::{AdapterId, PathState};
 
 use crate::lab::{Lab, quick_client, small_server};
 
-/// An event of a path.
+/// An event that happens to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PathEvent {
     Disconnect,
@@ -14,7 +14,7 @@ enum PathEvent {
     Reconnect,
     LinkDown,
     LinkUp,
-    /// The server disconnects its path, if it has one.
+    /// The server disconnects its side of the path, if it has one.
     ServerDisconnect,
     Timeout,
 }
@@ -22,10 +22,10 @@ enum PathEvent {
 use PathEvent::{Disconnect, LinkDown, LinkUp, Reconnect, Remove, ServerDisconnect, Timeout};
 use PathState::{Closing, Connected, Connecting, Disconnected, Waiting};
 
-/// A state, and the state after each event; `None` if the path was removed.
+/// A state, and the state that follows each event; `None` if the path is then removed.
 type Row = (PathState, [(PathEvent, Option<PathState>); 7]);
 
-/// The transitions of all states.
+/// The transitions from all states.
 const TABLE: [Row; 5] = [
     (
         Connecting,
@@ -89,7 +89,7 @@ const TABLE: [Row; 5] = [
     ),
 ];
 
-/// Returns a lab whose first path is in a state.
+/// Returns a lab whose first path is in the given state.
 fn in_state(state: PathState) -> Lab {
     if state == Connecting {
         let mut lab = Lab::new(1, 1, quick_client(), small_server());
@@ -137,7 +137,7 @@ fn every_path_state_and_event_has_its_next_state() {
                     }
                 }
                 Timeout => {
-                    // Only the next timer expires.
+                    // Lets only the next timer expire.
                     let later = now + Duration::from_secs(40);
                     let at = lab.client.poll_timeout().unwrap_or(later);
                     lab.client.handle_timeout(at, near);

@@ -24,7 +24,7 @@ impl Ports for Nodes {
         Some(PortName { adapter: format!("lab{}", id.0), number: 1 })
     }
 
-    /// Address 10.0.N.2 is reached over link N.
+    /// The address 10.0.N.2 is reached over link N.
     fn find_path(&mut self, address: &PathAddress) -> Result<PathSpec, (Errno, String)> {
         let unreachable = || (Errno::EHOSTUNREACH, format!("no route to {}", address.destination));
         let Address::Ip(IpAddr::V4(to)) = address.destination else { return Err(unreachable()) };
@@ -39,11 +39,11 @@ impl Ports for Nodes {
     }
 }
 
-/// A lab with the tree of its client.
+/// A lab, with the control tree of its client.
 struct TreeLab {
     lab: Lab,
     client: ClientTree,
-    /// Number of events that were passed to the tree.
+    /// Number of events that were already passed to the tree.
     handled: usize,
     results: Vec<(u64, Result<(), TreeError>)>,
 }
@@ -78,7 +78,7 @@ impl TreeLab {
         entries.into_iter().map(|entry| entry.name).collect()
     }
 
-    /// Writes a file and waits for the result. Returns the error number.
+    /// Writes to a file and waits for the result. Returns the error number, if the write fails.
     fn write(&mut self, path: &str, value: &str) -> Result<(), Errno> {
         let Self { lab, client, .. } = self;
         let value = value.as_bytes();
@@ -91,14 +91,14 @@ impl TreeLab {
         let end = self.lab.now + Duration::from_secs(100);
         while self.results.is_empty() {
             self.step();
-            assert!(self.lab.now < end, "the write to {path} does not complete");
+            assert!(self.lab.now < end, "the write to {path} has not completed");
         }
         let (ticket, result) = self.results.remove(0);
         assert_eq!((ticket, self.results.len()), (7, 0));
         result.map_err(|error| error.errno)
     }
 
-    /// Executes `count` writes one after the other.
+    /// Executes `count` RTRS writes one after the other.
     fn requests(&mut self, count: u64) {
         for user in 0..count {
             self.lab.io(Direction::Write, 0, (0, 4096), user).expect("a path is connected");
@@ -108,7 +108,7 @@ impl TreeLab {
     }
 }
 
-/// Calls a function with the path of each file, and true if the file is writable.
+/// Calls a function for each file, with its path, and with true if the file is writable.
 fn each_file(list: &dyn Fn(&str) -> Vec<Entry>, path: &str, take: &mut dyn FnMut(&str, bool)) {
     for Entry { name, kind } in list(path) {
         let below = format!("{path}/{name}");
@@ -131,7 +131,7 @@ fn every_file_is_readable_and_other_names_fail() {
         let text = tree.read(path).expect("it can be read");
         assert!(text.ends_with('\n') && text.len() <= 4096, "{path}: {text:?}");
     });
-    // Files of both layouts: three of the session; of each path 15 of IBTRS and 14 of Linux.
+    // Each layout has three files of the session. For each path, IBTRS has 15 files and Linux has 14.
     assert_eq!(count, 3 + 2 * 15 + 3 + 2 * 14);
     let list = |path: &str| ServerTree.list(&lab.server, path).expect("a temporary directory");
     let mut count = 0;
@@ -211,7 +211,7 @@ fn path_is_added_and_removed_with_requests_in_flight() {
     tree.lab.run_until(SOON, |lab| lab.done.len() == 16);
     assert!(tree.lab.done.iter().all(|it| it.outcome.errno().is_ok()));
     assert_eq!(tree.list("rtrs-client/a-client/paths"), ["ip:10.0.1.1@ip:10.0.1.2"]);
-    // All paths may be removed; requests continue over a new one.
+    // The last path may be removed. Requests then continue over a new path.
     assert_eq!(tree.write(&format!("{SECOND}/remove_path"), "1"), Ok(()));
     tree.lab.done.clear();
     assert_eq!(tree.write(add, "ip:10.0.0.2"), Ok(()));
@@ -222,7 +222,7 @@ fn path_is_added_and_removed_with_requests_in_flight() {
 fn unreachable_path_is_not_added() {
     let mut tree = TreeLab::new(Lab::connected(1, 1, quick_client(), small_server()));
     let add = "rtrs-client/a-client/add_path";
-    // The server does not have the first address; the second one does not respond.
+    // The server does not have the first address. The second address does not respond.
     assert!(tree.write(add, "ip:10.0.0.1@ip:10.0.0.77").is_err());
     tree.lab.links[0].is_cut = true;
     assert_eq!(tree.write(add, "ip:10.0.0.1@ip:10.0.0.78"), Err(Errno::EHOSTUNREACH));
@@ -305,7 +305,7 @@ fn policy_and_reconnect_attempts_are_writable() {
 #[test]
 fn statistics_match_executed_requests() {
     let mut tree = TreeLab::new(Lab::connected(1, 1, quick_client(), small_server()));
-    // The lab submits requests on processors 0 and 1 in turn, and polls completions on processor 0.
+    // The lab submits requests alternately on processors 0 and 1, and polls all completions on processor 0.
     tree.requests(6);
     let lab = &mut tree.lab;
     let data = [0, 4096, 8192].map(|offset| Segment { buffer: lab.buffer, offset, length: 512 });
@@ -373,7 +373,7 @@ fn statistics_are_reset_by_0_and_by_1() {
             assert_eq!(fresh(&tree), zeros);
         }
     }
-    // The same for the statistics of the server.
+    // The same checks for the statistics of the server.
     let lab = &mut tree.lab;
     let far = |root: &str, file: &str| path(root, file).replace("client/a", "server/a");
     for (root, file) in
@@ -454,7 +454,7 @@ fn metrics_match_the_files() {
     assert!(page.contains(&format!("ibfabric_rtrs_server_inflight{{{labels}}} 0\n")));
 }
 
-/// Checks that a Prometheus page has a type for each metric, and each sample once.
+/// Checks that a Prometheus page declares a type for each metric, and has each sample only once.
 fn check_page(page: &str) {
     let mut types = Vec::new();
     let mut samples = Vec::new();
@@ -478,7 +478,8 @@ fn check_page(page: &str) {
     assert!(samples.len() > 5);
 }
 
-/// Writes random values to random files while links fail. Returns the number of pending and of refused writes.
+/// Writes random values to random files while links fail. Returns how many writes were pending, and how many were
+/// refused.
 fn write_anything(seed: u64) -> (usize, usize) {
     let config = ClientConfig {
         reconnect_delay: Duration::from_millis(200),
@@ -533,12 +534,12 @@ fn write_anything(seed: u64) -> (usize, usize) {
     for link in 0..3 {
         tree.lab.links[link].is_cut = false;
     }
-    // Every pending write completes once.
+    // Every pending write completes exactly once.
     let end = tree.lab.now + Duration::from_secs(200);
     while tree.lab.now < end && (tree.results.len() < open.len() || tree.lab.client.requests() > 0)
     {
         tree.step();
-        // The user reconnects or adds a path if the client reconnects none.
+        // If the client reconnects no path, the user reconnects or adds one.
         let paths: Vec<_> = tree.lab.client.paths().collect();
         let idle = |id: &_| tree.lab.client.path_state(*id) == Some(PathState::Disconnected);
         if paths.iter().all(idle) {
@@ -549,7 +550,7 @@ fn write_anything(seed: u64) -> (usize, usize) {
             }
         }
     }
-    // Completions of the last step are polled in the next one.
+    // Completions of the last step are polled in one more step.
     tree.lab.run_for(Duration::from_millis(1));
     let mut ended: Vec<u64> = tree.results.iter().map(|(ticket, _)| *ticket).collect();
     ended.sort_unstable();

@@ -1,4 +1,4 @@
-//! HCAs, and links between them that lose, double and delay packets, in virtual time.
+//! HCAs in virtual time, and links between them that lose, duplicate and delay packets.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -48,12 +48,12 @@ pub(crate) struct Node {
     pub(crate) address: Ipv4Addr,
 }
 
-/// The HCAs of one side.
+/// All HCAs of one side.
 #[derive(Default)]
 pub(crate) struct Nodes(pub(crate) Vec<Node>);
 
 impl Node {
-    /// Creates an HCA with an IP address, and a GUID from a number.
+    /// Creates an HCA with the given IP address and GUID.
     pub(crate) fn new(rng: &mut Rng, address: Ipv4Addr, guid: u64) -> Self {
         let (gid, guid) = (Gid(u128::from(address.to_ipv6_mapped())), Guid(guid));
         let hca = Hca::new(HcaConfig::new(guid, vec![gid]), rng.seed());
@@ -61,7 +61,7 @@ impl Node {
         Self { hca, cm, gid, address }
     }
 
-    /// Returns the next timeout of the HCA or its connection manager.
+    /// Returns the next timeouts of the HCA and of its connection manager.
     pub(crate) fn due(&self) -> [Option<Instant>; 2] {
         [self.hca.poll_timeout(), self.cm.poll_timeout()]
     }
@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// Returns the next event of the HCA that is not for the connection manager.
+    /// Returns the next event of the HCA. Events for the connection manager are passed to it.
     pub(crate) fn poll_hca(&mut self, now: Instant) -> Option<HcaEvent> {
         loop {
             match self.hca.poll_event()? {
@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    /// Returns the specification of a path to another node. `id` is the HCA that the path starts from.
+    /// Returns the specification of a path to another node. `id` is the number of the local HCA.
     pub(crate) fn spec_to(&self, far: &Self, id: AdapterId) -> PathSpec {
         let route =
             Route { source: self.gid, destination: far.gid, is_global: true, ..Route::default() };
@@ -136,7 +136,7 @@ impl Link {
 }
 
 impl Link {
-    /// Sends a packet from one end. Returns its arrival times: none if it is lost, two if it is duplicated.
+    /// Sends a packet from one end of the link. Returns its arrival times: none if it is lost, two if it is duplicated.
     pub(crate) fn carry(
         &mut self,
         rng: &mut Rng,
@@ -158,7 +158,7 @@ impl Link {
     }
 }
 
-/// Returns the reverse route.
+/// Returns the route in the reverse direction.
 pub(crate) fn back(route: Route) -> Route {
     Route { source: route.destination, destination: route.source, ..route }
 }

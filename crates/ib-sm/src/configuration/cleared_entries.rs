@@ -1,11 +1,10 @@
-//! LFT entries to clear before new ones are written, so that no transient forwarding loop occurs.
+//! LFT entries that the SM clears before it writes new ones, so that no transient forwarding loop occurs.
 //!
-//! While tables are written, a switch may use its old or its new entry for a LID. A transient loop
-//! needs a cycle of old and new entries. Every changing entry on such a cycle is therefore first
-//! set to "no path". The remaining entries of the cycle are all old, or later all new, and neither
-//! table has loops.
+//! While tables are written, a switch may use its old or its new entry for a LID. A transient loop needs a cycle of old
+//! and new entries. Therefore every changing entry on such a cycle is first set to "no path". The remaining entries of
+//! the cycle are then all old, and later all new. Neither table has loops.
 //!
-//! All entries of a block with unknown content are cleared.
+//! If the content of a block is unknown, all its entries are cleared.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +24,7 @@ const RUN: usize = 256;
 /// Marks a port that leads to no switch.
 const NO_SWITCH: u32 = u32::MAX;
 
-/// Returns the LIDs of the entries to clear, by switch, ascending.
+/// For each switch, returns the LIDs of the entries to clear, in ascending order.
 pub(super) fn find(
     plan: &Plan,
     rows: &BTreeMap<NodeIndex, SwitchId>,
@@ -62,13 +61,14 @@ pub(super) fn find(
     result
 }
 
-/// The switches of a plan, by number in the order of node indices.
+/// The switches of a plan, numbered in the order of node indices.
 struct Switches<'a> {
     nodes: Vec<NodeIndex>,
     rows: Vec<SwitchId>,
     /// Current LFTs.
     old: Vec<&'a [u8]>,
-    /// Switch at the other end of each port. `first[n]` is the index of port 0 of switch n.
+    /// Switch at the other end of each port, for all ports of all switches. `first[n]` is the index of port 0 of switch
+    /// n.
     peers: Vec<u32>,
     first: Vec<u32>,
 }
@@ -101,13 +101,13 @@ impl<'a> Switches<'a> {
         this
     }
 
-    /// Returns the LIDs with an entry that differs from the plan at any switch, ascending.
+    /// Returns the LIDs whose entry differs from the plan at some switch, in ascending order.
     fn changed_lids(&self, plan: &Plan) -> Vec<u16> {
         let longest = self.old.iter().map(|old| old.len()).max().unwrap_or(0).min(0xc000);
         let mut changed = vec![false; longest];
         for (&row, &old) in self.rows.iter().zip(&self.old) {
             let new = plan.routing.lfts.table(row);
-            // Most runs of entries are unchanged.
+            // Runs of entries are compared first, because most of them are unchanged.
             for (first, olds) in (0..).step_by(RUN).zip(old[..old.len().min(longest)].chunks(RUN)) {
                 let end = new.len().min(first + olds.len());
                 if new.get(first..end) == Some(olds) {
@@ -127,7 +127,7 @@ impl<'a> Switches<'a> {
         self.old[at].get(usize::from(lid)).copied().unwrap_or(NO_PATH)
     }
 
-    /// Returns the switch at the other end of a port; [`NO_SWITCH`] if there is none.
+    /// Returns the switch at the other end of a port; [`NO_SWITCH`] if no switch is there.
     fn next(&self, at: usize, port: u8) -> u32 {
         let peers = &self.peers[self.first[at] as usize..self.first[at + 1] as usize];
         // Port 0 is the switch itself, where packets end.
@@ -139,8 +139,8 @@ impl<'a> Switches<'a> {
     }
 }
 
-/// Finds the nodes on cycles of a graph with at most two edges per node. Algorithm: Tarjan's
-/// strongly connected components, without recursion.
+/// Finds the nodes on cycles of a graph with at most two edges per node. The algorithm is Tarjan's for strongly
+/// connected components, without recursion.
 struct CycleFinder {
     on_cycle: Vec<bool>,
     index: Vec<u32>,
@@ -210,7 +210,7 @@ impl CycleFinder {
         self.walk.push((node, 0));
     }
 
-    /// Pops a component from the stack. A component of several nodes has a cycle.
+    /// Pops a component from the stack. If it has several nodes, they are on a cycle.
     fn leave(&mut self, root: u32) {
         let first =
             self.stack.iter().rposition(|&node| node == root).expect("`root` was pushed before");

@@ -1,4 +1,4 @@
-//! Partition enforcement: switches check the P_Keys of packets at the ports of hosts.
+//! Partition enforcement: at the ports of hosts, switches check the P_Keys of packets.
 
 use ib_types::PKey;
 
@@ -10,8 +10,8 @@ use crate::fault::Fault;
 /// Number of P_Keys in a block.
 const BLOCK: usize = 32;
 
-/// Returns whether a switch port checks inbound and outbound packets. `None` for port 0 and for
-/// switches without the capability.
+/// Returns whether a switch port has to check inbound packets and outbound packets. `None` for port 0 and for switches
+/// without the capability.
 pub(super) fn directions(port_index: PortIndex, context: &Context<'_>) -> Option<(bool, bool)> {
     let switch = context.found.node(port_index.node).switch.filter(|_| port_index.port > 0)?;
     (switch.partition_enforcement_cap > 0).then(|| match keys(port_index, context) {
@@ -20,8 +20,8 @@ pub(super) fn directions(port_index: PortIndex, context: &Context<'_>) -> Option
     })
 }
 
-/// Returns the P_Keys that a switch port enforces, by block: those of the host at the other end.
-/// `None` if nothing is enforced, or if the keys exceed the table of the port.
+/// Returns the blocks of P_Keys that a switch port enforces: those of the host at the other end of the link. `None` if
+/// nothing is enforced, or if the keys do not fit into the table of the port.
 pub(super) fn keys(port_index: PortIndex, context: &Context<'_>) -> Option<Vec<[PKey; BLOCK]>> {
     let (keys, room) = wanted(port_index, context)?;
     if keys.len() > usize::from(room) {
@@ -34,8 +34,8 @@ pub(super) fn keys(port_index: PortIndex, context: &Context<'_>) -> Option<Vec<[
     Some(blocks)
 }
 
-/// Returns the P_Keys of the host at a switch port, and the size of the port's table. `None` if
-/// nothing is enforced.
+/// Returns the P_Keys of the host at a switch port, and the size of the switch port's table. `None` if nothing is
+/// enforced.
 fn wanted(port_index: PortIndex, context: &Context<'_>) -> Option<(Vec<PKey>, u16)> {
     let found = &*context.found;
     if context.config.part_enforce == PartEnforce::Off {
@@ -56,8 +56,8 @@ fn wanted(port_index: PortIndex, context: &Context<'_>) -> Option<(Vec<PKey>, u1
     Some((keys, room))
 }
 
-/// Returns the P_Key blocks that differ from those of the switches. Adds a fault for each port
-/// whose table is too small.
+/// Returns writes for the P_Key blocks that differ from those in the switches. Adds a fault for each port whose table
+/// is too small.
 pub(super) fn work(context: &Context<'_>, faults: &mut Vec<Fault>) -> Vec<Write> {
     let mut work = Vec::new();
     for port_index in all_ports(context.found) {

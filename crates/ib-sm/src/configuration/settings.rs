@@ -8,8 +8,7 @@ use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 use crate::plan::Plan;
 use crate::vls;
 
-/// Returns the PortInfo to write to a port. `None` if nothing changes, or if the port has neither
-/// LIDs nor a link.
+/// Returns the PortInfo to write to a port. `None` if nothing changes, or if the port has neither a LID nor a link.
 pub(super) fn wanted(
     port_index: PortIndex,
     plan: &Plan,
@@ -39,8 +38,8 @@ pub(super) fn wanted(
     (wanted != kept).then_some(wanted)
 }
 
-/// Returns true if the SM activates the port: it is not Active yet, and has a link or is an
-/// enhanced port 0.
+/// Returns true if the SM may activate the port. Such a port is not Active yet, and has a link or is an enhanced port
+/// 0.
 pub(super) fn may_activate(port_index: PortIndex, found: &DiscoveredSubnet) -> bool {
     let (node, port) = (found.node(port_index.node), found.port(port_index));
     let waits = port
@@ -52,7 +51,7 @@ pub(super) fn may_activate(port_index: PortIndex, found: &DiscoveredSubnet) -> b
     waits && (full_port0 || port.peer.is_some()) && is_managed(port_index, found)
 }
 
-/// Returns false if the port or its peer is left out because of a duplicate GUID.
+/// Returns false if the SM does not manage the port, because the port or its peer has a duplicate GUID.
 fn is_managed(port_index: PortIndex, found: &DiscoveredSubnet) -> bool {
     let ends = [Some(port_index), found.port(port_index).peer];
     !ends.into_iter().flatten().any(|end| found.is_excluded(end))
@@ -60,14 +59,13 @@ fn is_managed(port_index: PortIndex, found: &DiscoveredSubnet) -> bool {
 
 /// The P_Key table that is planned for a port.
 pub(super) struct WantedKeys {
-    /// Blocks of the table. Keys that the port has already keep their index, because programs refer
-    /// to it.
+    /// Blocks of the table. Keys that are already in the port keep their index, because programs refer to it.
     pub(super) blocks: Vec<[PKey; 32]>,
-    /// Number of keys that do not fit into the table.
+    /// Number of keys that are left out because the table is full.
     pub(super) left_out: usize,
 }
 
-/// Returns the planned P_Key table of a port; `None` for a port without a table.
+/// Returns the planned P_Key table of a port; `None` if the port has no table.
 pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<WantedKeys> {
     let (found, partitions) = (&*context.found, &context.config.partitions);
     let (port, kind) = (found.port(port_index), found.node(port_index.node).kind);
@@ -82,7 +80,7 @@ pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<Wan
     if slots.is_empty() {
         return None;
     }
-    // A key whose membership changes keeps its index, too.
+    // A key also keeps its index if its membership changes.
     let mut left: Vec<usize> = (0..slots.len()).collect();
     for same in [|a: PKey, b: PKey| a == b, |a: PKey, b: PKey| a.partition() == b.partition()] {
         left.retain(|&at| {
@@ -113,7 +111,7 @@ pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<Wan
     Some(WantedKeys { blocks: tables, left_out })
 }
 
-/// Sets the fields that request no change of state.
+/// Sets fields to values that request no change of state.
 pub(super) const fn keep(info: &mut PortInfo) {
     info.port_state = PortState::NO_CHANGE;
     info.phys_state = PhysState::NO_CHANGE;
@@ -121,7 +119,7 @@ pub(super) const fn keep(info: &mut PortInfo) {
     info.client_reregister = false;
 }
 
-/// Sets the fields of end ports. `None` if the plan has no LIDs for the port.
+/// Sets the fields that only end ports have. `None` if the plan has no LID for the port.
 fn address(
     info: &mut PortInfo,
     port_index: PortIndex,
@@ -148,7 +146,7 @@ fn address(
     Some(())
 }
 
-/// Sets the fields of linked ports.
+/// Sets the fields that depend on the port at the other end of the link.
 fn link(info: &mut PortInfo, peer: &PortInfo, port_index: PortIndex, context: &Context<'_>) {
     let (config, found) = (context.config, &*context.found);
     let mtu = info.mtu_cap.0.min(peer.mtu_cap.0);

@@ -1,5 +1,5 @@
-//! SL-to-VL tables and VL arbitration tables. The SM does not read them: it writes the tables that it has not
-//! written to a port since the port joined the subnet.
+//! SL-to-VL tables and VL arbitration tables. The SM does not read these tables. It writes each table that it has not
+//! written to the port since the port joined the subnet.
 
 use ib_wire::mad::sm::{SlToVl, VlArbitration};
 
@@ -8,8 +8,9 @@ use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 use crate::tables::PortTables;
 use crate::vls;
 
-/// Returns the tables that have to be written. SL-to-VL tables are written if quality of service is enabled or
-/// if the routes use several service levels (`is_layered`). VL arbitration tables need quality of service.
+/// Returns writes for the tables that have to be written. SL-to-VL tables are written if quality of service is enabled
+/// or if the routes use several service levels (`is_layered`). VL arbitration tables are written only if quality of
+/// service is enabled.
 pub(super) fn work(context: &Context<'_>, is_layered: bool) -> Vec<Write> {
     let mut work = Vec::new();
     if context.config.qos.is_none() && !is_layered {
@@ -32,7 +33,7 @@ pub(super) fn work(context: &Context<'_>, is_layered: bool) -> Vec<Write> {
     work
 }
 
-/// Returns the VL arbitration tables of a port; `None` if they are not written.
+/// Returns the VL arbitration tables to write to a port; `None` if none are written.
 pub(super) fn arbitration(
     port_index: PortIndex,
     context: &Context<'_>,
@@ -55,7 +56,7 @@ pub(super) fn modifier(port_index: PortIndex, input: u8, found: &DiscoveredSubne
     }
 }
 
-/// Returns the tables that were written to a port.
+/// Returns the tables that were last written to a port.
 pub(super) fn tables_of<'a>(
     port_index: PortIndex,
     context: &'a mut Context<'_>,

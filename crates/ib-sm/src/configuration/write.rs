@@ -1,8 +1,8 @@
-//! The writes of a configuration.
+//! The kinds of writes in a configuration.
 
 use crate::discovered_subnet::{NodeIndex, PortIndex};
 
-/// A write to a node, or a read that confirms one.
+/// A write to a node, or a read that checks an earlier write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
     /// PortInfo of a port.
@@ -17,9 +17,9 @@ pub(crate) enum Write {
     ReadBack { node: NodeIndex, block: u16 },
     /// A block of a P_Key table.
     PKeys { port_index: PortIndex, block: u16 },
-    /// A block of a multicast table. Its position selects a group of 16 ports.
+    /// A block of a multicast table. `position` selects a group of 16 ports.
     Mft { node: NodeIndex, block: u16, position: u8 },
-    /// An SL-to-VL table, by input and output port. The input port is 0 except at switches.
+    /// An SL-to-VL table. It is selected by input port and output port; the input port is 0 except at switches.
     SlToVl { port_index: PortIndex, input: u8 },
     /// A block of a VL arbitration table.
     Arbitration { port_index: PortIndex, block: u8 },
@@ -27,10 +27,10 @@ pub(crate) enum Write {
     Activate(PortIndex),
 }
 
-/// Number of writes of a configuration, by kind.
+/// Number of writes of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// PortInfo writes, including activations.
+    /// Writes of PortInfo, including those that activate ports.
     pub ports: u64,
     /// SwitchInfo writes.
     pub switches: u64,
@@ -44,8 +44,8 @@ pub struct Written {
     pub sl_to_vl_tables: u64,
     /// Blocks of VL arbitration tables.
     pub arbitration_blocks: u64,
-    /// LFT entries that have changed.
+    /// LFT entries that were changed.
     pub lft_entries: u64,
-    /// LFT entries that were "no path" temporarily, so that old and new entries formed no cycle.
+    /// LFT entries that were temporarily set to "no path", so that old and new entries formed no cycle.
     pub cleared: u64,
 }

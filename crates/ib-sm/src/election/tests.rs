@@ -7,7 +7,7 @@ fn manager(guid: u64, priority: u8, state: SmState) -> SmInfo {
     SmInfo { guid: Guid(guid), priority, state, ..SmInfo::zeroed() }
 }
 
-/// Returns a subnet with the given other SMs, the first at node 0.
+/// Returns a subnet with the given other SMs. The first of them is at node 0.
 fn found(others: &[SmInfo]) -> DiscoveredSubnet {
     let mut found = DiscoveredSubnet::default();
     for (index, &info) in others.iter().enumerate() {
@@ -28,8 +28,8 @@ const STATES: [SmState; 4] =
 
 #[test]
 fn election_with_one_other_sm() {
-    // Rows by own state, columns by the other SM's state: first an SM that loses, then one that
-    // wins.
+    // Each row is a state of this SM and a state of the other SM. Of the two outcomes, the first is for another SM that
+    // loses the election, and the second is for one that wins.
     let port_index =
         found(&[manager(1, 0, SmState::MASTER)]).managers.keys().next().copied().unwrap();
     let (wait, give) = (Outcome::Standby(port_index), Outcome::HandOver(port_index));

@@ -4,7 +4,7 @@ use super::event::{LinkChange, PortChange, SmEvent};
 use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 use crate::sa::subnet::Subnet;
 
-/// Returns an event for each port and link that has appeared or disappeared.
+/// Returns an event for each port and link that has appeared or disappeared between the two states.
 pub(super) fn between(last: Option<&Subnet>, new: &Subnet) -> Vec<SmEvent> {
     let change = |subnet: &Subnet, port_index: PortIndex, is_new| {
         let port = PortChange {
@@ -37,7 +37,7 @@ pub(super) fn between(last: Option<&Subnet>, new: &Subnet) -> Vec<SmEvent> {
     events
 }
 
-/// Returns the links of nodes that differ between two states, each from its lower end.
+/// Returns the links of nodes that differ between the two states. Each link begins with its lower end.
 fn links<'a>(
     found: &'a DiscoveredSubnet,
     other: &'a DiscoveredSubnet,
@@ -52,7 +52,7 @@ fn links<'a>(
     })
 }
 
-/// Returns true if the subnet `there` has a link of the subnet `here`.
+/// Returns true if a link of the subnet `here` also exists in the subnet `there`.
 fn has_link(
     there: &DiscoveredSubnet,
     here: &DiscoveredSubnet,

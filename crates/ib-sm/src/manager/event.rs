@@ -15,15 +15,15 @@ use crate::plan::{Plan, TableQuality};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SmEvent {
-    /// A fault was found.
+    /// The SM has found a fault.
     Fault(Fault),
-    /// No tables were written: planning failed, or the plan was refused. Holds the reason.
+    /// The SM has written no tables, because planning failed or the plan was refused. Holds the reason.
     NoPlan(String),
-    /// The plan is written, with a warning.
+    /// The SM has a plan, but warns about it. Holds the warning.
     Warning(String),
-    /// An alarm is raised, or a raised one has changed.
+    /// An alarm was raised, or a raised alarm has changed.
     AlarmRaised(Box<Alarm>),
-    /// The alarm of this kind is cleared.
+    /// The alarm of this kind was cleared.
     AlarmCleared(AlarmKind),
     /// The subnet is up.
     SubnetUp(Box<SweepReport>),
@@ -35,7 +35,7 @@ pub enum SmEvent {
     DiscoveryStart(DiscoveryStart),
     /// A port with LIDs has appeared or disappeared since the subnet was last up.
     Port(Box<PortChange>),
-    /// A link has appeared or disappeared in a subnet that was up before.
+    /// A link has appeared or disappeared, and the subnet was up before.
     Link(Box<LinkChange>),
 }
 
@@ -44,13 +44,13 @@ pub enum SmEvent {
 pub struct SmCounters {
     /// Number of heavy sweeps that have brought the subnet up.
     pub sweeps: u64,
-    /// Number of partial discoveries, which query only nodes that have reported changes.
+    /// Number of partial discoveries. These query only nodes that have reported changes.
     pub partial_discoveries: u64,
     /// Number of light sweeps.
     pub light_sweeps: u64,
     /// Number of route computations.
     pub routings: u64,
-    /// Number of times that cached routes were used instead.
+    /// Number of times that cached routes were used instead of computing routes.
     pub cached_plans: u64,
     /// Number of traps received.
     pub traps: u64,
@@ -61,13 +61,13 @@ pub struct SmCounters {
 pub struct SweepReport {
     /// The plan that was written.
     pub plan: Arc<Plan>,
-    /// Numbers of written attributes.
+    /// How many attributes of each kind were written.
     pub written: Written,
     /// Number of discovered nodes.
     pub nodes: usize,
     /// Duration of the discovery.
     pub discover: Duration,
-    /// Duration of planning, including the check.
+    /// Duration of planning, including the check of the tables.
     pub plan_time: Duration,
     /// Duration of writing.
     pub program: Duration,
@@ -77,10 +77,10 @@ pub struct SweepReport {
     pub retries: u64,
     /// Number of faults.
     pub faults: usize,
-    /// True if the plan is from the cache.
+    /// True if the plan consists of cached routes.
     pub cached: bool,
-    /// Quality of the forwarding tables in the switches. This equals the quality of the plan unless tables could
-    /// not be written. `None` if it is not known.
+    /// Quality of the forwarding tables in the switches; `None` if it is not known. Unless some tables could not be
+    /// written, this is the quality of the plan.
     pub quality: Option<TableQuality>,
 }
 
@@ -89,13 +89,13 @@ pub struct SweepReport {
 pub struct PortChange {
     /// The port's GUID.
     pub guid: Guid,
-    /// Lowest and highest LID.
+    /// Lowest and highest LID of the port.
     pub lids: (u16, u16),
-    /// Node, port number and directed route.
+    /// Name of the port: node, port number and directed route.
     pub at: PortName,
     /// True if the port has appeared; false if it has disappeared.
     pub is_new: bool,
-    /// True if the subnet came up for the first time, so that all its ports are new.
+    /// True if the subnet came up for the first time, and all its ports therefore count as new.
     pub is_first: bool,
 }
 
@@ -111,18 +111,18 @@ pub struct LinkChange {
 /// The start of a discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoveryStart {
-    /// Reason of the discovery, for logs.
+    /// Reason of the discovery, as text for logs.
     pub reason: String,
     /// True for a full discovery; false if only nodes that reported changes are queried.
     pub is_full: bool,
 }
 
-/// A port as of the last discovery.
+/// A port in its state at the last discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortStatus {
     /// The GUID of the node.
     pub node_guid: Guid,
-    /// The port's GUID; of a switch that of port 0.
+    /// The port's GUID. A switch port has the GUID of port 0.
     pub guid: Guid,
     /// The node description.
     pub description: String,
@@ -130,8 +130,8 @@ pub struct PortStatus {
     pub kind: NodeKind,
     /// The number of the port on its node.
     pub number: u8,
-    /// The base LID; of a switch port, that of port 0; 0 if there is none.
+    /// The base LID. A switch port has the LID of port 0. 0 if there is none.
     pub lid: u16,
-    /// The last PortInfo, if the port responds.
+    /// The last PortInfo, if the port has responded.
     pub info: Option<PortInfo>,
 }

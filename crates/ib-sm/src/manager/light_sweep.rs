@@ -1,4 +1,4 @@
-//! Light sweeps: queries of switches, table blocks and ports that may have changed unnoticed.
+//! Light sweeps: queries of switches, table blocks and ports that may have changed without a trap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,33 +8,33 @@ use super::smp::Purpose;
 use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 use crate::tables::{SwitchTable, Tables};
 
-/// Maximum number of ports of [`LightSweeps::uncertain`] that one light sweep queries.
+/// One light sweep queries at most this many ports of [`LightSweeps::uncertain`].
 const MAX_UNCERTAIN: usize = 16;
 
-/// State of the rotation in which light sweeps query table blocks and ports.
+/// The state by which light sweeps query table blocks and ports in rotation.
 #[derive(Debug, Default)]
 pub(super) struct LightSweeps {
     /// Number of light sweeps.
     count: u32,
-    /// GUIDs of switches whose tables are re-read in the next light sweep.
+    /// GUIDs of switches whose tables the next light sweep reads completely.
     doubtful: BTreeSet<Guid>,
-    /// Switches whose `PortStateChange` flag was cleared after their ports had been read, so that changes in between may be
-    /// missed; each with the next port to check.
+    /// Switches whose `PortStateChange` flag was cleared after their ports had been read. Changes in between may have
+    /// been missed. Holds the next port to check for each.
     uncertain: BTreeMap<Guid, u8>,
 }
 
 impl LightSweeps {
-    /// Makes the next light sweep read all known blocks of a switch's LFT.
+    /// Makes the next light sweep read all known blocks of the switch's LFT.
     pub(super) fn recheck_table(&mut self, switch: Guid) {
         self.doubtful.insert(switch);
     }
 
-    /// Makes the next light sweeps query all ports of a switch.
+    /// Makes the next light sweeps query all ports of the switch.
     pub(super) fn recheck_ports(&mut self, switch: Guid) {
         self.uncertain.insert(switch, 1);
     }
 
-    /// Starts a light sweep. Returns its queries; the caller sends the last one first.
+    /// Starts a light sweep, and returns its queries. The caller sends them in reverse order.
     pub(super) fn start(&mut self, found: &DiscoveredSubnet, tables: &Tables) -> Vec<Purpose> {
         self.count = self.count.wrapping_add(1);
         let mut requests = Vec::new();
@@ -56,10 +56,10 @@ impl LightSweeps {
         requests
     }
 
-    /// Returns the ports to query in a light sweep: both ends of the local link, of one HCA link in rotation, and of one
-    /// link between switches in rotation.
+    /// Returns the ports that a light sweep queries: both ends of the SM's link, of one HCA link in rotation, and of
+    /// one link between switches in rotation.
     ///
-    /// Either end of a link can have been reset without a trap.
+    /// Both ends are queried, because either of them can have been reset without a trap.
     fn ports_in_rotation(&self, found: &DiscoveredSubnet) -> BTreeSet<PortIndex> {
         let is_switch = |port_index: PortIndex| found.node(port_index.node).kind.is_switch();
         let turn =
@@ -71,7 +71,7 @@ impl LightSweeps {
         ends.flat_map(|end| [Some(end), found.port(end).peer]).flatten().collect()
     }
 
-    /// Returns the next ports to check for unnoticed changes.
+    /// Returns the next ports to check for changes that may have been missed.
     fn uncertain_ports(&mut self, found: &DiscoveredSubnet) -> Vec<PortIndex> {
         let mut places = Vec::new();
         while places.len() < MAX_UNCERTAIN

@@ -1,4 +1,4 @@
-//! Requests of other SMs, traps, and the election.
+//! Requests of other SMs, traps, and the election of the master.
 
 use ib_link::Datagram;
 use ib_mad::{Failure, Message};
@@ -13,7 +13,7 @@ use crate::election::{self, Order};
 use crate::multicast::MulticastTables;
 
 impl SubnetManager {
-    /// Processes a received request or trap. Returns true if it was for an SM.
+    /// Processes a received request or trap. Returns true if it was addressed to an SM.
     pub(super) fn handle_request(&mut self, now: Instant, datagram: &Datagram) -> bool {
         let mad = &datagram.mad;
         if !mad.class().is_smp() || mad.base_version() != 1 {
@@ -34,15 +34,15 @@ impl SubnetManager {
         mad.set_attribute(&self.info());
         smp::answer(&mut mad, status);
         if mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE {
-            // The link advances the hop pointer, so that the response starts with the request's:
-            // zero on ibsim.
+            // The link advances the hop pointer. Therefore the response starts with the hop pointer of the request,
+            // which is zero on ibsim.
             mad.set_hop_pointer(datagram.mad.hop_pointer());
         }
         self.smps.respond(datagram.reply(mad));
     }
 
     fn handle_trap(&mut self, now: Instant, datagram: &Datagram) {
-        // Only the master represses traps.
+        // Only the master sends TrapRepress for a trap.
         if self.state != SmState::MASTER {
             return;
         }
@@ -76,8 +76,8 @@ impl SubnetManager {
         self.advance(now);
     }
 
-    /// Requests a full discovery because of an unknown port: at once, but at most once per
-    /// [`SEARCH_PAUSE`](super::triggers).
+    /// Requests a full discovery because of a trap from an unknown port. The discovery starts at once, but at most one
+    /// starts per [`SEARCH_PAUSE`](super::triggers).
     fn search_soon(&mut self, now: Instant, why: String) {
         if let Some(from) = self.triggers.search_soon(now, why)
             && let Stage::Idle { next } = &mut self.stage
@@ -107,7 +107,7 @@ impl SubnetManager {
         match order {
             Order::Nothing => {}
             Order::TakeOver => {
-                // The other master may have written tables.
+                // The other master may have written tables, so this SM does not know them.
                 self.subnet.forget_tables();
                 self.subnet.multicast = MulticastTables::default();
                 self.cache = None;
@@ -137,7 +137,7 @@ impl SubnetManager {
         self.explore(now);
     }
 
-    /// Becomes a standby SM that polls the SM at a port, which is or becomes the master.
+    /// Becomes a standby SM that polls the SM at the given port. That SM is the master, or will be.
     pub(super) fn stand_by(&mut self, now: Instant, master: PortIndex) {
         self.become_state(SmState::STANDBY);
         self.subnet.is_fresh = true;
@@ -166,12 +166,11 @@ impl SubnetManager {
         *next = now + self.config.sminfo_polling_timeout;
         match info {
             Some(info) if info.state == SmState::MASTER => *failures = 0,
-            // The polled SM is not active or loses the election: this SM tries to become the
-            // master.
+            // The polled SM is not active, or it loses the election: this SM tries to become the master.
             Some(info) if info.state == SmState::NOT_ACTIVE || own.outranks(&info) => {
                 self.search(now);
             }
-            // The polled SM is about to become the master, or has failed.
+            // The polled SM will be the master soon, or it has failed.
             _ => {
                 *failures += 1;
                 if *failures >= self.config.sminfo_polling_retries {
@@ -181,7 +180,7 @@ impl SubnetManager {
         }
     }
 
-    /// Processes the response to HANDOVER.
+    /// Processes the response to the HANDOVER that this SM has sent.
     pub(super) fn handle_handover_result(
         &mut self,
         now: Instant,
@@ -195,7 +194,7 @@ impl SubnetManager {
             }
             self.stand_by(now, to);
         } else {
-            // The other SM did not accept, so that this SM remains the master.
+            // The other SM did not accept the subnet, so this SM remains the master.
             self.plan(now);
         }
     }

@@ -1,4 +1,4 @@
-//! What the SM reports: events, and the faults, warnings and alarms that were reported before.
+//! The reports of the SM: queued events, and the faults, warnings and alarms reported earlier.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,18 +9,18 @@ use crate::alarm::{Alarm, AlarmKind, RaisedAlarm};
 use crate::fault::Fault;
 use crate::plan::TableQuality;
 
-/// Queued events, and the reports that must not be repeated.
+/// Queued events, and earlier reports that must not be repeated.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
     events: VecDeque<SmEvent>,
-    /// Faults of the last complete sweep, and of the current one.
+    /// Faults of the last complete sweep, and faults of the current sweep.
     last_faults: BTreeSet<String>,
     faults: BTreeSet<String>,
-    /// Reason why there is no plan, if it was reported.
+    /// Reason why there is no plan, if the reason was reported.
     refusal: Option<String>,
     /// Warnings of the last plan.
     warned: BTreeSet<String>,
-    /// Quality of the forwarding tables in the switches, as of the last plan; `None` if not known.
+    /// Quality of the forwarding tables in the switches after the last plan; `None` if it is not known.
     pub(super) quality: Option<TableQuality>,
     alarms: BTreeMap<AlarmKind, RaisedAlarm>,
 }
@@ -40,7 +40,7 @@ impl Reporter {
         self.last_faults = std::mem::take(&mut self.faults);
     }
 
-    /// Reports the faults that the last sweep did not report.
+    /// Reports the given faults, except those that the last sweep reported.
     pub(super) fn report_faults(&mut self, faults: Vec<Fault>) {
         for fault in faults {
             let text = fault.to_string();
@@ -57,7 +57,7 @@ impl Reporter {
         self.faults.iter().map(String::as_str)
     }
 
-    /// Reports the warnings that the last plan did not have.
+    /// Reports the given warnings, except those about the last plan.
     pub(super) fn warn(&mut self, warnings: &[String]) {
         let new = warnings.iter().filter(|warning| !self.warned.contains(*warning));
         self.events.extend(new.cloned().map(SmEvent::Warning));
@@ -72,13 +72,13 @@ impl Reporter {
         }
     }
 
-    /// Clears the reason that was reported last, because there is a plan.
+    /// Clears the reason for having no plan, because there is a plan.
     pub(super) fn accept(&mut self) {
         self.refusal = None;
     }
 
-    /// Drops alarms and quality of the tables: another SM is the master now, or no subnet has been
-    /// discovered yet.
+    /// Drops the alarms and the quality of the tables, because another SM is the master, or no subnet was discovered
+    /// yet.
     pub(super) fn forget_tables(&mut self) {
         (self.quality, self.alarms) = (None, BTreeMap::new());
     }
@@ -88,7 +88,7 @@ impl Reporter {
         self.alarms.values()
     }
 
-    /// Replaces the alarms. An alarm that remains raised keeps its time.
+    /// Replaces all alarms. If an alarm was raised before, it keeps the time at which it was raised.
     pub(super) fn raise(&mut self, now: Instant, alarms: Vec<Alarm>) {
         let last = std::mem::take(&mut self.alarms);
         for alarm in alarms {

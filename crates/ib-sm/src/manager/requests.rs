@@ -12,7 +12,7 @@ use crate::configuration::Write;
 use crate::fault::{Fault, PortName};
 
 impl SubnetManager {
-    /// Starts the requests of the current stage, up to the maximum number in flight.
+    /// Starts the requests of the current stage, as many as may be in flight.
     pub(super) fn start_requests(&mut self, now: Instant) {
         while self.smps.has_room()
             && let Some((purpose, mut mad)) = self.next_request(now)
@@ -73,7 +73,7 @@ impl SubnetManager {
         }
     }
 
-    /// Processes the completed requests.
+    /// Processes all requests that have completed.
     pub(super) fn handle_completions(&mut self, now: Instant) {
         while let Some((purpose, completion)) = self.smps.poll_completion() {
             let Completion { attempts, result, .. } = completion;
@@ -81,7 +81,7 @@ impl SubnetManager {
             if let Purpose::Write(Write::Clear { node, .. } | Write::Lft { node, .. }) = purpose
                 && (attempts > 1 || result.is_err())
             {
-                // A delayed copy of the write may still arrive and overwrite a later one.
+                // A delayed copy of the write may still arrive, and may then overwrite a later write.
                 self.light_sweeps.recheck_table(self.subnet.found.node(node).info.node_guid);
             }
             if let Purpose::Write(Write::Switch(node)) = purpose
@@ -117,7 +117,7 @@ impl SubnetManager {
                 let known = context.found.node(node);
                 let guid = known.info.node_guid;
                 let top = known.switch.map(|switch| switch.linear_fdb_top);
-                // A switch with another `LinearFDBTop` was reset, or another SM has written to it.
+                // If a switch has another `LinearFDBTop`, it was reset, or another SM has written to it.
                 match info.filter(|info| top == Some(info.linear_fdb_top)) {
                     None => {
                         let what = "responds differently from before or not at all: it was reset or disconnected";
@@ -159,7 +159,7 @@ impl SubnetManager {
                 if let (Some(read), Some(known)) = (read, known)
                     && !is_same(&read, known)
                 {
-                    // The link went down and up again without a trap.
+                    // The link has gone down and come up without a trap.
                     let why = format!(
                         "a port of {} was reset",
                         context.found.describe(&[port_index.node])
@@ -173,7 +173,7 @@ impl SubnetManager {
             (Stage::HandingOver { .. }, Purpose::HandOver(port_index)) => {
                 self.handle_handover_result(now, port_index, &result);
             }
-            // The stage has changed since the request was sent.
+            // The result is ignored, because the stage has changed since the request was sent.
             _ => {}
         }
     }

@@ -1,27 +1,26 @@
-//! The SA's share of the SM's time.
+//! The part of the SM's time that the SA may use.
 //!
-//! Without a sweep the SA may use all of the time. It works in slices of [`MAX_BUDGET`], so that
-//! received packets are processed in between. During a sweep it gets less than a tenth: every third
-//! completed SMP grants one microsecond. If no SMP completes for a while, a timer grants growing
-//! amounts.
+//! Without a sweep, the SA may use all of the time. It works in slices of [`MAX_BUDGET`], so that the SM can process
+//! received packets in between. During a sweep, the SA gets less than a tenth of the time: every third completed SMP
+//! grants it one microsecond. If no SMP completes for a while, a timer grants growing amounts.
 
 use std::time::Duration;
 
 use ib_types::Instant;
 
-/// Number of completed SMPs that grant one microsecond. An SMP takes the SM 4 µs or more.
+/// Number of completed SMPs that grant the SA one microsecond. The SM needs 4 µs or more for an SMP.
 const SMPS_PER_MICROSECOND: u32 = 3;
 
-/// Time charged for one sent MAD, in microseconds.
+/// Time in microseconds that is charged for each sent MAD.
 const MAD_COST: u32 = 2;
 
-/// Maximum budget during a sweep, and the length of a slice without a sweep, in microseconds.
+/// Maximum budget in microseconds during a sweep; without a sweep, the length of a slice.
 const MAX_BUDGET: u32 = 2_000;
 
-/// Interval of the timer grants during a sweep.
+/// Interval at which the timer grants time during a sweep.
 const GRANT_INTERVAL: Duration = Duration::from_millis(1);
 
-/// First timer grant in microseconds. Each further one is twice as large until an SMP completes.
+/// First grant of the timer in microseconds. The grants double until an SMP completes.
 const FIRST_GRANT: u32 = 20;
 
 /// The time budget of the SA.
@@ -30,9 +29,9 @@ pub(super) struct SaBudget {
     saved: u32,
     /// Number of completed SMPs since the last grant.
     smps: u32,
-    /// Budget of a slice without a sweep, in microseconds.
+    /// Remaining time in microseconds of the current slice, without a sweep.
     turn: u32,
-    /// Time of the next timer grant, and the size of the last one in microseconds.
+    /// Time of the timer's next grant, and size of its last grant in microseconds.
     next: Option<Instant>,
     grant: u32,
 }
@@ -60,22 +59,22 @@ impl SaBudget {
         }
     }
 
-    /// Returns true if the budget allows sending a MAD during a sweep.
+    /// Returns true if a MAD may be sent within the budget of a sweep.
     pub(super) const fn can_send(&self) -> bool {
         self.saved >= MAD_COST
     }
 
-    /// Charges the budget for a sent MAD.
+    /// Charges a sent MAD to the budget.
     pub(super) const fn charge_mad(&mut self) {
         self.saved = self.saved.saturating_sub(MAD_COST);
     }
 
-    /// Starts the timer of grants if it is not running: SA requests wait during a sweep.
+    /// Starts the timer of grants, unless it is running. This is needed while SA requests wait during a sweep.
     pub(super) fn start_timer(&mut self, now: Instant) {
         self.next.get_or_insert(now + GRANT_INTERVAL);
     }
 
-    /// Grants time if the timer is due.
+    /// Grants time to the SA if the timer has expired.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         if self.next.is_some_and(|at| at <= now) {
             self.grant = (self.grant * 2).clamp(FIRST_GRANT, MAX_BUDGET);

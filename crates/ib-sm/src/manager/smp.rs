@@ -1,4 +1,4 @@
-//! SMPs of the SM: requests in flight with their purposes, and responses.
+//! SMPs of the SM: requests in flight with their purposes, and queued responses.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,21 +11,21 @@ use crate::configuration::Write;
 use crate::discovered_subnet::{NodeIndex, PortIndex};
 use crate::discovery::Probe;
 
-/// The purpose of a request.
+/// The purpose for which the SM has sent a request.
 #[derive(Debug)]
 pub(super) enum Purpose {
     Probe(Probe),
     Write(Write),
-    /// Light sweep: SwitchInfo, whose `PortStateChange` flag reports changed ports.
+    /// Light sweep: read SwitchInfo, whose `PortStateChange` flag reports changed ports.
     SwitchChange(NodeIndex),
-    /// Light sweep: an LFT block, compared with the block that was written.
+    /// Light sweep: read an LFT block, and compare it with the block that was written.
     Audit {
         node: NodeIndex,
         block: u16,
     },
-    /// Light sweep: PortInfo, compared with the last known one.
+    /// Light sweep: read PortInfo, and compare it with the last known PortInfo.
     State(PortIndex),
-    /// Standby: SMInfo of the master.
+    /// Standby SM: read SMInfo of the master.
     Master(PortIndex),
     /// Set(SMInfo) HANDOVER to an SM of higher priority.
     HandOver(PortIndex),
@@ -36,9 +36,9 @@ pub(super) enum Purpose {
 pub(super) struct Smps {
     requester: Requester,
     purposes: BTreeMap<TransactionId, Purpose>,
-    /// Responses to requests and traps.
+    /// Queued responses to requests and traps.
     responses: VecDeque<Datagram>,
-    /// SMInfo:ActCount: number of SMPs that the SM has sent, which shows that it is active.
+    /// SMInfo:ActCount: number of SMPs that the SM has sent. Its growth shows that the SM is active.
     activity: u32,
     /// Maximum number of requests in flight.
     window: usize,
@@ -86,7 +86,7 @@ impl Smps {
         self.purposes.insert(transaction, purpose);
     }
 
-    /// Cancels all requests; returns their purposes.
+    /// Cancels all requests in flight, and returns their purposes.
     pub(super) fn cancel_all(&mut self) -> impl Iterator<Item = Purpose> {
         let purposes = std::mem::take(&mut self.purposes);
         for &transaction in purposes.keys() {
@@ -100,7 +100,7 @@ impl Smps {
         self.responses.push_back(response);
     }
 
-    /// Processes a received MAD or the loss of a request. Returns true if it belonged to a request.
+    /// Processes a received MAD or the loss of a request. Returns true if it belonged to a request in flight.
     pub(super) fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         self.requester.handle(now, incoming)
     }
@@ -109,7 +109,7 @@ impl Smps {
         self.requester.handle_timeout(now);
     }
 
-    /// Returns the next completed request and its purpose.
+    /// Returns the next completed request with its purpose.
     pub(super) fn poll_completion(&mut self) -> Option<(Purpose, Completion)> {
         loop {
             let completion = self.requester.poll_event()?;

@@ -18,11 +18,11 @@ use crate::plan::{Plan, PlanJob, TableQuality, TablesInUse};
 use crate::sa;
 use crate::sa::subnet::Subnet;
 
-/// Maximum number of changed nodes for a partial discovery; if more have changed, the whole subnet is discovered.
+/// A partial discovery covers at most this many changed nodes. If more have changed, the whole subnet is discovered.
 const MAX_CHANGED: usize = 16;
 
 impl SubnetManager {
-    /// Starts a discovery of the subnet; cancels outstanding requests.
+    /// Cancels outstanding requests, and starts a discovery of the whole subnet.
     pub(super) fn explore(&mut self, now: Instant) {
         for purpose in self.smps.cancel_all() {
             if let Purpose::Write(Write::Clear { node, block } | Write::Lft { node, block }) =
@@ -37,7 +37,8 @@ impl SubnetManager {
         self.stage = Stage::Discovering(Box::new(Discovery::new()));
     }
 
-    /// Starts a partial discovery of the nodes that have reported changes, or a full one if that is safer.
+    /// Starts a partial discovery of the nodes that have reported changes. If that is not safe, starts a full
+    /// discovery.
     fn follow_changes(&mut self, now: Instant) {
         let changed = self.triggers.take_changed();
         let nodes: Option<Vec<_>> =
@@ -61,7 +62,7 @@ impl SubnetManager {
         self.stage = Stage::Discovering(Box::new(discovery));
     }
 
-    /// Starts a light sweep; an SM without a complete subnet starts a discovery instead.
+    /// Starts a light sweep. If the SM has no complete subnet, starts a discovery instead.
     pub(super) fn start_light_sweep(&mut self) {
         self.counters.light_sweeps += 1;
         let left = self.light_sweeps.start(&self.subnet.found, &self.subnet.tables);
@@ -87,7 +88,7 @@ impl SubnetManager {
         self.stage = Stage::Idle { next };
     }
 
-    /// Enters the next stage if this one is complete; returns whether it is.
+    /// Enters the next stage if the current stage is complete. Returns true if it was complete.
     pub(super) fn advance(&mut self, now: Instant) -> bool {
         match &self.stage {
             Stage::Discovering(discovery) if discovery.is_done() => self.finish_discovery(now),
@@ -116,14 +117,14 @@ impl SubnetManager {
         true
     }
 
-    /// Ends a discovery: decides which SM is the master.
+    /// Ends a discovery: decides whether this SM or another SM is the master.
     fn finish_discovery(&mut self, now: Instant) {
         let stage = std::mem::replace(&mut self.stage, Stage::Planning(None));
         let Stage::Discovering(discovery) = stage else {
             unreachable!("the caller matched the stage")
         };
         let DiscoveryResult { found, faults, same_shape, failed, reset } = discovery.finish();
-        // Cursor an incomplete discovery, an SM that is not the master may have missed the master.
+        // If the discovery was incomplete and this SM is not the master, it may have missed the master.
         let blind = self.state != SmState::MASTER && !faults.is_empty();
         if failed || blind && self.triggers.take_repeat() {
             self.triggers.require_full_discovery("the last discovery was incomplete");
@@ -156,7 +157,7 @@ impl SubnetManager {
         }
     }
 
-    /// Ignores SMs that do not have the `SM_Key` of this subnet.
+    /// Ignores other SMs whose `SM_Key` differs from that of this subnet.
     fn ignore_foreign_sms(&mut self) {
         let key = self.config.sm_key;
         let knows = |info: &SmInfo| key == 0 || info.sm_key == key;
@@ -171,7 +172,7 @@ impl SubnetManager {
         self.report(faults);
     }
 
-    /// Starts a plan, unless the cached routes are still valid.
+    /// Starts planning, unless the cached routes are still valid.
     pub(super) fn plan(&mut self, now: Instant) {
         let cached = self.cache.as_ref().filter(|cache| cache.serves(&self.subnet.found));
         if let Some(plan) = cached.map(UnicastCache::plan) {
@@ -179,7 +180,7 @@ impl SubnetManager {
             self.sweep.cached = true;
             return self.configure(now, plan);
         }
-        // An SM that has just started keeps no entries of another SM.
+        // After its start, the SM does not keep entries that another SM has written.
         let in_use = TablesInUse {
             keep: !self.subnet.is_fresh
                 && !self.config.routing.lids.reassign
@@ -192,8 +193,8 @@ impl SubnetManager {
         self.stage = Stage::Planning(Some(Box::new(job)));
     }
 
-    /// Checks the tables that the switches hold with the topology of the last discovery. Returns their
-    /// quality, and the first pair of hosts whose packets do not arrive. `None` if no table is known.
+    /// Checks the tables in the switches against the topology of the last discovery. Returns their quality, and the
+    /// first pair whose packets do not arrive; `None` if no table is known.
     pub(super) fn assess_tables_in_use(&self) -> Option<(TableQuality, Option<String>)> {
         PlanJob::new(&self.subnet.found, &self.config, self.tables_in_use(), Arc::default())
             .assess()
@@ -207,7 +208,7 @@ impl SubnetManager {
         }
     }
 
-    /// Starts to write a plan to the nodes.
+    /// Starts writing a plan to the nodes.
     pub(super) fn configure(&mut self, now: Instant, plan: Arc<Plan>) {
         self.sweep.planned = now;
         self.subnet.start_grouping();
@@ -222,7 +223,7 @@ impl SubnetManager {
         self.stage = Stage::Configuring(Box::new(configuration));
     }
 
-    /// Starts to write multicast tables after group members have joined or left.
+    /// Starts writing multicast tables, after group members have joined or left.
     fn write_groups(&mut self) {
         self.subnet.start_grouping();
         let Some(subnet) = self.served.as_ref().filter(|_| self.state == SmState::MASTER) else {
@@ -281,7 +282,7 @@ impl SubnetManager {
         self.become_idle(now);
     }
 
-    /// Publishes a new state of the subnet to the SA, and reports the ports that have appeared or disappeared.
+    /// Passes a new state of the subnet to the SA. Reports the ports that have appeared or disappeared.
     fn serve(&mut self, subnet: Subnet) {
         let own = subnet.found.own.expect("a served subnet includes the SM's port");
         let lid = subnet.base_lid(own).unwrap_or(0);

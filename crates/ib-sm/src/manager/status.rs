@@ -34,7 +34,7 @@ impl SubnetManager {
         self.smps.outstanding()
     }
 
-    /// Returns the last discovered subnet as a graph, with the LIDs that its ports had then.
+    /// Returns the last discovered subnet as a graph, with the LIDs that its ports had at the discovery.
     #[must_use]
     pub fn fabric(&self) -> Option<Fabric> {
         self.subnet.found.own?;
@@ -43,7 +43,7 @@ impl SubnetManager {
         Some(job.fabric().clone())
     }
 
-    /// Returns the other SMs of the last discovery: port GUID, port name and SMInfo.
+    /// Returns the other SMs that the last discovery found: port GUID, port name and SMInfo.
     pub fn managers(&self) -> impl Iterator<Item = (Guid, PortName, &SmInfo)> {
         let found = &self.subnet.found;
         let named = |port_index| (found.port(port_index).guid, found.name(port_index));
@@ -53,7 +53,7 @@ impl SubnetManager {
         })
     }
 
-    /// Returns the quality of the forwarding tables in the switches, as of the last plan; `None` if it is not known.
+    /// Returns the quality of the forwarding tables in the switches after the last plan; `None` if it is not known.
     #[must_use]
     pub const fn quality(&self) -> Option<TableQuality> {
         self.reporter.quality
@@ -69,8 +69,8 @@ impl SubnetManager {
         self.reporter.faults()
     }
 
-    /// Returns all ports of the subnet as of the last time it was up, node by node. Empty before
-    /// the first time.
+    /// Returns all ports of the subnet, node by node, in their state when the subnet was last up. Returns none if it
+    /// was never up.
     #[must_use]
     pub fn ports(&self) -> Vec<PortStatus> {
         let Some(subnet) = self.served.as_deref() else { return Vec::new() };
@@ -94,7 +94,7 @@ impl SubnetManager {
         ports
     }
 
-    /// Returns the egress ports of each multicast LID at a switch, as written to its MFT.
+    /// Returns the egress ports of each multicast LID at a switch, as the SM has written them to the switch's MFT.
     #[must_use]
     pub fn multicast_ports(&self, switch: Guid) -> BTreeMap<u16, Vec<u8>> {
         let mut ports: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
@@ -115,19 +115,19 @@ impl SubnetManager {
         ports
     }
 
-    /// Replaces the partitions as of the next sweep. Their multicast groups are created at once.
-    /// Groups that no partition configures any more are deleted with their last member.
+    /// Replaces the partitions. The next sweep writes them, but their multicast groups are created at once. A group
+    /// that no partition configures any more is deleted when its last member leaves.
     pub fn set_partitions(&mut self, partitions: Partitions) {
         self.config.partitions = partitions;
         self.sa.set_partitions(&self.config);
     }
 
-    /// Replaces the options of LID assignment as of the next sweep.
+    /// Replaces the options of LID assignment. They apply from the next sweep on.
     pub fn set_lids(&mut self, lids: LidOptions) {
         self.config.routing.lids = lids;
     }
 
-    /// Makes an SM without a subnet NOT-ACTIVE until another SM enables it.
+    /// Makes an SM that has no subnet NOT-ACTIVE. It stays so until another SM enables it.
     pub fn deactivate(&mut self) {
         self.become_state(SmState::NOT_ACTIVE);
         self.stage = Stage::NotActive;

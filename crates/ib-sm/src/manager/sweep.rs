@@ -1,4 +1,4 @@
-//! The sweep in progress.
+//! Times and counts of the sweep in progress.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::event::SweepReport;
 use crate::configuration::Written;
 use crate::plan::Plan;
 
-/// Times and counts of the sweep in progress, or of the last one.
+/// Times and counts of the sweep in progress, or of the last sweep.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sweep {
     pub(super) started: Instant,

@@ -1,17 +1,17 @@
-//! The reasons and the time of the next sweep.
+//! The reasons for the next sweep, and its time.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ib_types::{Guid, Instant};
 
-/// Minimum time between full discoveries that traps of unknown ports cause.
+/// Minimum time between two full discoveries that traps of unknown ports cause.
 const SEARCH_PAUSE: Duration = Duration::from_secs(1);
 
-/// Maximum number of doublings of the sweep interval if nodes keep not responding.
+/// If nodes repeatedly do not respond, the sweep interval doubles at most this many times.
 const MAX_DOUBLINGS: u32 = 8;
 
-/// Reason of a discovery that nodes have caused by traps or change flags.
+/// Reason for a discovery, if nodes have caused it by traps or change flags.
 const CHANGES: &str = "nodes reported changes";
 
 /// The reasons for the next sweep.
@@ -20,13 +20,14 @@ pub(super) struct Triggers {
     /// True if a full discovery is needed; `why` holds the reason.
     is_stale: bool,
     why: Option<String>,
-    /// GUIDs of nodes that have reported changes; if these are few, a partial discovery suffices.
+    /// GUIDs of nodes that have reported changes. If there are only a few, a partial discovery suffices.
     changed: BTreeSet<Guid>,
-    /// True if the next sweep is due soon: a sweep was incomplete, or an SM of higher priority is starting.
+    /// True if the next sweep has to start soon, because a sweep was incomplete or an SM of higher priority is
+    /// starting.
     pub(super) is_unsettled: bool,
-    /// True if a discovery with faults was repeated before its result was used.
+    /// True if a discovery with faults was already repeated since the result of a discovery was last used.
     has_repeated: bool,
-    /// Time from which a trap of an unknown port starts a full discovery at once.
+    /// From this time on, a trap of an unknown port starts a full discovery at once.
     search_from: Instant,
     /// Number of consecutive sweeps with incomplete writes.
     incomplete_sweeps: u32,
@@ -46,13 +47,13 @@ impl Triggers {
         }
     }
 
-    /// Requests a full discovery. The first reason is kept.
+    /// Requests a full discovery. If one was already requested, its reason is kept.
     pub(super) fn require_full_discovery(&mut self, why: impl Into<String>) {
         self.is_stale = true;
         self.why.get_or_insert_with(|| why.into());
     }
 
-    /// Sets the reason of a discovery that starts at once.
+    /// Sets the reason for a discovery that starts at once.
     pub(super) fn set_reason(&mut self, why: &str) {
         self.why = Some(why.to_owned());
     }
@@ -70,12 +71,12 @@ impl Triggers {
         !self.changed.is_empty()
     }
 
-    /// Returns the nodes that have reported changes since this was last called.
+    /// Returns the nodes that have reported changes since the last call.
     pub(super) fn take_changed(&mut self) -> BTreeSet<Guid> {
         std::mem::take(&mut self.changed)
     }
 
-    /// Records that a full discovery starts. Returns its reason.
+    /// Records that a full discovery starts, and returns its reason.
     pub(super) fn start_discovery(&mut self, now: Instant) -> String {
         self.is_stale = false;
         self.search_from = now + SEARCH_PAUSE;
@@ -87,8 +88,8 @@ impl Triggers {
         })
     }
 
-    /// Requests a full discovery because of an unknown port. If one started shortly before, returns
-    /// the time at which the next may start.
+    /// Requests a full discovery because of an unknown port. If a full discovery started shortly before, returns the
+    /// time at which the next one may start.
     pub(super) fn search_soon(&mut self, now: Instant, why: String) -> Option<Instant> {
         if now >= self.search_from {
             self.require_full_discovery(why);
@@ -98,26 +99,26 @@ impl Triggers {
         Some(self.search_from)
     }
 
-    /// Returns true once if a discovery that may have missed the master has to be repeated.
+    /// Returns true if a discovery that may have missed the master has to be repeated. Returns true only once.
     pub(super) const fn take_repeat(&mut self) -> bool {
         !std::mem::replace(&mut self.has_repeated, true)
     }
 
-    /// Records that the result of a discovery is used.
+    /// Records that the result of a discovery is used: a later discovery may be repeated again.
     pub(super) const fn accept_discovery(&mut self) {
         self.has_repeated = false;
     }
 
-    /// Records the end of a sweep. A sweep is `incomplete` if a node did not respond to a write: it
-    /// may be disconnected, so that the discovered subnet is outdated.
+    /// Records the end of a sweep. A sweep is `incomplete` if a node did not respond to a write. That node may be
+    /// disconnected, and the discovered subnet is then outdated.
     pub(super) const fn end_sweep(&mut self, incomplete: bool) {
         self.is_unsettled |= incomplete;
         self.incomplete_sweeps =
             if incomplete { self.incomplete_sweeps.saturating_add(1) } else { 0 };
     }
 
-    /// Returns when the next sweep is due. Nodes that never respond are queried at growing intervals, which
-    /// start with `patience`.
+    /// Returns the time at which the next sweep is due. Nodes that never respond are queried at growing intervals. The
+    /// first of these intervals is `patience`.
     pub(super) fn next_sweep(
         &self,
         now: Instant,

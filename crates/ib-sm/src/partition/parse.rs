@@ -1,8 +1,8 @@
-//! The reader of partition files.
+//! The parser of partition files.
 //!
-//! It reads line by line, as OpenSM does. A definition up to its colon is on one line. Members and
-//! groups may continue on further lines; each line end also ends a member or group. Keywords may be
-//! abbreviated: `limi` is `limited`.
+//! The parser reads line by line, as OpenSM does. The part of a definition up to its colon is on one line. Members and
+//! groups may continue on further lines, and each line end also ends a member or group. Keywords may be abbreviated:
+//! `limi` means `limited`.
 
 use std::str::FromStr;
 
@@ -14,8 +14,8 @@ use ib_wire::mad::sm::MtuCode;
 
 use super::{Group, MemberSpec, Membership, Partition};
 
-/// Reads a partition file. Returns its partitions and the warnings. Definitions with the same P_Key
-/// are one partition.
+/// Parses a partition file. Returns its partitions and the warnings. Definitions with the same P_Key form one
+/// partition.
 ///
 /// # Errors
 /// Fails at the first syntax error that makes the membership of a port ambiguous.
@@ -52,7 +52,7 @@ pub fn parse(
     Ok((reader.partitions, reader.warnings))
 }
 
-/// A part of a line, with its position.
+/// A part of a line, with its position in the file.
 #[derive(Clone, Copy, Debug)]
 struct Word<'t> {
     text: &'t str,
@@ -67,14 +67,14 @@ impl<'t> Word<'t> {
         Self { text: text.trim_end(), column, ..self }
     }
 
-    /// Returns the parts before and behind the first occurrence of a character.
+    /// Splits at the first occurrence of a character, and returns the parts before and after it.
     fn split(self, sign: char) -> Option<(Self, Self)> {
         let (before, behind) = self.text.split_once(sign)?;
         let column = self.column + before.len() + sign.len_utf8();
         Some((Self { text: before, ..self }, Self { text: behind, column, ..self }))
     }
 
-    /// Returns the parts between commas, trimmed.
+    /// Returns the parts that commas separate, trimmed.
     fn list(self) -> impl Iterator<Item = Word<'t>> {
         let mut left = Some(self);
         std::iter::from_fn(move || {
@@ -85,7 +85,7 @@ impl<'t> Word<'t> {
         })
     }
 
-    /// Returns a name and the value behind `=`, if any.
+    /// Splits a name and a value at `=`. Returns no value if there is no `=`.
     fn pair(self) -> (Self, Option<Self>) {
         match self.split('=') {
             Some((name, value)) => (name.trim(), Some(value.trim())),
@@ -94,13 +94,13 @@ impl<'t> Word<'t> {
     }
 }
 
-/// A definition while its members are read.
+/// A definition whose members are being read.
 struct Definition {
-    /// Index of its partition.
+    /// Index of the partition to which the definition belongs.
     partition: usize,
-    /// Membership of members without an explicit one.
+    /// Membership of the members that do not specify one.
     default: Membership,
-    /// Flags that the groups inherit.
+    /// Flags that the groups of the definition inherit.
     flags: Flags,
     /// True if the definition has neither a name nor a P_Key.
     nameless: bool,
@@ -112,9 +112,9 @@ struct Flags {
     mtu: Option<u8>,
     rate: Option<u8>,
     sl: Option<u8>,
-    /// True if the group has an explicit service level.
+    /// True if the group itself specifies a service level.
     own_sl: bool,
-    /// Bit mask of scopes.
+    /// Bit mask of the group's scopes.
     scopes: u16,
     q_key: Option<u32>,
     traffic_class: Option<u8>,
@@ -140,7 +140,7 @@ impl Reader<'_> {
         self.located(word, format!("found {found}, expected {expected}"))
     }
 
-    /// Adds a warning. `so` describes the consequence.
+    /// Adds a warning. `so` describes what follows from the error.
     fn warn(&mut self, word: Word<'_>, expected: &str, so: &str) {
         let mut warning = self.error(word, expected);
         warning.message += "; ";
@@ -202,14 +202,14 @@ impl Reader<'_> {
         Ok(definition)
     }
 
-    /// Returns the index of the partition with this P_Key, or, without a P_Key, with this name.
-    /// Adds a partition if there is none.
+    /// Returns the index of the partition with the given P_Key or, without a P_Key, with the given name. If no
+    /// partition has it, adds one.
     fn partition(&mut self, name: Word<'_>, key: Option<Word<'_>>) -> Result<usize, ParseError> {
         let mut wanted = None;
         if let Some(word) = key {
             let value = number(word.text).filter(|&(_, whole)| whole).map(|(value, _)| value);
             let value = value.ok_or_else(|| self.error(word, "a P_Key, 0x1 to 0x7fff"))?;
-            // Key 0 requests a free key.
+            // P_Key 0 requests the next free P_Key.
             wanted = Some(PKey(value as u16).partition()).filter(|&key| key != 0);
         } else if let Some(at) = self.partitions.iter().position(|it| it.name == name.text) {
             if !name.text.is_empty() {
@@ -235,7 +235,7 @@ impl Reader<'_> {
         Ok(self.partitions.len() - 1)
     }
 
-    /// Reads a line of members and groups behind the colon.
+    /// Reads a line of members and groups after the colon of a definition.
     fn properties(
         &mut self,
         definition: &mut Definition,
@@ -314,7 +314,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a flag of groups. Returns false if the name is not such a flag.
+    /// Reads a flag of a group. Returns false if the name is not a flag of groups.
     fn group_flag(&mut self, flags: &mut Flags, flag: Word<'_>, value: Option<Word<'_>>) -> bool {
         const NAMES: [(&str, u64); 7] = [
             ("mtu", 63),
@@ -351,7 +351,7 @@ impl Reader<'_> {
         true
     }
 
-    /// Adds the groups of an MGID, one for each scope.
+    /// Adds the groups that an MGID describes, one for each scope.
     fn groups(&mut self, partition: usize, mgid: Gid, flags: &Flags, word: Word<'_>) {
         let key = self.partitions[partition].key | 0x8000;
         let signature = (mgid.0 >> 96) as u16;
@@ -389,7 +389,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a group, unless its MGID exists already or the group is invalid.
+    /// Adds a group, unless it is invalid or its MGID exists already.
     fn add(&mut self, partition: usize, group: Group, word: Word<'_>) {
         let known = self.partitions.iter().flat_map(|it| &it.groups);
         if known.into_iter().any(|it| it.mgid == group.mgid) {
@@ -412,7 +412,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns a group with the values of flags.
+/// Returns a group whose attributes are given by the flags.
 fn group(mgid: Gid, flags: &Flags, of_ip: bool) -> Group {
     Group {
         mgid,
@@ -437,8 +437,8 @@ fn membership(word: &str) -> Option<Membership> {
     known.into_iter().find(|(name, _)| is_start(word, name)).map(|(_, membership)| membership)
 }
 
-/// Parses the number at the start of a word: hexadecimal behind `0x`, octal behind `0`. Also
-/// returns whether the whole word is a number.
+/// Parses the number at the start of a word: hexadecimal after `0x`, octal after `0`. Also returns true if the whole
+/// word is a number.
 fn number(text: &str) -> Option<(u64, bool)> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -4,7 +4,7 @@ fn read(text: &str) -> Result<Partitions, String> {
     Partitions::read("partitions.conf", text.as_bytes()).map_err(|error| error.to_string())
 }
 
-/// Returns the P_Keys of a CA port that is not the SM's.
+/// Returns the P_Keys of a CA port other than the SM's port.
 fn keys(partitions: &Partitions, guid: u64) -> Vec<u16> {
     keys_of(partitions, guid, ADAPTER, false)
 }
@@ -13,7 +13,7 @@ fn keys_of(partitions: &Partitions, guid: u64, kind: NodeKind, manager: bool) ->
     partitions.keys(Guid(guid), kind, manager).into_iter().map(|key| key.0).collect()
 }
 
-/// Returns the groups as `MGID P_Key mtu rate sl`.
+/// Returns each group as `MGID P_Key mtu rate sl`.
 fn groups(partitions: &Partitions) -> Vec<String> {
     let show =
         |key: u16, it: &Group| format!("{} {key:#x} {} {} {}", it.mgid, it.mtu.0, it.rate.0, it.sl);
@@ -81,7 +81,11 @@ fn partition_without_key_gets_a_free_one() {
     assert_eq!(keys(&partitions, 0x12_3456), [0x7fff, 0x8006]);
     assert_eq!(keys(&partitions, 0x34_5678_9034), [0x7fff, 6]);
     assert_eq!(keys(&partitions, 0x21_34af_2306), [0x7fff, 6]);
-    assert_eq!(warnings(&partitions).len(), 1, "the definition without name and key");
+    assert_eq!(
+        warnings(&partitions).len(),
+        1,
+        "only the definition without name and key has no effect"
+    );
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! Decides which forwarding tables are programmed.
+//! Decides which forwarding tables the SM programs.
 //!
-//! Reachability outranks a possible deadlock. Tables that serve more host pairs are preferred to
-//! tables that serve fewer. Among tables that serve the same pairs, those without a credit loop are
-//! preferred. Remaining ties go to the engine that comes first in the list.
+//! Reachability is more important than freedom from deadlocks. Tables that reach more host pairs are preferred. Among
+//! tables that reach the same pairs, those without a credit loop are preferred. If tables are still equal, the engine
+//! that comes first in the list is preferred.
 
-/// Quality of forwarding tables on the subnet with its current cabling.
+/// Quality of forwarding tables, on the subnet with its current cabling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableQuality {
-    /// Pairs of a host port and another host's LID whose packets do not arrive.
+    /// Number of pairs of a host port and another host's LID to which its packets do not arrive.
     pub unreachable_host_pairs: u64,
-    /// Pairs of a switch and a LID whose packets do not arrive.
+    /// Number of pairs of a switch and a LID to which packets do not arrive from the switch.
     pub unreachable: u64,
     /// Number of credit loops: cycles of links whose buffers can wait for each other indefinitely.
     pub credit_loops: usize,
@@ -25,68 +25,68 @@ impl TableQuality {
         self.unreachable == 0 && self.unreachable_host_pairs == 0
     }
 
-    /// Returns the order of reachability: smaller is better.
+    /// Returns the key by which reachability is compared: smaller is better.
     const fn lost(&self) -> (u64, u64) {
         (self.unreachable_host_pairs, self.unreachable)
     }
 
-    /// Returns the order of preference: smaller is better.
+    /// Returns the key by which tables are compared: smaller is better.
     const fn rank(&self) -> ((u64, u64), bool) {
         (self.lost(), self.credit_loops > 0)
     }
 }
 
-/// The tables that a routing engine computed.
+/// The tables that one routing engine has computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) quality: TableQuality,
-    /// True if the configuration lists the engine. Other engines are only recommended.
+    /// True if the configuration lists the engine. Engines that it does not list can only be recommended.
     pub(crate) is_configured: bool,
 }
 
-/// The tables in the switches.
+/// The tables that are currently in the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InUse {
     pub(crate) quality: TableQuality,
-    /// True if every switch holds tables, and every port has the LIDs that they were computed for.
+    /// True if every switch has tables, and every port still has the LIDs for which they were computed.
     pub(crate) is_complete: bool,
 }
 
-/// The choice of tables.
+/// The choice of the tables to program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// Program the tables of a candidate, given by its index.
     Candidate(usize),
     /// Keep the tables in the switches.
     InUse,
-    /// Program no tables: every candidate has a credit loop, and the configuration requires deadlock freedom.
+    /// Program no tables, because every candidate has a credit loop and the configuration requires deadlock freedom.
     Refuse,
 }
 
-/// An alarm that the tables in the switches raise.
+/// An alarm about the resulting tables in the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableAlarm {
-    /// The tables have a credit loop. Holds the candidate that reaches as many pairs without a loop, if any.
+    /// The tables have a credit loop. Holds the candidate that reaches the same number of pairs without a loop, if any.
     CreditLoops { avoided_by: Option<usize> },
-    /// The tables lose packets of pairs that cables connect. Holds the candidate that reaches the most pairs, if
-    /// these are more.
+    /// The tables lose packets between ports that cables connect. Holds the candidate that reaches the most pairs, if
+    /// it reaches more than the tables.
     Unreachable { reached_by: Option<usize> },
 }
 
-/// The choice of tables, and the alarms that result.
+/// The choice of the tables to program, and the resulting alarms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) choice: Choice,
     /// Quality of the resulting tables in the switches; `None` if the switches hold no tables.
     pub(crate) quality: Option<TableQuality>,
-    /// The alarms. A candidate that they name was not programmed: the configuration does not allow it.
+    /// The alarms. The candidates that they name were not programmed, because the configuration does not allow it.
     pub(crate) alarms: Vec<TableAlarm>,
 }
 
-/// Decides which tables are programmed.
+/// Decides which tables the SM programs.
 ///
-/// `candidates` are in the order of the engine list. With `requires_deadlock_free`, tables that have
-/// a credit loop are never programmed.
+/// `candidates` are in the order of the engine list. If `requires_deadlock_free` is set, tables with a credit loop are
+/// never programmed.
 pub(crate) fn decide(
     in_use: Option<InUse>,
     candidates: &[Candidate],

@@ -6,8 +6,7 @@ use ib_wire::mad::sm::PortInfo;
 
 use crate::discovered_subnet::DiscoveredSubnet;
 
-/// Returns the discovered subnet as a graph. Nodes that did not respond to all queries are left
-/// out.
+/// Returns the discovered subnet as a graph. Nodes that have not responded to all queries are left out.
 pub(super) fn fabric(found: &DiscoveredSubnet) -> Fabric {
     let mut fabric = Fabric::new();
     let mut ids: Vec<Option<NodeId>> = vec![None; found.nodes().len()];
@@ -30,7 +29,8 @@ pub(super) fn fabric(found: &DiscoveredSubnet) -> Fabric {
             enhanced_port0: node.switch.is_some_and(|switch| switch.enhanced_port0),
             ..NodeSpec::new(node.kind, info.node_guid.to_string(), info.node_guid, info.num_ports)
         };
-        // Node GUIDs are unique here, and so are the GUIDs of end ports that are not left out.
+        // Adding the node cannot fail: node GUIDs are unique here, and so are the GUIDs of end ports that are not left
+        // out.
         let Ok(id) = fabric.add_node(spec) else { continue };
         ids[index.0 as usize] = Some(id);
         for (number, port) in (0..=info.num_ports).zip(&node.ports) {
@@ -52,7 +52,7 @@ pub(super) fn fabric(found: &DiscoveredSubnet) -> Fabric {
             let ((Some(one), Some(other)), Some(info)) = (both, port.info.as_deref()) else {
                 continue;
             };
-            // Each link is listed at both ends. A port that is cabled to itself is left out.
+            // Each link is found from both ends, but added only once. A port that is cabled to itself is left out.
             let left_out = found.is_excluded(index.at(number)) || found.is_excluded(peer);
             if (index.at(number)) < peer && found.port(peer).info.is_some() && !left_out {
                 let _ = fabric.connect((one, number), (other, peer.port), rate(info));
@@ -62,7 +62,7 @@ pub(super) fn fabric(found: &DiscoveredSubnet) -> Fabric {
     fabric
 }
 
-/// Returns the rate of a port's link.
+/// Returns the rate of the link at a port.
 fn rate(info: &PortInfo) -> LinkRate {
     LinkRate {
         width: info.link_width_active.active().unwrap_or(LinkRate::DEFAULT.width),

@@ -16,17 +16,17 @@ use super::view::Viewer;
 use crate::config::SmConfig;
 use crate::partition;
 
-/// The highest multicast LID; 0xffff is the permissive LID.
+/// The highest multicast LID. The next LID, 0xffff, is the permissive LID.
 const LAST_LID: u16 = 0xfffe;
 
-/// Signature of MGIDs that the SA assigns, and the link-local scope.
+/// Signature of the MGIDs that the SA assigns.
 const OWN_SIGNATURE: u32 = 0xa01b;
 
 /// MGID signatures of IPv4 and IPv6 over InfiniBand. Source: RFC 4391, section 4.
 const IPOIB_SIGNATURES: [u32; 2] = [0x401b, 0x601b];
 const LINK_LOCAL: u32 = 2;
 
-/// Maximum number of members of all groups together.
+/// Maximum number of members of all groups in total.
 const MAX_MEMBERS: usize = 1 << 20;
 
 /// Component mask bits of MCMemberRecord.
@@ -50,29 +50,28 @@ mod component {
 }
 use component::*;
 
-/// Join states that keep a group alive.
+/// A group is kept as long as a member has one of these join states.
 const KEEPING: JoinState = JoinState(JoinState::FULL_MEMBER.0 | JoinState::SEND_ONLY_FULL_MEMBER.0);
 
 /// A multicast group.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
-    /// The record without member-specific fields, which are zero.
+    /// The record of the group. Fields that are specific to members are zero.
     shared: MCMemberRecord,
-    /// Join state of each member by port GID, and true if another port has joined for it
-    /// (`ProxyJoin`).
+    /// By port GID, the join state of each member, and true if another port has joined for it (`ProxyJoin`).
     members: BTreeMap<Gid, (JoinState, bool)>,
-    /// True if the group exists without members, because a partition configures it.
+    /// True if the group also exists without members, because a partition configures it.
     is_permanent: bool,
 }
 
 impl Group {
-    /// Returns the member ports by port GUID.
+    /// Returns the GUIDs of the member ports.
     pub(crate) fn ports(&self) -> impl Iterator<Item = Guid> {
         self.members.keys().map(|gid| gid.guid())
     }
 }
 
-/// The ports of a join or leave request.
+/// The ports that are involved in a request to join or leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MembershipRequest<'a> {
     /// GID of the requesting port.
@@ -86,15 +85,15 @@ pub(super) struct MembershipRequest<'a> {
 }
 
 impl MembershipRequest<'_> {
-    /// Checks that the requester may change a membership: its own, or one by proxy join if the
-    /// requester is in the group's partition. Source: o15-0.2.1.
+    /// Checks that the requester may change the membership of a port. It may change its own membership. With proxy
+    /// join, it may change any membership if it is in the partition of the group. Source: o15-0.2.1.
     fn may_change(&self, member: Gid, by_proxy: bool, group: PKey) -> Result<(), MadStatus> {
         let may = if by_proxy { has(self.requester_keys, group) } else { self.requester == member };
         if may { Ok(()) } else { Err(MadStatus::SA_REQUEST_INVALID) }
     }
 }
 
-/// Returns true if one of the P_Keys is in the partition of `key`, full or limited.
+/// Returns true if one of the P_Keys belongs to the partition of `key`, as full or limited member.
 pub(super) fn has(keys: &[PKey], key: PKey) -> bool {
     keys.iter().any(|own| own.partition() == key.partition())
 }
@@ -105,7 +104,7 @@ pub(super) struct Groups {
     by_gid: BTreeMap<Gid, Group>,
     by_lid: BTreeMap<u16, Gid>,
     members: usize,
-    /// Number in the next MGID that the SA assigns.
+    /// Number for the next MGID that the SA assigns.
     next: u64,
     /// Multicast LIDs whose members have changed since the last call of [`Self::take_changed`].
     changed: BTreeSet<u16>,
@@ -126,10 +125,10 @@ impl Default for Groups {
     }
 }
 
-/// The result of a join or leave.
+/// The result of a request to join or leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MembershipChange {
-    /// Attribute of the response.
+    /// The record for the response.
     pub(super) record: MCMemberRecord,
     /// True if the request has created the group.
     pub(super) created: bool,
@@ -138,7 +137,7 @@ pub(super) struct MembershipChange {
 }
 
 impl Groups {
-    /// Sets the number of multicast LIDs that the switches can forward. Existing groups are kept.
+    /// Sets how many multicast LIDs the switches can forward. Existing groups are kept.
     pub(super) fn set_lid_limit(&mut self, lids: u16) {
         let last = MulticastForwardingBlock::FIRST_LID.saturating_add(lids.saturating_sub(1));
         self.last = last.min(LAST_LID);
@@ -170,7 +169,7 @@ impl Groups {
         let named = mask.has(MGID) && wanted.mgid != Gid(0);
         let created = !named || !self.by_gid.contains_key(&wanted.mgid);
         let mgid = if created {
-            // A group can be created only in a partition of the member.
+            // The partition of a new group must be one of the member's partitions.
             if mask.has(P_KEY) && !has(membership.keys, wanted.p_key) {
                 return Err(MadStatus::SA_REQUEST_INVALID);
             }
@@ -188,7 +187,7 @@ impl Groups {
         if let Some(&(_, by_proxy)) = group.members.get(&wanted.port_gid) {
             membership.may_change(wanted.port_gid, by_proxy, group.shared.p_key)?;
         }
-        // A port that joins for itself may allow proxies to change its membership, as in OpenSM.
+        // As in OpenSM, a port that joins for itself may allow other ports to change its membership by proxy.
         let by_proxy = by_proxy || mask.has(PROXY_JOIN) && wanted.proxy_join;
         let (state, proxy_join) = group.members.entry(wanted.port_gid).or_insert_with(|| {
             self.members += 1;
@@ -224,10 +223,10 @@ impl Groups {
         let mgid = if mask.has(MGID) && wanted.mgid != Gid(0) {
             let head = (wanted.mgid.0 >> 96) as u32;
             let (scope, signature) = (head >> 16 & 0xf, head & 0xffff);
-            // MGIDs that the SA assigns never have link-local scope.
+            // If the request names an MGID with the SA's signature, it must not have link-local scope.
             let made_here = signature == OWN_SIGNATURE && scope == LINK_LOCAL;
-            // Three of the four flags are reserved. As in OpenSM, MGIDs with an IPoIB signature are
-            // not checked.
+            // Three of the four flags are reserved. As in OpenSM, they are not checked in MGIDs with an IPoIB
+            // signature.
             let reserved = head & 0x00e0_0000 != 0 && !IPOIB_SIGNATURES.contains(&signature);
             if !wanted.mgid.is_multicast() || made_here || reserved {
                 return Err(MadStatus::SA_REQUEST_INVALID);
@@ -294,9 +293,9 @@ impl Groups {
         Ok(mgid)
     }
 
-    /// Returns true if a new `IPoIB` group matches the broadcast group of its scope and P_Key, as
-    /// OpenSM requires. Q_Key, partition, SL, traffic class and flow label have to be equal, and
-    /// also the hop limit if the request gives it. The broadcast group itself is not restricted.
+    /// Returns true if a new `IPoIB` group matches the broadcast group with the same scope and P_Key, as OpenSM
+    /// requires. Q_Key, partition, SL, traffic class and flow label have to be equal. If the request gives the hop
+    /// limit, it also has to be equal. The broadcast group itself is not restricted.
     fn fits_broadcast(&self, mask: ComponentMask, wanted: &MCMemberRecord) -> bool {
         const SCOPE_AND_KEY: u128 = 0x000f_0000_ffff << 80;
         const BROADCAST: u128 = 0xff10_401b << 96 | 0xffff_ffff;
@@ -314,8 +313,8 @@ impl Groups {
             && (!mask.has(HOP_LIMIT) || wanted.hop_limit == group.hop_limit)
     }
 
-    /// Removes the requested join states of a member, all of which it must have. The response has
-    /// the remaining ones.
+    /// Removes the requested join states of a member, which must have all of them. The response contains the remaining
+    /// join states.
     pub(super) fn leave(
         &mut self,
         mask: ComponentMask,
@@ -349,7 +348,7 @@ impl Groups {
         Ok(MembershipChange { record, created: false, deleted })
     }
 
-    /// Removes a port that has left from all groups. Returns the groups that were deleted.
+    /// Removes a port that has left the subnet from all groups. Returns the groups that were thereby deleted.
     pub(super) fn forget(&mut self, port: Gid) -> Vec<MCMemberRecord> {
         let with: Vec<Gid> = self
             .by_gid
@@ -371,7 +370,7 @@ impl Groups {
         gone
     }
 
-    /// Deletes the group if no member keeps it alive. Returns true if it was deleted.
+    /// Deletes a group if no member keeps it alive. Returns true if the group was deleted.
     fn delete_if_unused(&mut self, mgid: Gid) -> bool {
         let group = &self.by_gid[&mgid];
         let kept = group.members.values().any(|(state, _)| state.0 & KEEPING.0 != 0);
@@ -385,10 +384,9 @@ impl Groups {
         true
     }
 
-    /// Appends the selected records of the next group behind `after`. Trusted clients get a record
-    /// of each member, others get the group and their own membership. As in OpenSM, clients that
-    /// are not trusted see groups of their own partitions only. Returns the group, and the number
-    /// of records that were checked.
+    /// Appends the selected records of the next group after `after`. Trusted clients get a record of each member. Other
+    /// clients get the group and their own membership; as in OpenSM, they see only groups of their own partitions.
+    /// Returns the group, and the number of records that were checked.
     pub(super) fn records(
         &self,
         after: Option<Gid>,
@@ -398,7 +396,7 @@ impl Groups {
     ) -> Option<(Gid, usize)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let (&gid, group) = self.by_gid.range((from, Bound::Unbounded)).next()?;
-        // The membership bit of the P_Key does not matter.
+        // P_Keys are compared without the membership bit.
         let wanted = MCMemberRecord::parse(query.template.first_chunk().expect("52 bytes"));
         let partition = group.shared.p_key.partition();
         let is_wanted = !query.mask.has(P_KEY) || wanted.p_key.partition() == partition;
@@ -423,12 +421,12 @@ impl Groups {
         Some((gid, looked))
     }
 
-    /// Returns the groups by multicast LID.
+    /// Returns the groups, ordered by multicast LID.
     pub(super) fn by_lid(&self) -> impl Iterator<Item = (u16, &Group)> {
         self.by_lid.iter().map(|(&mlid, gid)| (mlid, &self.by_gid[gid]))
     }
 
-    /// Returns the multicast LIDs whose members have changed since the last call.
+    /// Returns the multicast LIDs whose members have changed since the last call of this function.
     pub(super) fn take_changed(&mut self) -> BTreeSet<u16> {
         std::mem::take(&mut self.changed)
     }
@@ -436,13 +434,14 @@ impl Groups {
     fn free_lid(&self, mask: ComponentMask, wanted: &MCMemberRecord) -> Result<u16, MadStatus> {
         let free = |lid: &u16| !self.by_lid.contains_key(lid);
         let first = MulticastForwardingBlock::FIRST_LID;
-        // OpenSM grants the MLID that a request names, or another one if that is taken or invalid.
+        // As in OpenSM, the group gets the MLID that the request names. If that MLID is taken or invalid, the group
+        // gets another one.
         let named = Some(wanted.mlid).filter(|_| mask.has(MLID));
         let named = named.filter(|lid| (first..=self.last).contains(lid) && free(lid));
         named.or_else(|| (first..=self.last).find(free)).ok_or(MadStatus::SA_NO_RESOURCES)
     }
 
-    /// Returns an unused MGID: transient, with the signature of the SA.
+    /// Returns an unused MGID. It is transient, and has the signature of the SA.
     fn new_gid(&mut self, scope: u8, prefix: u64) -> Gid {
         loop {
             self.next += 1;
@@ -455,8 +454,8 @@ impl Groups {
     }
 }
 
-/// Returns the first of `offers` that the request admits and that does not exceed `most`. If the
-/// value is not given, the request admits all; an undefined value admits none.
+/// Returns the first of `offers` that the request admits and that does not exceed `most`. A request that does not give
+/// the value admits all offers. An undefined value admits none.
 fn choose<T: Copy>(
     named: bool,
     selector: Selector,
@@ -473,8 +472,8 @@ fn choose<T: Copy>(
     offers.find(admitted).ok_or(MadStatus::SA_REQUEST_INVALID)
 }
 
-/// Checks whether a port may join an existing group, as OpenSM does: MTU and rate count only with
-/// their selectors; MLID, packet lifetime and scope do not count.
+/// Checks whether a port may join an existing group. As in OpenSM, MTU and rate are only compared if their selectors
+/// are given. MLID, packet lifetime and scope are not compared.
 fn fits(
     mask: ComponentMask,
     wanted: &MCMemberRecord,
@@ -500,7 +499,7 @@ fn fits(
 }
 
 impl Groups {
-    /// Adds a permanent group of a partition. The first definition of an MGID counts.
+    /// Adds a permanent group of a partition. If an MGID is defined several times, the first definition is used.
     pub(super) fn add_of_partition(
         &mut self,
         key: u16,
@@ -526,7 +525,7 @@ impl Groups {
             life_time,
             sl: group.sl,
             flow_label: group.flow_label,
-            // Routers may forward packets of groups beyond link-local scope.
+            // Groups beyond link-local scope get a hop limit, so that routers may forward their packets.
             hop_limit: if group.scope() == 2 { 0 } else { 0xff },
             scope: group.scope(),
             ..MCMemberRecord::zeroed()
@@ -538,8 +537,8 @@ impl Groups {
 }
 
 impl super::Sa {
-    /// Replaces the groups of partitions. Missing groups are created. Groups that no partition
-    /// configures any more are deleted with their last member.
+    /// Replaces the groups of the partitions. Missing groups are created. Groups that no partition configures any more
+    /// are deleted when their last member leaves.
     pub(crate) fn set_partitions(&mut self, config: &SmConfig) {
         let asked = of_partitions(config);
         let wanted: BTreeSet<Gid> = asked.iter().map(|(_, group)| group.mgid).collect();
@@ -566,7 +565,7 @@ fn of_partitions(config: &SmConfig) -> Vec<(u16, partition::Group)> {
 }
 
 impl Groups {
-    /// Creates the groups of the configured partitions.
+    /// Creates all groups of the configured partitions.
     pub(super) fn new(config: &SmConfig) -> Self {
         let mut groups = Self::default();
         groups.add_of_partitions(&of_partitions(config), config);
@@ -579,7 +578,8 @@ impl Groups {
                 Some(known) => known.is_permanent = true,
                 None => {
                     let life_time = LifeTimeCode(config.packet_life_time);
-                    // If there are more groups than multicast LIDs, the last ones are dropped.
+                    // Adding a group fails if there are more groups than multicast LIDs. The last groups are then
+                    // dropped.
                     let _ = self.add_of_partition(*key, group, life_time);
                 }
             }

@@ -1,4 +1,4 @@
-//! Searches for large responses, done in slices so that other requests are served in between.
+//! Searches for large responses. They are done in slices of time, so that other requests are served in between.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use super::subscriptions::Subscriptions;
 use super::view::{Records, SubnetView, Viewer};
 use crate::discovered_subnet::PortIndex;
 
-/// Time charged for a request, and for each pair of ports of a path query, in microseconds.
+/// Time in microseconds that is charged for each request, and for each pair of ports in a path query.
 pub(super) const COST: u32 = 5;
 
-/// Number of records that are checked in a microsecond.
+/// Number of records that are checked per microsecond.
 const RECORDS: usize = 4;
 
-/// Maximum number of concurrent searches. Further requests wait.
+/// Maximum number of concurrent searches. If there are more requests, they wait.
 const MAX: usize = 64;
 
 /// Maximum number of waiting requests.
 const MAX_WAITING: usize = 4096;
 
-/// Length of a slice in microseconds.
+/// Length of a time slice in microseconds.
 pub(super) const TURN: u32 = 160;
 
-/// The data that records are built from.
+/// The data from which records are built.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     pub(super) now: Instant,
@@ -43,7 +43,7 @@ pub(super) struct Sources<'a> {
     pub(super) groups: &'a Groups,
 }
 
-/// A search for records.
+/// A search for the records of a response.
 #[derive(Debug)]
 pub(super) enum RecordSearch {
     Paths(PathQuery),
@@ -60,7 +60,7 @@ pub(super) struct RegisteredQuery {
     request: Mad,
     requester: Option<PortIndex>,
     trusted: bool,
-    /// The last item that was checked; the search continues behind it.
+    /// The last item that was checked. The search continues after it.
     after: Cursor,
     is_done: bool,
     records: Vec<u8>,
@@ -99,7 +99,7 @@ impl RegisteredQuery {
         })
     }
 
-    /// Checks about `most` further records. Returns the number of checked ones.
+    /// Checks about `most` further records. Returns the number of records that were checked.
     fn step(&mut self, sources: &Sources<'_>, most: usize) -> usize {
         let Self { subnet, request, requester, trusted, records, .. } = self;
         let query = Query { mask: request.component_mask(), template: request.data() };
@@ -152,7 +152,7 @@ impl RegisteredQuery {
 }
 
 impl RecordSearch {
-    /// Continues for about `most` microseconds. Returns the time used.
+    /// Continues the search for about `most` microseconds. Returns the time that was used.
     pub(super) fn step(&mut self, sources: &Sources<'_>, most: u32) -> Result<u32, MadStatus> {
         let records = most.max(1) as usize * RECORDS;
         let looked = match self {
@@ -175,7 +175,7 @@ impl RecordSearch {
         }
     }
 
-    /// Returns true if the search is expected to complete within a slice.
+    /// Returns true if the search will probably complete within one slice.
     fn is_short(&self) -> bool {
         match self {
             Self::Paths(query) => query.left() <= (TURN / COST) as usize,
@@ -192,7 +192,7 @@ impl RecordSearch {
         }
     }
 
-    /// Returns the records that were found.
+    /// Returns the records that the search has found.
     pub(super) fn finish(self) -> Records {
         match self {
             Self::Paths(query) => Records::of::<PathRecord>(query.finish()),
@@ -202,7 +202,7 @@ impl RecordSearch {
     }
 }
 
-/// A request and the search for its records.
+/// A request, with the search for its records.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) request: Message,
@@ -215,7 +215,7 @@ impl Job {
     }
 }
 
-/// The searches in progress, in round-robin order, and the requests that wait for one to complete.
+/// The searches in progress, in round-robin order, and the requests that wait until a search completes.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     all: VecDeque<Job>,
@@ -227,7 +227,7 @@ impl Jobs {
         self.all.is_empty() && self.waiting.is_empty()
     }
 
-    /// Removes and returns the next job to continue.
+    /// Removes and returns the job to be continued next.
     pub(super) fn next(&mut self) -> Option<Job> {
         self.all.pop_front()
     }
@@ -237,12 +237,12 @@ impl Jobs {
         self.all.push_back(job);
     }
 
-    /// Removes and returns a waiting request if a search may start.
+    /// Removes and returns a waiting request, if another search may start.
     pub(super) fn next_waiting(&mut self) -> Option<Message> {
         if self.all.len() < MAX { self.waiting.pop_front() } else { None }
     }
 
-    /// Returns true if a repetition of the request is already being searched for.
+    /// Returns true if a search for the same request is already in progress.
     pub(super) fn has(&self, request: &Message) -> bool {
         let key = |request: &Message| {
             let (remote, mad) = (request.remote(), request.mad());
@@ -251,7 +251,7 @@ impl Jobs {
         self.all.iter().any(|job| key(&job.request) == key(request))
     }
 
-    /// Returns the search if it may start. Otherwise queues the request and returns `None`.
+    /// Returns the search if it may start now. Otherwise queues the request and returns `None`.
     ///
     /// # Errors
     /// Fails with `BUSY` if too many requests are waiting.
@@ -270,12 +270,12 @@ impl Jobs {
         Ok(None)
     }
 
-    /// Returns the total size of requests and records in bytes.
+    /// Returns the total size in bytes of all requests and records.
     pub(super) fn held(&self) -> usize {
         self.all.iter().map(Job::held).sum()
     }
 
-    /// Removes and returns the job with the largest size.
+    /// Removes and returns the job that uses the most memory.
     pub(super) fn take_largest(&mut self) -> Option<Job> {
         let jobs = self.all.iter().enumerate();
         let at = jobs.max_by_key(|(_, job)| job.held()).map(|(at, _)| at)?;

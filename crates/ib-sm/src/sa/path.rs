@@ -35,32 +35,32 @@ use component::*;
 /// Maximum number of paths in a response.
 const MAX_PATHS: usize = 1 << 20;
 
-/// `Preference` of paths between LIDs at different offsets in the selected ranges of their ports.
-/// Other paths have 0, the best. Values as in OpenSM.
+/// `Preference` of paths between LIDs whose offsets in the selected ranges of their ports differ. Other paths have 0,
+/// which is the best. The values are those of OpenSM.
 const BETWEEN_OFFSETS: u8 = 2;
 
 /// All valid MTUs.
 const MTUS: std::ops::RangeInclusive<MtuCode> = MtuCode::MTU_256..=MtuCode::MTU_4096;
 
-/// Maximum number of port pairs that are searched for a path to trace.
+/// To find the path to trace, at most this many port pairs are searched.
 pub(super) const MAX_TRACED_PAIRS: usize = 64;
 
-/// Search for the paths between two sets of ports, in slices of a few pairs.
+/// Search for the paths between two sets of ports. It proceeds in slices of a few pairs.
 #[derive(Debug)]
 pub(super) struct PathQuery {
     subnet: Arc<Subnet>,
     mask: ComponentMask,
     wanted: PathRecord,
-    /// The requesting port: only paths between ports visible to it are returned. `None` if all are
+    /// The requesting port. Only paths between ports that are visible to it are returned. `None` if all ports are
     /// visible.
     viewer: Option<PortIndex>,
     sources: PortSet,
     destinations: PortSet,
-    /// Maximum number of paths of each pair of ports.
+    /// Maximum number of paths between each pair of ports.
     limit: usize,
-    /// True if the search stops at the first path.
+    /// True if the search ends after the first path.
     one: bool,
-    /// Number of remaining pairs, and of all pairs.
+    /// Number of pairs that remain to be searched, and number of all pairs.
     left: usize,
     pairs: usize,
     /// PathRecords in wire format, concatenated.
@@ -68,7 +68,7 @@ pub(super) struct PathQuery {
 }
 
 impl PathQuery {
-    /// Starts the search for a PathRecord request. With `one`, it stops at the first path.
+    /// Starts the search for a PathRecord request. If `one` is true, the search ends after the first path.
     pub(super) fn new(
         subnet: &Arc<Subnet>,
         mask: ComponentMask,
@@ -100,7 +100,7 @@ impl PathQuery {
         data: &[u8],
         viewer: Option<PortIndex>,
     ) -> Result<Self, MadStatus> {
-        /// Pairs of MultiPathRecord and PathRecord component mask bits with the same meaning.
+        /// Pairs of component mask bits, in MultiPathRecord and in PathRecord, that have the same meaning.
         const SAME: [(u8, u8); 9] = [
             (6, NUMB_PATH),
             (7, P_KEY),
@@ -179,7 +179,7 @@ impl PathQuery {
         })
     }
 
-    /// Returns the number of remaining pairs.
+    /// Returns the number of pairs that remain to be searched.
     pub(super) const fn left(&self) -> usize {
         self.left
     }
@@ -193,7 +193,7 @@ impl PathQuery {
         self.records.capacity() + places(&self.sources) + places(&self.destinations)
     }
 
-    /// Searches `pairs` further pairs.
+    /// Searches the next `pairs` pairs.
     pub(super) fn step(&mut self, pairs: usize) -> Result<(), MadStatus> {
         for _ in 0..pairs.min(self.left) {
             let count = self.destinations.len(&self.subnet);
@@ -224,8 +224,7 @@ impl PathQuery {
     }
 }
 
-/// Returns `TraceRecords` of the nodes on the selected path. Fails unless exactly one path is
-/// selected.
+/// Returns `TraceRecords` of the nodes on the selected path. Fails unless the request selects exactly one path.
 pub(super) fn trace_records(
     subnet: &Arc<Subnet>,
     mask: ComponentMask,
@@ -267,14 +266,14 @@ pub(super) fn trace_records(
     Ok(records.collect())
 }
 
-/// Returns the source or destination ports that a request selects by GID and LID.
+/// Returns the source or destination ports that the GID and LID in a request select.
 fn ends(subnet: &Subnet, gid: Option<Gid>, lid: Option<u16>) -> PortSet {
     let no_ports = || PortSet::These(Vec::new());
     let own = |gid: &Gid| gid.prefix() == subnet.prefix;
     let by_gid = gid.map(|gid| Some(gid).filter(own).and_then(|gid| subnet.by_guid(gid.guid())));
     let by_lid = lid.map(|lid| subnet.by_lid(lid));
     if [by_gid, by_lid].contains(&Some(None)) {
-        // A GID or LID without a port selects no path.
+        // If no port has the GID or LID, no path is selected.
         return no_ports();
     }
     match (by_gid.flatten(), by_lid.flatten()) {
@@ -286,9 +285,8 @@ fn ends(subnet: &Subnet, gid: Option<Gid>, lid: Option<u16>) -> PortSet {
 
 /// Appends the paths from one port to another.
 ///
-/// If a port has several LIDs, paths between equal LID offsets come first, then the others by SLID.
-/// Offsets count from the first LID that the request admits: a given SLID is paired with the base
-/// DLID first.
+/// If the ports have several LIDs, paths between equal LID offsets come first. The other paths follow, ordered by SLID.
+/// Offsets count from the first LID that the request admits. Therefore a given SLID is first paired with the base DLID.
 fn pair(
     subnet: &Subnet,
     mask: ComponentMask,
@@ -327,8 +325,8 @@ fn pair(
     }
 }
 
-/// Returns the common P_Key with the lowest partition number. At least one of the ports has to be a
-/// full member.
+/// Returns the P_Key with the lowest partition number that both ports have. At least one of the ports must be a full
+/// member.
 fn common_partition(
     subnet: &Subnet,
     mask: ComponentMask,
@@ -345,7 +343,7 @@ fn common_partition(
     }
 }
 
-/// Returns the properties of a path in a partition; `None` if the request excludes them.
+/// Returns the properties of a path in a partition; `None` if the request excludes the path.
 fn suits(
     subnet: &Subnet,
     mask: ComponentMask,
@@ -355,7 +353,7 @@ fn suits(
 ) -> Option<PathRecord> {
     let life_time = if path.hops == 0 { LifeTimeCode(0) } else { subnet.life_time };
     let sl = match subnet.plan.routing.layers.is_uniform() {
-        // If the routes use SL 0 only, the client may choose any SL.
+        // If the routes use only SL 0, the client may choose any SL.
         true if mask.has(SL) => wanted.sl,
         true if path.level == ServiceLevel::default() => subnet.level_of(p_key).get(),
         _ => path.level.get(),
@@ -392,8 +390,8 @@ fn suits(
     })
 }
 
-/// Returns the MTU of a path whose links support `offered`; `None` if the request excludes it. LESS
-/// and EXACTLY may reduce the MTU. As in OpenSM, a value counts only with its selector.
+/// Returns the MTU of a path whose links support `offered`; `None` if the request excludes the path. The selectors LESS
+/// and EXACTLY may reduce the MTU. As in OpenSM, a value without selector is ignored.
 fn mtu_within(by: Selector, wanted: MtuCode, offered: MtuCode) -> Option<MtuCode> {
     match by {
         Selector::GREATER => (offered > wanted).then_some(offered),
@@ -404,8 +402,8 @@ fn mtu_within(by: Selector, wanted: MtuCode, offered: MtuCode) -> Option<MtuCode
     }
 }
 
-/// Returns the rate of a path whose links support `offered`; `None` if the request excludes it.
-/// LESS may reduce the rate.
+/// Returns the rate of a path whose links support `offered`; `None` if the request excludes the path. The selector LESS
+/// may reduce the rate.
 fn rate_within(by: Selector, wanted: RateCode, offered: RateCode) -> Option<RateCode> {
     let speed = |code: RateCode| code.megabits_per_second().unwrap_or(0);
     let (limit, most) = (speed(wanted), speed(offered));
@@ -416,8 +414,8 @@ fn rate_within(by: Selector, wanted: RateCode, offered: RateCode) -> Option<Rate
     by.admits(&limit, &most).then_some(offered)
 }
 
-/// Returns the packet lifetime of a path; `None` if the request excludes it. LESS and EXACTLY may
-/// reduce the lifetime, but LESS not to code 0.
+/// Returns the packet lifetime of a path; `None` if the request excludes the path. The selectors LESS and EXACTLY may
+/// reduce the lifetime, but LESS does not reduce it to code 0.
 fn life_time_within(
     by: Selector,
     wanted: LifeTimeCode,

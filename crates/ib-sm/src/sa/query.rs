@@ -1,11 +1,11 @@
-//! The selection of records by a request.
+//! Which records a request selects.
 
 use ib_wire::mad::sa::{ComponentMask, Record, matches};
 
-/// Component mask bit of the LID, which all records of ports and switches share.
+/// Component mask bit of the LID, which is common to all records of ports and switches.
 pub(super) const LID: u8 = 0;
 
-/// The selection of records by a request: component mask and template.
+/// Which records a request selects, given by a component mask and a template.
 #[derive(Clone, Copy)]
 pub(super) struct Query<'a> {
     pub(super) mask: ComponentMask,
@@ -13,7 +13,7 @@ pub(super) struct Query<'a> {
 }
 
 impl Query<'_> {
-    /// Returns the LID at the start of the template, if the mask selects it.
+    /// Returns the LID at the start of the template, if the component mask selects records by LID.
     pub(super) fn lid(&self) -> Option<u16> {
         let bytes = self.template.first_chunk::<2>().expect("a template is as long as its record");
         self.mask.has(LID).then(|| u16::from_be_bytes(*bytes))
@@ -23,12 +23,12 @@ impl Query<'_> {
         Self { mask: ComponentMask(self.mask.0 & !(1 << bit)), ..self }
     }
 
-    /// Returns true if the request selects a record.
+    /// Returns true if the request selects the record.
     pub(super) fn selects<R: Record>(&self, record: &R) -> bool {
         matches(self.mask, R::COMPONENTS, self.template, &record.to_record())
     }
 
-    /// Appends a record if the request selects it.
+    /// Appends the record if the request selects it.
     pub(super) fn add<R: Record>(&self, record: &R, to: &mut Vec<u8>) {
         let start = to.len();
         to.resize(start + R::STRIDE, 0);

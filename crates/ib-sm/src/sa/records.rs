@@ -1,8 +1,8 @@
 //! Records of discovered attributes and written tables.
 //!
-//! Records are collected port by port, so that a large table can be interrupted. If the request
-//! gives a LID, only its port is checked; otherwise all ports are. Clients that are not trusted see
-//! the ports that share a partition with them.
+//! Records are collected port by port, so that the SA can interrupt the collection of a large table. If the request
+//! gives a LID, only the port with this LID is checked; otherwise all ports are checked. Clients that are not trusted
+//! see only ports that share a partition with them.
 
 use std::sync::Arc;
 
@@ -26,30 +26,31 @@ use crate::discovered_subnet::PortIndex;
 /// Number of GUIDs in a GUIDInfo block.
 const GUIDS: u8 = 8;
 
-/// `AttributeModifier` bit of `PortInfoRecord` requests: ports need at least the given capabilities,
-/// not exactly these.
+/// `AttributeModifier` bit of `PortInfoRecord` requests. If it is set, ports are selected that have at least the given
+/// capabilities; otherwise, ports that have exactly these.
 const CAPABILITY_MASK_MATCH: u32 = 1 << 31;
 
-/// The data that the records of a port are built from.
+/// The data from which the records of a port are built.
 struct Source<'a> {
     subnet: &'a Subnet,
     known: SubnetView<'a>,
     /// The requesting port; `None` if all ports are visible.
     viewer: Option<PortIndex>,
     query: Query<'a>,
-    /// True if capabilities select ports with at least these bits; false if exactly these.
+    /// True if the capabilities in the request select ports with at least these bits; false if they select ports with
+    /// exactly these bits.
     at_least: bool,
 }
 
-/// How the records of an attribute are collected.
+/// How the records of one attribute are collected.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
-    /// True if each port of a switch has a record; false if only its port 0 has.
+    /// True if each port of a switch has a record; false if only port 0 of a switch has one.
     of_ports: bool,
-    /// Appends the selected records of a port with the given LID; external switch ports have the
-    /// LID of port 0. Returns the number of records that were checked.
+    /// Appends the selected records of a port with the given LID. External switch ports have the LID of port 0. Returns
+    /// the number of records that were checked.
     add: fn(&Source<'_>, PortIndex, u16, &mut Vec<u8>) -> usize,
-    /// Wraps the collected records as a response.
+    /// Makes a response of the collected records.
     answer: fn(Vec<u8>) -> Records,
 }
 
@@ -89,10 +90,10 @@ pub(super) struct RecordQuery {
     viewer: Option<PortIndex>,
     kind: Kind,
     ends: PortSet,
-    /// Index of the next end port; at a switch, also the number of the next port.
+    /// Index of the end port to check next. At a switch, also the number of the port to check next.
     next: usize,
     port: u8,
-    /// Number of records after which the search stops.
+    /// The search ends once it has found this many records.
     enough: usize,
     records: Vec<u8>,
 }
@@ -124,7 +125,7 @@ impl RecordQuery {
         })
     }
 
-    /// Returns the number of remaining end ports.
+    /// Returns the number of end ports that remain to be checked.
     pub(super) fn left(&self) -> usize {
         self.ends.len(&self.subnet) - self.next
     }
@@ -134,7 +135,7 @@ impl RecordQuery {
         self.records.capacity()
     }
 
-    /// Checks about `most` further records. Returns the number of checked ones.
+    /// Checks about `most` further records. Returns the number of records that were checked.
     pub(super) fn step(&mut self, known: SubnetView<'_>, most: usize) -> usize {
         let subnet = &*self.subnet;
         let query = Query { mask: self.request.component_mask(), template: self.request.data() };
@@ -205,7 +206,7 @@ fn port_info_record(
     /// Component mask bits of `CapabilityMask` and `CapabilityMask2`.
     const CAPABILITIES: u8 = 7;
     const CAPABILITIES2: u8 = 53;
-    /// Component mask bit of the options, which select the format of speeds, not records.
+    /// Component mask bit of the options. They select the format of speeds in the records, not the records.
     const OPTIONS: u8 = 2;
     let query = &source.query;
     let Some(info) = source.subnet.found.port(port_index).info.as_deref() else { return 1 };
@@ -226,7 +227,7 @@ fn port_info_record(
     let mut record =
         PortInfoRecord { lid, port: port_index.port, options, ..PortInfoRecord::zeroed() };
     record.port_info = *info;
-    // The M_Key is never returned.
+    // The SA never returns the M_Key.
     record.port_info.m_key = 0;
     query.add(&record, records);
     1
@@ -244,7 +245,7 @@ fn switch_info_record(
     1
 }
 
-/// Adds the LinkRecord of a port. It is visible if both ends are visible to the client and share a
+/// Adds the LinkRecord of a port. The record is visible if both ends of the link are visible to the client and share a
 /// partition.
 fn link_record(
     source: &Source<'_>,
@@ -294,7 +295,7 @@ pub(super) fn manager_records(
     for (port_index, info) in managers {
         let seen = viewer.is_none_or(|viewer| subnet.share(viewer, port_index));
         let Some(lid) = subnet.base_lid(port_index).filter(|_| seen) else { continue };
-        // The trustworthiness of the client is not known here, so that SM_Keys are cleared.
+        // SM_Keys are cleared, because it is not known here whether the client is trusted.
         let record = SmInfoRecord { lid, sm_info: SmInfo { sm_key: 0, ..info } };
         query.add(&record, &mut records);
     }
@@ -322,8 +323,8 @@ fn guid_info_records(
     blocks.into()
 }
 
-/// Adds the P_Key tables of end ports, and those that switches enforce at host ports, as last read
-/// or written.
+/// Adds the P_Key tables of end ports, and the tables that switches enforce at host ports, as the SM last read or wrote
+/// them.
 fn p_key_records(
     source: &Source<'_>,
     port_index: PortIndex,
@@ -338,7 +339,7 @@ fn p_key_records(
     blocks.len()
 }
 
-/// Adds the multicast forwarding tables as written.
+/// Adds the multicast forwarding tables as the SM has written them.
 fn multicast_records(
     source: &Source<'_>,
     port_index: PortIndex,
@@ -358,15 +359,15 @@ fn multicast_records(
     looked
 }
 
-/// Adds the `SLtoVLMappingTableRecord`s of a port as the SM has written them. A table that was not written is
-/// all zeros, as in OpenSM.
+/// Adds the `SLtoVLMappingTableRecord`s of a port as the SM has written them. As in OpenSM, a table that the SM has not
+/// written is all zeros.
 fn sl_to_vl_records(source: &Source<'_>, out: PortIndex, lid: u16, records: &mut Vec<u8>) -> usize {
-    /// Component mask bits of input and output port.
+    /// Component mask bits of input port and output port.
     const INPUT: u8 = 1;
     const OUTPUT: u8 = 2;
     let node = source.subnet.found.node(out.node);
     let known = source.known.written.get(&(node.info.node_guid, out.port));
-    // Nodes other than switches have one table, and its record names no ports.
+    // Nodes other than switches have only one table, and its record names no ports.
     let is_switch = node.kind.is_switch();
     let (last, output_port) = if is_switch { (node.info.num_ports, out.port) } else { (0, 0) };
     let query = source.query;
@@ -379,8 +380,8 @@ fn sl_to_vl_records(source: &Source<'_>, out: PortIndex, lid: u16, records: &mut
     usize::from(last) + 1
 }
 
-/// Adds the `VLArbitrationTableRecord`s of a port as the SM has written them. A table that was not written is
-/// all zeros, as in OpenSM.
+/// Adds the `VLArbitrationTableRecord`s of a port as the SM has written them. As in OpenSM, a table that the SM has not
+/// written is all zeros.
 fn arbitration_records(
     source: &Source<'_>,
     port_index: PortIndex,
@@ -391,7 +392,7 @@ fn arbitration_records(
     const PORT: u8 = 1;
     let node = source.subnet.found.node(port_index.node);
     let known = source.known.written.get(&(node.info.node_guid, port_index.port));
-    // At nodes other than switches the LID determines the port; the port number is ignored.
+    // At nodes other than switches, the LID determines the port, and the port number is ignored.
     let query = source.query;
     let query = if node.kind.is_switch() { query } else { query.without(PORT) };
     for block in 1..=4 {

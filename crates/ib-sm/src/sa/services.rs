@@ -15,7 +15,7 @@ use super::view::Viewer;
 /// Maximum number of services.
 const MAX: usize = 65_536;
 
-/// Lease of a service that does not expire.
+/// Lease that means that the service does not expire.
 const INDEFINITE: u32 = u32::MAX;
 
 /// Component mask bits of ServiceRecord.
@@ -25,7 +25,7 @@ const P_KEY: u8 = 2;
 const LEASE: u8 = 4;
 const KEY: u8 = 5;
 
-/// P_Key of a service that is visible in all partitions.
+/// P_Key of services that are visible in all partitions.
 const NO_PARTITION: PKey = PKey(0);
 
 /// The key of a service: `ServiceID`, `ServiceGID` and P_Key.
@@ -35,7 +35,7 @@ pub(super) type ServiceKey = (u64, Gid, PKey);
 #[derive(Debug, Default)]
 pub(super) struct Services {
     all: BTreeMap<ServiceKey, Service>,
-    /// Expiry times of the services with a lease.
+    /// Expiry times of all services whose lease is limited.
     deadlines: BTreeSet<(Instant, ServiceKey)>,
 }
 
@@ -47,8 +47,8 @@ struct Service {
 }
 
 impl Services {
-    /// Registers a service or renews its lease. Returns the registered record. If the record has a
-    /// P_Key, `in_partition` has to accept it.
+    /// Registers a service or renews its lease. Returns the registered record. If the record has a P_Key,
+    /// `in_partition` must return true for it.
     pub(super) fn register(
         &mut self,
         now: Instant,
@@ -59,7 +59,7 @@ impl Services {
         if !mask.has(SERVICE_ID) || !mask.has(SERVICE_GID) {
             return Err(MadStatus::SA_REQUEST_INVALID);
         }
-        // Components outside the mask get their default values.
+        // Components that are not in the mask get their default values.
         if !mask.has(P_KEY) {
             record.p_key = NO_PARTITION;
         } else if !in_partition(record.p_key) {
@@ -101,9 +101,9 @@ impl Services {
         Ok(service.record)
     }
 
-    /// Appends the records that a request selects, from at most `most` services behind `after`.
-    /// Only services in the viewer's partitions are visible, and only trusted clients see service
-    /// keys. Returns the last service that was checked; `None` after the last service.
+    /// Appends the records that a request selects, from at most `most` services after `after`. Only services in the
+    /// viewer's partitions are visible, and only trusted clients see service keys. Returns the last service that was
+    /// checked; `None` if there are no more services.
     pub(super) fn records(
         &self,
         now: Instant,
@@ -113,7 +113,7 @@ impl Services {
         viewer: &Viewer<'_>,
         records: &mut Vec<u8>,
     ) -> Option<ServiceKey> {
-        // The remaining lease does not select records.
+        // Services cannot be selected by their remaining lease.
         let query = query.without(LEASE);
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut last = None;
@@ -134,7 +134,7 @@ impl Services {
         None
     }
 
-    /// Removes services whose leases have expired.
+    /// Removes all services whose leases have expired.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         while let Some(&(ends, key)) = self.deadlines.first()
             && ends <= now
@@ -144,18 +144,18 @@ impl Services {
         }
     }
 
-    /// Returns the next expiry time.
+    /// Returns the time at which the next service expires.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.deadlines.first().map(|&(ends, _)| ends)
     }
 }
 
-/// Returns the key of a record's service.
+/// Returns the key of the service that a record describes.
 const fn service_key(record: &ServiceRecord) -> ServiceKey {
     (record.service_id, record.service_gid, record.p_key)
 }
 
-/// Clears the service key for clients that are not trusted. Source: C15-0.1.14.
+/// Clears the service key in a record for clients that are not trusted. Source: C15-0.1.14.
 pub(super) fn without_key(record: ServiceRecord) -> ServiceRecord {
     ServiceRecord { key: [0; 16], ..record }
 }

@@ -1,4 +1,4 @@
-//! The subnet that the SA answers queries from: discovered nodes, the written plan, and indexes.
+//! The subnet from which the SA answers queries: discovered nodes, the written plan, and indexes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,35 +12,35 @@ use crate::config::{PartEnforce, SmConfig};
 use crate::discovered_subnet::{DiscoveredSubnet, NodeIndex, PortIndex};
 use crate::plan::Plan;
 
-/// Marks a LID without an end port.
+/// Marks a LID that belongs to no end port.
 const NO_END_PORT: u32 = u32::MAX;
 
-/// A subnet that is up.
+/// The state of a subnet that is up.
 #[derive(Clone, Debug)]
 pub(crate) struct Subnet {
     pub(crate) found: DiscoveredSubnet,
     pub(crate) plan: Arc<Plan>,
     pub(crate) prefix: u64,
     pub(crate) life_time: LifeTimeCode,
-    /// End port of each LID, packed: node index and port number.
+    /// For each LID, its end port as node index and port number, packed into one number.
     end_port_by_lid: Vec<u32>,
     by_guid: BTreeMap<Guid, PortIndex>,
-    /// End ports by ascending GUID.
+    /// End ports, by ascending GUID.
     ends: Vec<PortIndex>,
-    /// P_Keys of each end port. Ports with equal tables share them.
+    /// P_Keys of each end port. Ports with equal tables share one list.
     p_keys: BTreeMap<Guid, Arc<[PKey]>>,
-    /// True if all ports have the same P_Keys, one of them with full membership: every port may
-    /// communicate with every other.
+    /// True if every port may communicate with every other: all ports have the same P_Keys, one of them with full
+    /// membership.
     is_open: bool,
-    /// True if switches enforce the partitions of their hosts.
+    /// True if switches enforce the partitions at the ports of hosts.
     checks: bool,
-    /// Service levels of the partitions by P_Key number; empty without quality of service.
+    /// Service level of each partition, by P_Key number. Empty if quality of service is disabled.
     levels: BTreeMap<u16, ServiceLevel>,
-    /// Row of each switch in the plan's tables, by node index.
+    /// Row of each switch in the tables of the plan, by node index.
     rows: Vec<Option<SwitchId>>,
 }
 
-/// MTU, rate and packet lifetime of a port.
+/// MTU, rate and packet lifetime at a port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortLimits {
     pub(super) mtu: MtuCode,
@@ -53,7 +53,7 @@ pub(super) struct PortLimits {
 pub(crate) enum PortSet {
     /// All end ports, by ascending GUID.
     All,
-    /// A list of end ports.
+    /// The listed end ports.
     These(Vec<PortIndex>),
 }
 
@@ -65,7 +65,7 @@ impl PortSet {
         }
     }
 
-    /// Returns an end port by its index.
+    /// Returns the end port with the given index in the set.
     pub(crate) fn at(&self, subnet: &Subnet, number: usize) -> PortIndex {
         match self {
             Self::All => subnet.ends[number],
@@ -74,10 +74,10 @@ impl PortSet {
     }
 }
 
-/// A node on a path, with its ingress and egress port.
+/// A node on a path, with its ingress port and egress port.
 pub(crate) type Step = (NodeIndex, Option<u8>, Option<u8>);
 
-/// Properties of the whole path from one port to another.
+/// Properties of a path over its whole length, from one port to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathProperties {
     pub(crate) mtu: MtuCode,
@@ -141,24 +141,24 @@ impl Subnet {
         }
     }
 
-    /// Returns the end ports, by ascending GUID.
+    /// Returns all end ports, by ascending GUID.
     pub(crate) fn end_ports(&self) -> impl Iterator<Item = PortIndex> {
         self.ends.iter().copied()
     }
 
-    /// Returns the end port with a LID.
+    /// Returns the end port that has the given LID.
     pub(crate) fn by_lid(&self, lid: u16) -> Option<PortIndex> {
         let packed =
             *self.end_port_by_lid.get(usize::from(lid)).filter(|&&packed| packed != NO_END_PORT)?;
         Some(NodeIndex(packed >> 8).at(packed as u8))
     }
 
-    /// Returns the end port with a GUID.
+    /// Returns the end port that has the given GUID.
     pub(crate) fn by_guid(&self, guid: Guid) -> Option<PortIndex> {
         self.by_guid.get(&guid).copied()
     }
 
-    /// Returns the base LID of an end port, and its number of LIDs.
+    /// Returns the base LID of an end port, and the number of its LIDs.
     pub(crate) fn lids(&self, end_port: PortIndex) -> (u16, u16) {
         let guid = self.found.port(end_port).guid;
         let &(first, count) =
@@ -166,7 +166,7 @@ impl Subnet {
         (first.get(), count)
     }
 
-    /// Returns the base LID of a port; at a switch that of port 0.
+    /// Returns the base LID of a port. A switch port has the base LID of port 0.
     pub(crate) fn base_lid(&self, port_index: PortIndex) -> Option<u16> {
         let node = self.found.node(port_index.node);
         let end_port = if node.kind.is_switch() { port_index.node.at(0) } else { port_index };
@@ -174,7 +174,7 @@ impl Subnet {
         self.plan.end_ports.get(&guid).map(|&(first, _)| first.get())
     }
 
-    /// Returns the port GID.
+    /// Returns the GID of a port.
     pub(crate) fn gid(&self, port_index: PortIndex) -> Gid {
         Gid::new(self.prefix, self.found.port(port_index).guid)
     }
@@ -186,13 +186,13 @@ impl Subnet {
             Some(info) if port_index.port > 0 => {
                 PortLimits { mtu: info.neighbor_mtu, rate: rate_of(info).0, life_time }
             }
-            // Packets from port 0 of a switch enter it at its full rate.
+            // Packets from port 0 of a switch enter the switch at its full rate.
             Some(info) => PortLimits { mtu: info.mtu_cap, rate: RateCode::GBPS_1200, life_time },
             None => PortLimits { mtu: MtuCode::MTU_256, rate: RateCode::GBPS_2_5, life_time },
         }
     }
 
-    /// Returns the row of a switch in the plan's tables.
+    /// Returns the row of a switch in the tables of the plan.
     pub(crate) fn row(&self, node: NodeIndex) -> Option<SwitchId> {
         self.rows[node.0 as usize]
     }
@@ -203,8 +203,8 @@ impl Subnet {
         self.p_keys.get(&guid).map_or(&[], |keys| keys)
     }
 
-    /// Returns the P_Keys that may pass a port: at an end port its own, at an enforcing switch port
-    /// those of the host. `None` if all may pass.
+    /// Returns the P_Keys with which packets may pass a port: at an end port its own, at an enforcing switch port those
+    /// of the host. `None` if packets with all P_Keys may pass.
     fn passing(&self, port_index: PortIndex) -> Option<&[PKey]> {
         let is_switch = |port_index: PortIndex| self.found.node(port_index.node).kind.is_switch();
         if port_index.port == 0 || !is_switch(port_index) {
@@ -214,8 +214,8 @@ impl Subnet {
         peer.map(|peer| self.p_keys(peer))
     }
 
-    /// Returns true if two ports are visible to each other, as in OpenSM: they are the same, or
-    /// share a partition with at least one full member.
+    /// Returns true if two ports are visible to each other, as in OpenSM: they are the same port, or they share a
+    /// partition and at least one of them is a full member.
     pub(crate) fn share(&self, one: PortIndex, other: PortIndex) -> bool {
         if self.is_open {
             return true;
@@ -226,19 +226,19 @@ impl Subnet {
         one == other || keys.iter().any(|key| others.iter().any(|other| key.matches(*other)))
     }
 
-    /// Returns the service level of paths in a partition.
+    /// Returns the service level of the paths in a partition.
     pub(crate) fn level_of(&self, key: PKey) -> ServiceLevel {
         self.levels.get(&key.partition()).copied().unwrap_or_default()
     }
 
-    /// Returns the properties of the path from a port to a LID of another port. `None` if the LFTs
-    /// do not lead there.
+    /// Returns the properties of the path from a port to a LID of another port. `None` if the LFTs do not lead to that
+    /// port.
     pub(crate) fn path(&self, from: PortIndex, to: PortIndex, lid: u16) -> Option<PathProperties> {
         let own = self.found.port(from).info.as_deref()?;
         let level = ServiceLevel::default();
         let mut path = PathProperties { mtu: own.mtu_cap, rate: rate_of(own).0, level, hops: 0 };
         let is_switch = |port_index: PortIndex| self.found.node(port_index.node).kind.is_switch();
-        // Port 0 of a switch limits the path by its own rate.
+        // If a path starts at port 0 of a switch, the rate of port 0 limits the path.
         let mut slowest = if is_switch(from) { rate_of(own).1 } else { u32::MAX };
         let (mut first, mut last) = (None, None);
         self.walk(from, to, lid, |leaves, _| {
@@ -261,8 +261,8 @@ impl Subnet {
         Some(path)
     }
 
-    /// Returns the nodes on the path from a port to a LID, with ingress and egress ports. `None` if
-    /// the LFTs do not lead there.
+    /// Returns the nodes on the path from a port to a LID, each with ingress and egress port. `None` if the LFTs do not
+    /// lead to that LID.
     pub(crate) fn steps(&self, from: PortIndex, to: PortIndex, lid: u16) -> Option<Vec<Step>> {
         let mut steps = vec![(from.node, None, None)];
         self.walk(from, to, lid, |leaves, enters| {
@@ -275,8 +275,7 @@ impl Subnet {
         Some(steps)
     }
 
-    /// Follows the LFTs from a port to a LID of another port, and calls `step` with both ends of
-    /// each link.
+    /// Follows the LFTs from a port to a LID of another port. For each link, calls `step` with both ends.
     fn walk(
         &self,
         from: PortIndex,
@@ -297,7 +296,7 @@ impl Subnet {
                 let port = self.plan.routing.lfts.port(self.row(at.node)?, lid);
                 Some(at.node.at(port)).filter(|_| port > 0 && port <= node.info.num_ports)?
             } else {
-                // A CA sends from the port where the path starts, and forwards nothing.
+                // A CA sends packets only from the port where the path starts, and forwards none.
                 Some(at).filter(|&at| at == from)?
             };
             at = found.port(leaves).peer?;
@@ -306,7 +305,7 @@ impl Subnet {
         None
     }
 
-    /// Adds the link of a port to the properties of a path.
+    /// Limits the properties of a path by those of the link at a port.
     fn pass(&self, leaves: PortIndex, path: &mut PathProperties, slowest: &mut u32) -> Option<()> {
         let info = self.found.port(leaves).info.as_deref()?;
         let (rate, speed) = rate_of(info);

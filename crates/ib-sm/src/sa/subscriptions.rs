@@ -13,18 +13,18 @@ use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass, TransactionId};
 
 use super::query::Query;
 
-/// Maximum number of subscriptions of all ports, and of one port.
+/// Maximum numbers of subscriptions: of all ports in total, and of each port.
 const MAX: usize = 65_536;
 const MAX_PER_PORT: usize = 256;
 
 /// Maximum number of queued reports.
 const MAX_REPORTS: usize = 65_536;
 
-/// Wildcard values of InformInfo.
+/// Wildcard values in InformInfo.
 const ANY: u16 = 0xffff;
 const ANY_PRODUCER: u32 = 0x00ff_ffff;
 
-/// The range of P_Key, Q_Key and M_Key violation traps, which only trusted subscribers receive.
+/// Traps of P_Key, Q_Key and M_Key violations have numbers in this range. Only trusted subscribers receive them.
 const FIRST_KEY_VIOLATION: u16 = 256;
 const LAST_KEY_VIOLATION: u16 = 259;
 
@@ -43,12 +43,12 @@ struct Subscription {
     number: u16,
     info: InformInfo,
     remote: Remote,
-    /// True if the subscription was requested with the `SA_Key`.
+    /// True if the request for the subscription had the `SA_Key`.
     trusted: bool,
 }
 
 impl Subscriptions {
-    /// Subscribes or unsubscribes; returns the attribute of the response.
+    /// Subscribes or unsubscribes a port. Returns the attribute for the response.
     pub(super) fn set(
         &mut self,
         subscriber: Gid,
@@ -92,13 +92,13 @@ impl Subscriptions {
         }
     }
 
-    /// Removes the subscriptions of a port that has left.
+    /// Removes all subscriptions of a port that has left the subnet.
     pub(super) fn forget(&mut self, subscriber: Gid) {
         self.count -= self.of.remove(&subscriber).map_or(0, |own| own.len());
     }
 
-    /// Appends the selected records of the next subscriber behind `after`. Returns this subscriber,
-    /// and the number of records that were checked.
+    /// Appends the selected records of the next subscriber after `after`. Returns this subscriber, and the number of
+    /// records that were checked.
     pub(super) fn records(
         &self,
         after: Option<Gid>,
@@ -116,13 +116,13 @@ impl Subscriptions {
         Some((subscriber_gid, own.len()))
     }
 
-    /// Queues reports of a notice to all matching subscribers.
+    /// Queues reports of a notice, one for each matching subscription.
     pub(super) fn notify(&mut self, notice: Notice, issuer: Gid) {
         let told = SaNotice { notice, issuer_gid: issuer };
         for own in self.of.values() {
             for one in own.iter().filter(|one| one.receives(&notice, issuer)) {
                 if self.reports.len() == MAX_REPORTS {
-                    // Further reports are dropped, because subscribers acknowledge too slowly.
+                    // If subscribers acknowledge too slowly and the queue is full, further reports are dropped.
                     return;
                 }
                 let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::REPORT, TransactionId(0));
@@ -139,20 +139,20 @@ impl Subscriptions {
 }
 
 impl Subscription {
-    /// Returns true if the subscription matches a notice. Key violations are reported to trusted
-    /// subscribers only, even with wildcards.
+    /// Returns true if a notice has to be reported to the subscriber. Key violations are reported only to trusted
+    /// subscribers, even if the subscription has wildcards.
     fn receives(&self, notice: &Notice, issuer: Gid) -> bool {
         let may = self.trusted || !(notice.is_generic && is_key_violation(notice.trap.0));
         may && wants(&self.info, notice, issuer)
     }
 }
 
-/// Returns true for traps of key violations.
+/// Returns true for the traps of key violations.
 const fn is_key_violation(trap: u16) -> bool {
     FIRST_KEY_VIOLATION <= trap && trap <= LAST_KEY_VIOLATION
 }
 
-/// Returns the QP for reports: the one in the subscription, or else the QP of the requester.
+/// Returns the QP to which reports are sent: the QP in the subscription or, if there is none, the QP of the requester.
 fn subscriber_queue_pair(info: &InformInfo, remote: &Remote) -> Qpn {
     if info.qpn.get() == 0 { remote.qpn } else { info.qpn }
 }

@@ -1,4 +1,4 @@
-//! The data that the SA answers queries from, and the records of a response.
+//! The data from which the SA answers queries, and the records of a response.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use super::subnet::Subnet;
 use crate::multicast::MulticastTables;
 use crate::tables::{Tables, WrittenTables};
 
-/// The data that the SA answers queries from.
+/// The data from which the SA answers queries.
 #[derive(Clone, Copy)]
 pub(crate) struct SubnetView<'a> {
-    /// The last subnet that was up; `None` if there was none, or if this SM is not the master.
+    /// The last subnet that was up. `None` if no subnet was up, or if this SM is not the master.
     pub(crate) subnet: Option<&'a Arc<Subnet>>,
     pub(crate) tables: &'a Tables,
     pub(crate) multicast: &'a MulticastTables,
     pub(crate) written: &'a WrittenTables,
     /// SMInfo of this SM.
     pub(crate) manager: SmInfo,
-    /// `SA_Key` of trusted requests.
+    /// The `SA_Key` that makes requests trusted.
     pub(crate) sa_key: u64,
 }
 
@@ -29,22 +29,22 @@ pub(crate) struct SubnetView<'a> {
 pub(super) struct Viewer<'a> {
     pub(super) gid: Option<Gid>,
     pub(super) keys: &'a [PKey],
-    /// True if the query has the `SA_Key`: all records are visible.
+    /// True if the query has the `SA_Key`. All records are then visible.
     pub(super) trusted: bool,
 }
 
-/// The records of a response, concatenated.
+/// The records of a response, one after the other.
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) id: AttributeId,
     pub(super) bytes: Vec<u8>,
     pub(super) stride: usize,
-    /// Length of a record in bytes without padding.
+    /// Length of each record in bytes, without padding.
     pub(super) length: usize,
 }
 
 impl SubnetView<'_> {
-    /// Returns LID and GID of the SM.
+    /// Returns the LID and the GID of the SM.
     pub(super) fn address(&self) -> (u16, Gid) {
         let lid =
             self.subnet.and_then(|subnet| subnet.found.own.and_then(|own| subnet.base_lid(own)));

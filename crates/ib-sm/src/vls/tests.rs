@@ -17,7 +17,7 @@ fn distinct_vls_on_all_links_need_no_map() {
 
 #[test]
 fn shared_differing_and_discarding_vls_need_a_map() {
-    // SL 0 and SL 8 share VL 0.
+    // SL 0 and SL 8 use the same VL.
     assert!(!plan(&[IDENTITY]).is_one_vl_per_level(0b1_0000_0001));
     assert!(!plan(&[IDENTITY, [0; 16]]).is_one_vl_per_level(0b11));
     let mut discards_sl1 = IDENTITY;

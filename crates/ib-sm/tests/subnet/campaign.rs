@@ -1,11 +1,10 @@
-//! Managed subnets under random faults.
+//! SMs that manage subnets with random faults.
 //!
-//! Links fail, flap and lose packets, nodes lose power, SMs fail, restart and take over from each
-//! other. Packets over active links must never loop. After all faults are repaired, the whole
-//! fabric must come up.
+//! Links fail, flap and lose packets. Nodes lose power. SMs fail, restart and take over from each other. Packets over
+//! active links must never loop. After all faults are repaired, the whole fabric must come up.
 //!
-//! `SM_RUNS` is the number of runs and `SM_FIRST` the seed of the first one. A failed run is
-//! repeated with `SM_FIRST=SEED SM_RUNS=1`. `cargo xtask campaign managed --runs 5000` runs many.
+//! `SM_RUNS` is the number of runs, and `SM_FIRST` is the seed of the first run. `SM_FIRST=SEED SM_RUNS=1` repeats a
+//! failed run. `cargo xtask campaign managed --runs 5000` runs many seeds.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use ib_wire::mad::sm::SmState;
 
 use crate::lab::{Lab, generated};
 
-/// The fabrics, each with an engine whose routes are free of deadlock there.
+/// The fabrics, each with an engine whose routes on it are free of deadlocks.
 const FABRICS: [(&str, &str); 8] = [
     ("torus 3x3 hosts=1", "lash"),
     ("mesh 3x3 hosts=1", "dor"),
@@ -28,11 +27,11 @@ const FABRICS: [(&str, &str); 8] = [
     ("mesh 2x4 hosts=2", "lash"),
 ];
 
-/// The time with faults, and the time without faults that follows.
+/// Duration of the period with faults, and of the period without faults that follows.
 const BAD: Duration = Duration::from_secs(40);
 const QUIET: Duration = Duration::from_secs(90);
 
-/// Returns a random number below `below`. Each `what` has a random stream of its own.
+/// Returns a random number below `below`. Each value of `what` has its own random stream.
 fn draw(seed: u64, what: u64, below: u64) -> u64 {
     let mut value =
         seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ what.wrapping_mul(0xd1b5_4a32_d192_ed03);
@@ -41,14 +40,14 @@ fn draw(seed: u64, what: u64, below: u64) -> u64 {
     (value ^ value >> 32) % below
 }
 
-/// Counters of the runs.
+/// Counters of all runs.
 #[derive(Default)]
 struct Tally {
     sweeps: usize,
     loop_checks: u64,
     cleared: u64,
     handovers: usize,
-    /// Partial discoveries, and plans from the unicast cache.
+    /// Numbers of partial discoveries, and of plans from the unicast cache.
     partial_discoveries: u64,
     cached: u64,
 }
@@ -58,9 +57,8 @@ fn run(seed: u64) -> Tally {
     let fabric = generated(kind);
     let mut sim = Sim::new(&fabric, Options { seed, ..Options::default() });
     let count = draw(seed, 2, 12) as usize;
-    // Excluded are wrong forwarding and SMPs that arrive after their timeout, because the SM cannot
-    // prevent loops by these. Swapped cables are excluded, because they can turn correct tables
-    // into loops.
+    // Wrong forwarding, and SMPs that arrive after their timeout, are excluded, because the SM cannot prevent the loops
+    // that they cause. Swapped cables are excluded, because they can turn correct tables into loops.
     let honest = |step: &Step| match &step.command {
         Command::Misroute(..) | Command::IgnoreLft(..) | Command::MKey(..) | Command::Swap(..) => {
             false
@@ -117,7 +115,7 @@ fn run(seed: u64) -> Tally {
     lab.check();
     let masters: Vec<_> =
         lab.sms.iter().filter(|it| it.manager.info().state == SmState::MASTER).collect();
-    assert_eq!(masters.len(), 1, "there is one master");
+    assert_eq!(masters.len(), 1, "there must be exactly one master");
     let plan = &masters[0].last().plan;
     let loops = plan.report.credit.loops;
     assert_eq!(loops, 0, "credit loops of {} on {kind}: {:?}", plan.routing.engine, plan.refusals);
@@ -146,7 +144,9 @@ fn managed_fabric_recovers_from_random_faults() {
     let mut all = Tally::default();
     for seed in first..first + runs {
         let run = std::panic::catch_unwind(|| run(seed));
-        let Ok(tally) = run else { panic!("seed {seed}: SM_FIRST={seed} SM_RUNS=1 shows it") };
+        let Ok(tally) = run else {
+            panic!("seed {seed} has failed: SM_FIRST={seed} SM_RUNS=1 repeats it")
+        };
         all.sweeps += tally.sweeps;
         all.loop_checks += tally.loop_checks;
         all.cleared += tally.cleared;
@@ -155,10 +155,10 @@ fn managed_fabric_recovers_from_random_faults() {
         all.cached += tally.cached;
     }
     assert!(all.partial_discoveries > 0, "no discovery was partial");
-    assert!(all.cached > 0 || runs < 30, "no plan was from the cache");
+    assert!(all.cached > 0 || runs < 30, "no plan came from the cache");
     eprintln!(
-        "{runs} runs in {:.1} s: {} sweeps, {} of them of changed nodes only and {} with cached routes, {} \
-         changes of managers, {} states of tables looked at, {} entries gave way",
+        "{runs} runs in {:.1} s: {} sweeps, {} of them partial and {} with cached routes, {} \
+         state changes of SMs, {} checks for forwarding loops, {} entries cleared temporarily",
         start.elapsed().as_secs_f64(),
         all.sweeps,
         all.partial_discoveries,

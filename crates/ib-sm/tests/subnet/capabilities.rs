@@ -1,4 +1,4 @@
-//! The SM respects the capabilities of ports and switches, and reports their limits.
+//! The SM respects the capabilities of ports and switches, and reports limits that result from them.
 
 use ib_sim::{Options, Sim};
 use ib_sm::{Alarm, Fault, QosConfig, SmConfig};
@@ -9,7 +9,7 @@ use ib_wire::mad::{AttributeId, MadStatus, Method};
 use crate::lab::{Lab, generated};
 use crate::walk::{Connected, Host};
 
-/// Starts an SM on a fabric with changed capabilities, and waits until the subnet is up.
+/// Starts an SM on a fabric whose PortInfos are changed, and waits until the subnet is up.
 fn with_port_info(kind: &str, config: SmConfig, change: impl Fn(&mut PortInfo) + 'static) -> Lab {
     let mut lab = Lab::new(kind);
     lab.corrupt(move |datagram| {
@@ -35,7 +35,7 @@ fn lids_do_not_exceed_linear_fdb_cap() {
         lab.run_while(|lab| lab.sms[0].reports.is_empty());
         let sm = &lab.sms[0];
         let no_lid = |fault: &&Fault| matches!(fault, Fault::NoLid { .. });
-        // 125 ports need a LID; LID 0 is not a valid LID.
+        // 125 ports need a LID. LID 0 is not a valid LID.
         let without = 125 - (usize::from(cap) - 1);
         assert_eq!(sm.faults.iter().filter(no_lid).count(), without);
         assert_eq!(sm.faults.len(), without);
@@ -45,7 +45,7 @@ fn lids_do_not_exceed_linear_fdb_cap() {
         assert!(connected.hosts.iter().all(|host| sim.port_info(host.port).lid < cap));
         let (served, left): (Vec<Host>, Vec<Host>) =
             connected.hosts.iter().partition(|host| sim.port_info(host.port).lid > 0);
-        assert_eq!(left.len(), without, "every switch has a LID");
+        assert_eq!(left.len(), without, "only hosts have no LID");
         for host in left {
             assert_eq!(sim.port_info(host.port).port_state, PortState::INIT);
         }
@@ -76,18 +76,22 @@ fn groups_do_not_exceed_multicast_fdb_cap() {
         join.p_key = ib_types::PKey(0xffff);
         join.q_key = ib_types::QKey(0x0b1b);
         join.join_state = JoinState::FULL_MEMBER;
-        // MGID, PortGID, Q_Key, TrafficClass, P_Key, SL, FlowLabel, JoinState.
+        // The mask selects MGID, PortGID, Q_Key, TrafficClass, P_Key, SL, FlowLabel and JoinState.
         let mask = ComponentMask::of(&[0, 1, 2, 6, 7, 12, 13, 16]);
         let answer = lab.ask_records(&mut client, (Method::SET, mask), &join);
         statuses.push(answer.status());
     }
     assert_eq!(statuses[0], MadStatus::OK);
-    assert_ne!(statuses[2], MadStatus::OK, "the switches can forward two groups: {statuses:?}");
+    assert_ne!(
+        statuses[2],
+        MadStatus::OK,
+        "the switches can forward only two groups: {statuses:?}"
+    );
 }
 
 #[test]
 fn oper_vls_do_not_exceed_vl_cap() {
-    // With one VL, lash cannot use layers.
+    // With a single VL, lash cannot separate paths into layers.
     let lash = ib_sm::RoutingConfig {
         engines: "lash".parse().expect("lash"),
         ..ib_sm::RoutingConfig::default()

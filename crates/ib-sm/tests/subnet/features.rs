@@ -1,4 +1,4 @@
-//! Features of the SM other than routes: VLs, partitions, caches, refusals, groups and notices.
+//! Features of the SM besides routing: VLs, partitions, caches, refusals, groups and notices.
 
 use std::time::Duration;
 
@@ -52,7 +52,11 @@ fn vl_tables_are_written_to_each_port_once() {
     let read = get(&mut lab, AttributeId::VL_ARBITRATION, 1 << 16 | u32::from(number));
     let read: VlArbitration = read.attribute().unwrap();
     let turns = read.entries.map(|turn| (turn.lane.get(), turn.weight));
-    assert_eq!(turns[..4], [(0, 7), (1, 5), (0, 3), (0, 0)], "VL 12 is VL 0 of four");
+    assert_eq!(
+        turns[..4],
+        [(0, 7), (1, 5), (0, 3), (0, 0)],
+        "with four VLs, VL 12 is mapped to VL 0"
+    );
     let now = lab.sim.now();
     lab.sms[0].manager.sweep(now);
     lab.run_while(|lab| lab.sms[0].reports.len() < 2);
@@ -124,7 +128,10 @@ fn switches_enforce_the_partitions_of_their_hosts() {
         let between = (1..=8).filter_map(|number| lab.sim.find_port(switch, number));
         for port in between.filter(|&port| port != leaf && lab.sim.peer(port).is_some()) {
             let info = lab.sim.port_info(port);
-            assert!(!info.partition_enforcement_inbound, "switches trust each other");
+            assert!(
+                !info.partition_enforcement_inbound,
+                "links between switches enforce no partitions"
+            );
         }
     }
 }
@@ -163,7 +170,7 @@ fn rebooted_host_and_bounced_leaf_need_no_new_routes() {
         lab.check();
     }
     assert!(lab.sms[0].last().cached);
-    // A lost link between switches needs new routes.
+    // If a link between switches is lost, new routes are needed.
     let up = (1..=20).filter_map(|number| lab.sim.find_port(lab.sim.place(leaf).0, number));
     let mut up = up.filter(|&port| {
         let peer = lab.sim.peer(port);
@@ -178,7 +185,7 @@ fn rebooted_host_and_bounced_leaf_need_no_new_routes() {
     assert_eq!(counters(&lab), (2, cached));
 }
 
-/// Returns the only alarm of the SM. Panics if there is none, or more than one.
+/// Returns the only alarm of the SM. Panics if there is no alarm, or more than one.
 fn only_alarm(lab: &Lab) -> Alarm {
     let alarms: Vec<Alarm> =
         lab.sms[0].manager.alarms().map(|raised| raised.alarm.clone()).collect();
@@ -194,7 +201,7 @@ fn credit_loops_of_configured_engines_raise_an_alarm() {
         panic!("unexpected alarm");
     };
     assert_eq!((engine, loops, first.len()), (EngineKind::MinHop, 2, 5));
-    // Up/down finds no root in a ring; lash needs two VLs.
+    // Up/down finds no root in a ring, and lash needs two VLs.
     assert_eq!(avoided_by, Some(EngineKind::Lash));
     assert_eq!(tried, [EngineKind::MinHop, EngineKind::Lash]);
     lab.check();
@@ -205,7 +212,7 @@ fn default_engines_avoid_credit_loops() {
     let lab = up("torus 5 hosts=1", SmConfig::default());
     assert_eq!(lab.sms[0].last().plan.routing.engine, EngineKind::Lash);
     assert_eq!(lab.sms[0].manager.alarms().count(), 0);
-    // One VL does not suffice for lash: the loop is accepted.
+    // With a single VL, lash cannot route the ring. No engine avoids the credit loop, so it is accepted.
     let lab = up("torus 5 hosts=1", SmConfig { max_op_vls: VlCap::VL0, ..SmConfig::default() });
     let Alarm::CreditLoops { engine, avoided_by, .. } = only_alarm(&lab) else {
         panic!("unexpected alarm");
@@ -234,7 +241,7 @@ fn required_freedom_of_deadlock_refuses_credit_loops() {
     assert_ne!(lab.sim.port_info(lab.host(2)).port_state, PortState::ACTIVE);
 }
 
-/// The switch acknowledges writes, and its table stays as it was.
+/// The switch acknowledges writes of its table, but the table does not change.
 #[test]
 fn tables_that_a_switch_ignores_are_not_counted_as_written() {
     let interval = Some(3 * SECOND);
@@ -250,7 +257,7 @@ fn tables_that_a_switch_ignores_are_not_counted_as_written() {
     let faults: Vec<&str> = manager.faults().collect();
     assert!(faults.iter().any(|fault| fault.contains("forwarding table")), "{faults:?}");
     assert!(manager.alarms().count() > 0);
-    // One sweep in each interval reads the table of the switch. Faults cause no further sweeps.
+    // In each interval, only one sweep reads the table of the switch. The faults cause no further sweeps.
     let sweeps = manager.counters().sweeps;
     assert!(sweeps <= 25, "{sweeps}");
     lab.command(&format!("IgnoreLft \"{leaf}\" none"));
@@ -271,7 +278,7 @@ fn table_quality_is_reported_when_no_engine_can_route() {
     let [Alarm::Unreachable { host_pairs: 20, .. }, Alarm::NoPlan { .. }] = &alarms[..] else {
         panic!("{alarms:?}")
     };
-    // One VL suffices for lash on a line of switches, not on a ring.
+    // One VL suffices for lash on a line of switches, but not on a ring.
     let lash = SmConfig {
         routing: routed_with("lash,no_fallback"),
         max_op_vls: VlCap::VL0,
@@ -283,7 +290,7 @@ fn table_quality_is_reported_when_no_engine_can_route() {
     let Alarm::NoPlan { .. } = only_alarm(&lab) else { panic!("unexpected alarm") };
     let manager = &lab.sms[0].manager;
     assert_eq!(manager.quality().map(|it| it.unreachable_host_pairs), Some(0));
-    // A switch that restarts has no tables: its host and the others do not reach each other.
+    // A switch that has restarted has no tables, so its host and the other hosts do not reach each other.
     let last = lab.sim.node_name(lab.sim.place(lab.sim.peer(lab.host(4)).unwrap()).0).to_owned();
     for state in ["off", "on"] {
         lab.command(&format!("power \"{last}\" {state}"));
@@ -293,7 +300,7 @@ fn table_quality_is_reported_when_no_engine_can_route() {
     assert!(manager.quality().is_some_and(|it| it.unreachable_host_pairs >= 8));
 }
 
-/// Returns a ring of switches with one link unlinked, and the port name of this link.
+/// Returns a ring of switches in which one link is unlinked, and the port name of that link.
 fn open_ring(config: SmConfig) -> (Lab, String) {
     let mut lab = Lab::new("torus 5 hosts=1");
     let (switch, _) = lab.sim.place(lab.sim.peer(lab.host(2)).expect("the host has a link"));
@@ -335,7 +342,7 @@ fn repaired_routes_with_a_credit_loop_are_programmed() {
     let config = SmConfig { routing: routed_with("minhop"), ..SmConfig::default() };
     let (mut lab, cut) = open_ring(config);
     let other = lab.sim.node_name(lab.sim.place(lab.sim.peer(lab.host(4)).unwrap()).0).to_owned();
-    // The ring closes while a switch of it is off: with it, all routes have a loop.
+    // The ring is closed while one of its switches is off. When the switch is on again, all routes have a credit loop.
     lab.command(&format!("power \"{other}\" off"));
     lab.run_for(5 * SECOND);
     lab.command(&format!("relink {cut}"));
@@ -346,7 +353,7 @@ fn repaired_routes_with_a_credit_loop_are_programmed() {
     let Alarm::CreditLoops { engine, .. } = only_alarm(&lab) else { panic!("unexpected alarm") };
     assert_eq!(engine, EngineKind::MinHop);
     lab.check();
-    // Without the loop, the alarm is cleared.
+    // When there is no credit loop any more, the alarm is cleared.
     lab.command(&format!("unlink {cut}"));
     lab.run_for(30 * SECOND);
     assert_eq!(lab.sms[0].manager.alarms().count(), 0);
@@ -427,7 +434,7 @@ fn responses_with_many_records_arrive_completely() {
     let answer = lab.ask_records(&mut sa_client, all, &NodeRecord::zeroed());
     let nodes = lab.sim.node_ids().count();
     assert_eq!(answer.records::<NodeRecord>().count(), nodes);
-    assert!(answer.is_reassembled(), "{nodes} records are more than a datagram holds");
+    assert!(answer.is_reassembled(), "{nodes} records do not fit into a datagram");
 }
 
 #[test]
@@ -438,7 +445,7 @@ fn broadcast_group_is_created_and_removed_with_its_partition() {
     let mut keys = |lab: &mut Lab, text: &str| {
         let partitions = Partitions::read("p", text.as_bytes()).expect("partitions");
         lab.sms[0].manager.set_partitions(partitions);
-        // The requester sees the groups of the partitions in its P_Key table, which a sweep writes.
+        // The requester sees the groups of the partitions in its P_Key table. A sweep writes that table.
         let now = lab.sim.now();
         lab.sms[0].manager.sweep(now);
         lab.run_for(5 * SECOND);
@@ -470,7 +477,7 @@ fn response_has_the_hop_pointer_of_the_directed_route_request() {
     let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
     let what = (AttributeId::SM_INFO, 0);
     let now = lab.sim.now();
-    // Links differ: the hop pointer is 0 on ibsim, and behind the path at HCAs.
+    // The hop pointer depends on the link: on ibsim it is 0, and at HCAs it is after the path.
     for pointer in [0, 3] {
         let mut mad = smp::directed_request(Method::GET, TransactionId(5), what, &[1, 2]);
         mad.set_hop_pointer(pointer);

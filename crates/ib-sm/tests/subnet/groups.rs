@@ -1,4 +1,4 @@
-//! Multicast groups, and the effects of changes of the subnet on them.
+//! Multicast groups, and how changes of the subnet affect them.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn up(kind: &str) -> Lab {
     lab
 }
 
-/// Joins a host to a group, or to a new one for GID 0. Returns the group.
+/// Joins a host to the group with the given MGID, or to a new group if the MGID is 0. Returns the group.
 fn join(lab: &mut Lab, host: usize, mgid: Gid) -> MCMemberRecord {
     let wanted = MCMemberRecord {
         mgid,
@@ -40,7 +40,7 @@ fn join(lab: &mut Lab, host: usize, mgid: Gid) -> MCMemberRecord {
     answer.mad().attribute().expect("a record")
 }
 
-/// Joins hosts to a new group. Returns the group.
+/// Joins the given hosts to a new group. Returns the group.
 fn group(lab: &mut Lab, members: &[usize]) -> MCMemberRecord {
     let group = join(lab, members[0], Gid(0));
     for &host in &members[1..] {
@@ -50,7 +50,8 @@ fn group(lab: &mut Lab, members: &[usize]) -> MCMemberRecord {
     group
 }
 
-/// Sends a packet to a group. Returns the hosts that received it, once for each copy.
+/// Sends a packet to a group. Returns the hosts that have received it. A host that has received several copies is
+/// returned several times.
 fn delivered(lab: &mut Lab, from: usize, mlid: u16) -> Vec<usize> {
     let hosts = lab.hosts();
     for host in 0..hosts {
@@ -74,7 +75,7 @@ fn delivered(lab: &mut Lab, from: usize, mlid: u16) -> Vec<usize> {
     got
 }
 
-/// Returns the BTH, DETH and payload of a UD packet to a group.
+/// Returns BTH, DETH and payload of a UD packet to a group.
 fn datagram() -> Vec<u8> {
     let bth = Bth { opcode: Opcode::UD_SEND_ONLY, ..Bth::default() };
     let mut bytes = vec![0; Bth::LENGTH + Deth::LENGTH + 4];
@@ -90,7 +91,7 @@ fn members_of_a_group_get_each_packet_once() {
     let group = group(&mut lab, &[1, 4, 7]);
     assert!(group.mlid >= 0xc000);
     assert_eq!(delivered(&mut lab, 4, group.mlid), [1, 7]);
-    // A port that left does not receive packets.
+    // A port that has left the group does not receive its packets.
     let mut sa_client = lab.sa_client(7);
     let gone = MCMemberRecord {
         mgid: group.mgid,
@@ -137,7 +138,7 @@ fn restarted_switch_gets_its_multicast_tables() {
         }
         lab.run_for(10 * SECOND);
         lab.check();
-        // The members did not leave while the switch was off.
+        // Switching the switch off has not removed the members from the group.
         assert_eq!(delivered(&mut lab, 1, group.mlid), [4, 7], "{switches}");
     }
 }
@@ -171,7 +172,7 @@ fn forgotten_client_is_requested_to_reregister() {
         lab.run_for(5 * SECOND);
     }
     lab.check();
-    // The host's own link was up all the time.
+    // The link of the host itself was up all the time.
     assert!(lab.reregistered.contains(&lid), "{:?}", lab.reregistered);
     let others = lab.reregistered.iter().filter(|&&lid| lid == lab.lid(1)).count();
     assert_eq!(others, 0, "other ports are not requested to reregister");
@@ -196,7 +197,7 @@ fn port_with_a_duplicate_guid_gets_no_lid() {
     assert!(faults[0].contains(&format!("GUID {guid} exists twice")), "{faults:?}");
     let lids = [first, second].map(|port| lab.sim.port_info(port).lid);
     assert!(lids.contains(&0) && lids.iter().any(|&lid| lid > 0), "{lids:?}");
-    // A port with a unique GUID gets a LID again.
+    // A port gets a LID again once its GUID is unique.
     lab.command(&format!("guid \"{name}\"[1] 0x00dead0000beef00"));
     lab.run_for(30 * SECOND);
     lab.check();

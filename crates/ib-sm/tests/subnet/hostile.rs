@@ -1,7 +1,7 @@
-//! Inconsistent responses and malformed requests. The SM neither panics nor loops, and brings the
-//! subnet up once all responses are correct.
+//! The SM gets inconsistent responses and malformed requests. It must neither panic nor loop, and must bring the subnet
+//! up once all responses are correct.
 //!
-//! `HOSTILE_RUNS` is the number of runs and `HOSTILE_FIRST` the seed of the first one.
+//! `HOSTILE_RUNS` is the number of runs, and `HOSTILE_FIRST` is the seed of the first run.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::lab::Lab;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Random numbers from a seed.
+/// Generates random numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -29,7 +29,7 @@ impl Random {
     }
 }
 
-/// Corrupts a MAD: one or two bytes, its transaction ID, status, method or attribute.
+/// Corrupts a MAD: changes one or two bytes, the transaction ID, the status, the method or the attribute.
 fn corrupt(random: &mut Random, datagram: &mut Datagram) {
     let mad = &mut datagram.mad;
     match random.below(8) {
@@ -74,8 +74,8 @@ fn malformed_responses_are_survived() {
         lab.add(0, SmConfig { sweep_interval: interval, ..SmConfig::default() });
         lab.run_for(20 * SECOND);
         lab.corrupt(|_| {});
-        // An SM trusts a consistent wrong response until a light sweep shows another one. A new SM
-        // starts from scratch.
+        // An SM trusts a wrong response that is consistent, until a light sweep gets another response. A new SM has no
+        // such response.
         let port = lab.sms[0].port();
         lab.kill(0);
         lab.add_at(port, SmConfig::default());
@@ -111,7 +111,7 @@ fn light_sweep_detects_a_reset_port_with_few_smps() {
         let leaf = lab.sim.peer(lab.host(3)).expect("its switch");
         let to_host = u32::from(lab.sim.place(leaf).1);
         lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
-        // After the light sweeps that query the ports with cleared change flags.
+        // By then, light sweeps have queried the ports with cleared change flags.
         lab.run_for(20 * SECOND);
         let asked = Rc::new(Cell::new(0));
         let counted = Rc::clone(&asked);
@@ -122,7 +122,7 @@ fn light_sweep_detects_a_reset_port_with_few_smps() {
         lab.run_for(60 * SECOND);
         assert!(asked.get() <= 61 * 6, "{} SMPs in 60 light sweeps", asked.get());
         assert_eq!(lab.sms[0].reports.len(), 1, "nothing has changed");
-        // A switch port was reset, but not its peer.
+        // The changed responses report that one switch port was reset, but not its peer.
         let mut is_told = false;
         lab.corrupt(move |datagram| {
             let is_it = (datagram.mad.attribute_modifier() != to_host) == is_trunk;
@@ -147,8 +147,7 @@ fn link_that_comes_up_during_discovery_is_found() {
     let mut lab = Lab::new("torus 3x3 hosts=1");
     let leaf = lab.sim.peer(lab.host(3)).expect("its switch");
     let to_host = u32::from(lab.sim.place(leaf).1);
-    // The last switch first reports the port to its host as down, and sends no trap when it comes
-    // up.
+    // The last switch first reports that its port to the host is down. It sends no trap when the port comes up.
     let mut seen = 0;
     lab.corrupt(move |datagram| {
         let is_it = datagram.mad.attribute_modifier() == to_host;
@@ -204,7 +203,7 @@ fn ports_with_the_same_lid_get_different_ones() {
     let (one, other) = (lab.lid(3), lab.lid(6));
     assert_ne!(one, other);
     lab.kill(0);
-    // The next SM reads the same LID at two ports.
+    // The next SM reads the same LID at two different ports.
     let mut lies = 4;
     lab.corrupt(move |datagram| {
         let info: Option<PortInfo> = datagram.mad.attribute();

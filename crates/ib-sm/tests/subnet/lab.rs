@@ -16,35 +16,35 @@ use ib_wire::mad::sa::{ComponentMask, SaHeader};
 use ib_wire::mad::sm::{PortInfo, PortState, SmState};
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, MgmtClass, TransactionId};
 
-/// A simulated fabric and its SMs.
+/// A simulated fabric with its SMs.
 pub(crate) struct Lab {
     pub(crate) sim: Sim,
     pub(crate) sms: Vec<RunningSm>,
-    /// Checks for forwarding loops after each change of a table, if enabled.
+    /// If set, the tables are checked for forwarding loops whenever one of them has changed.
     watch: Option<Watch>,
-    /// Changes the MADs that SMs receive.
+    /// Function that changes the MADs that SMs receive.
     corrupt: Corrupt,
     /// LIDs of ports that were requested to reregister.
     pub(crate) reregistered: Vec<u16>,
 }
 
-/// Changes a received MAD.
+/// Function that changes a received MAD.
 type Corrupt = Box<dyn FnMut(&mut Datagram)>;
 
-/// The tables as of the last check for loops.
+/// The tables at the time of the last check for loops.
 #[derive(Default)]
 struct Watch {
     tables: Vec<Vec<u8>>,
     loop_checks: u64,
 }
 
-/// An SM at a port, and its recorded events.
+/// An SM at a port, with its recorded events.
 pub(crate) struct RunningSm {
     pub(crate) manager: SubnetManager,
     pub(crate) reports: Vec<SweepReport>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) states: Vec<SmState>,
-    /// Reasons why there was no plan.
+    /// Recorded reasons why the SM had no plan.
     pub(crate) refusals: Vec<String>,
     pub(crate) warnings: Vec<String>,
     pub(crate) traps: usize,
@@ -54,10 +54,10 @@ pub(crate) struct RunningSm {
     port: PortId,
 }
 
-/// The QP of SA clients.
+/// The QP that SA clients use.
 pub(crate) const CLIENT_QPN: u32 = 77;
 
-/// A client of the SA at the port of a host.
+/// A client of the SA, at the port of a host.
 pub(crate) struct SaClient {
     client: ClientId,
     requester: Requester,
@@ -65,7 +65,7 @@ pub(crate) struct SaClient {
     pub(crate) reports: Vec<Datagram>,
 }
 
-/// Generates a fabric, such as `"torus 3x3 hosts=1"`.
+/// Generates a fabric. `kind` is, for example, `"torus 3x3 hosts=1"`.
 pub(crate) fn generated(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
     let kind = Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
@@ -87,17 +87,17 @@ impl Lab {
         }
     }
 
-    /// Changes all MADs that SMs receive from now on.
+    /// From now on, changes all MADs that SMs receive by the given function.
     pub(crate) fn corrupt(&mut self, corrupt: impl FnMut(&mut Datagram) + 'static) {
         self.corrupt = Box::new(corrupt);
     }
 
-    /// Panics from now on if tables have a forwarding loop over active links.
+    /// From now on, panics if the tables cause a forwarding loop over active links.
     pub(crate) fn watch_for_loops(&mut self) {
         self.watch = Some(Watch::default());
     }
 
-    /// Returns the number of checks for loops.
+    /// Returns how many times the tables were checked for loops.
     pub(crate) fn loop_checks(&self) -> u64 {
         self.watch.as_ref().map_or(0, |watch| watch.loop_checks)
     }
@@ -146,7 +146,7 @@ impl Lab {
         self.sms.len() - 1
     }
 
-    /// Stops an SM without notice.
+    /// Stops an SM. Other SMs get no notice.
     pub(crate) fn kill(&mut self, sm: usize) {
         let sm = self.sms.remove(sm);
         self.sim.detach(sm.client);
@@ -161,7 +161,7 @@ impl Lab {
         SaClient { client, requester, reports: Vec::new() }
     }
 
-    /// Sends a request and returns the response.
+    /// Sends a request, and returns the response.
     pub(crate) fn ask(&mut self, sa_client: &mut SaClient, remote: Remote, mad: Mad) -> Message {
         sa_client.requester.start(Request::new(remote, mad)).expect("the MAD is a request");
         for _ in 0..100_000 {
@@ -173,7 +173,7 @@ impl Lab {
         panic!("no response");
     }
 
-    /// Sends a query to the SA and returns the response.
+    /// Sends a query to the SA, and returns the response.
     pub(crate) fn ask_records<R: Attribute>(
         &mut self,
         sa_client: &mut SaClient,
@@ -187,8 +187,7 @@ impl Lab {
         self.ask(sa_client, Remote::gsi(manager), mad)
     }
 
-    /// Runs for a short time and processes the packets of a client. Reports are recorded and
-    /// acknowledged.
+    /// Runs for a short time, and processes the packets that a client receives. Reports are recorded and acknowledged.
     pub(crate) fn listen(&mut self, sa_client: &mut SaClient) {
         let now = self.sim.now();
         while let Some(datagram) = sa_client.requester.poll_transmit(now) {
@@ -212,7 +211,7 @@ impl Lab {
     }
 
     pub(crate) fn command(&mut self, text: &str) {
-        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts it");
+        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts the command");
     }
 
     pub(crate) fn run_for(&mut self, time: Duration) {
@@ -220,7 +219,7 @@ impl Lab {
         self.run_until(end, |_| false);
     }
 
-    /// Runs while a condition holds. Panics after a minute of virtual time.
+    /// Runs while the condition holds. Panics after a minute of virtual time.
     pub(crate) fn run_while(&mut self, condition: impl Fn(&Self) -> bool) {
         let end = self.sim.now() + Duration::from_secs(60);
         assert!(
@@ -229,7 +228,7 @@ impl Lab {
         );
     }
 
-    /// Runs until `stop` returns true, or until `end`. Returns true if it reached `end`.
+    /// Runs until `stop` returns true or `end` is reached. Returns true if `end` was reached.
     fn run_until(&mut self, end: Instant, stop: impl Fn(&Self) -> bool) -> bool {
         loop {
             self.pump();
@@ -295,7 +294,7 @@ impl Lab {
         }
     }
 
-    /// Delivers packets until no SM or client has anything to send.
+    /// Delivers packets until no SM or client has packets to send.
     fn pump(&mut self) {
         let now = self.sim.now();
         for sm in &mut self.sms {
@@ -348,8 +347,8 @@ impl Lab {
         }
     }
 
-    /// Checks that all linked ports are Active, and that every host reaches every other over the
-    /// LFTs. LIDs of switches are not checked, because up/down routing may leave them out.
+    /// Checks that all linked ports are Active, and that the LFTs lead from every host to every other host. LIDs of
+    /// switches are not checked, because up/down routing may leave them out.
     pub(crate) fn check(&self) {
         let (mut lids, sim) = (Vec::new(), &self.sim);
         for node in sim.node_ids() {
@@ -372,12 +371,12 @@ impl Lab {
         for &from in &lids {
             for &to in &lids {
                 let (_, loss) = sim.route(from, to).expect("the port has the LID");
-                assert_eq!(loss, None, "from {from} to {to}");
+                assert_eq!(loss, None, "packets from {from} to {to} are lost");
             }
         }
     }
 
-    /// Returns the switch with a node GUID.
+    /// Returns the switch that has the given node GUID.
     pub(crate) fn find_switch(&self, guid: Guid) -> NodeId {
         let sim = &self.sim;
         let mut nodes = sim.node_ids().filter(|&node| sim.is_switch(node));
@@ -387,7 +386,7 @@ impl Lab {
         nodes.find(|&node| own(node) == guid).expect("there is such a switch")
     }
 
-    /// Returns the node with a LID.
+    /// Returns the node that has the given LID.
     pub(crate) fn owner(&self, lid: u16) -> NodeId {
         let sim = &self.sim;
         let end = |node: NodeId| {
@@ -402,7 +401,7 @@ impl Lab {
         self.sim.peer(port).filter(|_| up)
     }
 
-    /// Returns the number of hops between two nodes; `None` if there is no path.
+    /// Returns the number of hops from one node to another; `None` if there is no path.
     pub(crate) fn hops(&self, from: NodeId, to: NodeId) -> Option<usize> {
         let mut reached = BTreeMap::from([(from, 0)]);
         let mut queue = VecDeque::from([from]);

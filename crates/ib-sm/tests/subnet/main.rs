@@ -92,7 +92,11 @@ fn failed_link_changes_only_the_necessary_entries() {
                 let shortest = lab.hops(at, to).expect("the switch is reachable");
                 let by_old = lab.sim.find_port(at, old).and_then(|port| lab.live_peer(port));
                 let by_old = by_old.and_then(|peer| lab.hops(lab.sim.place(peer).0, to));
-                assert_ne!(by_old.map(|hops| hops + 1), Some(shortest), "LID {lid} at {guid}");
+                assert_ne!(
+                    by_old.map(|hops| hops + 1),
+                    Some(shortest),
+                    "needless change of LID {lid} at {guid}"
+                );
             }
         }
     }
@@ -131,7 +135,7 @@ fn subnet_is_handed_over_and_taken_back() {
     lab.check();
     let better = lab.lid(5);
     assert_eq!(lab.sim.port_info(lab.sms[0].port()).master_sm_lid, better);
-    // The SM of higher priority fails.
+    // The SM with the higher priority fails.
     let before = lab.sms[0].reports.len();
     lab.kill(1);
     lab.run_while(|lab| lab.sms[0].reports.len() == before);

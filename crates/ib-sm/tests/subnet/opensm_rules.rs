@@ -1,4 +1,4 @@
-//! Special cases of SA requests. The expected responses are those of OpenSM.
+//! Special cases of SA requests. The expected responses are what OpenSM responds.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use ib_wire::mad::{
 
 use crate::lab::{Lab, SaClient};
 
-/// A fabric with an SM on host 0 and an SA client on host 1.
+/// A fabric whose SM is on host 0 and whose SA client is on host 1.
 struct Client {
     lab: Lab,
     sa_client: SaClient,
@@ -42,14 +42,14 @@ impl Client {
         self.lab.ask(&mut self.sa_client, manager, mad)
     }
 
-    /// Queries a table, which must not be refused.
+    /// Queries records by GetTable. The SA must not refuse the query.
     fn table<R: Record>(&mut self, mask: &[u8], template: &R) -> Vec<R> {
         let answer = self.ask(request(Method::GET_TABLE, mask, template));
         assert_eq!(answer.status(), MadStatus::OK);
         answer.records().collect()
     }
 
-    /// Joins or leaves a group.
+    /// Joins a group, or leaves it.
     fn change(
         &mut self,
         method: Method,
@@ -108,7 +108,7 @@ fn class_port_info_lists_only_supported_features() {
     let answer = client.ask(mad);
     let data: &[u8; ClassPortInfo::LENGTH] = answer.mad().data().first_chunk().expect("72 bytes");
     let info = ClassPortInfo::parse(data);
-    // OpenSM 3.3.23 has 0x2602 and 0xb5e8: Notice (0x2) and alias GUIDs (0x20) are not answered here.
+    // OpenSM 3.3.23 has 0x2602 and 0xb5e8. This SA does not support Notice (0x2) and alias GUIDs (0x20).
     assert_eq!((info.capability_mask, info.capability_mask2), (0x2600, 0x2_b5c8));
 }
 
@@ -132,7 +132,7 @@ fn capabilities_select_ports_exactly_or_at_least() {
             .collect::<Vec<_>>()
     };
     let at_least = select(CapabilityMask::SM, 1 << 31);
-    let [manager] = at_least[..] else { panic!("one port has the manager: {at_least:?}") };
+    let [manager] = at_least[..] else { panic!("expected the port of the SM: {at_least:?}") };
     assert!(manager.contains(CapabilityMask::SM) && manager != CapabilityMask::SM);
     assert_eq!(select(CapabilityMask::SM, 0), [], "no port has exactly this capability");
     assert_eq!(select(manager, 0), [manager]);
@@ -177,7 +177,8 @@ fn given_slid_is_paired_with_the_base_dlid_first() {
     assert_eq!(paths(&[], 0, 0, 0).len(), 16);
 }
 
-/// Value of a component in a join request, and the status of OpenSM's response.
+/// Component of a join request: description, component mask bits, function that sets its value, and status of OpenSM's
+/// response.
 type Component = (&'static str, &'static [u8], fn(&mut MCMemberRecord), MadStatus);
 
 /// The MGID of the broadcast group of the default partition.
@@ -188,7 +189,7 @@ fn components_of_a_join_count_as_in_opensm() {
     const OK: MadStatus = MadStatus::OK;
     const INVALID: MadStatus = MadStatus::SA_REQUEST_INVALID;
     let cases: &[Component] = &[
-        ("another MLID than assigned", &[3], |it| it.mlid = 0xc001, OK),
+        ("MLID that differs from the assigned one", &[3], |it| it.mlid = 0xc001, OK),
         ("invalid MLID", &[3], |it| it.mlid = 5, OK),
         ("MTU without selector", &[5], |it| it.mtu = MtuCode(63), OK),
         ("rate without selector", &[9], |it| it.rate = RateCode(63), OK),
@@ -243,7 +244,7 @@ fn components_of_a_join_count_as_in_opensm() {
     client.change(Method::DELETE, &named(&[]), &own).expect("the port is a member");
     let wanted = MCMemberRecord { proxy_join: true, ..own };
     let joined = client.change(Method::SET, &named(&[17]), &wanted).expect("the join is accepted");
-    assert!(joined.proxy_join, "a port may allow proxies to change its membership");
+    assert!(joined.proxy_join, "a port may allow others to change its membership by proxy");
 }
 
 #[test]

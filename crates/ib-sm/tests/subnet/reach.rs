@@ -1,13 +1,14 @@
-//! Subnets that lose and gain links and switches, compared with a walk through the real tables.
+//! Subnets that lose and gain links and switches. After each event, their state is compared with a walk of packets
+//! through the tables in the switches.
 //!
-//! After each event the SM gets time to settle. The test then requires:
+//! After each event, the SM gets time to settle. The test then requires:
 //!
 //! * The tables in the switches connect every pair of hosts that cables connect.
 //! * Every linked port is Active.
-//! * The alarms of the SM match a walk through VLs and tables.
+//! * The alarms of the SM agree with a walk of packets through the VLs and tables.
 //!
-//! `SM_REACH_RUNS` is the number of runs and `SM_REACH_FIRST` the first seed. A failed run is repeated
-//! with `SM_REACH_FIRST=SEED SM_REACH_RUNS=1`. `cargo xtask campaign sm` runs many.
+//! `SM_REACH_RUNS` is the number of runs, and `SM_REACH_FIRST` is the first seed. `SM_REACH_FIRST=SEED SM_REACH_RUNS=1`
+//! repeats a failed run. `cargo xtask campaign sm` runs many seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -39,17 +40,17 @@ const FABRICS: [&str; 14] = [
     "random switches=20 ports=8 hosts=1 links=34",
 ];
 
-/// The engine lists; the empty one leaves the default.
+/// The lists of engines. An empty list means the default engines.
 const ENGINES: [&str; 9] =
     ["", "", "", "minhop", "updn", "ftree,updn", "lash", "dor", "lash,updn,dor"];
 
-/// Maximum time from an event until the fabric is up.
+/// The fabric must be up within this time after an event.
 const SETTLES_WITHIN: Duration = Duration::from_secs(90);
 
-/// Time without changes after which the fabric counts as settled: longer than a light sweep.
+/// After this time without changes, the fabric counts as settled. It is longer than the interval of light sweeps.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// The time in which light sweeps read all blocks of the tables back: three of them at 10 s each.
+/// Within this time, light sweeps have read back all blocks of the tables: three blocks, one every 10 s.
 const AUDITED_WITHIN: Duration = Duration::from_secs(45);
 
 /// Counters of all runs.
@@ -59,12 +60,12 @@ struct Tally {
     settled_after: Vec<Duration>,
     loops_accepted: usize,
     loops_checked: usize,
-    /// Number of alarms for an accepted loop, by its engine and the engine that avoids it.
+    /// Number of alarms about an accepted credit loop, by the engine that caused it and the engine that would avoid it.
     alarms: BTreeMap<String, usize>,
     dead: Vec<String>,
 }
 
-/// A run: a fabric, its events, and the SM.
+/// A run: a fabric, the events that happen to it, and its SM.
 struct Run {
     lab: Lab,
     own: PortId,
@@ -89,7 +90,7 @@ impl Run {
         Self { lab, own, tally: Tally::default() }
     }
 
-    /// Runs commands and waits until the fabric has settled; records unreachable pairs and inactive ports.
+    /// Runs commands, and waits until the fabric has settled. Then records unreachable pairs and inactive ports.
     fn event(&mut self, commands: &[String]) {
         commands.iter().for_each(|command| self.lab.command(command));
         self.tally.events += 1;
@@ -118,11 +119,13 @@ impl Run {
         let alarms: Vec<String> = sm.manager.alarms().map(|it| it.alarm.to_string()).collect();
         let quality = sm.manager.quality();
         if dead.is_empty() && quality.is_none_or(|it| it.unreachable_host_pairs > 0) {
-            self.tally.dead.push(format!("no pair is dead, but {quality:?} after {commands:?}"));
+            self.tally.dead.push(format!(
+                "all pairs are reachable, but the SM reports {quality:?} after {commands:?}"
+            ));
         }
         if let (Some(first), count) = (dead.first(), dead.len()) {
             self.tally.dead.push(format!(
-                "{count} dead of {} after {commands:?}, the first: {first}; alarms: {alarms:?}",
+                "{count} pairs of {} are unreachable after {commands:?}, the first: {first}; alarms: {alarms:?}",
                 connected.pairs()
             ));
         }
@@ -173,7 +176,7 @@ impl Run {
                 self.tally.loops_accepted += 1;
                 *self.tally.alarms.entry(alarm.clone()).or_default() += 1;
             }
-            // The alarm also counts loops of routes to hosts that are off.
+            // The alarm may also count loops of routes to hosts that are powered off.
             (Some(_) | None, false) => {}
         }
         if let Some(discarded) = discarded {
@@ -182,7 +185,7 @@ impl Run {
     }
 }
 
-/// Returns the service level of the path between hosts at two switches.
+/// Returns the service level of paths between the hosts at two switches.
 fn level(report: &ib_sm::SweepReport, sim: &Sim, (from, to): (PortId, PortId)) -> ServiceLevel {
     let plan = &report.plan;
     let row = |port: PortId| {
@@ -207,7 +210,7 @@ fn shuffle<T>(rng: &mut Rng, list: &mut [T]) {
     }
 }
 
-/// Draws a quality of service configuration and the number of VLs.
+/// Draws a random quality of service configuration and a random number of VLs.
 fn draw_vls(rng: &mut Rng) -> (VlCap, Option<QosConfig>) {
     let max_op_vls = *pick(rng, &[VlCap::VL0, VlCap::VL0_1, VlCap::VL0_3, VlCap::VL0_7]);
     let port = |rng: &mut Rng| {
@@ -269,8 +272,8 @@ fn run(seed: u64) -> Tally {
     }
     let run = match scenario {
         0 | 1 => {
-            // Cables are pulled one by one until 40 % are pulled, and plugged back in another order. On thinned
-            // fabrics a quarter is missing from the start.
+            // Cables are pulled one by one until 40 % are pulled. Then they are plugged back in another order. In
+            // thinned fabrics, a quarter of the cables is missing from the start.
             let thinned = if scenario == 1 { cables.len() / 4 } else { 0 };
             let mut run = Run::new(&fabric, seed, config, &[]);
             let missing = cables.split_off(cables.len() - thinned);
@@ -288,7 +291,7 @@ fn run(seed: u64) -> Tally {
             run
         }
         2 => {
-            // Switches get power one by one and in bursts.
+            // Switches are powered on one by one and in bursts.
             let first = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).map(|(id, _)| id);
             let own = first.and_then(|id| {
                 fabric.ports_of(id).find_map(|(_, port)| Some(fabric.port(port.peer?).node))
@@ -311,7 +314,7 @@ fn run(seed: u64) -> Tally {
             run
         }
         3 => {
-            // Cables and switches fail and return in groups, some while the SM is busy.
+            // Cables and switches fail and return in groups, in part while the SM is busy.
             let mut run = Run::new(&fabric, seed, config, &[]);
             let own_leaf = run.lab.sim.peer(run.lab.host(0)).map(|it| run.lab.sim.place(it).0);
             let own_leaf = own_leaf.map(|it| run.lab.sim.node_name(it).to_owned());
@@ -351,7 +354,7 @@ fn run(seed: u64) -> Tally {
             run.event(&[]);
             let time = Duration::from_secs(40);
             let faults = random_faults(&fabric, seed, time, 5 + rng.below(146));
-            // Switches that ignore table writes are not cable faults: their tables remain wrong.
+            // Faults of switches that ignore table writes are left out: their tables would remain wrong.
             let honest = faults.into_iter().filter(|step| {
                 !matches!(
                     step.command,
@@ -366,8 +369,8 @@ fn run(seed: u64) -> Tally {
                 })
                 .collect();
             run.lab.sim.load_script(&honest).expect("the faults fit the fabric");
-            // A delayed SMP can overwrite a newer table. Light sweeps read the tables back, block by
-            // block.
+            // A delayed SMP can overwrite a newer table. Light sweeps detect this, because they read the tables back
+            // block by block.
             run.lab.run_for(time + AUDITED_WITHIN);
             run.event(&[]);
             run

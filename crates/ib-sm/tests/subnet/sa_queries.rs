@@ -1,4 +1,4 @@
-//! SA queries of clients: paths, and the visibility of ports and groups.
+//! SA queries of clients: paths, and which ports and groups are visible to a client.
 
 use ib_link::{Datagram, Incoming, Remote};
 use ib_sm::{Partitions, QosConfig, SmConfig};
@@ -12,7 +12,7 @@ use ib_wire::mad::{Attribute, Mad, MadStatus, Method, MgmtClass, TransactionId};
 
 use crate::lab::Lab;
 
-/// `SA_Key` of trusted clients.
+/// The `SA_Key` that makes clients trusted.
 const KEY: u64 = 1;
 
 fn up(kind: &str, config: SmConfig) -> Lab {
@@ -30,7 +30,7 @@ fn request<R: Attribute>(method: Method, (key, mask): (u64, &[u8]), template: &R
     mad
 }
 
-/// Sends a query from a host; returns the response if it is a single MAD that is sent at once.
+/// Sends a query from a host. Returns the response if it is a single MAD and the SA sends it at once.
 fn query(lab: &mut Lab, host: usize, mad: Mad) -> Option<Mad> {
     let (now, remote) = (lab.sim.now(), Remote::gsi(lab.lid(host)));
     let manager = &mut lab.sms[0].manager;
@@ -39,7 +39,7 @@ fn query(lab: &mut Lab, host: usize, mad: Mad) -> Option<Mad> {
     answers.find(|it| it.mad.class() == MgmtClass::SUBN_ADM).map(|answer| answer.mad)
 }
 
-/// Returns all records of a table query from a host.
+/// Returns all records that a table query from a host gets.
 fn all<R: Record>(lab: &mut Lab, host: usize, key: u64, template: &R) -> Vec<R> {
     let mut sa_client = lab.sa_client(host);
     let manager = lab.lid(0);
@@ -49,7 +49,7 @@ fn all<R: Record>(lab: &mut Lab, host: usize, key: u64, template: &R) -> Vec<R> 
     answer.records::<R>().collect()
 }
 
-/// Returns a path, or the status of the response.
+/// Returns the path that a query gets, or the status of the response.
 fn path(
     lab: &mut Lab,
     host: usize,
@@ -73,8 +73,8 @@ const SLID: u8 = 5;
 const P_KEY: u8 = 13;
 const SL: u8 = 15;
 
-/// Partitions with host 0 as the SM, hosts 1 and 2 in a common partition, and all others without
-/// one.
+/// Returns partitions: host 0 is the SM, hosts 1 and 2 share a partition, and all others are only in the default
+/// partition.
 fn partitioned(lab: &Lab) -> Partitions {
     let guid = |host| lab.sim.link_port(lab.host(host)).port_guid;
     let text = format!(
@@ -105,7 +105,7 @@ fn path_value_needs_a_selector_and_a_defined_code() {
     assert_eq!(
         path(&mut lab, 1, &alone, &mtu(1)).unwrap().mtu,
         best.mtu,
-        "MTU without its selector"
+        "an MTU without its selector is ignored"
     );
     assert_eq!(path(&mut lab, 1, &named, &mtu(5)), Err(MadStatus::SA_NO_RECORDS));
     for code in [0, 6, 9, 63] {
@@ -152,7 +152,7 @@ fn ports_are_visible_in_common_partitions() {
     assert_eq!(nodes(&mut lab, 3, KEY).len(), 18, "the SA_Key makes all ports visible");
     let guids = all(&mut lab, 1, 0, &GuidInfoRecord::zeroed());
     assert!(guids.iter().all(|record| lids(&lab, &[0, 1, 2]).contains(&record.lid)));
-    // Ports of the switch to hosts of other partitions are hidden, and so is port 0.
+    // The ports of the switch to hosts of other partitions are hidden, and so is port 0.
     let leaf = |lab: &Lab, host| {
         let port = lab.sim.peer(lab.host(host)).expect("a switch");
         let (switch, number) = lab.sim.place(port);
@@ -181,8 +181,8 @@ fn ports_are_visible_in_common_partitions() {
     assert!(!all(&mut lab, 1, KEY, &PKeyTableRecord::zeroed()).is_empty());
 }
 
-/// Partition `storage` has a broadcast group. Host 1 is a full member, host 2 a limited one, host 3
-/// is not a member.
+/// Partition `storage` has a broadcast group. Host 1 is a full member, host 2 is a limited member, and host 3 is not a
+/// member.
 #[test]
 fn groups_are_visible_in_their_own_partitions_only() {
     let mut lab = Lab::new("torus 3x3 hosts=1");
@@ -218,7 +218,7 @@ fn paths_are_visible_in_common_partitions() {
     assert_eq!(key(&mut lab, 3, 3, 3), none, "a limited member cannot communicate with itself");
     assert_eq!(key(&mut lab, 0, 1, 0), Ok(PKey(0x7fff)));
     let paths = all(&mut lab, 3, 0, &PathRecord::zeroed());
-    assert_eq!(paths.len(), 3, "to the SM, from it, and from it to itself");
+    assert_eq!(paths.len(), 3, "paths to the SM, from the SM, and from the SM to itself");
     assert!(all(&mut lab, 3, KEY, &PathRecord::zeroed()).len() > 3);
 }
 
@@ -258,11 +258,11 @@ fn large_table_does_not_delay_other_requests() {
     let mut lab = up("torus 6x6x6 hosts=1", SmConfig::default());
     let everything = request(Method::GET_TABLE, (0, &[]), &SlToVlRecord::zeroed());
     assert_eq!(query(&mut lab, 1, everything), None, "the table takes several slices");
-    // A small request is served in between.
+    // A small request is served between the slices of the large one.
     let wanted = between(&lab, 1, 4);
     assert!(path(&mut lab, 2, &[DLID, SLID], &wanted).is_ok());
     let records = all(&mut lab, 1, 0, &SlToVlRecord::zeroed());
-    // 216 hosts, and 216 switches of 7 ports and port 0.
+    // There are 216 hosts and 216 switches. Each switch has 7 ports and port 0.
     assert_eq!(records.len(), 216 + 216 * 8 * 8);
 }
 
@@ -278,7 +278,8 @@ fn responses_are_limited_to_sa_max_bytes() {
         mad.set_transaction_id(TransactionId(number));
         manager.handle(now, &Incoming::Received(Datagram::new(remote, mad)));
     }
-    // 128 ports have 16,384 paths of 64 bytes: two responses fit, which are not acknowledged.
+    // 128 ports have 16,384 paths of 64 bytes. Two such responses fit into the limit, and the client does not
+    // acknowledge them.
     let (mut refused, mut begun) = (0, std::collections::BTreeSet::new());
     while manager.poll_timeout() == Some(ib_types::Instant::ZERO) {
         manager.handle_timeout(now);

@@ -1,7 +1,7 @@
-//! Credit loops on the VLs that ports really use. Service levels come from path records, hops from the tables
-//! in the switches, and VLs from the SL-to-VL tables and `OperVLs` of the ports.
+//! Credit loops on the VLs that ports really use. Service levels are taken from path records, hops from the tables in
+//! the switches, and VLs from the ports' SL-to-VL tables and `OperVLs`.
 //!
-//! `SM_LANES_RUNS` is the number of runs and `SM_LANES_FIRST` the first seed.
+//! `SM_LANES_RUNS` is the number of runs, and `SM_LANES_FIRST` is the first seed.
 
 use std::collections::BTreeMap;
 
@@ -31,17 +31,17 @@ const FABRICS: [&str; 10] = [
 const ENGINES: [&str; 8] =
     ["", "lash", "lash,no_fallback", "lash,updn", "minhop", "dor", "updn", "updn,lash"];
 
-/// The component of SLID in PathRecord; IBTA volume 1, chapter 15.2.5.16.
+/// The component number of SLID in PathRecord; IBTA volume 1, chapter 15.2.5.16.
 const SLID: u8 = 5;
 
-/// Credit loops and discards of a subnet, and the report of its SM.
+/// Credit loops and discards found in a subnet, and the loops that its SM reports.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     has_cycle: bool,
-    /// Pairs of hosts whose packets a port discards because their service level has no VL there.
+    /// Number of pairs of hosts whose packets a port discards, because their service level has no VL at that port.
     discarded: usize,
     reported_loops: usize,
-    /// The number of service levels of all paths.
+    /// The number of different service levels of all paths.
     levels: usize,
 }
 
@@ -49,7 +49,7 @@ fn pick<'a, T>(rng: &mut Rng, list: &'a [T]) -> &'a T {
     &list[rng.below(list.len())]
 }
 
-/// Draws a random configuration of VLs and quality of service.
+/// Draws a random configuration: number of VLs, and quality of service.
 fn draw(rng: &mut Rng) -> SmConfig {
     let max_op_vls =
         *pick(rng, &[VlCap::VL0, VlCap::VL0_1, VlCap::VL0_3, VlCap::VL0_7, VlCap::VL0_14]);
@@ -78,7 +78,7 @@ fn run(kind: &str, config: SmConfig) -> Option<Outcome> {
     lab.add(0, config);
     lab.run_for(std::time::Duration::from_secs(5));
     if lab.sms[0].reports.is_empty() {
-        // Without a fallback, lash may need more VLs than exist.
+        // Lash without a fallback may need more VLs than exist.
         assert_eq!(lab.sms[0].refusals.len(), 1);
         return None;
     }
@@ -120,7 +120,7 @@ fn run(kind: &str, config: SmConfig) -> Option<Outcome> {
     })
 }
 
-/// Queries the service level of the path between each pair of LIDs.
+/// Queries the service level of the path from each LID to each other LID.
 fn path_levels(lab: &mut Lab) -> BTreeMap<(u16, u16), ServiceLevel> {
     let mut client = lab.sa_client(1);
     let mut levels = BTreeMap::new();
@@ -170,7 +170,7 @@ fn credit_loops_are_reported_on_the_vls_in_use() {
     assert!(layered > 0 && with_loops > 0);
 }
 
-/// The cases in which lash was once reported to be free of credit loops and was not.
+/// In these cases, lash was once reported to be free of credit loops although it was not.
 #[test]
 fn lash_is_not_programmed_if_it_needs_too_many_vls() {
     let lash = RoutingConfig { engines: "lash".parse().expect("lash"), ..RoutingConfig::default() };

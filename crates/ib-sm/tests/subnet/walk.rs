@@ -1,5 +1,5 @@
-//! Ground truth of a fabric: packets are walked through the tables in the switches, over the links that are
-//! up. The walk uses no data of an SM.
+//! The real state of a fabric, independent of an SM: packets are walked through the tables in the switches, over the
+//! links that are up.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,21 +7,21 @@ use ib_sim::Sim;
 use ib_topology::{NodeId, PortId};
 use ib_wire::mad::sm::PortState;
 
-/// A host port on the fabric, and the switch port that it is linked to.
+/// A host port on the fabric, with the switch port to which it is linked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host {
     pub(crate) port: PortId,
     pub(crate) leaf: PortId,
 }
 
-/// The part of a fabric that cables connect to a port.
+/// The part of a fabric that is connected to a port by cables.
 pub(crate) struct Connected<'a> {
     sim: &'a Sim,
     pub(crate) switches: BTreeSet<NodeId>,
     pub(crate) hosts: Vec<Host>,
 }
 
-/// Returns the ports of a node from number 1 on.
+/// Returns the ports of a node. Port 0 is left out.
 pub(crate) fn ports(sim: &Sim, node: NodeId) -> impl Iterator<Item = PortId> + '_ {
     (1..=254).map_while(move |number| sim.find_port(node, number))
 }
@@ -33,8 +33,8 @@ pub(crate) fn live_peer(sim: &Sim, port: PortId) -> Option<PortId> {
 }
 
 impl<'a> Connected<'a> {
-    /// Collects the nodes that are connected to a port, or to the switch if it is a port 0. The walk passes
-    /// through switches only.
+    /// Collects the nodes that cables connect to a port, or to a switch given by its port 0. The connections lead only
+    /// through switches.
     pub(crate) fn to(sim: &'a Sim, own: PortId) -> Self {
         let mut this = Self { sim, switches: BTreeSet::new(), hosts: Vec::new() };
         let mut queue: VecDeque<PortId> = match sim.place(own) {
@@ -57,7 +57,7 @@ impl<'a> Connected<'a> {
         self.hosts.len() * self.hosts.len().saturating_sub(1)
     }
 
-    /// Returns the pairs of hosts whose packets do not arrive, each with the location of the loss.
+    /// Returns the pairs of hosts whose packets do not arrive, each with the place where they are lost.
     pub(crate) fn dead_pairs(&self) -> Vec<String> {
         let sim = self.sim;
         let mut dead = Vec::new();
@@ -74,7 +74,7 @@ impl<'a> Connected<'a> {
         dead
     }
 
-    /// Returns the ports in the connected part that are not Active, and end ports without a LID.
+    /// Returns the ports of the connected part that are not Active, and its end ports that have no LID.
     pub(crate) fn unconfigured_ports(&self) -> Vec<String> {
         let sim = self.sim;
         let mut unconfigured = Vec::new();
@@ -90,8 +90,8 @@ impl<'a> Connected<'a> {
         unconfigured
     }
 
-    /// Walks a packet from one host to the base LID of another. Calls `hop` with the ingress and egress port at
-    /// each switch. The error gives the location of the loss.
+    /// Walks a packet from one host to the base LID of another host. At each switch, calls `hop` with the ingress and
+    /// egress port. The error says where the packet is lost.
     pub(crate) fn walk(
         &self,
         from: Host,
@@ -101,7 +101,7 @@ impl<'a> Connected<'a> {
         self.walk_to(from, (to, 0), hop)
     }
 
-    /// Walks a packet to one of the LIDs of a host, by its distance from the base LID.
+    /// Walks a packet to one of the LIDs of a host. `offset` is the distance of the LID from the base LID.
     pub(crate) fn walk_to(
         &self,
         from: Host,
@@ -124,7 +124,7 @@ impl<'a> Connected<'a> {
             let entry = sim.forwarding_table(switch).get(lid).copied().unwrap_or(255);
             let out = sim.find_port(switch, entry).filter(|_| entry > 0);
             let Some(out) = out else {
-                return Err(format!("{} sends to port {entry}", sim.node_name(switch)));
+                return Err(format!("{} has no path: entry {entry}", sim.node_name(switch)));
             };
             let Some(next) = live_peer(sim, out) else {
                 return Err(format!("{} has no link", self.name(out)));
@@ -150,7 +150,7 @@ impl<'a> Connected<'a> {
     }
 }
 
-/// A directed graph of channels, for the detection of cycles.
+/// A directed graph of dependencies between channels, in which cycles can be detected.
 pub(crate) struct Dependencies<C> {
     next: BTreeMap<C, BTreeSet<C>>,
 }
@@ -165,8 +165,8 @@ impl<C: Copy + Ord> Dependencies<C> {
         self.next.entry(held).or_default().insert(wanted);
     }
 
-    /// Returns true if channels can wait for each other in a cycle. Channels without dependencies are removed
-    /// until no such channel is left; the remaining channels contain a cycle.
+    /// Returns true if channels can wait for each other in a cycle. To find out, channels without dependencies are
+    /// removed until no such channel is left; any remaining channels contain a cycle.
     pub(crate) fn has_cycle(&self) -> bool {
         let mut next = self.next.clone();
         loop {

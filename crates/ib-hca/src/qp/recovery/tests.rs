@@ -17,11 +17,11 @@ fn first_nak_retransmits_and_repeated_naks_wait() {
     assert!(recovery.report_missing(PSN, at(0), round_trip(100), None));
     assert_eq!(recovery.use_retry_for_nak(), Ok(true));
     recovery.start_round(PSN, at(0));
-    // Three times the round-trip time of 100 µs has to pass.
+    // The loss is suspected until three round-trip times of 100 µs have passed.
     assert!(!recovery.report_missing(PSN, at(299), round_trip(100), None));
     assert_eq!(recovery.deadline(), Some(at(300)));
     assert!(recovery.report_missing(PSN, at(300), round_trip(100), None));
-    // The second round uses up no retry, but the time doubles.
+    // The second round uses up no retry, but doubles the waiting time.
     assert_eq!(recovery.use_retry_for_nak(), Ok(false));
     recovery.start_round(PSN, at(300));
     assert!(!recovery.report_missing(PSN, at(899), round_trip(100), None));
@@ -66,7 +66,7 @@ fn round_trip_is_measured_for_one_packet_at_a_time() {
     assert_eq!(timer.timeout(), None);
     timer.acknowledged(PSN.wrapping_add(1), at(100), None);
     assert_eq!(timer.timeout(), Some(Duration::from_micros(300)));
-    // Without a measurement, only the first estimate is taken from a retransmission.
+    // Once a round-trip time is known, a retransmission no longer gives a sample.
     timer.acknowledged(PSN.wrapping_add(2), at(900), Some(at(0)));
     assert_eq!(timer.timeout(), Some(Duration::from_micros(300)));
 }
@@ -76,7 +76,7 @@ fn probe_is_sent_once_until_the_next_response() {
     let (mut probe, timeout) = (Probe::default(), Some(Duration::from_micros(30)));
     probe.sent(at(0), timeout);
     assert_eq!(probe.deadline, Some(at(30)));
-    // Another packet was sent meanwhile.
+    // Another packet was sent before the timer expired.
     probe.handle_timeout(at(30), at(10), timeout);
     assert_eq!((probe.deadline, probe.is_next()), (Some(at(40)), false));
     probe.handle_timeout(at(40), at(10), timeout);

@@ -12,7 +12,7 @@ fn read(packets: u32) -> (SendOp, u32) {
     (SendOp::Read { from: RemoteAddress::default() }, packets * MTU as u32)
 }
 
-/// Returns a queue whose PSNs start at 10, with requests.
+/// Returns a queue of the given requests, whose PSNs start at 10.
 fn queue(requests: impl IntoIterator<Item = (SendOp, u32)>) -> SendQueue {
     let mut queue = SendQueue::default();
     queue.start(Psn::truncated(10));
@@ -27,7 +27,7 @@ fn queue(requests: impl IntoIterator<Item = (SendOp, u32)>) -> SendQueue {
     queue
 }
 
-/// Sends the next packet; returns its PSN and the effect.
+/// Sends the next packet, and returns its PSN and what `advance` has returned.
 fn send(queue: &mut SendQueue) -> (u32, AdvanceOutcome) {
     if queue.current().is_some_and(Wqe::is_local) {
         queue.start_local();
@@ -43,7 +43,7 @@ fn packets_of_requests_have_consecutive_psns() {
     let mut queue = queue([write(2), read(3), write(1)]);
     let sent: Vec<(u32, bool)> =
         (0..4).map(|_| send(&mut queue)).map(|(psn, advanced)| (psn, advanced.is_last)).collect();
-    // A READ has one request packet, but a PSN for each response packet.
+    // A READ has only one request packet, but uses one PSN for each packet of the response.
     assert_eq!(sent, [(10, false), (11, true), (12, true), (15, true)]);
     assert_eq!((queue.in_flight(), queue.outstanding_reads), (6, 1));
     assert!(queue.current().is_none());

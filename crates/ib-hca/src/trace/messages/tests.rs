@@ -62,7 +62,7 @@ fn command_block_has_64_bytes() {
     assert_eq!(size_of::<Block>(), 64);
 }
 
-/// A concurrent reader gets consistent blocks, and the number of overwritten ones.
+/// A concurrent reader gets consistent blocks, and the exact number of overwritten blocks.
 #[test]
 fn concurrent_reader_gets_consistent_blocks() {
     const COUNT: u64 = 300_000;

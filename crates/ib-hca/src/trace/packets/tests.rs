@@ -64,7 +64,7 @@ fn packets_are_read_back_and_overwritten_ones_counted() {
     let mut writer = PacketWriter::new(ring);
     let (mut bytes, mut read, mut written) = (Vec::new(), 0, 0);
     assert_eq!(reader.next_packet(&mut bytes), None);
-    // Bursts that fit into the ring, and bursts that exceed it.
+    // Some bursts fit into the ring, others exceed it.
     for burst in [1, 2, 10, 20, 40, 100, 3, 1000, 1, 5] {
         for _ in 0..burst {
             write(&mut writer, written);
@@ -92,7 +92,7 @@ fn packets_are_read_back_and_overwritten_ones_counted() {
     assert_eq!(read + reader.overwritten().all(), written);
 }
 
-/// A concurrent reader gets consistent packets, and the exact number of overwritten ones.
+/// A concurrent reader gets consistent packets, and the exact number of overwritten packets.
 #[test]
 fn concurrent_reader_gets_consistent_packets() {
     const COUNT: u64 = 100_000;
@@ -122,14 +122,14 @@ fn concurrent_reader_gets_consistent_packets() {
     assert!(read > 0);
 }
 
-/// The route of a connection is compared with the usual one once, and again after `forget_route`.
+/// The route of a connection is compared with the usual route only once, and again after `forget_route`.
 #[test]
 fn connection_route_is_compared_again_after_a_change() {
     let ring = PacketRing::new(SMALL).expect("memory");
     let mut reader = PacketReader::new(Arc::clone(&ring), Qpn::truncated(9));
     let mut writer = PacketWriter::new(ring);
     let (mut bytes, at) = (Vec::new(), Instant::from_nanos(1));
-    // The route changes back to the first one, too. Packets of other routes in between do not change the result.
+    // The route also changes back to the first one. Packets with other routes in between do not change the result.
     for number in [1, 2, 1, 3] {
         writer.forget_route();
         for is_own in [true, true, false, true] {

@@ -60,7 +60,7 @@ fn each_policy_chooses_a_connected_path() {
     assert_eq!(
         paths.choose(Policy::RoundRobin, 1),
         Some(PathId(2)),
-        "each processor has its turns"
+        "each processor uses the paths in turn"
     );
     paths.get_mut(PathId(1)).expect("it exists").inflight = 1;
     assert_eq!(paths.choose(Policy::MinInflight, 0), Some(PathId(2)));

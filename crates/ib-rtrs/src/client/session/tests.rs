@@ -45,7 +45,7 @@ fn new_epoch_with_connected_paths_is_a_loss() {
     let mut session = Session::new([0; 16]);
     assert!(!session.path_connected(5, false));
     assert!(!session.path_connected(5, true));
-    assert!(!session.path_connected(6, false), "all paths were lost before");
+    assert!(!session.path_connected(6, false), "no other path is connected");
     assert!(!session.is_lost);
     assert!(session.path_connected(7, true));
     assert!(session.is_lost);

@@ -37,7 +37,7 @@ fn timer_grants_double_while_no_smp_completes() {
         sa_budget.smp_completed();
     }
     sa_budget.handle_timeout(at(5));
-    assert_eq!(*sa_budget.credit(true), 21, "an SMP resets the grants");
+    assert_eq!(*sa_budget.credit(true), 21, "a completed SMP resets the size of grants");
     sa_budget.handle_timeout(at(5));
-    assert_eq!(*sa_budget.credit(true), 21, "one grant per millisecond");
+    assert_eq!(*sa_budget.credit(true), 21, "the timer grants time once per millisecond");
 }

@@ -5,7 +5,7 @@ const SOUND: TableQuality =
 const LOOP: TableQuality = TableQuality { credit_loops: 2, ..SOUND };
 const DEAD: TableQuality = TableQuality { unreachable_host_pairs: 6, unreachable: 3, ..SOUND };
 const DEAD_LOOP: TableQuality = TableQuality { credit_loops: 1, ..DEAD };
-/// Fewer host pairs are lost than with [`DEAD`].
+/// Tables that lose fewer host pairs than [`DEAD`].
 const FEWER_DEAD: TableQuality =
     TableQuality { unreachable_host_pairs: 2, unreachable: 9, ..SOUND };
 
@@ -19,13 +19,13 @@ fn complete(quality: TableQuality) -> Option<InUse> {
     Some(InUse { quality, is_complete: true })
 }
 
-/// One candidate and the tables in use. Columns: quality of the candidate, in the order of
-/// `QUALITIES`. N: the candidate is programmed. K: the tables in use are kept. R: refused.
+/// Decisions for one candidate and the tables in use. Each column is a quality of the candidate, in the order of
+/// `QUALITIES`. N: the candidate is programmed. K: the tables in use are kept. R: the candidate is refused.
 #[test]
 fn one_candidate_and_tables_in_use() {
     let incomplete = Some(InUse { quality: SOUND, is_complete: false });
     let rows: [(Option<InUse>, &str, &str); 7] = [
-        // In use, by default, with requires_deadlock_free.
+        // Each row has: the tables in use, the decisions by default, and the decisions with `requires_deadlock_free`.
         (None, "NNNNN", "NRNRN"),
         (incomplete, "NNNNN", "NRNRN"),
         (complete(SOUND), "NKKKK", "NKKKK"),
@@ -50,9 +50,9 @@ fn one_candidate_and_tables_in_use() {
     }
 }
 
-/// The alarms of one configured candidate and one that is only recommended. Rows: quality of the configured
-/// candidate. Columns: quality of the recommended one, in the order of `QUALITIES`. L: a credit loop;
-/// l: the recommended candidate avoids it. U: unreachable pairs; u: the recommended candidate reaches more.
+/// Alarms for one configured candidate and one candidate that is only recommended. Each row is a quality of the
+/// configured candidate. Each column is a quality of the recommended one, in the order of `QUALITIES`. L: a credit
+/// loop; l: the recommended candidate avoids it. U: unreachable pairs; u: the recommended candidate reaches more.
 #[test]
 fn alarms_name_the_candidate_without_their_reason() {
     let rows = [
@@ -80,7 +80,7 @@ fn alarms_name_the_candidate_without_their_reason() {
     }
 }
 
-/// The best engine that reaches more may have a loop; another one may avoid the loop.
+/// The engine that reaches the most pairs may have a credit loop, which another engine may avoid.
 #[test]
 fn alarms_name_different_candidates() {
     let others = [LOOP, DEAD].map(|quality| Candidate { quality, is_configured: false });
@@ -92,7 +92,7 @@ fn alarms_name_different_candidates() {
     assert_eq!(decision.alarms, expected);
 }
 
-/// Every combination of up to three candidates and the tables in use keeps the rules.
+/// For every combination of up to three candidates and the tables in use, the decision obeys the rules.
 #[test]
 fn every_combination_keeps_the_rules() {
     let candidates: Vec<Candidate> = QUALITIES
@@ -137,7 +137,12 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
             assert!(list[number].is_configured, "{}", context());
             assert_eq!(quality, Some(list[number].quality), "{}", context());
             let first = list.iter().position(|it| *it == list[number]);
-            assert_eq!(first, Some(number), "an engine of lower preference: {}", context());
+            assert_eq!(
+                first,
+                Some(number),
+                "an engine of lower preference was chosen: {}",
+                context()
+            );
         }
         Choice::InUse => {
             let kept = in_use.expect("tables are in use");
@@ -146,7 +151,7 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
         }
         Choice::Refuse => {
             assert_eq!(quality, in_use.map(|it| it.quality), "{}", context());
-            // Without the requirement, something is always programmed if an engine could route.
+            // If deadlock freedom is not required and an engine could route, some tables must be programmed.
             assert!(eligible.is_empty(), "{}", context());
             return;
         }
@@ -155,17 +160,18 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
     assert!(allowed(&quality), "{}", context());
     let kept = in_use.filter(|it| it.is_complete && allowed(&it.quality)).map(|it| it.quality);
     for other in eligible.iter().copied().chain(kept) {
-        // No eligible tables reach more.
+        // No tables that may be programmed reach more.
         let lost = |it: TableQuality| (it.unreachable_host_pairs, it.unreachable);
         assert!(lost(quality) <= lost(other), "{}", context());
-        // No eligible tables reach the same without a credit loop, unless the chosen tables have none either.
+        // If the chosen tables have a credit loop, no other tables that may be programmed reach the same pairs without
+        // a loop.
         if lost(quality) == lost(other) && other.credit_loops == 0 {
             assert_eq!(quality.credit_loops, 0, "{}", context());
         }
     }
 }
 
-/// Checks that both alarms are raised for their reason only, and name a candidate exactly if one
+/// Checks that each of the two alarms is raised exactly if there is a reason, and names a candidate exactly if one
 /// avoids the reason.
 fn check_alarms(
     quality: Option<TableQuality>,

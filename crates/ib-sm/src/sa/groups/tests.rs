@@ -3,7 +3,7 @@ use super::*;
 const PREFIX: u64 = Gid::DEFAULT_PREFIX;
 const FULL: &[PKey] = &[PKey(0xffff)];
 const OTHER: &[PKey] = &[PKey(0x8005)];
-/// Component mask bits that OpenSM ignores.
+/// Component mask bits of MTU and rate. Without their selectors, OpenSM ignores these values.
 const MTU: u8 = 5;
 const RATE: u8 = 9;
 
@@ -85,8 +85,7 @@ fn proxy_membership_can_be_ended_by_the_partition() {
         Err(MadStatus::SA_REQUEST_INVALID)
     );
     assert_eq!(join(&mut groups, &membership(port(2)), &wanted(port(1), JoinState(2))), invalid);
-    // The first port has joined for the second one. Any port in the partition may end this
-    // membership.
+    // The first port has joined for the second one. Any port in the group's partition may now end this membership.
     let record = wanted(port(2), JoinState(1));
     let change = groups.join(mask(), &record, &membership(port(1)), PREFIX).unwrap();
     assert!(change.record.proxy_join);
@@ -103,7 +102,7 @@ fn groups_admit_only_ports_of_their_partition() {
     let invalid = Err(MadStatus::SA_REQUEST_INVALID);
     assert_eq!(join(&mut groups, &stranger, &record), invalid, "the group is in another partition");
     assert_eq!(join(&mut groups, &membership(port(2)), &wanted(port(2), JoinState(1))), Ok(1));
-    // The partition of the group is checked even if the request gives no P_Key.
+    // The partition of the group is checked, even though the request gives no P_Key.
     let unnamed = ComponentMask(1 << MGID | 1 << PORT_GID | 1 << JOIN_STATE);
     let joined = groups.join(unnamed, &record, &stranger, PREFIX);
     assert_eq!(joined.map(|change| change.created), Err(MadStatus::SA_REQUEST_INVALID));
@@ -120,10 +119,10 @@ fn invalid_mgids_create_no_group() {
     };
     let cases = [
         (0xef12_a01c, false, "not a multicast GID"),
-        (0xff12_a01b, false, "signature of the SA with link-local scope"),
-        (0xff15_a01b, true, "signature of the SA"),
+        (0xff12_a01b, false, "MGID with the signature of the SA and link-local scope"),
+        (0xff15_a01b, true, "MGID with the signature of the SA"),
         (0xff22_1234, false, "reserved flag"),
-        (0xff82_401b, false, "IPoIB without a broadcast group"),
+        (0xff82_401b, false, "IPoIB group without a broadcast group"),
         (0xff02_0000, true, "well-known group"),
     ];
     for (head, is_good, why) in cases {

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Returns the selected value for each code. Expected values are responses of OpenSM 3.3.23 on a
-/// path with MTU 2048, 40 Gbit/s and lifetime 18.
+/// Returns the selected value for each code. The expected values are what OpenSM 3.3.23 responded for a path with MTU
+/// 2048, 40 Gbit/s and lifetime 18.
 fn of(select: impl Fn(u8) -> Option<u8>, codes: std::ops::RangeInclusive<u8>) -> Vec<u8> {
     codes.map(|code| select(code).unwrap_or(0xff)).collect()
 }
@@ -23,7 +23,7 @@ fn rates_are_chosen_as_opensm_does() {
     let by = |by| of(|code| Some(rate_within(by, RateCode(code), RateCode(7))?.0), 2..=14);
     let none = NONE;
     assert_eq!(by(Selector::GREATER), [7, 7, 7, 7, 7, none, none, none, none, 7, none, none, none]);
-    // OpenSM's order of rates below 25, 30 and 40 Gbit/s is not by speed.
+    // Below 25, 30 and 40 Gbit/s, OpenSM does not try rates in the order of their speeds.
     assert_eq!(by(Selector::LESS), [none, 5, 19, 2, 11, 4, 7, 7, 7, 3, 7, 7, 7]);
     let mut only = [none; 13];
     only[5] = 7;

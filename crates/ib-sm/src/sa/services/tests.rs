@@ -68,7 +68,7 @@ fn service_is_visible_in_its_partition() {
     assert_eq!(refused, Err(MadStatus::SA_REQUEST_INVALID));
     services.register(START, ALL, record(1), |key| key == PKey::DEFAULT).unwrap();
     assert!(selected(&services, START, 0, &[PKey(0x8005)], false).is_empty());
-    // A service without P_Key is visible in all partitions.
+    // A service without a P_Key is visible in all partitions.
     let unnamed = ComponentMask(ALL.0 & !(1 << P_KEY));
     services.register(START, unnamed, record(2), |_| false).unwrap();
     let length = record(1).to_record().len();
@@ -108,11 +108,11 @@ fn renewed_lease_replaces_the_expiry_time() {
     assert_eq!(services.poll_timeout(), Some(START + 11 * second));
     services.handle_timeout(START + 10 * second);
     assert_eq!(services.all.len(), 1, "the lease was renewed");
-    // The lease is replaced by an unlimited one.
+    // The limited lease is replaced by an unlimited one.
     let unnamed = ComponentMask(ALL.0 & !(1 << LEASE));
     services.register(START, unnamed, record(1), |_| true).unwrap();
     assert_eq!((services.poll_timeout(), services.deadlines.len()), (None, 0));
-    // A timeout checks the next expiry only, not all services.
+    // A timeout checks only the next expiry time, not all services.
     for id in 0..60_000 {
         services.register(START, ALL, record(id), |_| true).unwrap();
     }

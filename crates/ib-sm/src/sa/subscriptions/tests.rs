@@ -17,7 +17,7 @@ fn everything() -> InformInfo {
     }
 }
 
-/// Returns the number of reports of a trap.
+/// Returns the number of reports of the given trap.
 fn told(subscriptions: &mut Subscriptions, trap: u16) -> usize {
     let notice = Notice {
         is_generic: true,
@@ -38,13 +38,17 @@ fn key_violations_are_reported_to_trusted_only() {
     let refused = subscriptions.set(port(2), Remote::gsi(2), by_name, false);
     assert_eq!(refused, Err(MadStatus::SA_REQUEST_INVALID));
     for trap in FIRST_KEY_VIOLATION..=LAST_KEY_VIOLATION {
-        assert_eq!(told(&mut subscriptions, trap), 0, "a wildcard subscription without SA_Key");
+        assert_eq!(
+            told(&mut subscriptions, trap),
+            0,
+            "a wildcard subscription without the SA_Key gets no report"
+        );
     }
     assert_eq!(told(&mut subscriptions, 255), 1);
     assert_eq!(told(&mut subscriptions, 260), 1);
     subscriptions.set(port(3), Remote::gsi(3), everything(), true).unwrap();
     assert_eq!(told(&mut subscriptions, 257), 1);
-    // The subscription is renewed without the SA_Key.
+    // The subscription is renewed, this time without the SA_Key.
     subscriptions.set(port(3), Remote::gsi(3), everything(), false).unwrap();
     assert_eq!(told(&mut subscriptions, 257), 0);
 }
