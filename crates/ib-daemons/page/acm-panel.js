@@ -41,7 +41,7 @@ class AcmPanel {
       h("form", { submit: (event) => { event.preventDefault(); this.resolve(); } },
         h("div", { class: "search" }, h("label", {}, h("span", {}, "Resolve"), this.name)), h("p", { class: "buttons" }, h("button", { id: "acm-resolve" }, "Ask the service"))),
       this.answer, this.facts, this.cacheHead, this.cache.element, h("h3", {}, "Counters"), this.counters);
-    this.none = h("p", { class: "faint" }, "Choose a host: every host has a service of IB ACM, which resolves names and addresses to paths.");
+    this.none = h("p", { class: "faint" }, "Choose a host: every host has an ACM service, which resolves names and addresses to paths.");
     this.element = h("div", {}, this.field.element, this.none, this.body);
   }
 

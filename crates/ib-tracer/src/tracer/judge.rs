@@ -215,7 +215,7 @@ impl Tracer {
             Entry::Port(port) => {
                 let name = self.model.name(node);
                 Ok(Some(format!(
-                    "LID {lid} is reported by {name}, whose table sends it by port {port}"
+                    "LID {lid} is reported by {name}, whose table sends packets to it out of port {port}"
                 )))
             }
             Entry::Stop(_) => Ok(None),

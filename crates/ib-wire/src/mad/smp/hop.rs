@@ -61,7 +61,7 @@ pub enum DropReason {
         count: u8,
     },
     /// The path continues after this node, but the node is not a switch.
-    #[error("the path continues behind a node that is not a switch")]
+    #[error("the path continues after a node that is not a switch")]
     NotASwitch,
     /// The path names a port that the node does not have.
     #[error("the path names egress port {port}: expected 1 to {ports}")]
