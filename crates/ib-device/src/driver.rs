@@ -181,14 +181,15 @@ impl DriverHandle {
         receiver.recv().map_err(|_| Stopped)
     }
 
-    /// Returns the next event of the HCA: connection requests, ends of connections, failed queue pairs. If the event queue
-    /// is full, new events are dropped.
+    /// Returns the next event of the HCA: connection requests, ends of connections, failed queue
+    /// pairs. If the event queue is full, new events are dropped.
     #[must_use]
     pub fn poll_event(&self) -> Option<DeviceEvent> {
         self.0.events.pop()
     }
 
-    /// Returns a handle of a queue pair for any thread. All requests have to be posted through this handle or its clones.
+    /// Returns a handle of a queue pair for any thread. All requests have to be posted through this
+    /// handle or its clones.
     ///
     /// # Errors
     /// Fails if the driver thread has ended. Returns `Ok(None)` if the queue pair does not exist.

@@ -9,7 +9,8 @@ use crate::icrc::MAX_PACKET;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// The buffers of the system and of the sender are full. The packet can be pushed again when the socket is writable.
+    /// The buffers of the system and of the sender are full. The packet can be pushed again when
+    /// the socket is writable.
     #[error("the send buffer is full: push again when the socket is writable")]
     Full,
     /// The size of the packet is invalid.

@@ -39,8 +39,8 @@ use std::sync::LazyLock;
 
 use crc32fast::Hasher;
 
-/// Maximum size of a packet in bytes, from the BTH to the end of the pad: a payload of 4096 bytes and at most 64 bytes of
-/// headers.
+/// Maximum size of a packet in bytes, from the BTH to the end of the pad: a payload of 4096 bytes
+/// and at most 64 bytes of headers.
 pub const MAX_PACKET: usize = 4096 + 64;
 
 /// Size of a BTH in bytes.
@@ -202,8 +202,8 @@ impl Tables {
         &TABLES
     }
 
-    /// Returns the exclusive or of the ICRCs of a packet with an identification and with identification 0. `length` is the
-    /// size from the BTH to the end of the pad.
+    /// Returns the exclusive or of the ICRCs of a packet with an identification and with
+    /// identification 0. `length` is the size from the BTH to the end of the pad.
     pub(super) fn without_identification(&self, length: usize, identification: u16) -> u32 {
         let contribution = self.identifications[usize::from(identification)];
         times(contribution, power_of_byte(length))

@@ -79,8 +79,9 @@ impl RoceInterface {
         active_mtu(self.mtu)
     }
 
-    /// Returns the GUID of an HCA with this port, as the kernel's driver `rdma_rxe` derives it: the MAC address as EUI-64
-    /// with an inverted universal/local bit. Without a MAC address it is the lower half of the first GID, or 0.
+    /// Returns the GUID of an HCA with this port, as the kernel's driver `rdma_rxe` derives it: the MAC address
+    /// as EUI-64 with an inverted universal/local bit. Without a MAC address it is the lower half of the first
+    /// GID, or 0.
     #[must_use]
     pub fn guid(&self) -> Guid {
         match self.mac {
@@ -122,8 +123,8 @@ impl RoceInterface {
     }
 }
 
-/// Returns the active MTU of a RoCEv2 port in bytes: the largest of 256, 512, 1024, 2048 and 4096 that leaves 80 bytes of
-/// the interface's MTU for headers; `None` below 336 bytes.
+/// Returns the active MTU of a RoCEv2 port in bytes: the largest of 256, 512, 1024, 2048 and 4096
+/// that leaves 80 bytes of the interface's MTU for headers; `None` below 336 bytes.
 ///
 /// The kernel's driver `rdma_rxe` computes the same values, such as 1024 for an Ethernet MTU of 1500.
 #[must_use]

@@ -1,4 +1,5 @@
-//! RoCEv2 over an ordinary UDP socket, without a driver or privileges. Packets extend from the BTH to the end of the pad.
+//! RoCEv2 over an ordinary UDP socket, without a driver or privileges. Packets extend from the BTH
+//! to the end of the pad.
 //!
 //! | module | holds |
 //! |---|---|
@@ -13,9 +14,9 @@
 //!
 //! # Ports
 //!
-//! A socket sends from the port that it is bound to, 4791 by default, although RoCEv2 specifies a source port of 49152 or
-//! above for each flow. Other implementations accept packets from any port. In networks with several paths (ECMP), all
-//! flows between two addresses therefore use the same path.
+//! A socket sends from the port that it is bound to, 4791 by default, although RoCEv2 specifies a source port of 49152
+//! or above for each flow. Other implementations accept packets from any port. In networks with several paths (ECMP),
+//! all flows between two addresses therefore use the same path.
 //!
 //! # Addresses
 //!
@@ -23,9 +24,9 @@
 //!
 //! # Identifications
 //!
-//! The ICRC covers the identification of IPv4, which the system chooses. It is 0 for the packets of an unconnected socket
-//! with "don't fragment", and 0, 1, 2 and so on for the segments of a GSO datagram. The senders of this crate rely on both.
-//! The system does not report the identification of received packets: see [`IcrcCheck`].
+//! The ICRC covers the identification of IPv4, which the system chooses. It is 0 for the packets of an unconnected
+//! socket with "don't fragment", and 0, 1, 2 and so on for the segments of a GSO datagram. The senders of this crate
+//! rely on both. The system does not report the identification of received packets: see [`IcrcCheck`].
 //!
 //! # Example
 //! Two sockets exchange a packet:

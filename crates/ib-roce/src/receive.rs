@@ -34,8 +34,9 @@ pub struct RocePacket<'a> {
 
 /// The receiving half of a [`RoceSocket`](super::RoceSocket).
 ///
-/// Packets that the system or the hardware has merged into one datagram (`UDP_GRO`) are returned one by one. Packets of a
-/// [`RoceSender`](super::RoceSender) over IPv4 have [`IcrcCheck::ConsistentWithOwnId`].
+/// Packets that the system or the hardware has merged into one datagram (`UDP_GRO`) are returned
+/// one by one. Packets of a [`RoceSender`](super::RoceSender) over IPv4 have
+/// [`IcrcCheck::ConsistentWithOwnId`].
 pub struct RoceReceiver {
     socket: Arc<UdpSocket>,
     tables: &'static Tables,
@@ -274,8 +275,9 @@ impl RoceReceiver {
             header.msg_hdr.msg_namelen = size_of::<SocketAddress>() as libc::socklen_t;
             control.attach_whole(&mut header.msg_hdr);
         }
-        // SAFETY: the headers refer to live addresses, control buffers and, by their vectors, disjoint parts of the live
-        // buffer, with correct lengths. No other code uses these during the call. There is no timeout.
+        // SAFETY: the headers refer to live addresses, control buffers and, by their vectors, disjoint
+        // parts of the live buffer, with correct lengths. No other code uses these during the call.
+        // There is no timeout.
         let count = unsafe {
             libc::recvmmsg(
                 self.socket.file.as_raw_fd(),

@@ -53,13 +53,14 @@ struct Batch {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Segmentation {
     On,
-    /// The system has rejected a datagram of several packets: either it does not support GSO, or the datagram is invalid.
+    /// The system has rejected a datagram of several packets: either it does not support GSO, or
+    /// the datagram is invalid.
     Doubted,
     Off,
 }
 
-/// Size of the buffer in bytes: four datagrams of maximum size. A larger buffer would exceed the processor's cache before
-/// the system copies the packets.
+/// Size of the buffer in bytes: four datagrams of maximum size. A larger buffer would exceed the
+/// processor's cache before the system copies the packets.
 const BUFFER: usize = 256 * 1024;
 
 /// Maximum number of datagrams per system call.
@@ -83,11 +84,12 @@ impl RoceSender {
         }
     }
 
-    /// Appends a packet of `length` bytes, from the BTH to the end of the pad. `fill` writes it in place, over old data.
-    /// The ICRC is appended. [`RoceSender::flush`] sends the packet, or an earlier call if the buffer is full.
+    /// Appends a packet of `length` bytes, from the BTH to the end of the pad. `fill` writes it in place, over
+    /// old data. The ICRC is appended. [`RoceSender::flush`] sends the packet, or an earlier call if the
+    /// buffer is full.
     ///
-    /// The packet is sent from the socket's port; [`Route::source_port`] is ignored. The system chooses the flow label of
-    /// IPv6, which the ICRC does not cover. A hop limit of 0 means 64.
+    /// The packet is sent from the socket's port; [`Route::source_port`] is ignored. The system
+    /// chooses the flow label of IPv6, which the ICRC does not cover. A hop limit of 0 means 64.
     ///
     /// # Errors
     /// Fails before `fill` is called if the buffer is full, or if the length or the route is invalid.
@@ -106,8 +108,9 @@ impl RoceSender {
         Ok(())
     }
 
-    /// Appends a packet like [`RoceSender::push`], if its route and length are known only when it is written. `write` gets a
-    /// buffer of [`MAX_PACKET`] bytes and returns both, or `None` if there is no packet. Returns true if there was one.
+    /// Appends a packet like [`RoceSender::push`], if its route and length are known only when it is written. `write`
+    /// gets a buffer of [`MAX_PACKET`] bytes and returns both, or `None` if there is no packet. Returns true if there
+    /// was one.
     ///
     /// ```no_run
     /// # fn next(buffer: &mut [u8]) -> Option<(ib_link::Route, usize)> { None }
@@ -135,8 +138,9 @@ impl RoceSender {
         Ok(true)
     }
 
-    /// Sends the packets. Returns the number of packets that remain in the buffer because the system's buffers are full.
-    /// Packets that the system rejects for another reason are counted and lost.
+    /// Sends the packets. Returns the number of packets that remain in the buffer because the
+    /// system's buffers are full. Packets that the system rejects for another reason are counted
+    /// and lost.
     pub fn flush(&mut self) -> usize {
         while !self.batches.is_empty() {
             match self.send() {
@@ -279,8 +283,9 @@ impl RoceSender {
             header.msg_hdr.msg_namelen = prepared.destination.length();
             control.attach(&mut header.msg_hdr);
         }
-        // SAFETY: the first `count` headers are initialized. They refer to live vectors, addresses and control messages, and
-        // the vectors to live bytes. The call only reads them, and none of them moves before it returns.
+        // SAFETY: the first `count` headers are initialized. They refer to live vectors, addresses and
+        // control messages, and the vectors to live bytes. The call only reads them, and none of them
+        // moves before it returns.
         let sent = unsafe {
             libc::sendmmsg(
                 self.socket.file.as_raw_fd(),
@@ -312,8 +317,8 @@ impl RoceSender {
         }
     }
 
-    /// Splits the first batch into batches of one packet. The ICRCs are adapted to identification 0, which these packets
-    /// will have.
+    /// Splits the first batch into batches of one packet. The ICRCs are adapted to identification
+    /// 0, which these packets will have.
     #[cold]
     fn split(&mut self) {
         let batch = self.batches.pop_front().expect("the system has rejected a batch");

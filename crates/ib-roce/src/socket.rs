@@ -19,8 +19,8 @@ use crate::udp::UdpSocket;
 
 /// A link for RoCEv2 packets of one address family.
 ///
-/// Both halves can be borrowed at the same time, so that a response can be pushed while the request is read. They can also
-/// be moved out of the socket, for example to two threads.
+/// Both halves can be borrowed at the same time, so that a response can be pushed while the request
+/// is read. They can also be moved out of the socket, for example to two threads.
 pub struct RoceSocket {
     /// The sending half.
     pub sender: RoceSender,
@@ -33,8 +33,8 @@ impl RoceSocket {
     /// Opens a socket.
     ///
     /// # Errors
-    /// Fails if the machine does not have the address, if the port is in use, or if the system does not support a required
-    /// socket option.
+    /// Fails if the machine does not have the address, if the port is in use, or if the system does
+    /// not support a required socket option.
     pub fn bind(options: &RoceOptions) -> Result<Self, RoceError> {
         let socket = Arc::new(UdpSocket::bind(options)?);
         Ok(Self {
@@ -56,8 +56,8 @@ impl RoceSocket {
         self.socket.port
     }
 
-    /// Returns the sizes of the receive and the send buffer of the socket in bytes. Linux doubles requested sizes, and limits
-    /// them for unprivileged processes.
+    /// Returns the sizes of the receive and the send buffer of the socket in bytes. Linux doubles
+    /// requested sizes, and limits them for unprivileged processes.
     #[must_use]
     pub fn buffer_sizes(&self) -> (usize, usize) {
         (self.socket.receive_buffer, self.socket.send_buffer)
@@ -77,12 +77,13 @@ impl RoceSocket {
         Ok(own.map(|&address| gid_of(address)).collect())
     }
 
-    /// Joins a multicast group on the interface with an index ([`RoceInterface::index`]). Only a socket with an unspecified
-    /// address receives packets of the group; their routes have the group as source.
+    /// Joins a multicast group on the interface with an index ([`RoceInterface::index`]). Only a
+    /// socket with an unspecified address receives packets of the group; their routes have the
+    /// group as source.
     ///
     /// # Errors
-    /// Fails if the GID is not a multicast group of the socket's family, if the interface does not exist, or if the socket
-    /// is a member already.
+    /// Fails if the GID is not a multicast group of the socket's family, if the interface does not
+    /// exist, or if the socket is a member already.
     pub fn join(&self, group: Gid, interface: u32) -> io::Result<()> {
         self.socket.set_member(address_of(group), interface, true)
     }
@@ -95,8 +96,8 @@ impl RoceSocket {
         self.socket.set_member(address_of(group), interface, false)
     }
 
-    /// Flushes the send buffer, and waits for a packet, until a time or until the alarm rings. If packets remain in the send
-    /// buffer, it also returns when the socket is writable.
+    /// Flushes the send buffer, and waits for a packet, until a time or until the alarm rings. If
+    /// packets remain in the send buffer, it also returns when the socket is writable.
     ///
     /// # Errors
     /// Fails with the error of `ppoll`.

@@ -19,8 +19,9 @@ use crate::options::RoceOptions;
 
 /// An unconnected UDP socket, shared by both halves of a link.
 ///
-/// For an unconnected socket with "don't fragment", the system sends identification 0 in IPv4 headers, and 0, 1, 2 and so
-/// on in the segments of a datagram. The ICRC covers the identification.
+/// For an unconnected socket with "don't fragment", the system sends identification 0 in IPv4
+/// headers, and 0, 1, 2 and so on in the segments of a datagram. The ICRC covers the
+/// identification.
 pub(super) struct UdpSocket {
     pub(super) file: OwnedFd,
     pub(super) address: IpAddr,
@@ -143,8 +144,8 @@ impl UdpSocket {
         SocketAddress::new(peer, port, scope)
     }
 
-    /// Returns the control messages of the packets of a route: the source address, if the socket's address is unspecified,
-    /// and other traffic classes and hop limits than the defaults.
+    /// Returns the control messages of the packets of a route: the source address, if the socket's
+    /// address is unspecified, and other traffic classes and hop limits than the defaults.
     pub(super) fn control(&self, own: IpAddr, peer: IpAddr, route: &Route) -> Control {
         let &Route { traffic_class, hop_limit, .. } = route;
         let hop_limit = if hop_limit == 0 { HOP_LIMIT } else { hop_limit };
@@ -245,8 +246,8 @@ fn required_options(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
     let open = i32::from(address.is_unspecified());
     if address.is_ipv4() {
         vec![
-            // No fragments, and no path MTU discovery, because ICMP messages can be forged. The MTU was negotiated when the
-            // queue pair was connected.
+            // No fragments, and no path MTU discovery, because ICMP messages can be forged. The MTU
+            // was negotiated when the queue pair was connected.
             ("IP_MTU_DISCOVER", IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
             ("IP_TTL", IPPROTO_IP, libc::IP_TTL, HOP_LIMIT.into()),
             ("IP_PKTINFO", IPPROTO_IP, libc::IP_PKTINFO, open),
@@ -263,8 +264,8 @@ fn required_options(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
             ("IPV6_RECVPKTINFO", IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, open),
             ("IPV6_RECVTCLASS", IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1),
             ("IPV6_RECVHOPLIMIT", IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1),
-            // Other implementations send no checksum, because of the ICRC. Own packets have it: it is cheap with hardware
-            // offload, and GSO requires it.
+            // Other implementations send no checksum, because of the ICRC. Own packets have it: it
+            // is cheap with hardware offload, and GSO requires it.
             ("UDP_NO_CHECK6_RX", libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1),
         ]
     }

@@ -1,5 +1,5 @@
-//! RoCEv2 sockets in a network namespace with a TUN device, whose file is the other end of the link. The tests are skipped
-//! without the privilege to create a namespace, and without iproute2.
+//! RoCEv2 sockets in a network namespace with a TUN device, whose file is the other end of the
+//! link. The tests are skipped without the privilege to create a namespace, and without iproute2.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};

@@ -207,8 +207,8 @@ impl Engine {
         self.transmit(now, key);
     }
 
-    /// Handles a datagram that the simulator has returned as lost. A request is retried immediately, instead of after its
-    /// timeout.
+    /// Handles a datagram that the simulator has returned as lost. A request is retried
+    /// immediately, instead of after its timeout.
     pub(super) fn handle_lost(&mut self, now: Instant, mad: &Mad) {
         if is_response(mad) {
             return;

@@ -150,7 +150,8 @@ macro_rules! openers {
 }
 
 openers! {
-    /// Replaces `open(2)`. The variadic third argument is declared as a fixed one, which is passed in the same register.
+    /// Replaces `open(2)`. The variadic third argument is declared as a fixed one, which is passed
+    /// in the same register.
     c"open" open(; flags, mode: mode_t);
     /// Replaces `open64`.
     c"open64" open64(; flags, mode: mode_t);

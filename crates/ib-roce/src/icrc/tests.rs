@@ -92,8 +92,8 @@ proptest! {
     }
 }
 
-/// The effect of a wrong bit depends only on its distance from the identification. Therefore the longest packet represents
-/// all others, except for bits of the ICRC itself.
+/// The effect of a wrong bit depends only on its distance from the identification. Therefore the
+/// longest packet represents all others, except for bits of the ICRC itself.
 #[test]
 fn single_wrong_bits_never_match_an_own_identification() {
     let tables = Tables::get();
