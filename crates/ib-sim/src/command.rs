@@ -17,7 +17,7 @@
 //! | `Baselid "a"[n] lid [lmc]` | changes the LID of a port |
 //! |---|---|
 //! | `Fault "a"[n] kind=value …`, `Fault "a"[n] none` | sets or removes faults of packets that the port sends: the probabilities `loss`, `corrupt`, `duplicate` and `reorder`, and the times `held` (maximum delay by `reorder`) and `delay` |
-//! | `Flap "a"[n] down up times` | takes the link down and up `times` times, at least once |
+//! | `Flap "a"[n] down up times` | takes the link down and up as often as `times` says, at least once |
 //! | `Power "a" on\|off` | a node without power neither responds nor forwards, and loses its configuration |
 //! | `MKey "a"[n] key [protect]` | sets the M_Key, which the subnet manager then does not know |
 //! | `Misroute "a" p q`, `Misroute "a" none` | the switch forwards packets out of port q if their LFT entry is p |
