@@ -8,7 +8,7 @@ use ib_wire::packet::Grh;
 /// Length of a slot's header in bytes.
 pub(super) const HEADER: usize = 128;
 
-/// Maximum number of bytes after the header: those of a packet from its BTH on.
+/// At most this many bytes follow the header: those of a packet from its BTH on.
 pub(super) const MAX_PAYLOAD: usize = ib_hca::MAX_PACKET;
 
 /// Length of a slot in bytes.

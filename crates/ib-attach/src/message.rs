@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct PortDetails {
     /// Addresses and SM of the port.
     pub port: LinkPort,
-    /// True if the port is Active: an SM has configured it, and packets can leave.
+    /// True if the port is Active: an SM has configured the port, and it can send data packets.
     pub is_active: bool,
     /// MTU of the port.
     pub mtu: Mtu,

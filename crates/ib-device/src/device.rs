@@ -68,9 +68,9 @@ pub struct Device {
 /// Callbacks that the device's owner has set.
 #[derive(Default)]
 struct Callbacks {
-    /// Gets the packet readers of queue pairs that a selection includes.
+    /// Callback that gets the packet readers of queue pairs that a selection includes.
     traced: Option<OnTraced>,
-    /// Gets the sender of packets that are dropped because they have no UDP checksum.
+    /// Callback that gets the sender of packets that are dropped because they have no UDP checksum.
     refused: Option<OnRefused>,
 }
 
@@ -216,7 +216,7 @@ impl Device {
         self.attached().map_or(1, |port| port.details().port.number)
     }
 
-    /// Returns the local address of the family of `other`; `None` if the HCA has none.
+    /// Returns the HCA's address of the same family as `other`; `None` if the HCA has none.
     #[must_use]
     pub fn own_address_for(&self, other: IpAddr) -> Option<IpAddr> {
         let is_alike = |own: &IpAddr| own.is_ipv4() == other.is_ipv4();
@@ -243,8 +243,8 @@ impl Device {
         }
     }
 
-    /// Returns true if the port is in a partition. Ports on Ethernet are in the default partition
-    /// only.
+    /// Returns true if the port is in the partition with this P_Key. Ports on Ethernet are in the
+    /// default partition only.
     #[must_use]
     pub fn is_in_partition(&self, p_key: PKey) -> bool {
         match &self.link {
@@ -524,7 +524,7 @@ impl Device {
         self.engines.events.pop_front()
     }
 
-    /// Returns events to the queue.
+    /// Puts events back at the end of the queue.
     pub(crate) fn put_back(&mut self, events: impl IntoIterator<Item = DeviceEvent>) {
         self.engines.events.extend(events);
     }

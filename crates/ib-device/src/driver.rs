@@ -71,7 +71,7 @@ struct Shared {
     bell: Bell,
 }
 
-/// An HCA with a driver thread. Dropping it ends the thread.
+/// An HCA with a driver thread. Dropping the `Driver` ends the thread.
 pub struct Driver {
     handle: DriverHandle,
     thread: Option<JoinHandle<io::Result<()>>>,

@@ -343,7 +343,7 @@ impl Device {
             self.engines.cm.reject(clock::now(), *id, RejectReason::CONSUMER, b"")?;
             return Err(ConnectError::Partition { peer: request.peer, p_key: req.p_key });
         }
-        // A request with another destination for packets than its sender is rejected.
+        // If a request names another destination for packets than its sender, it is rejected.
         let came = &request.requested.route;
         if path.is_global && came.is_global && path.destination != came.destination {
             self.engines.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;

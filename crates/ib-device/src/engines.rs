@@ -26,8 +26,8 @@ impl Engines {
         Self { hca, cm, events: VecDeque::new() }
     }
 
-    /// Processes a received MAD. The connection manager handles its messages; other MADs become
-    /// events.
+    /// Processes a received MAD. The connection manager handles messages of communication
+    /// management; other MADs become events.
     pub(crate) fn handle_mad(&mut self, now: Instant, route: Route, source: Qpn, mad: Mad) {
         if !self.cm.handle(now, &route, &mad) {
             let mad = Box::new(mad);

@@ -21,8 +21,8 @@ impl Device {
     /// Returns the path to an address.
     ///
     /// In a simulated fabric, the ACM service is queried, if one is set by
-    /// [`Device::resolve_through`]. If it returns no path, the SA is queried. The SA's path is
-    /// cached until the port changes.
+    /// [`Device::resolve_through`]. If the service returns no path, the SA is queried. The SA's
+    /// path is cached until the port changes.
     ///
     /// # Errors
     /// Fails if the SA returns no path, or no port has the address.

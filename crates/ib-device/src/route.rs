@@ -5,7 +5,8 @@ use ib_types::{Gid, ServiceLevel};
 use ib_wire::mad::sa::PathRecord;
 use ib_wire::packet::Grh;
 
-/// Returns the route with destination and global fields taken from the GRH, if there is one.
+/// Returns the given route. If there is a GRH, the destination and the global fields are those of
+/// the GRH.
 pub(crate) fn route_to(grh: Option<&Grh>, route: Route) -> Route {
     match grh {
         None => route,
@@ -37,8 +38,8 @@ pub(crate) const fn is_group(lid: u16) -> bool {
     matches!(lid, 0xc000..=0xfffe)
 }
 
-/// Returns the route of the response to a packet. Source and destination are swapped from the
-/// packet's GRH, if it has one.
+/// Returns the route of the response to a packet. If the packet has a GRH, the GIDs of the route
+/// are those of the GRH, exchanged.
 pub(crate) fn route_from(own: Gid, grh: Option<&Grh>, route: Route) -> Route {
     match grh {
         None => Route { source: own, ..route },

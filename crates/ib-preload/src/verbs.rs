@@ -64,7 +64,7 @@ pub(crate) const DEVICE_NUMBER: (u32, u32) = (231, 192);
 /// After this many polls without a packet, a polling thread yields its processor.
 const POLLS_BEFORE_YIELD: u32 = 100;
 
-/// A device that is closed makes at most this many turns before, to send its last packets.
+/// Before a device is closed, it makes at most this many turns to send its last packets.
 const LAST_TURNS: u32 = 16;
 
 /// Descriptors of the device's link. The child of a fork closes them.
@@ -275,7 +275,8 @@ impl Verbs {
         }
     }
 
-    /// Removes a descriptor that is about to be closed. With its last descriptor, closes the file.
+    /// Removes a descriptor that is about to be closed. If the descriptor is the file's last one,
+    /// closes the file.
     pub(crate) fn closing(&self, descriptor: i32) {
         let mut state = self.lock();
         let state = &mut *state;

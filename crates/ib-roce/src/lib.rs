@@ -37,9 +37,9 @@
 //! use ib_os::clock;
 //! use ib_roce::{RoceOptions, RoceSocket};
 //!
-//! // The sockets have different ports here, because both are on the same machine. let options =
-//! RoceOptions { port: 0, ..RoceOptions::new(Ipv4Addr::LOCALHOST.into()) }; let (mut here, mut
-//! there) = (RoceSocket::bind(&options)?, RoceSocket::bind(&options)?);
+//! // The sockets have different ports here, because both are on the same machine.
+//! let options = RoceOptions { port: 0, ..RoceOptions::new(Ipv4Addr::LOCALHOST.into()) };
+//! let (mut here, mut there) = (RoceSocket::bind(&options)?, RoceSocket::bind(&options)?);
 //! here.sender.set_peer_port(there.port());
 //!
 //! let gid = Ipv4Addr::LOCALHOST.into();

@@ -101,8 +101,8 @@ fn packets_arrive_intact_with_and_without_offloads() {
             assert_eq!((sent.packets, sent.bytes), (packets.len() as u64, bytes));
             assert_eq!((received.packets, received.bytes), (packets.len() as u64, bytes));
             assert_eq!((received.bad_icrc, received.malformed, received.truncated), (0, 0, 0));
-            // Sizes of the packets in each batch: 12 | 16 | 4108 4108 4108 20 | 4108 | 4144 4144 12
-            // | 12 12 | 256 | 260.
+            // Sizes by batch: 12 | 16 | 4108 4108 4108 20 | 4108 | 4144 4144 12 | 12 12 | 256 |
+            // 260.
             assert_eq!(sent.batches, if gso { 8 } else { packets.len() as u64 });
             assert!(sent.errors.is_empty() && received.errors.is_empty());
         }

@@ -179,7 +179,8 @@ impl UdpSocket {
         if traffic_class != 0 {
             control.push(level, class_kind, &class);
         }
-        // The hop limit of the socket does not apply to multicast.
+        // The socket's hop limit does not apply to multicast packets, which get it by a control
+        // message.
         if hop_limit != HOP_LIMIT || peer.is_multicast() {
             control.push(level, limit_kind, &limit);
         }

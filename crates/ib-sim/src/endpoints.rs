@@ -108,8 +108,8 @@ impl Sim {
     /// Opens an end port. Packets to QPs above 1 that arrive at the port are queued for
     /// [`Sim::receive_packet`].
     ///
-    /// From then on, the port's `PortInfo` has the capability `CLIENT_REREGISTRATION`, like that of
-    /// an HCA's port. [`Sim::registrations`] counts the reregistration requests.
+    /// While the port is open, its `PortInfo` has the capability `CLIENT_REREGISTRATION`, like that
+    /// of an HCA's port. [`Sim::registrations`] counts the reregistration requests.
     pub fn open(&mut self, port: PortId) {
         self.net.open(port, false);
     }
@@ -125,7 +125,7 @@ impl Sim {
         self.net.close(port);
     }
 
-    /// From then on, records losses of packets that an open port has sent, for [`Sim::next_loss`].
+    /// Starts to record losses of packets that an open port has sent, for [`Sim::next_loss`].
     pub fn record_losses(&mut self, port: PortId) {
         self.net.open_ports.remember_losses(port);
     }

@@ -75,7 +75,7 @@ impl BufferSpace {
 #[derive(Clone, Copy, Debug)]
 struct SharedBufferSpace {
     copies: u16,
-    /// The time at which the last of those copies will have left whose transmission has started.
+    /// The latest time at which a copy whose transmission has started will have left.
     gone_at: Instant,
 }
 

@@ -11,7 +11,7 @@ use ib_wire::mad::MgmtClass;
 struct Slot {
     node: NodeId,
     agent: Box<dyn NodeAgent>,
-    /// The time of its scheduled wake-up, if any.
+    /// The time of the agent's scheduled wake-up; `None` if none is scheduled.
     wakes: Option<Instant>,
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn generated(kind: &str) -> Fabric {
     generate::generate(&kind, &generate::Options::default()).unwrap()
 }
 
-/// Builds a chain of switches, which begins with `s1`, and a host at each end, `…` and `h1`.
+/// Builds a chain of switches `s1`, `s2` and so on, with a host at each end, `h1` and `h2`.
 ///
 /// Host `h1` is at port 3 of the first switch, `h2` at port 4 of the last. Port 2 of a switch leads
 /// to the next switch, port 1 to the previous one.

@@ -33,10 +33,12 @@
 //! let port = sim.first_end_port().ok_or("the fabric has hosts")?;
 //! let client = sim.attach(port, ClientOptions::default())?;
 //!
-//! // Queries the NodeInfo of the switch at the first port by directed route. let attribute =
-//! (AttributeId::NODE_INFO, 0); let mad = smp::directed_request(Method::GET, TransactionId(1),
-//! attribute, &[1]); sim.submit(client, &Datagram::new(Remote::directed(), mad));
-//! sim.settle(sim.now()); let Some(Incoming::Received(response)) = sim.receive(client) else {
+//! // Queries the NodeInfo of the switch at the first port by directed route.
+//! let attribute = (AttributeId::NODE_INFO, 0);
+//! let mad = smp::directed_request(Method::GET, TransactionId(1), attribute, &[1]);
+//! sim.submit(client, &Datagram::new(Remote::directed(), mad));
+//! sim.settle(sim.now());
+//! let Some(Incoming::Received(response)) = sim.receive(client) else {
 //!     return Err("no response".into());
 //! };
 //! let info: NodeInfo = response.mad.attribute().ok_or("not NodeInfo")?;

@@ -10,7 +10,7 @@ pub(crate) const MANAGEMENT_VL: u8 = 15;
 
 /// A packet, from the start of its LRH to the end of its payload.
 ///
-/// The VL is no field, because every port chooses the VL. The checksums are no fields, because
+/// The VL is not a field, because every port chooses the VL. The checksums are not fields, because
 /// [`Packet::to_bytes`] computes them. If a packet is damaged on a link, it is marked and dropped
 /// at the end of the link, as if its VCRC were wrong. All other packets arrive with a valid ICRC.
 #[derive(Clone, Debug, PartialEq, Eq)]

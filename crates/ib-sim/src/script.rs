@@ -116,7 +116,7 @@ impl Script {
         }
     }
 
-    /// Starts to take the link of a port down and up, `times` times.
+    /// Starts to take the link of a port down and up repeatedly, `times` times in all.
     pub(crate) fn start_flap(
         &mut self,
         net: &mut Network,

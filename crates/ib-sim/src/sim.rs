@@ -82,8 +82,8 @@ impl Sim {
     /// Processes events in real time like [`Sim::settle`], within limits.
     ///
     /// Virtual time runs ahead of `moment` by at most [`Sim::AHEAD`], and at most [`Sim::BATCH`]
-    /// events are processed. Later calls process the rest; [`Sim::due`] returns when. Thus a server
-    /// returns to its sockets, however many packets are in flight.
+    /// events are processed. Later calls process the rest; [`Sim::due`] returns the time of the
+    /// next call. Thus a server returns to its sockets, however many packets are in flight.
     pub fn keep_up(&mut self, moment: Instant) {
         let ahead = moment + Self::AHEAD;
         for _ in 0..Self::BATCH {

@@ -69,8 +69,8 @@ pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *
     static NEXT: Next = Next::new(OPEN_DEVICE);
     let mut address = NEXT.address();
     if address.is_null() {
-        // The program has loaded libibverbs with `RTLD_LOCAL`. SAFETY: both names end with a zero
-        // byte; `RTLD_NOLOAD` loads no library.
+        // The program has loaded libibverbs with `RTLD_LOCAL`.
+        // SAFETY: both names end with a zero byte; `RTLD_NOLOAD` loads no library.
         address = unsafe {
             let library = libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
             if library.is_null() {

@@ -55,7 +55,7 @@ impl State {
     }
 
     /// Sends queued datagrams and makes files with new messages readable. Wakes the receiving
-    /// thread if it sleeps too long or has to send the rest.
+    /// thread if a timer expires before the end of its sleep, or if datagrams remain to be sent.
     pub(super) fn settle(&mut self, client: &Client) {
         while let Some(request) = self.engine.poll_transmit() {
             self.outbox.push(&request);
@@ -209,7 +209,8 @@ impl Process {
         result
     }
 
-    /// Removes a descriptor that is about to be closed. With its last descriptor, closes the file.
+    /// Removes a descriptor that is about to be closed. If the descriptor is the file's last one,
+    /// closes the file.
     pub(crate) fn closing(&'static self, descriptor: i32) {
         {
             let mut state = self.state();

@@ -1,9 +1,8 @@
 //! Decodes the commands that a program writes to a uverbs device. Sans-IO.
 //!
 //! ```text
-//! legacy:    command:32 in_words:16 out_words:16 | [response:64] fields | driver data extended: 
-//! command:32 in_words:16 out_words:16 | response:64 provider_in:16 provider_out:16 0:32 | fields |
-//! driver data
+//! legacy:    command:32 in_words:16 out_words:16 | [response:64] fields | driver data
+//! extended:  command:32 in_words:16 out_words:16 | response:64 provider_in:16 provider_out:16 0:32 | fields | driver data
 //! ```
 //! The word counts have units of 4 bytes in legacy commands and of 8 bytes in extended ones. Checks
 //! and their error numbers follow the kernel's `uverbs_main.c`.
@@ -186,7 +185,8 @@ impl Command {
     }
 }
 
-/// Reads the structure at an offset. Fails with `EINVAL` if the bytes end before.
+/// Reads the structure at an offset. Fails with `EINVAL` if the bytes end before the structure
+/// does.
 fn take<T: Field>(bytes: &[u8], at: usize) -> Result<T, Errno> {
     bytes.get(at..at + T::SIZE).map(T::read).ok_or(Errno::INVALID)
 }

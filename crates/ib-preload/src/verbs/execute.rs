@@ -198,7 +198,7 @@ impl Executor<'_> {
         let ah = self.adapter.device.hca().create_ah(pd, route).map_err(created)?;
         let handle = self.objects.ahs.insert(self.context, ah);
         // The driver's part contains the handle, too: send requests of UD queue pairs refer to the
-        // address handle by it.
+        // address handle by this number.
         Ok(Response::core(&handle).with_driver(&handle).with_driver(&0_u32))
     }
 

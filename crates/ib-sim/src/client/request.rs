@@ -169,7 +169,7 @@ impl Requests {
 /// Length of the common MAD header in bytes: class, method, transaction ID and attribute.
 const HEADER: usize = 24;
 
-/// Returns true if the MAD is an RMPP ACK, STOP or ABORT, which contain no data of the message.
+/// Returns true if the MAD is an RMPP ACK, STOP or ABORT. Such MADs contain no data of the message.
 ///
 /// OpenSM leaves the RMPP type of a response to the kernel. With libumad2sim.so, responses
 /// therefore have no RMPP type.

@@ -300,8 +300,8 @@ fn guids_lids_counters_and_keys_are_set() {
     assert_eq!((info.m_key, info.m_key_protect), (0x55, 2));
 }
 
-/// Sends `count` data packets from h1 to h2; returns their first payload bytes in the order of
-/// arrival.
+/// Sends `count` data packets from h1 to h2. Returns the first payload byte of each arrived packet,
+/// in the order of arrival.
 fn arrivals(sim: &mut Sim, count: u8) -> Vec<u8> {
     let (from, to) = (port(sim, "h1.1"), port(sim, "h2.1"));
     sim.open(to);

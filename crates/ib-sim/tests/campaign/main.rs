@@ -51,7 +51,7 @@ struct Tally {
     lost: u64,
     retries: u64,
     late: u64,
-    /// Responses routed by LID.
+    /// Number of responses to requests that were routed by LID.
     routed: u64,
     /// LFT writes that a switch has acknowledged, but ignored.
     ignored_tables: u64,

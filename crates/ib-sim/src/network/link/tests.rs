@@ -47,7 +47,7 @@ fn packets_are_sent_at_the_rate_of_the_link() {
         let packet = lab::data(&sim, from, dlid, 0, 1000);
         sim.send_packet(from, packet);
     }
-    // Each packet takes 1024 ns per link and 200 ns of latency, twice.
+    // On each of the two links, a packet takes 1024 ns and 200 ns of latency.
     for (number, arrives) in [(1, 2448), (2, 3472), (3, 4496)] {
         lab::run_checked(&mut sim, at(arrives - 1));
         assert_eq!(sim.counters(to).rcv_packets, number - 1);
