@@ -1,4 +1,4 @@
-//! The HCA's side: a port of a fabric that another process simulates.
+//! The client's side: attaches an HCA to a port of a fabric that another process simulates.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ use ib_os::poll;
 use ib_os::seqpacket::{self, Received};
 use ib_os::unix;
 
-/// Timeout for responses of a simulator.
+/// Time that a client waits for a response of the simulator.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The simulator and the port to attach to.
@@ -26,11 +26,12 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct AttachOptions {
     /// Name of the simulator, as given to `ibfabric sim --socket`.
     pub name: String,
-    /// The node, with `:port` for ports other than its first one; `None` for the first host of the fabric.
+    /// Name of the node, optionally followed by `:port`; without it, the first port of the node.
+    /// `None` means the first host of the fabric.
     pub node: Option<String>,
 }
 
-/// The reason why an HCA cannot be attached.
+/// Error of attaching an HCA to a port of a simulator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttachError {
@@ -59,7 +60,7 @@ pub enum AttachError {
     Malformed {
         /// Name of the simulator.
         name: String,
-        /// Description of the message.
+        /// Defect of the message.
         what: String,
     },
     /// The simulator did not respond in time.
@@ -116,10 +117,11 @@ fn answer(socket: &OwnedFd, base: &str) -> Result<(ServerMessage, Vec<OwnedFd>),
     }
 }
 
-/// Returns the port that an HCA would get, even if it is in use; `None` if it does not exist.
+/// Returns the port to which an HCA with these options would attach, even if another HCA uses the
+/// port. Returns `None` if the port does not exist.
 ///
 /// # Errors
-/// Fails if no simulator has the name, or if it does not respond.
+/// Fails if no simulator has the name, or if the simulator does not respond.
 pub fn locate(options: &AttachOptions) -> Result<Option<ResolvedPort>, AttachError> {
     let base = &options.name;
     let socket = call(base)?;
@@ -141,17 +143,19 @@ pub struct AttachedPort {
     socket: OwnedFd,
     rings: Rings,
     details: PortDetails,
-    /// Number of changes of the port.
+    /// Number of reported changes of the port's state.
     changes: u64,
     questions: u32,
     answer: Option<(u32, Option<ResolvedPort>)>,
 }
 
 impl AttachedPort {
-    /// Attaches to a port. If `class` is not `None`, the client serves this management class there.
+    /// Attaches to a port. If `class` is not `None`, the client serves this management class at the
+    /// port.
     ///
     /// # Errors
-    /// Fails if no simulator has the name, if it refuses the port, or if a system call fails.
+    /// Fails if no simulator has the name, if the simulator refuses the port, or if a system call
+    /// fails.
     pub fn attach(
         options: &AttachOptions,
         class: impl Into<Option<MgmtClass>>,
@@ -195,7 +199,7 @@ impl AttachedPort {
         &self.details
     }
 
-    /// Returns the number of changes of the port.
+    /// Returns the number of changes of the port's state that the simulator has reported.
     #[must_use]
     pub const fn changes(&self) -> u64 {
         self.changes
@@ -238,7 +242,8 @@ impl AttachedPort {
         }
     }
 
-    /// Looks up a port by address, GID, LID or node name; `None` if there is none.
+    /// Looks up a port by IP address, GID, LID or node name. Returns `None` if the fabric has no
+    /// such port.
     ///
     /// # Errors
     /// Fails if the simulator has disconnected, or does not respond.
@@ -264,8 +269,8 @@ impl AttachedPort {
         }
     }
 
-    /// Lets the caller write a packet directly into the ring. Returns true if it wrote one; false
-    /// if it wrote none or the ring is full.
+    /// Calls `write` to write a packet directly into the ring. Returns false if the ring is full or
+    /// `write` returned `None`.
     pub fn send_with(&mut self, write: impl FnOnce(&mut [u8]) -> Option<(Frame, usize)>) -> bool {
         self.rings.put_with(write)
     }
@@ -275,7 +280,7 @@ impl AttachedPort {
         self.rings.put(Frame::from_datagram(datagram), &datagram.mad.0)
     }
 
-    /// Passes the next received frame to `read`. Returns true if there was one.
+    /// Passes the next received frame to `read`. Returns false if no frame was waiting.
     pub fn receive(&mut self, read: impl FnOnce(Frame, &[u8])) -> bool {
         self.rings.take_with(read)
     }
@@ -292,12 +297,12 @@ impl AttachedPort {
     }
 
     /// Requests a wake-up when a frame arrives, or, with `wants_room`, when a slot is free. Returns
-    /// false if that is already so.
+    /// false if a frame or slot is available already.
     pub fn begin_wait(&mut self, wants_room: bool) -> bool {
         self.rings.may_sleep(true, wants_room)
     }
 
-    /// Processes the descriptors that became readable.
+    /// Processes the descriptors of [`AttachedPort::files`] that became readable.
     ///
     /// # Errors
     /// Fails if the simulator has disconnected, or sent an invalid message.
@@ -311,11 +316,12 @@ impl AttachedPort {
         Ok(())
     }
 
-    /// Waits until a frame arrives, a slot is free (with `wants_room`), `until`, or an alarm. Then
-    /// processes messages of the simulator.
+    /// Waits until a frame arrives, a slot is free (with `wants_room`), the time `until` has come,
+    /// or `alarm` is rung. Then processes messages of the simulator.
     ///
     /// # Errors
-    /// Fails if the simulator has disconnected, or if a system call fails.
+    /// Fails if the simulator has disconnected or sent an invalid message, or if a system call
+    /// fails.
     pub fn wait(
         &mut self,
         until: Instant,

@@ -1,17 +1,17 @@
-//! Contents of a slot: a header of 128 bytes, followed by a packet or a MAD.
+//! Contents of a ring's slot: a header of 128 bytes, followed by a packet or a MAD.
 
 use ib_link::{Datagram, Remote};
 use ib_types::{PKey, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::{MAD_LENGTH, Mad};
 use ib_wire::packet::Grh;
 
-/// Length of a header.
+/// Length of a slot's header in bytes.
 pub(super) const HEADER: usize = 128;
 
-/// Maximum length behind a header: a packet from its BTH on.
+/// At most this many bytes follow the header: those of a packet from its BTH on.
 pub(super) const MAX_PAYLOAD: usize = ib_hca::MAX_PACKET;
 
-/// Length of a slot.
+/// Length of a slot in bytes.
 pub(super) const SLOT: usize = 4352;
 
 const _: () = assert!(HEADER + MAX_PAYLOAD <= SLOT && HEADER + MAD_LENGTH <= SLOT);
@@ -30,7 +30,8 @@ pub enum Frame {
         /// GRH, if the packet has one.
         grh: Option<Grh>,
     },
-    /// Report that a packet of the HCA was lost. [`Frame::loss_report`] describes the data behind it.
+    /// Report that a packet of the HCA was lost. The frame is followed by the data of
+    /// [`Frame::loss_report`].
     Lost {
         /// Source LID of the lost packet.
         slid: u16,
@@ -52,12 +53,12 @@ pub enum Frame {
     },
 }
 
-/// Codes of the kinds.
+/// Codes of the kinds of frames.
 const PACKET: u8 = 1;
 const DATAGRAM: u8 = 2;
 const LOST: u8 = 3;
 
-/// Maximum length of the reason of a loss, and of the reported start of the packet.
+/// A loss report contains at most this many bytes of the reason, and of the packet.
 const MAX_REASON: usize = 512;
 const MAX_HEADERS: usize = 512;
 
@@ -69,7 +70,8 @@ impl Frame {
         Self::Datagram { remote, local_qpn, length }
     }
 
-    /// Returns the MAD of a frame and the bytes behind it; `None` for other frames.
+    /// Returns the MAD of a frame that is followed by these bytes; `None` if the frame is not a
+    /// valid MAD.
     #[must_use]
     pub fn datagram(&self, bytes: &[u8]) -> Option<Datagram> {
         let &Self::Datagram { remote, local_qpn, length } = self else { return None };
@@ -77,8 +79,8 @@ impl Frame {
         Some(Datagram { remote, local_qpn, length, mad })
     }
 
-    /// Returns the data of a loss report: place and reason, the first bytes of the packet from its
-    /// BTH on, and its length including the payload.
+    /// Returns the data of a loss report: the place and reason of the loss, the first bytes of the
+    /// packet from its BTH on, and the packet's length including the payload.
     #[must_use]
     pub fn loss_report(why: &str, packet: &[u8], length: usize) -> Vec<u8> {
         let why = &why[..why.floor_char_boundary(MAX_REASON)];
@@ -87,7 +89,8 @@ impl Frame {
         [lengths.as_flattened(), why.as_bytes(), packet].concat()
     }
 
-    /// Parses the data of a loss report into reason, first bytes and length of the packet.
+    /// Parses the data of a loss report into the reason, the first bytes of the packet, and the
+    /// packet's length.
     #[must_use]
     pub fn parse_loss_report(bytes: &[u8]) -> Option<(&str, &[u8], usize)> {
         let (why, rest) = bytes.split_first_chunk()?;
@@ -96,7 +99,7 @@ impl Frame {
         Some((std::str::from_utf8(why).ok()?, packet, u16::from_ne_bytes(*length).into()))
     }
 
-    /// Returns the header for a frame with `length` bytes behind it.
+    /// Returns the header of a frame that is followed by `length` bytes.
     pub(super) fn to_bytes(self, length: usize) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
@@ -127,8 +130,8 @@ impl Frame {
         bytes
     }
 
-    /// Parses a header. Returns the frame and the number of bytes behind it; `None` if the header
-    /// is invalid.
+    /// Parses a header. Returns the frame and the number of bytes that follow the header; `None` if
+    /// the header is invalid.
     pub(super) fn parse(bytes: &[u8; HEADER]) -> Option<(Self, usize)> {
         let two = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         let four = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().expect("4 bytes"));

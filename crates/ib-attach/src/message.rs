@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct PortDetails {
     /// Addresses and SM of the port.
     pub port: LinkPort,
-    /// True if the port is Active: an SM has configured it, and packets can leave.
+    /// True if the port is Active: an SM has configured the port, and it can send data packets.
     pub is_active: bool,
     /// MTU of the port.
     pub mtu: Mtu,
@@ -53,7 +53,8 @@ pub(super) enum ClientMessage {
     Hello {
         /// Protocol version.
         version: u32,
-        /// The port, named as in `Resolve`; `None` for the first host of the fabric.
+        /// Node name of the port, optionally followed by `:port`; `None` for the first host of the
+        /// fabric.
         node: Option<String>,
         /// Management classes that the client serves.
         classes: Vec<u8>,
@@ -73,15 +74,15 @@ pub(super) enum ClientMessage {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ServerMessage {
-    /// The client gets its port. The shared memory and both event counters are passed as
-    /// descriptors.
+    /// The client gets the requested port. The message carries the descriptors of the shared memory
+    /// and of both event counters.
     Welcome {
         /// Protocol version.
         version: u32,
         /// The state of the port.
         port: WirePort,
     },
-    /// The client gets no port.
+    /// The simulator refuses the request for a port.
     Refused {
         /// The reason.
         why: String,
@@ -92,7 +93,7 @@ pub(super) enum ServerMessage {
     Resolved {
         /// Identifies the request.
         number: u32,
-        /// The port; `None` if there is none.
+        /// The port; `None` if no port has the name.
         place: Option<WireResolvedPort>,
     },
 }

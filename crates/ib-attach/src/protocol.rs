@@ -1,8 +1,8 @@
-//! Constants of the protocol, and the name of the socket.
+//! Constants of the protocol between simulator and HCAs, and the name of the socket.
 
 use ib_hca::QpnBlock;
 
-/// Protocol version, of the hello and of the rings.
+/// Protocol version. It covers the messages and the layout of the rings.
 pub const VERSION: u32 = 4;
 
 /// Maximum number of HCAs that share a port; each has a block of queue pair numbers.
@@ -11,10 +11,10 @@ pub const BLOCKS: u8 = 1 << BLOCK_BITS;
 /// Number of upper bits of a queue pair number that select the block.
 const BLOCK_BITS: u8 = 2;
 
-/// Returns a block of queue pair numbers for an HCA at a port.
+/// Returns the block of queue pair numbers with the given index, for one HCA of a port.
 ///
 /// # Panics
-/// Panics if there is no such block: expected a number below [`BLOCKS`].
+/// Panics if the index is not below [`BLOCKS`].
 #[must_use]
 pub const fn qpn_block(number: u8) -> QpnBlock {
     QpnBlock::new(number, BLOCK_BITS)

@@ -1,9 +1,10 @@
 //! Two rings of slots in shared memory, one per direction.
 //!
-//! A ring has one producer and one consumer. Two counters hold the numbers of slots put in and
-//! taken out since the start; both wrap. Each side writes one counter and reads the other, so that
-//! no lock is needed. Before a side sleeps, it sets a flag and checks the ring once more. The other
-//! side checks the flag after each step that may wake the first one, and signals its event counter.
+//! A ring has one producer and one consumer. One counter holds the number of slots put in since the
+//! start, another the number taken out; both wrap. Each side writes one counter and reads the
+//! other, so that no lock is needed. Before a side sleeps, it sets a flag and checks the ring once
+//! more. After each change of a ring, the other side checks the flag. If it is set, the side
+//! signals the sleeper's event counter.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,7 +29,7 @@ const START: usize = 4096;
 /// Size of the shared memory in bytes.
 const LENGTH: usize = START + 2 * SLOTS as usize * SLOT;
 
-/// Offsets of the counters and flags of a ring, one per cache line.
+/// Offsets of a ring's counters and flags. Each has its own cache line.
 const PUT: usize = 0;
 const TAKEN: usize = 64;
 /// Flag: the consumer sleeps until a slot is put in.
@@ -41,8 +42,8 @@ const NUMBERS: usize = 256;
 /// A mapping of the shared memory.
 struct Mapping(NonNull<u8>);
 
-// SAFETY: the memory is accessed by atomics, and by copies of slots that the counters assign to one
-// side only.
+// SAFETY: counters and flags are accessed by atomics. A slot is accessed only by the side to which
+// the counters assign it.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -89,7 +90,7 @@ struct Bell(OwnedFd);
 
 impl Bell {
     fn ring(&self) {
-        // The counter may be at its maximum; it then wakes the process as well.
+        // The write fails if the counter is at its maximum; the process is woken in that case, too.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }
@@ -97,12 +98,13 @@ impl Bell {
 /// The descriptors that two processes share.
 pub(super) struct Files {
     pub(super) memory: OwnedFd,
-    /// Event counters that wake the simulator, and the client.
+    /// Event counters: the first wakes the simulator, the second the client.
     pub(super) bells: [OwnedFd; 2],
 }
 
 impl Files {
-    /// Creates the descriptors. The memory cannot shrink while a process accesses it.
+    /// Creates the descriptors. The memory is sealed, so that it cannot shrink while a process
+    /// accesses it.
     pub(super) fn new() -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let memory = memfd_create("ibfabric-port", flags)?;
@@ -113,22 +115,22 @@ impl Files {
     }
 }
 
-/// The side of a process.
+/// The process on one side of the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Simulator,
     Client,
 }
 
-/// One side of both rings.
+/// Access of one side to both rings.
 pub(super) struct Rings {
     memory: Arc<Mapping>,
     side: Side,
-    /// Number of slots put into the outgoing ring, and taken out of the incoming one, since the
-    /// start.
+    /// Number of slots put into the outgoing ring, and number taken out of the incoming ring, since
+    /// the start.
     put: u32,
     taken: u32,
-    /// Event counters that wake this side, and the other side.
+    /// Event counters: `own` wakes this side, `other` the other side.
     own: OwnedFd,
     other: Bell,
     /// True if slots were put in or taken out since the last wake-up of the other side.
@@ -141,7 +143,9 @@ impl Rings {
         let seals = fcntl_get_seals(&files.memory)?;
         let length = fstat(&files.memory)?.st_size;
         if !seals.contains(SealFlags::SHRINK) || length != LENGTH as i64 {
-            let what = format!("memory of {length} bytes: expected {LENGTH} that cannot shrink");
+            let what = format!(
+                "found memory of {length} bytes, expected {LENGTH} bytes, sealed against shrinking"
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let memory = Mapping::new(files.memory.as_fd())?;
@@ -166,12 +170,13 @@ impl Rings {
         self.own.as_fd()
     }
 
-    /// Resets the local event counter.
+    /// Resets the event counter that wakes this side.
     pub(super) fn silence(&self) {
         let _ = rustix::io::read(&self.own, &mut [0; 8]);
     }
 
-    /// Returns the number of free slots for outgoing frames; 0 if the counter is invalid.
+    /// Returns the number of free slots for outgoing frames; 0 if the other side's counter is
+    /// invalid.
     pub(super) fn room(&self) -> u32 {
         let taken = self.memory.number(self.outgoing(), TAKEN).load(Ordering::Acquire);
         SLOTS.saturating_sub(self.put.wrapping_sub(taken))
@@ -196,10 +201,11 @@ impl Rings {
         true
     }
 
-    /// Lets the caller write a frame directly into the outgoing ring. Returns true if it wrote one;
-    /// false if it wrote none or the ring is full.
+    /// Calls `write` to write a frame directly into the outgoing ring. Returns false if the ring is
+    /// full or `write` returned `None`.
     ///
-    /// For the client's side only, which trusts the simulator not to access slots of the client.
+    /// Only the client may call this function, because only the client trusts the other side not to
+    /// access its slots.
     pub(super) fn put_with(
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Option<(Frame, usize)>,
@@ -210,7 +216,7 @@ impl Rings {
         }
         let slot = self.memory.slot(self.outgoing(), self.put);
         // SAFETY: the bytes are within the mapping and initialized, and the other side does not
-        // access them until the counter is written.
+        // access them before this side increments its counter.
         let slot = unsafe { std::slice::from_raw_parts_mut(slot.as_ptr(), SLOT) };
         let (header, bytes) = slot.split_at_mut(HEADER);
         let Some((frame, length)) = write(bytes) else { return false };
@@ -230,7 +236,7 @@ impl Rings {
         self.memory.number(self.incoming(), PUT).load(Ordering::Acquire) != self.taken
     }
 
-    /// Takes the next frame and appends its bytes to `bytes`. `Err` reports an invalid frame or
+    /// Takes the next frame and appends its bytes to `bytes`. Returns `Err` for an invalid frame or
     /// counter.
     pub(super) fn take(&mut self, bytes: &mut Vec<u8>) -> Option<Result<Frame, Malformed>> {
         let there = self.memory.number(self.incoming(), PUT).load(Ordering::Acquire);
@@ -265,9 +271,9 @@ impl Rings {
         Some(frame.map(|(frame, _)| frame).ok_or(Malformed))
     }
 
-    /// Passes the next frame to `read` without a copy. Returns true if there was one.
+    /// Passes the next frame to `read` without a copy. Returns false if no frame is waiting.
     ///
-    /// For the client's side only, as [`Rings::put_with`].
+    /// Only the client may call this function, for the same reason as [`Rings::put_with`].
     pub(super) fn take_with(&mut self, read: impl FnOnce(Frame, &[u8])) -> bool {
         debug_assert_eq!(self.side, Side::Client);
         if !self.has_incoming() {
@@ -275,7 +281,7 @@ impl Rings {
         }
         let slot = self.memory.slot(self.incoming(), self.taken);
         // SAFETY: the bytes are within the mapping and initialized, and the simulator does not
-        // write to them until the counter below is written.
+        // write to them before `record_taken` increments the counter.
         let slot = unsafe { std::slice::from_raw_parts(slot.as_ptr(), SLOT) };
         if let Some((frame, length)) =
             Frame::parse(slot.first_chunk().expect("a slot is longer than a header"))
@@ -310,7 +316,7 @@ impl Rings {
     }
 
     /// Announces that this side will sleep until a frame arrives (`wants_frames`) or a slot is free
-    /// (`wants_room`). Returns false if that is already so.
+    /// (`wants_room`). Returns false if a frame or slot is available already.
     pub(super) fn may_sleep(&mut self, wants_frames: bool, wants_room: bool) -> bool {
         self.flush();
         if wants_frames {

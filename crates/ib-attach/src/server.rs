@@ -23,7 +23,7 @@ const MAX_CLIENTS: usize = 4096;
 /// Maximum number of queued messages for a client that does not read.
 const MAX_UNSENT: usize = 64;
 
-/// The socket of a simulator for HCAs.
+/// The socket at which a simulator accepts HCAs of other processes.
 pub struct AttachServer {
     listener: OwnedFd,
     clients: BTreeMap<usize, Client>,
@@ -86,12 +86,13 @@ impl AttachServer {
         while let Ok(socket) = accept_with(&self.listener, flags) {
             let is_full = self.clients.len() >= MAX_CLIENTS;
             let why = if ib_os::unix::is_own_user(&socket) {
-                is_full.then(|| format!("{MAX_CLIENTS} HCAs are attached, the maximum"))
+                is_full.then(|| format!("the maximum of {MAX_CLIENTS} HCAs are already attached"))
             } else {
                 Some("only the user of the simulator can attach HCAs".to_owned())
             };
             if let Some(why) = why {
-                // A client that does not read the refusal sees the closed connection.
+                // If the refusal cannot be sent, the client sees only that the connection is
+                // closed.
                 let _ = seqpacket::send(&socket, &ServerMessage::Refused { why }, &[]);
                 continue;
             }
@@ -148,7 +149,7 @@ impl AttachServer {
         })
     }
 
-    /// Gives a client its port. From now on the owner also polls its event counter.
+    /// Gives a client its port. From then on, the owner also polls the client's event counter.
     ///
     /// # Errors
     /// Fails if the system has no more memory or descriptors, or if the client has disconnected.
@@ -188,8 +189,8 @@ impl AttachServer {
         self.clients.remove(&client);
     }
 
-    /// Takes the next frame of a client and appends its bytes to `bytes`. An invalid frame is
-    /// counted and returned as `Some(None)`.
+    /// Takes the next frame of a client and appends its bytes to `bytes`. Counts an invalid frame
+    /// and returns `Some(None)` for it.
     pub fn take(&mut self, client: usize, bytes: &mut Vec<u8>) -> Option<Option<Frame>> {
         let rings = self.clients.get_mut(&client)?.rings.as_mut()?;
         let frame = rings.take(bytes)?.ok();
@@ -220,7 +221,7 @@ impl AttachServer {
     }
 
     /// Announces that the simulator will sleep until a client sends a frame (`wants_frames`) or has
-    /// a free slot (`wants_room`). Returns false if that is already so.
+    /// a free slot (`wants_room`). Returns false if a frame or slot is available already.
     pub fn may_sleep(&mut self, client: usize, wants_frames: bool, wants_room: bool) -> bool {
         let rings = self.clients.get_mut(&client).and_then(|client| client.rings.as_mut());
         rings.is_none_or(|rings| rings.may_sleep(wants_frames, wants_room))
@@ -241,13 +242,14 @@ impl AsFd for AttachServer {
 }
 
 impl Client {
-    /// Sends a message, or queues it until the client has read others.
+    /// Sends a message. If the socket's buffer is full, queues the message until the client has
+    /// read earlier ones.
     fn send(&mut self, message: ServerMessage) {
-        // A newer state of the port replaces an older one.
+        // A newer state of the port replaces a queued older state.
         if matches!(message, ServerMessage::Port(_)) {
             self.unsent.retain(|kept| !matches!(kept, ServerMessage::Port(_)));
         }
-        // Responses to a client that does not read are dropped.
+        // If the queue of a client that does not read is full, the message is dropped.
         if self.unsent.len() < MAX_UNSENT {
             self.unsent.push(message);
         }
@@ -258,7 +260,7 @@ impl Client {
         while let Some(first) = self.unsent.first() {
             match seqpacket::send(&self.socket, first, &[]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // A disconnect is reported by the socket.
+                // Other errors mean that the client has disconnected, which `next` reports.
                 _ => drop(self.unsent.remove(0)),
             }
         }

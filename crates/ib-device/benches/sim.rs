@@ -1,5 +1,5 @@
-//! Throughput of one thread that drives two HCAs and a simulated fabric with one switch: WRITEs of
-//! 1 MiB in packets of 4096 bytes.
+//! Measures the throughput of one thread that drives two HCAs and a simulated fabric with one
+//! switch. The HCAs transfer WRITEs of 1 MiB in packets of 4096 bytes.
 //!
 //! The optional argument is the duration in seconds.
 

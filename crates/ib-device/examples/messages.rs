@@ -1,9 +1,9 @@
-//! Sends messages between two HCAs on loopback that one thread drives. Arguments: size of a message
-//! in bytes, and number of messages.
+//! Sends messages between two HCAs on the loopback device. One thread drives both. The arguments
+//! are the size of a message in bytes, and the number of messages.
 //!
-//! Meant for counting instructions: `valgrind --tool=callgrind target/release/examples/messages
-//! 4096 20000`. A third argument traces the packets of the sender, with that number of payload
-//! bytes of each message.
+//! The example serves to count instructions: `valgrind --tool=callgrind
+//! target/release/examples/messages 4096 20000`. With a third argument, the sender's packets are
+//! traced, with this many payload bytes of each message.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;

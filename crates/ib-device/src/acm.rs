@@ -11,7 +11,8 @@ use ib_wire::mad::sa::PathRecord;
 use crate::path::Path;
 use crate::route::route_of;
 
-/// Timeouts of an ACM service. They are short because the SA is queried if the service fails.
+/// Timeouts of queries to an ACM service. They are short because the SA is queried if the service
+/// fails.
 const PATIENCE: ClientOptions =
     ClientOptions { connect: Duration::from_secs(1), reply: Duration::from_secs(5) };
 
@@ -21,7 +22,7 @@ pub(crate) struct AcmService {
     pub(crate) on_failure: OnFailure,
 }
 
-/// Callback for an address that the service has no path to, with the reason.
+/// Callback: gets an address to which the service has no usable path, and the reason.
 type OnFailure = Box<dyn FnMut(IpAddr, &str) + Send>;
 
 /// Queries the path record of an address.
@@ -47,7 +48,7 @@ pub(crate) fn query_path(
             if found.sgid == own {
                 return Ok(found);
             }
-            // The service has chosen another port of this machine.
+            // The service has returned a path that starts at another port of this machine.
             found.dgid
         }
     };

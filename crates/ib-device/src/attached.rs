@@ -19,7 +19,7 @@ use crate::engines::Engines;
 use crate::path::Path;
 use crate::route::{grh_of, is_group, route_from, route_of, route_to};
 
-/// Maximum number of packets received before packets are sent.
+/// After this many received frames, the HCA sends before it receives more.
 const ROUND: usize = 64;
 
 /// Response timeout of each attempt of an SA query.
@@ -28,20 +28,20 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Number of empty polls of the rings between two polls of the simulator's socket.
 const POLLS_PER_SOCKET_POLL: u32 = 256;
 
-/// A port of a simulator, and the known paths from it.
+/// A port of a simulator, and the cached paths that start at the port.
 pub(crate) struct Attached {
     pub(crate) port: AttachedPort,
     requester: Requester,
     paths: BTreeMap<Gid, Path>,
-    /// Number of port changes when the paths were stored.
+    /// Value of the port's change counter when the paths were cached.
     changes: u64,
-    /// Number of received packets. They have no ICRC, because the fabric drops corrupted packets
-    /// itself.
+    /// Number of received packets. The packets have no ICRC, because the fabric drops corrupted
+    /// packets itself.
     pub(crate) received: u64,
     /// True if a packet could not be sent because the ring is full.
     waits: bool,
     looks: u32,
-    /// MADs that are not sent yet because the ring is full.
+    /// MADs that wait for a free slot of the ring.
     pub(crate) unsent: VecDeque<Datagram>,
 }
 
@@ -65,7 +65,7 @@ impl Attached {
         self.port.details().port.gid()
     }
 
-    /// Sends queued packets and MADs, as far as the ring has room. Returns true if any were sent.
+    /// Sends queued packets and MADs until the ring is full. Returns true if any were sent.
     pub(crate) fn transmit(&mut self, now: Instant, hca: &mut Hca) -> bool {
         let mut moved = false;
         while let Some(datagram) =
@@ -83,8 +83,8 @@ impl Attached {
             moved = true;
         }
         loop {
-            // If the ring is full, the closure is not called, and it is unknown whether the HCA has
-            // a packet.
+            // If the ring is full, the closure is not called. It is then unknown whether the HCA
+            // has a packet to send.
             let mut is_asked = false;
             let sent = self.port.send_with(|slot| {
                 is_asked = true;
@@ -103,7 +103,7 @@ impl Attached {
         moved
     }
 
-    /// Processes received frames. Returns true if there were any.
+    /// Processes received frames. Returns true if any had arrived.
     pub(crate) fn receive(&mut self, engines: &mut Engines) -> io::Result<bool> {
         let mut moved = false;
         let (gid, own) = (self.gid(), self.port.details().port);
@@ -114,8 +114,8 @@ impl Attached {
                     let to = if is_group(dlid) { own.lid } else { dlid };
                     let route = Route { slid: to, dlid: slid, sl, ..Route::default() };
                     self.received += 1;
-                    // The time is read after the packet arrived, so that traces do not show it as
-                    // received before it was sent.
+                    // The clock is read after the packet has arrived, so that no trace shows a
+                    // packet as received before it was sent.
                     engines.hca.handle(clock::now(), &route_from(gid, grh.as_ref(), route), bytes);
                 }
                 Frame::Lost { slid, dlid, sl, grh } => {
@@ -162,14 +162,16 @@ impl Attached {
         Ok(moved)
     }
 
-    /// Waits until a frame arrives or a slot is free, until `until`, or for an alarm.
+    /// Waits until a frame arrives, a needed slot is free, the time `until` has come, or `alarm` is
+    /// rung.
     pub(crate) fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
         let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
         let wants_room = self.waits || !self.unsent.is_empty();
         self.port.wait(until, wants_room, alarm).map_err(io::Error::other)
     }
 
-    /// Prepares for a wait of the caller.
+    /// Prepares for a wait of the caller. Returns the time at which the wait has to end; `None` if
+    /// there is work already.
     pub(crate) fn begin_wait(&mut self, until: Instant) -> Option<Instant> {
         let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
         let wants_room = self.waits || !self.unsent.is_empty();
@@ -185,7 +187,7 @@ impl Attached {
         self.paths.get(&to).copied()
     }
 
-    /// Queries the SA for the path to a port.
+    /// Starts an SA query for the path to a port.
     pub(crate) fn query_path(&mut self, to: Gid) {
         let wanted =
             PathRecord { dgid: to, sgid: self.gid(), numb_path: 1, ..PathRecord::zeroed() };
@@ -200,8 +202,8 @@ impl Attached {
         self.requester.start(request).expect("Get has a response");
     }
 
-    /// Returns the result of the path query: the path, which is now cached, or the reason for the failure.
-    /// `None` if the SA has not responded yet.
+    /// Returns the result of the path query: the path or the reason of the failure. A returned path
+    /// is also cached. `None` if the SA has not responded yet.
     pub(crate) fn take_path(&mut self, to: Gid) -> Option<Result<Path, String>> {
         let completion = self.requester.poll_event()?;
         let answer = match completion.result {
@@ -220,7 +222,7 @@ impl Attached {
         Some(answer)
     }
 
-    /// Returns the GID of the port with an address.
+    /// Returns the GID of the port that has the IP address; `None` if no port has it.
     pub(crate) fn gid_of(&mut self, address: IpAddr) -> io::Result<Option<Gid>> {
         if let IpAddr::V6(address) = address
             && (u128::from(address) >> 64) as u64 == self.port.details().port.gid_prefix

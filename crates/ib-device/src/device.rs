@@ -31,7 +31,8 @@ use crate::options::{AttachedOptions, DeviceError, DeviceOptions, seeds};
 pub struct LinkCounters {
     /// Packets with a fully checked ICRC.
     pub verified: u64,
-    /// Packets whose ICRC matches some IP identification; the system does not report the real one.
+    /// Packets whose ICRC is right for one of the possible IP identifications. The system does not
+    /// report the packet's IP identification.
     pub consistent: u64,
     /// Packets with a wrong ICRC.
     pub icrc_errors: u64,
@@ -49,27 +50,27 @@ pub(crate) enum Link {
 pub struct Device {
     pub(crate) engines: Engines,
     pub(crate) link: Link,
-    /// Name of the network interface, or of the node of a simulated fabric.
+    /// Name of the network interface; in a simulated fabric, name of the node.
     name: String,
-    /// IP address; in a simulated fabric the GID.
+    /// IP address; in a simulated fabric, the GID as an IPv6 address.
     pub(crate) address: IpAddr,
     pub(crate) spin: Duration,
     /// The path MTU that a connection proposes.
     pub(crate) connection_mtu: Mtu,
     checked: LinkCounters,
-    /// Work queue of other threads; `None` until first used.
+    /// Queue of closures that other threads want to run with the device; `None` until first used.
     inbox: Option<Box<Inbox<Self>>>,
     callbacks: Callbacks,
     /// ACM service that is queried for paths before the SA.
     pub(crate) acm: Option<Box<AcmService>>,
 }
 
-/// Callbacks of the owner.
+/// Callbacks that the device's owner has set.
 #[derive(Default)]
 struct Callbacks {
-    /// Receives the packet readers of queue pairs that a selection includes.
+    /// Callback that gets the packet readers of queue pairs that a selection includes.
     traced: Option<OnTraced>,
-    /// Receives the sender of packets that are dropped because they have no UDP checksum.
+    /// Callback that gets the sender of packets that are dropped because they have no UDP checksum.
     refused: Option<OnRefused>,
 }
 
@@ -77,26 +78,26 @@ type OnTraced = Box<dyn FnMut(&mut Hca, SelectionId, PacketReader) + Send>;
 
 type OnRefused = Box<dyn FnMut(IpAddr) + Send>;
 
-/// Maximum number of packets received before packets are sent.
+/// After this many received packets, the device sends before it receives more.
 const ROUND: usize = 64;
 
 /// ECE by which HCAs of this project recognize each other in REQ and REP. The vendor ID is a locally administered OUI.
 /// Option 1 means that IPv4 identifications are below 64.
 const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
 
-/// Number of bytes of an interface's MTU that a connection reserves for headers, as in Linux.
+/// A connection reserves this many bytes of the interface's MTU for headers, as in Linux.
 const CONNECTION_HEADERS: u32 = 96;
 
 impl Device {
     /// Opens an HCA.
     ///
     /// # Errors
-    /// Fails if the machine does not have the address, or if the port is in use.
+    /// Fails if the machine does not have the IP address, or if the UDP port is in use.
     pub fn open(options: DeviceOptions) -> Result<Self, DeviceError> {
         let address = options.address;
         let failed = |doing| move |source| DeviceError::Io { doing, source };
         let interfaces = RoceInterface::all().map_err(failed("listing interfaces"))?;
-        // All of 127.0.0.0/8 belongs to the machine, but interfaces list one address of it.
+        // Every address in 127.0.0.0/8 is local, but the interface lists only one of them.
         let fits = |own: &IpAddr| *own == address || own.is_loopback() && address.is_loopback();
         let interface = interfaces.into_iter().find(|it| it.addresses.iter().any(fits));
         let interface = interface.ok_or(DeviceError::NoInterface(address))?;
@@ -124,10 +125,12 @@ impl Device {
         Ok(Self::new(engines, link, name, address, options.spin, connection_mtu))
     }
 
-    /// Opens an HCA at a port of a fabric that another process simulates; waits until an SM has activated the port.
+    /// Opens an HCA at a port of a fabric that another process simulates. Waits until an SM has
+    /// activated the port.
     ///
     /// # Errors
-    /// Fails if there is no such simulator or port, if the port is in use, or if it does not become Active in time.
+    /// Fails if the simulator or the port does not exist, if the port is in use, or if the port
+    /// does not become Active in time.
     pub fn attach(options: &AttachedOptions) -> Result<Self, DeviceError> {
         let mut port = AttachedPort::attach(&options.port, options.class)?;
         let end = clock::now() + options.patience;
@@ -194,25 +197,26 @@ impl Device {
         &mut self.engines
     }
 
-    /// Returns the HCA's address; in a simulated fabric that is its GID.
+    /// Returns the HCA's IP address; in a simulated fabric, the port's GID as an IPv6 address.
     #[must_use]
     pub const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Returns the name of the HCA: that of its network interface, or of its node in a simulated fabric.
+    /// Returns the name of the HCA's network interface; in a simulated fabric, the name of its
+    /// node.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the port number: 1 on Ethernet.
+    /// Returns the port number on the node; 1 on Ethernet.
     #[must_use]
     pub fn port_number(&self) -> u8 {
         self.attached().map_or(1, |port| port.details().port.number)
     }
 
-    /// Returns the local address of the family of `other`; `None` if the HCA has none.
+    /// Returns the HCA's address of the same family as `other`; `None` if the HCA has none.
     #[must_use]
     pub fn own_address_for(&self, other: IpAddr) -> Option<IpAddr> {
         let is_alike = |own: &IpAddr| own.is_ipv4() == other.is_ipv4();
@@ -239,8 +243,8 @@ impl Device {
         }
     }
 
-    /// Returns true if the port is in a partition. Ports on Ethernet are in the default partition
-    /// only.
+    /// Returns true if the port is in the partition with this P_Key. Ports on Ethernet are in the
+    /// default partition only.
     #[must_use]
     pub fn is_in_partition(&self, p_key: PKey) -> bool {
         match &self.link {
@@ -273,7 +277,8 @@ impl Device {
         }
     }
 
-    /// Sets the peers' UDP port, if other than 4791. For tests on one machine.
+    /// Sets the UDP port to which packets are sent, instead of 4791. Tests with several HCAs on one
+    /// machine need it.
     pub fn set_peer_port(&mut self, port: u16) {
         if let Link::Roce(socket) = &mut self.link {
             socket.sender.set_peer_port(port);
@@ -300,12 +305,13 @@ impl Device {
         }
     }
 
-    /// Sends and receives packets that are ready, and processes timeouts. Returns true if there was
-    /// any work.
+    /// Sends queued packets, processes received packets, and processes timeouts. Returns true if
+    /// there was any work.
     ///
-    /// It sends first and receives then. Responses to received packets, such as acknowledgements,
-    /// are sent by the next call, together with requests that the caller posts in between. A caller
-    /// that stops calling has to [`wait`](Self::wait), or to call until the result is `false`.
+    /// Each call sends before it receives. Responses to received packets, such as acknowledgements,
+    /// are sent by the next call, together with requests that the caller posts in between. Before a
+    /// caller pauses, it has to [`wait`](Self::wait), or to call this function until it returns
+    /// `false`.
     ///
     /// # Errors
     /// Fails if a system call fails.
@@ -322,8 +328,8 @@ impl Device {
                     let is_asked = !socket.receiver.has_more();
                     let Some(packet) = socket.receiver.receive()? else { break };
                     if is_asked {
-                        // The time is read after the packets arrived, so that traces do not show
-                        // them as received before they were sent.
+                        // The clock is read after the packets have arrived, so that no trace shows
+                        // a packet as received before it was sent.
                         now = clock::now();
                     }
                     match packet.icrc {
@@ -351,7 +357,7 @@ impl Device {
     }
 
     /// Sends a MAD, such as an SA query, from the port of a simulated fabric. The response arrives as
-    /// [`HcaEvent::Mad`]. Returns false on Ethernet, which has no MADs.
+    /// [`HcaEvent::Mad`]. Returns false on Ethernet, where MADs cannot be sent.
     pub fn send_datagram(&mut self, datagram: Datagram) -> bool {
         match &mut self.link {
             Link::Roce(_) => false,
@@ -369,7 +375,7 @@ impl Device {
         self.transmit(now);
     }
 
-    /// Processes the events of engine and CM, including those for each other.
+    /// Passes MADs and events between the engine and the CM, and queues events for the owner.
     fn collect(&mut self, now: Instant) {
         let Engines { hca, cm, events } = &mut self.engines;
         while let Some(event) = hca.poll_event() {
@@ -414,19 +420,20 @@ impl Device {
     }
 
     /// Sets a callback with the sender of packets that are dropped because of a UDP checksum of zero
-    /// ([`RoceOptions::allow_zero_checksum`]). After each round of packets it is called with the last sender.
+    /// ([`RoceOptions::allow_zero_checksum`]). After each batch of received packets, the callback
+    /// gets the last such sender.
     pub fn on_zero_checksum(&mut self, take: impl FnMut(IpAddr) + Send + 'static) {
         self.callbacks.refused = Some(Box::new(take));
     }
 
-    /// Ends a selection of the engine. Queue pairs that it has included are passed to the callback
-    /// before.
+    /// Ends a selection of the engine. Before, the readers of queue pairs that the selection has
+    /// included are passed to the callback.
     pub fn deselect(&mut self, selection: SelectionId) {
         self.hand_over_traces();
         self.engines.hca.deselect(selection);
     }
 
-    /// Runs the work of other threads.
+    /// Runs the closures that other threads have queued.
     fn run_inbox(&mut self) {
         while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {
             work(self);
@@ -448,7 +455,7 @@ impl Device {
             };
             match socket.sender.push_next(next) {
                 Ok(true) => moved = true,
-                // Packets without a route are lost, as on any network.
+                // Packets without a route are dropped, as on any network.
                 Err(PushError::Route { .. } | PushError::Length { .. }) => {}
                 Ok(false) | Err(_) => break,
             }
@@ -457,8 +464,8 @@ impl Device {
         moved
     }
 
-    /// Waits until packets arrive, the engine or connection manager has a timeout, until `until`,
-    /// or for an alarm.
+    /// Waits until packets arrive, a timer of the engine or connection manager expires, the time
+    /// `until` has come, or `alarm` is rung.
     ///
     /// # Errors
     /// Fails if a system call fails.
@@ -489,8 +496,9 @@ impl Device {
         }
     }
 
-    /// Prepares for a wait of the caller on [`AttachedPort::files`]. Returns the time until which
-    /// it may wait; `None` if there is work already. Closures of other threads do not end the wait.
+    /// Prepares for a wait of the caller on [`AttachedPort::files`]. Returns the time at which the
+    /// wait has to end; `None` if there is work already. Closures of other threads do not end the
+    /// wait.
     pub fn begin_wait(&mut self) -> Option<Instant> {
         self.transmit(clock::now());
         let until = self.engines.poll_timeout().unwrap_or(Instant::NEVER);
@@ -500,7 +508,7 @@ impl Device {
         }
     }
 
-    /// Processes the descriptors of its port that became readable.
+    /// Processes the descriptors of the simulated port that became readable.
     ///
     /// # Errors
     /// Fails if the simulator has disconnected.
@@ -516,7 +524,7 @@ impl Device {
         self.engines.events.pop_front()
     }
 
-    /// Returns events to the queue.
+    /// Puts events back at the end of the queue.
     pub(crate) fn put_back(&mut self, events: impl IntoIterator<Item = DeviceEvent>) {
         self.engines.events.extend(events);
     }

@@ -3,9 +3,9 @@
 //! Applications and the driver thread exchange requests and completions over lock-free queues. The driver thread spins
 //! for the configured time and then sleeps; a post wakes it.
 //!
-//! Errors of a request are detected in two places. The call itself refuses a request that exceeds a limit. The engine
-//! detects other errors, such as an invalid key. Such a request completes with the status of a hardware HCA, and the
-//! queue pair fails.
+//! Errors of a posted request are detected in two places. The posting call refuses a request that exceeds a limit.
+//! The engine detects other errors, such as an invalid key. Such a request completes with the status of a hardware
+//! HCA, and the queue pair fails.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -35,11 +35,13 @@ enum Command {
     Receive(Arc<QpSlots>, RecvWr),
     /// Runs a closure with the device.
     Do(Box<dyn FnOnce(&mut Device) + Send>),
-    /// Registers a completion queue, which the thread has to drain.
+    /// Registers a completion buffer, into which the driver thread moves the completions of the
+    /// engine's CQ.
     Drain(Arc<CompletionBuffer>),
 }
 
-/// A queue pair, with the numbers of posted requests that are not passed to the engine yet.
+/// A queue pair, and the numbers of its posted requests that the driver thread has not passed to
+/// the engine yet.
 struct QpSlots {
     qp: QpId,
     number: Qpn,
@@ -69,7 +71,7 @@ struct Shared {
     bell: Bell,
 }
 
-/// An HCA with a driver thread. Dropping it ends the thread.
+/// An HCA with a driver thread. Dropping the `Driver` ends the thread.
 pub struct Driver {
     handle: DriverHandle,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -99,9 +101,9 @@ impl Driver {
     /// Starts a driver thread for an HCA.
     ///
     /// # Errors
-    /// Fails when the system has no more files or threads.
+    /// Fails if the system has no more descriptors or threads.
     pub fn start(mut device: Device) -> io::Result<Self> {
-        // The driver thread spins itself, so that it polls commands, too.
+        // The driver thread spins instead of the device, so that it also polls commands.
         let spin = std::mem::take(&mut device.spin);
         let alarm = Alarm::new()?;
         let shared = Shared {
@@ -122,7 +124,7 @@ impl Driver {
         };
         let thread =
             std::thread::Builder::new().name("ibfabric-rdma".to_owned()).spawn(move || {
-                // At any end of the thread, all waiting threads are woken.
+                // However the driver thread ends, its guard wakes all waiting threads.
                 let guard = StopGuard(Arc::clone(&work.shared));
                 let result = work.run(&alarm);
                 drop(work);
@@ -156,7 +158,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The error is returned by `stop`.
+        // The error is lost; callers that need it call `stop`.
         self.end().ok();
     }
 }
@@ -165,7 +167,7 @@ impl DriverHandle {
     /// Runs a closure in the driver thread and waits for its result.
     ///
     /// # Errors
-    /// Fails when the thread has ended.
+    /// Fails if the driver thread has ended.
     pub fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Device) -> T + Send + 'static,
@@ -179,17 +181,18 @@ impl DriverHandle {
         receiver.recv().map_err(|_| Stopped)
     }
 
-    /// Returns the next event of the HCA: connection requests, ends of connections, failed queue pairs. If the event queue
-    /// is full, new events are dropped.
+    /// Returns the next event of the HCA: connection requests, ends of connections, failed queue
+    /// pairs. If the event queue is full, new events are dropped.
     #[must_use]
     pub fn poll_event(&self) -> Option<DeviceEvent> {
         self.0.events.pop()
     }
 
-    /// Returns a handle of a queue pair for any thread. All requests have to be posted through this handle or its clones.
+    /// Returns a handle of a queue pair for any thread. All requests have to be posted through this
+    /// handle or its clones.
     ///
     /// # Errors
-    /// Fails when the thread has ended; `None` when there is no such queue pair.
+    /// Fails if the driver thread has ended. Returns `Ok(None)` if the queue pair does not exist.
     pub fn queue_pair(
         &self,
         qp: QpId,
@@ -205,11 +208,11 @@ impl DriverHandle {
         }))
     }
 
-    /// Returns a completion queue for any thread, which holds up to `most` completions. The engine's own queue
-    /// is emptied into it.
+    /// Returns a completion queue for any thread, which holds up to `most` completions. The driver
+    /// thread moves the completions of the engine's CQ there.
     ///
     /// # Errors
-    /// Fails when the thread has ended.
+    /// Fails if the driver thread has ended.
     pub fn completion_queue(&self, cq: CqId, most: usize) -> Result<DrivenCq, Stopped> {
         let buffer = Arc::new(CompletionBuffer {
             cq,
@@ -229,11 +232,12 @@ impl DriverHandle {
         self.0.commands.push(command);
         fence(Ordering::SeqCst);
         if self.0.is_ending.load(Ordering::Acquire) {
-            // The thread may have ended meanwhile; then the command is not executed.
+            // If the driver thread has ended meanwhile, it does not execute the command.
             while self.0.commands.pop().is_some() {}
             return Err(Stopped);
         }
-        // The thread polls commands once more after it has set the sleep flag.
+        // The driver thread polls commands once more after it has set the sleep flag, so this
+        // command is not missed.
         fence(Ordering::SeqCst);
         if self.0.is_sleeping.load(Ordering::Relaxed)
             && self.0.is_sleeping.swap(false, Ordering::AcqRel)
@@ -244,7 +248,7 @@ impl DriverHandle {
     }
 }
 
-/// Takes one of `most` slots; fails if none is free.
+/// Takes one of `most` queue slots; fails if none is free.
 fn take_slot(taken: &AtomicU32, most: u32) -> Result<(), PostError> {
     let more = |count: u32| (count < most).then_some(count + 1);
     let found = taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
@@ -258,7 +262,8 @@ impl DrivenQp {
         self.slots.qp
     }
 
-    /// Posts a send request, as [`ib_hca::Hca::post_send`] does; see the module for errors that are detected later.
+    /// Posts a send request, as [`ib_hca::Hca::post_send`] does. The module describes errors that
+    /// are detected later.
     ///
     /// # Errors
     /// Fails if the queue is full, or if the request exceeds a limit.
@@ -323,7 +328,8 @@ impl DrivenCq {
     }
 }
 
-/// Guard for the end of the thread: drops outstanding commands and wakes their waiting threads.
+/// When the driver thread ends, this guard drops outstanding commands. Threads that wait for their
+/// results are woken.
 struct StopGuard(Arc<Shared>);
 
 impl Drop for StopGuard {
@@ -337,7 +343,7 @@ impl Drop for StopGuard {
 /// State of the driver thread.
 struct DriverThread {
     device: Device,
-    /// Time that it spins before it sleeps.
+    /// Time that the driver thread spins before it sleeps.
     spin: Duration,
     shared: Arc<Shared>,
     drained: Vec<Arc<CompletionBuffer>>,
@@ -366,7 +372,7 @@ impl DriverThread {
                 std::hint::spin_loop();
                 continue;
             }
-            // Wake-ups from here on are noticed.
+            // An alarm that is rung after this line ends the wait below.
             alarm.silence();
             self.shared.is_sleeping.store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
@@ -393,7 +399,8 @@ impl DriverThread {
         }
         while let Some(command) = self.shared.commands.pop() {
             moved = true;
-            // Requests of a queue pair are kept in order.
+            // If an earlier request of the same queue waits, this request waits, too, so that their
+            // order is kept.
             if self.has_to_wait(&command) {
                 self.waiting.push_back(command);
             } else {
@@ -413,7 +420,7 @@ impl DriverThread {
         own.is_some() && self.waiting.iter().any(|it| queue_of(it) == own)
     }
 
-    /// Executes one command; returns false if it has to wait.
+    /// Executes one command. Returns false if the command has to wait for queue space.
     fn run_command(&mut self, command: Command) -> bool {
         let now = clock::now();
         match command {
@@ -451,7 +458,7 @@ impl DriverThread {
         true
     }
 
-    /// Completes a request that the HCA has refused, and fails its queue pair.
+    /// Adds an error completion for a request that the HCA has refused, and fails the queue pair.
     fn fail(&mut self, slots: &QpSlots, cq: CqId, wr_id: u64, opcode: WcOpcode, why: &PostError) {
         let status = match why {
             PostError::Sge { .. } => WcStatus::LocProtErr,
@@ -460,7 +467,7 @@ impl DriverThread {
         let wc = Wc { status, ..Wc::new(wr_id, opcode, slots.number) };
         self.failed.entry(cq).or_default().push_back(wc);
         let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
-        // A destroyed queue pair cannot fail.
+        // The error is ignored: the queue pair may be destroyed.
         self.device.hca().modify_qp(clock::now(), slots.qp, &attr).ok();
     }
 
@@ -474,7 +481,7 @@ impl DriverThread {
                 let Some(wc) = failed.or_else(|| self.device.hca().poll_cq(buffer.cq)) else {
                     break;
                 };
-                // There is room, and no other thread fills it.
+                // The push succeeds: the queue has room, and only this thread pushes.
                 let _ = buffer.queue.push(wc);
                 some = true;
             }
@@ -489,7 +496,7 @@ impl DriverThread {
     }
 }
 
-/// Returns the time of the next check for free queue space.
+/// Returns the time at which the driver thread next checks for free queue space.
 fn next_check() -> Instant {
     clock::now() + Duration::from_micros(50)
 }

@@ -23,9 +23,9 @@ use crate::path::{Path, PathError};
 /// Options of a connection.
 #[derive(Clone, Debug)]
 pub struct EndpointOptions {
-    /// Maximum number of outstanding READs and atomics of the peer.
+    /// Maximum number of outstanding READs and atomics that the peer may have at this side.
     pub responder_resources: u8,
-    /// Maximum number of outstanding READs and atomics at the peer.
+    /// Maximum number of outstanding READs and atomics that this side may have at the peer.
     pub initiator_depth: u8,
     /// Operations that the peer may request.
     pub access: AccessFlags,
@@ -33,7 +33,8 @@ pub struct EndpointOptions {
     pub mtu: Option<Mtu>,
     /// ACK timeout: 4.096 µs × 2^value.
     pub ack_timeout: u8,
-    /// ACK timeout of the peer, which a request proposes. Linux 6.1 fails if it is too short.
+    /// ACK timeout that a connection request proposes to the peer. The connection fails with Linux
+    /// 6.1 if this timeout is too short.
     pub peer_ack_timeout: u8,
     /// Private data: at most 56 bytes in a request and 196 in a reply.
     pub private_data: Vec<u8>,
@@ -42,8 +43,8 @@ pub struct EndpointOptions {
 }
 
 impl Default for EndpointOptions {
-    /// Returns 16 READs in each direction, all remote access flags, ACK timeouts of 67 ms and of
-    /// 2.1 s at the peer, and a time limit of 10 s.
+    /// Returns options with 16 READs in each direction, all remote access flags, and a time limit
+    /// of 10 s. The ACK timeout is 67 ms; 2.1 s are proposed to the peer.
     fn default() -> Self {
         Self {
             responder_resources: 16,
@@ -88,13 +89,13 @@ impl Request {
         &self.requested.private_data
     }
 
-    /// Returns the requested port of `rdma_cm`.
+    /// Returns the `rdma_cm` port that the client requests; `None` for another service ID.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.requested.service_id.to_port().map(|(_, port)| port)
     }
 
-    /// Returns the requested number of outstanding READs and atomics of the client.
+    /// Returns the number of outstanding READs and atomics that the client requests.
     #[must_use]
     pub fn initiator_depth(&self) -> u8 {
         self.requested.req.initiator_depth
@@ -112,7 +113,8 @@ pub enum ConnectError {
         peer: SocketAddr,
         /// The reason of the rejection.
         reason: RejectReason,
-        /// Maximum path MTU of the peer, if it has rejected the proposed one and reports another.
+        /// Maximum path MTU of the peer, if the peer has rejected the proposed path MTU and reports
+        /// another.
         mtu: Option<Mtu>,
     },
     /// The peer does not respond.
@@ -121,7 +123,7 @@ pub enum ConnectError {
         /// The peer.
         peer: SocketAddr,
     },
-    /// The local port does not belong to the partition.
+    /// The peer requests a partition to which this HCA's port does not belong.
     #[error("{peer} requests partition {:#06x}, but the local port is not a member", p_key.0)]
     Partition {
         /// The peer.
@@ -129,7 +131,7 @@ pub enum ConnectError {
         /// The partition's key.
         p_key: PKey,
     },
-    /// The client requests packets to an address other than its own.
+    /// The client requests that packets be sent to an address other than its own.
     #[error("{peer} requests packets to {named}: expected its own address")]
     OtherAddress {
         /// The peer.
@@ -137,13 +139,13 @@ pub enum ConnectError {
         /// The requested address.
         named: IpAddr,
     },
-    /// There is no path to the peer.
+    /// The path to the peer cannot be found.
     #[error(transparent)]
     Path(#[from] PathError),
     /// The connection manager refuses the request.
     #[error("connecting: {0}")]
     Cm(#[from] CmError),
-    /// The queue pair cannot be changed.
+    /// The state or attributes of the queue pair cannot be changed.
     #[error("programming the queue pair: {0}")]
     Modify(#[from] ModifyError),
     /// The queue pair does not exist.
@@ -154,7 +156,7 @@ pub enum ConnectError {
     Io(#[from] io::Error),
 }
 
-/// Code of the RNR timer: 0.64 ms.
+/// Code of the RNR NAK timer: 12 means 0.64 ms.
 const MIN_RNR_TIMER: u8 = 12;
 
 /// Maximum value of the retry counts.
@@ -162,11 +164,12 @@ const RETRIES: u8 = 7;
 
 impl Device {
     /// Connects a queue pair in state `Reset` to a port of an address, as an `rdma_cm` client does.
-    /// If the peer rejects the path MTU and reports a smaller one, the connection is retried with
-    /// that.
+    /// If the peer rejects the path MTU and reports a smaller one, the call retries with the
+    /// smaller path MTU.
     ///
     /// # Errors
-    /// Fails if the peer rejects or does not respond, or if the queue pair is in another state.
+    /// Fails if the peer rejects the request or does not respond, or if the queue pair is in
+    /// another state.
     pub fn connect(
         &mut self,
         qp: QpId,
@@ -277,7 +280,8 @@ impl Device {
         }
     }
 
-    /// Listens at a port, as a server of `rdma_cm` does. Requests arrive as events, which [`Device::request`] converts.
+    /// Listens on a port, as an `rdma_cm` server does. Connection requests arrive as events, which
+    /// [`Device::request`] converts.
     ///
     /// # Errors
     /// Fails if the port is in use.
@@ -315,8 +319,8 @@ impl Device {
         self.engines.hca.modify_qp(clock::now(), qp, &init)
     }
 
-    /// Accepts a request with a queue pair in state `Reset` or `Init`. Receives may be posted
-    /// before.
+    /// Accepts a connection request with a queue pair in state `Reset` or `Init`. The caller can
+    /// post receives in state `Init` before.
     ///
     /// # Errors
     /// Fails if the request has expired, or if the queue pair is in another state.
@@ -339,7 +343,7 @@ impl Device {
             self.engines.cm.reject(clock::now(), *id, RejectReason::CONSUMER, b"")?;
             return Err(ConnectError::Partition { peer: request.peer, p_key: req.p_key });
         }
-        // Packets are sent to the address of the request only.
+        // If a request names another destination for packets than its sender, it is rejected.
         let came = &request.requested.route;
         if path.is_global && came.is_global && path.destination != came.destination {
             self.engines.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;
@@ -378,7 +382,8 @@ impl Device {
         Ok(Endpoint { qp, connection: *id, peer, private_data, mtu: proposed })
     }
 
-    /// Returns the route to the peer that has requested a connection. On Ethernet it starts at the local address.
+    /// Returns the route to the peer that has requested a connection. On Ethernet, the source of
+    /// the route is this HCA's address.
     fn route_back(&self, path: &Route) -> Route {
         match &self.link {
             Link::Roce(_) => Route { source: gid_of(self.address), ..*path },
@@ -395,7 +400,7 @@ impl Device {
         self.engines.cm.reject(clock::now(), request.requested.id, reason, private_data)
     }
 
-    /// Disconnects. Waits until the peer confirms it or the time limit expires.
+    /// Disconnects. Waits until the peer confirms the disconnect or the time limit expires.
     ///
     /// # Errors
     /// Fails if a system call fails.
@@ -431,7 +436,7 @@ impl Device {
     }
 }
 
-/// Returns true for the event that ends a connection.
+/// Returns true if the event ends the given connection.
 #[must_use]
 fn is_end_of(event: &DeviceEvent, connection: ConnectionId) -> bool {
     match event {

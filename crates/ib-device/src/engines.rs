@@ -26,7 +26,8 @@ impl Engines {
         Self { hca, cm, events: VecDeque::new() }
     }
 
-    /// Processes a received MAD: messages of the connection manager, others as events.
+    /// Processes a received MAD. The connection manager handles messages of communication
+    /// management; other MADs become events.
     pub(crate) fn handle_mad(&mut self, now: Instant, route: Route, source: Qpn, mad: Mad) {
         if !self.cm.handle(now, &route, &mad) {
             let mad = Box::new(mad);
@@ -34,7 +35,7 @@ impl Engines {
         }
     }
 
-    /// Runs the timers that have expired; returns true if there were any.
+    /// Processes expired timers. Returns true if any had expired.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let (hca, cm) = (is_due(self.hca.poll_timeout()), is_due(self.cm.poll_timeout()));
@@ -52,10 +53,10 @@ impl Engines {
         self.hca.poll_timeout().into_iter().chain(self.cm.poll_timeout()).min()
     }
 
-    /// Sends the messages of the connection manager and takes its events.
+    /// Sends the messages of the connection manager and queues its events.
     pub(crate) fn collect_cm(&mut self) {
         while let Some((route, mad)) = self.cm.poll_transmit() {
-            // A MAD that finds the queue full is retransmitted by its requester.
+            // If the queue is full, the MAD is lost; its requester retransmits it.
             self.hca.send_mad(route, mad);
         }
         while let Some(event) = self.cm.poll_event() {

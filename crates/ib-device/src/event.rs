@@ -13,7 +13,8 @@ pub enum DeviceEvent {
 }
 
 impl DeviceEvent {
-    /// Returns the connection that the peer has closed, or that has failed.
+    /// Returns the connection that this event reports as failed or closed by the peer; `None` for
+    /// other events.
     #[must_use]
     pub const fn disconnected(&self) -> Option<ConnectionId> {
         match self {

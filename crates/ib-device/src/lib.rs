@@ -1,7 +1,8 @@
 //! Drives a software HCA on its link: RoCEv2 over UDP, a port of a fabric that another process simulates, or a
 //! simulated fabric in this process.
 //!
-//! [`Device`] is driven by its caller, [`Driver`] by a thread of its own, and [`SimDevice`] in virtual time.
+//! [`Device`] is driven by its caller, [`Driver`] runs a dedicated thread, and [`SimDevice`] runs
+//! in virtual time.
 //!
 //! | module | contents |
 //! |---|---|

@@ -15,15 +15,15 @@ use ib_roce::{RoceError, RoceOptions};
 pub struct DeviceOptions {
     /// IP address of the HCA.
     pub address: IpAddr,
-    /// Options of its socket. The address is that of the HCA.
+    /// Options of the HCA's socket. Their `address` is ignored: the HCA's address is used.
     pub socket: RoceOptions,
-    /// Maximum path MTU, if smaller than that of the network.
+    /// Upper limit of the path MTU; `None` for the limit of the network interface only.
     pub mtu: Option<Mtu>,
     /// Maximum number of packets in flight per connection.
     pub window: u32,
     /// Time that [`Device::wait`](crate::Device::wait) polls before it sleeps.
     pub spin: Duration,
-    /// Seed of keys, queue pair numbers and PSNs; `None` for random ones.
+    /// Seed of keys, queue pair numbers and PSNs; `None` for a random seed.
     pub seed: Option<[u8; 32]>,
 }
 
@@ -49,21 +49,21 @@ pub struct AttachedOptions {
     pub port: AttachOptions,
     /// Management class that the HCA serves, if any.
     pub class: Option<MgmtClass>,
-    /// Maximum path MTU, if smaller than that of the port.
+    /// Upper limit of the path MTU; `None` for the limit of the port only.
     pub mtu: Option<Mtu>,
     /// Maximum number of packets in flight per connection.
     pub window: u32,
     /// Time that [`Device::wait`](crate::Device::wait) polls before it sleeps.
     pub spin: Duration,
-    /// Time limit for an SM to activate the port.
+    /// Time within which an SM has to activate the port.
     pub patience: Duration,
-    /// Seed of keys, queue pair numbers and PSNs; `None` for random ones.
+    /// Seed of keys, queue pair numbers and PSNs; `None` for a random seed.
     pub seed: Option<[u8; 32]>,
 }
 
 impl AttachedOptions {
-    /// Returns the default options for a port: the HCA serves communication management, and the
-    /// port has ten seconds to become Active.
+    /// Returns the default options for a port. The HCA serves communication management. The port
+    /// has to become Active within ten seconds.
     #[must_use]
     pub const fn new(port: AttachOptions) -> Self {
         let patience = Duration::from_secs(10);
@@ -79,10 +79,10 @@ pub enum DeviceError {
     /// The socket cannot be opened.
     #[error(transparent)]
     Socket(#[from] RoceError),
-    /// No interface of the machine has the address.
+    /// No network interface of the machine has the address.
     #[error("no network interface has the address {0}")]
     NoInterface(IpAddr),
-    /// The MTU of the interface is too small for every path MTU.
+    /// The MTU of the interface is too small for the smallest path MTU, 256 bytes.
     #[error("the MTU of {name} is {mtu}: RoCEv2 needs 336 or more")]
     SmallMtu {
         /// Name of the interface.

@@ -9,7 +9,7 @@ use ib_types::{Mtu, PKey};
 /// A path to another port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Route of its packets.
+    /// Route of packets on the path.
     pub route: Route,
     /// Path MTU.
     pub mtu: Mtu,
@@ -24,12 +24,12 @@ pub enum PathError {
     /// No port has the address.
     #[error("no port of the fabric has the address {0}")]
     Unknown(IpAddr),
-    /// The SA returns no path.
+    /// The SA returns no path to the address.
     #[error("no path to {to}: {why}")]
     NoPath {
         /// The address.
         to: IpAddr,
-        /// The response of the SA.
+        /// The reason why the SA returns no path.
         why: String,
     },
     /// A system call failed, or the simulator has disconnected.

@@ -20,8 +20,9 @@ use crate::path::{Path, PathError};
 impl Device {
     /// Returns the path to an address.
     ///
-    /// In a simulated fabric, an ACM service is queried ([`Device::resolve_through`]), or the SA if there is
-    /// none. The SA is queried once for each address until the port changes.
+    /// In a simulated fabric, the ACM service is queried, if one is set by
+    /// [`Device::resolve_through`]. If the service returns no path, the SA is queried. The SA's
+    /// path is cached until the port changes.
     ///
     /// # Errors
     /// Fails if the SA returns no path, or no port has the address.
@@ -58,9 +59,9 @@ impl Device {
         }
     }
 
-    /// Returns the address of a name. An address is its own name. In a simulated fabric, a LID or
-    /// node name is also a name, with optional `:port`. Other names are resolved by the ACM service
-    /// ([`Device::resolve_through`]).
+    /// Returns the address of a name. A name can be an address; in a simulated fabric, also a LID
+    /// or a node name with optional `:port`. Other names are resolved by the ACM service, if one is
+    /// set by [`Device::resolve_through`].
     ///
     /// # Errors
     /// Fails if the simulator has disconnected. Returns `Ok(None)` for an unknown name.
@@ -81,8 +82,9 @@ impl Device {
     /// Queries an ACM service for paths before the SA, as librdmacm does with
     /// `RDMA_CM_USE_IB_ACM=1`.
     ///
-    /// If the service returns no path, or a path that starts at another port, `on_failure` is called. The SA is
-    /// queried then. An HCA on Ethernet ignores the service, since it needs no path records.
+    /// If the service returns no path, or a path that starts at another port, `on_failure` is
+    /// called. Then the SA is queried. An HCA on Ethernet ignores the service, since it needs no
+    /// path records.
     pub fn resolve_through(
         &mut self,
         service: ServiceAddress,
@@ -108,7 +110,8 @@ impl Device {
         let service = acm.address.clone();
         let record = self.query_acm(move || query_path(&service, own, &to))?;
         match (record.and_then(|record| path_of(&record)), &mut self.acm) {
-            // The service removes its outdated paths itself.
+            // The path is not cached here: the service caches it, and removes outdated paths
+            // itself.
             (Ok(path), _) => Ok(Some(path)),
             (Err(why), Some(acm)) => {
                 (acm.on_failure)(address, &why);
@@ -118,7 +121,8 @@ impl Device {
         }
     }
 
-    /// Returns the GID of a name from the ACM service; `None` if there is no service, or if the name is unknown.
+    /// Queries the ACM service for the GID of a name. Returns `None` if there is no service, or if
+    /// the service fails to resolve the name.
     fn gid_by_name(&mut self, name: &str) -> io::Result<Option<Gid>> {
         let (Some(acm), Ok(to)) = (&self.acm, Address::name(name)) else { return Ok(None) };
         let service = acm.address.clone();
@@ -133,7 +137,7 @@ impl Device {
     ) -> io::Result<Result<PathRecord, String>> {
         let alarm = Alarm::new()?;
         let (bell, (sender, receiver)) = (alarm.bell(), channel());
-        // If the caller stops waiting, the thread ends with the timeout of its query.
+        // If the caller stops waiting, the thread ends when its query times out.
         thread::Builder::new().name("acm query".to_owned()).spawn(move || {
             // The receiver may have been dropped.
             let _ = sender.send(query());

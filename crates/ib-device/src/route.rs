@@ -5,7 +5,8 @@ use ib_types::{Gid, ServiceLevel};
 use ib_wire::mad::sa::PathRecord;
 use ib_wire::packet::Grh;
 
-/// Returns a route to a destination, with the fields of the GRH of its packets.
+/// Returns the given route. If there is a GRH, the destination and the global fields are those of
+/// the GRH.
 pub(crate) fn route_to(grh: Option<&Grh>, route: Route) -> Route {
     match grh {
         None => route,
@@ -20,7 +21,7 @@ pub(crate) fn route_to(grh: Option<&Grh>, route: Route) -> Route {
     }
 }
 
-/// Returns the GRH of packets that take a route; `None` for a route without one.
+/// Returns the GRH of packets that take a route; `None` if the route is not global.
 pub(crate) fn grh_of(route: &Route) -> Option<Grh> {
     route.is_global.then(|| Grh {
         traffic_class: route.traffic_class,
@@ -32,12 +33,13 @@ pub(crate) fn grh_of(route: &Route) -> Option<Grh> {
     })
 }
 
-/// Returns true for the LID of a multicast group.
+/// Returns true if the LID is a multicast LID.
 pub(crate) const fn is_group(lid: u16) -> bool {
     matches!(lid, 0xc000..=0xfffe)
 }
 
-/// Returns the route of the response to a packet, with the fields of the GRH of the packet.
+/// Returns the route of the response to a packet. If the packet has a GRH, the GIDs of the route
+/// are those of the GRH, exchanged.
 pub(crate) fn route_from(own: Gid, grh: Option<&Grh>, route: Route) -> Route {
     match grh {
         None => Route { source: own, ..route },

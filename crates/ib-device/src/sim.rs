@@ -1,12 +1,12 @@
 //! HCAs at ports of a simulated fabric, in the same process and in virtual time.
 //!
 //! Packets of queue pairs above 1 are passed by [`Sim::send_packet`] and [`Sim::receive_packet`].
-//! They have the LIDs and service level of their route, and a GRH if the route is global. MADs of
-//! communication management are received by a client that serves their class. Packets have no ICRC,
-//! because the fabric drops corrupted packets itself.
+//! Such packets have the LIDs and service level of their route, and a GRH if the route is global.
+//! MADs of communication management are received through a client of the simulator that serves this
+//! management class. Packets have no ICRC, because the fabric drops corrupted packets itself.
 //!
-//! An HCA passes on only packets that its port can send soon, like a hardware HCA, even if its
-//! window is larger. It does not receive its own multicast packets.
+//! Like a hardware HCA, an HCA passes only packets to its port that the port can send soon, even if
+//! the window allows more. An HCA does not receive its own multicast packets.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,10 +24,10 @@ use crate::engines::Engines;
 use crate::event::DeviceEvent;
 use crate::route::{grh_of, route_from, route_to};
 
-/// Maximum number of packets that wait at a port; the HCA keeps further ones.
+/// At most this many packets of an HCA wait at its port; the HCA keeps further packets.
 const MAX_WAITING_PACKETS: usize = 32;
 
-/// Maximum length of packets that are copied into a buffer of their own length.
+/// Packets of at most this many bytes are copied into a buffer of exactly their length.
 const SHORT: usize = 256;
 
 /// Options of an HCA at a port of a simulated fabric.
@@ -40,7 +40,7 @@ pub struct SimDeviceOptions {
 }
 
 impl Default for SimDeviceOptions {
-    /// Returns a window of 128 packets, and a seed of zeros.
+    /// Returns options with a window of 128 packets and a seed of zeros.
     fn default() -> Self {
         Self { window: 128, seed: [0; 32] }
     }
@@ -50,7 +50,7 @@ impl Default for SimDeviceOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimDeviceError {
-    /// The port accepts no client.
+    /// The simulator refused to attach a client to the port.
     #[error(transparent)]
     Attach(#[from] AttachError),
     /// The port already has an HCA.
@@ -141,7 +141,7 @@ impl SimDevice {
         self.engines.events.pop_front()
     }
 
-    /// Sends and receives packets that are ready. Returns true if there were any.
+    /// Sends queued packets and processes received ones. Returns true if there was any work.
     fn progress(&mut self, sim: &mut Sim) -> bool {
         let now = sim.now();
         let mut moved = false;
@@ -177,7 +177,7 @@ impl SimDevice {
         moved
     }
 
-    /// Returns the route back to the sender of a packet.
+    /// Returns the route to the sender of a packet.
     fn route_back(&self, sim: &Sim, packet: &Packet) -> Route {
         let own_lid =
             if packet.is_multicast() { sim.link_port(self.port).lid } else { packet.dlid };
@@ -205,7 +205,8 @@ impl SimDevice {
         self.engines.handle_mad(now, route, remote.qpn, mad);
     }
 
-    /// Sends queued packets, as far as the port has room. Returns true if any were sent.
+    /// Sends queued packets while fewer than [`MAX_WAITING_PACKETS`] wait at the port. Returns true
+    /// if any were sent.
     fn transmit(&mut self, sim: &mut Sim) -> bool {
         let now = sim.now();
         let mut moved = false;
@@ -239,13 +240,13 @@ impl SimDevice {
     }
 }
 
-/// Returns a packet for a route.
+/// Returns a packet with the addresses of the route.
 fn packet(route: &Route, bytes: Vec<u8>) -> Packet {
     let payload = Payload::Transport(bytes);
     Packet { slid: route.slid, dlid: route.dlid, sl: route.sl, grh: grh_of(route), payload }
 }
 
-/// Returns the route of a sent packet, as far as its headers contain it.
+/// Returns the route of a sent packet, as far as the packet's headers contain the route.
 fn route_of_sent(own: Gid, packet: &Packet) -> Route {
     let Packet { slid, dlid, sl, grh, .. } = *packet;
     route_to(grh.as_ref(), Route { source: own, slid, dlid, sl, ..Route::default() })
@@ -253,7 +254,7 @@ fn route_of_sent(own: Gid, packet: &Packet) -> Route {
 
 /// The HCAs of a simulated fabric.
 ///
-/// The owner runs the fabric event by event ([`Sim::run_step`]), but not beyond
+/// The owner runs the fabric event by event ([`Sim::run_step`]), at most until
 /// [`SimDevices::poll_timeout`], and calls [`SimDevices::progress`] after each event.
 /// [`SimDevices::run_step`] does both.
 #[derive(Debug, Default)]
@@ -261,7 +262,7 @@ pub struct SimDevices {
     devices: BTreeMap<PortId, SimDevice>,
     /// Timeouts of the HCAs.
     timers: BTreeSet<(Instant, PortId)>,
-    /// HCAs that the owner has accessed, and may have posted work to.
+    /// Ports of HCAs that the owner has accessed. The owner may have posted work to these HCAs.
     touched: Vec<PortId>,
     /// HCAs for [`SimDevices::poll_moved`].
     moved: VecDeque<PortId>,
@@ -270,12 +271,11 @@ pub struct SimDevices {
 }
 
 impl SimDevices {
-    /// Attaches an HCA to an end port that an SM has configured. The HCA keeps the present GID, LID
-    /// and MTU of the port.
+    /// Attaches an HCA to an end port that an SM has configured. The HCA keeps the GID, LID and MTU
+    /// that the port has at this time.
     ///
     /// # Errors
-    /// Fails if there is no such port, if it has no LID, or if it already has an HCA or too many
-    /// clients.
+    /// Fails if the port does not exist, has no LID, has an HCA already, or has too many clients.
     pub fn attach(
         &mut self,
         sim: &mut Sim,
@@ -289,7 +289,7 @@ impl SimDevices {
         Ok(())
     }
 
-    /// Removes an HCA with all its objects. Returns true if there was one.
+    /// Removes the HCA of a port with all its objects. Returns false if the port had no HCA.
     pub fn detach(&mut self, sim: &mut Sim, port: PortId) -> bool {
         let Some(device) = self.devices.remove(&port) else { return false };
         if let Some(due) = device.due {
@@ -300,8 +300,8 @@ impl SimDevices {
         true
     }
 
-    /// Returns the HCA of a port. Work posted by the caller is processed in the next call of
-    /// [`SimDevices::progress`].
+    /// Returns the HCA of a port. Work that the caller posts to the HCA is processed in the next
+    /// call of [`SimDevices::progress`].
     pub fn get_mut(&mut self, port: PortId) -> Option<&mut SimDevice> {
         let device = self.devices.get_mut(&port)?;
         if self.touched.last() != Some(&port) {
@@ -321,7 +321,7 @@ impl SimDevices {
         selected.pop_front()
     }
 
-    /// Sends and receives packets that are ready. Returns true if there were any.
+    /// Lets all HCAs that have work send and receive packets. Returns true if there was any work.
     pub fn progress(&mut self, sim: &mut Sim) -> bool {
         let mut moved = false;
         loop {
@@ -334,7 +334,7 @@ impl SimDevices {
             let has_moved = device.progress(sim);
             device.hand_over(&mut self.selected);
             moved |= has_moved;
-            // HCAs that were only accessed have no events.
+            // An HCA that was only accessed, and had no work, is not queued for `poll_moved`.
             if (has_moved || touched.is_none()) && !std::mem::replace(&mut device.has_moved, true) {
                 self.moved.push_back(port);
             }
@@ -348,8 +348,8 @@ impl SimDevices {
         }
     }
 
-    /// Returns the next HCA that has processed packets or timeouts, or whose port may have changed,
-    /// since the last call for it.
+    /// Returns the port of the next HCA that has processed packets or timeouts, or whose port may
+    /// have changed, since this function last returned it.
     pub fn poll_moved(&mut self) -> Option<PortId> {
         loop {
             let port = self.moved.pop_front()?;

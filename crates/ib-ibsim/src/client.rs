@@ -1,7 +1,8 @@
-//! The client's side of the protocol.
+//! The client's side of the ibsim protocol.
 //!
-//! [`IbsimLink`] is a port of a simulated fabric as a [`MadLink`](ib_link::MadLink), for ibsim and for our own server.
-//! Below it, [`Client`] is the connection: control messages with their replies, and non-blocking requests.
+//! [`IbsimLink`] is a [`MadLink`](ib_link::MadLink) at a port that ibsim or this crate's server
+//! simulates. It uses a [`Client`], the connection to the server: control messages with their
+//! replies, and non-blocking requests.
 //!
 //! ```no_run
 //! use ib_link::MadLink;
@@ -37,16 +38,16 @@ pub use link::IbsimLink;
 pub use queue::{Inbox, Outbox};
 use socket::Sockets;
 
-/// Time limit of the server's reply when a client disconnects.
+/// Time that a disconnecting client waits for the server's reply.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Time limit of the port's NodeInfo response when a client attaches.
+/// Time that an attaching client waits for the port's NodeInfo response.
 const NODE_INFO_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Interval between attempts to connect to a server.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Error of attaching, or of a control message.
+/// Error of attaching to a simulator, or of a control message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -106,7 +107,8 @@ pub enum ClientError {
     },
 }
 
-/// A client's connection. Several threads can share it: control messages are exchanged one at a time.
+/// A client's connection to a server. Several threads can share the connection: control messages
+/// are exchanged one at a time.
 ///
 /// Disconnects when dropped.
 pub struct Client {
@@ -119,17 +121,17 @@ pub struct Client {
     exchange: Mutex<()>,
     left: AtomicBool,
     is_sm: AtomicBool,
-    /// Port GUID from the port's own NodeInfo.
+    /// Port GUID from the NodeInfo that the port itself has returned.
     port_guid: Option<Guid>,
 }
 
 impl Client {
-    /// Attaches to a node of a simulator. Waits at most [`Attach::patience`] for the server to start, and again for its
-    /// reply.
+    /// Attaches to a node of a simulator. Waits at most [`Attach::patience`] for the server to
+    /// start, and then at most as long for the server's reply.
     ///
     /// # Errors
-    /// Fails if no server listens, or if it refuses, as ibsim does for an unknown node and if it has no room for
-    /// further clients.
+    /// Fails if no server listens, or if the server refuses the client. ibsim refuses an unknown
+    /// node, and any client if it has no room for more.
     pub fn attach(attach: &Attach) -> Result<Self, ClientError> {
         let started = Instant::now();
         loop {
@@ -180,7 +182,8 @@ impl Client {
         let id = client.sockets.id();
         let connect = Connect { id, queue_pair: 0, is_sm: false, node };
         let answer = client.exchange(kind::CONNECT, &connect.to_bytes(), &what)?;
-        // ibsim returns the number in the payload only; the header of its reply has client 0.
+        // ibsim returns the client's number in the payload only; the header of its reply has client
+        // 0.
         let connected = Connect::parse(&answer.payload);
         (client.number, client.node) = (connected.id, connected.node);
         let connected = client.sockets.connect_data(client.number);
@@ -188,15 +191,15 @@ impl Client {
         let port_guid = client.query_port_guid();
         client.port_guid = port_guid.map_err(failed("querying the NodeInfo of the port"))?;
         if attach.is_sm {
-            // A separate message is used, because ibsim sets neither IsSM nor sends trap 144 for the flag in the
-            // connect message. On other servers, SMs would query this port during the attach, and their MADs would be
-            // lost.
+            // IsSM is set by a separate message. For the flag in the connect message, ibsim neither
+            // sets IsSM nor sends trap 144. Other servers would set IsSM before this client can
+            // receive, so the first queries of other SMs would be lost.
             client.set_is_sm(true)?;
         }
         Ok(client)
     }
 
-    /// Returns the server's address, for messages.
+    /// Returns the server's address as text for error messages.
     #[must_use]
     pub fn server(&self) -> &str {
         &self.server
@@ -208,7 +211,7 @@ impl Client {
         self.number
     }
 
-    /// Returns the name of the node to which the server has attached the client.
+    /// Returns the name of the node at which the server has attached the client.
     #[must_use]
     pub fn node(&self) -> &str {
         &self.node
@@ -220,16 +223,16 @@ impl Client {
         self.sockets.data()
     }
 
-    /// Returns the control socket. It receives replies only.
+    /// Returns the control socket, at which only replies to control messages arrive.
     #[must_use]
     pub fn control_socket(&self) -> BorrowedFd<'_> {
         self.sockets.control()
     }
 
-    /// Sends a control message of a [`kind`] and waits for the reply.
+    /// Sends a control message of the given [`kind`] and waits for the reply.
     ///
     /// # Errors
-    /// Fails if the server refuses, has exited or does not reply in time.
+    /// Fails if the server refuses the message, has exited or does not reply in time.
     ///
     /// # Panics
     /// Panics if the payload has more than 64 bytes.
@@ -243,7 +246,8 @@ impl Client {
     /// As [`Client::control`].
     pub fn set_is_sm(&self, is_sm: bool) -> Result<(), ClientError> {
         if is_sm {
-            // Set before the reply, so that it is cleared even if the reply is lost.
+            // The flag is set before the reply arrives, so that `leave` clears IsSM even if the
+            // reply is lost.
             self.is_sm.store(true, Ordering::Relaxed);
         }
         self.control(kind::SET_IS_SM, &u32::from(is_sm).to_ne_bytes()).map(drop)?;
@@ -253,8 +257,8 @@ impl Client {
 
     /// Returns the GID prefix and the GUID of the port.
     ///
-    /// The GUID is taken from the port's own NodeInfo if possible, because ibsim returns the node's GUID, in the byte
-    /// order of its machine.
+    /// If the port has responded to a NodeInfo query, the GUID is taken from the response. In the
+    /// control message, ibsim returns the node's GUID, in the byte order of its machine.
     ///
     /// # Errors
     /// As [`Client::control`].
@@ -265,7 +269,7 @@ impl Client {
         Ok((prefix, self.port_guid.unwrap_or(Guid(u64::from_be_bytes(guid)))))
     }
 
-    /// Queries the NodeInfo of the local port with a directed-route SMP without hops.
+    /// Queries the NodeInfo of the client's port with a directed-route SMP without hops.
     fn query_port_guid(&self) -> io::Result<Option<Guid>> {
         let mut mad = Mad::new(MgmtClass::SUBN_DIRECTED_ROUTE, Method::GET, TransactionId(1));
         mad.set_attribute_id(AttributeId::NODE_INFO);
@@ -296,7 +300,7 @@ impl Client {
         Ok(None)
     }
 
-    /// Sends requests until the socket is full; returns the number of sent requests.
+    /// Sends the requests in order until the socket is full. Returns the number of sent requests.
     ///
     /// # Errors
     /// Fails if the server has exited.
@@ -304,11 +308,13 @@ impl Client {
         batch::send(self.data(), requests)
     }
 
-    /// Clears `IsSM` and disconnects, once; for a client that is never dropped. Nothing can be sent afterwards.
+    /// Clears `IsSM` and disconnects, unless already done. A process that never drops the client
+    /// calls this function. Nothing can be sent afterwards.
     pub fn leave(&self) {
         if self.sockets.is_attached() && !self.left.swap(true, Ordering::Relaxed) {
             let _turn = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
-            // ibsim does not clear IsSM when a client disconnects, so other SMs would query this port.
+            // ibsim does not clear IsSM when a client disconnects, so other SMs would go on
+            // querying this port.
             if self.is_sm.swap(false, Ordering::Relaxed) {
                 let duty = Control::new(self.number, kind::SET_IS_SM, &0_u32.to_ne_bytes());
                 if self.sockets.send_control(&duty.to_bytes()).is_ok() {
@@ -317,7 +323,7 @@ impl Client {
                 }
             }
             let goodbye = Control::new(self.number, kind::DISCONNECT, &[]).to_bytes();
-            // An error means that the server has exited.
+            // A send error means that the server has exited.
             if self.sockets.send_control(&goodbye).is_ok() {
                 let _ = self.sockets.receive_control(&mut [0; Control::LENGTH], DISCONNECT_TIMEOUT);
             }
@@ -329,7 +335,7 @@ impl Client {
         let server = || self.server.clone();
         let what = || what.to_owned();
         let failed = |doing| move |source| ClientError::Io { doing, server: server(), source };
-        // A late reply to an earlier request is discarded.
+        // Late replies to earlier requests are discarded.
         self.sockets.discard_answers().map_err(failed("reading old answers"))?;
         let request = Control::new(self.number, kind, payload).to_bytes();
         self.sockets.send_control(&request).map_err(failed("sending a control message"))?;

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`server`] | the simulator's side: attaches clients, receives and sends MADs |
 //! | [`client`] | the client's side: a [`MadLink`](ib_link::MadLink) at a node of the simulator |
-//! | [`message`] | the messages of both sockets |
+//! | [`message`] | the messages of the control socket and the data socket |
 //!
 //! # Example
 //! A client's connect message, as the server parses it:
@@ -34,7 +34,7 @@ pub mod client;
 pub mod message;
 pub mod server;
 
-/// Returns the abstract name of a socket. ibsim includes the trailing NUL in the name.
+/// Returns the abstract name of a socket. As in ibsim, the name includes a trailing NUL.
 fn socket_name(base: &str, what: &str) -> io::Result<UnixAddress> {
     UnixAddress::from_abstract_name(format!("{base}:{what}\0"))
 }

@@ -1,4 +1,5 @@
-//! The messages [`Control`] and [`Request`]. Numbers are in the machine's byte order unless noted otherwise.
+//! The two kinds of messages, [`Control`] and [`Request`]. Numbers are in the machine's byte order
+//! unless noted otherwise.
 
 /// Magic number of control messages.
 const MAGIC: u32 = 0xdead_beef;
@@ -14,7 +15,7 @@ pub const TIMED_OUT: u32 = 110;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
-    /// Number of the client; 0 in its first message.
+    /// Number of the client; 0 in the client's first message.
     pub client: u32,
     /// Type of the message, one of [`kind`].
     pub kind: u32,
@@ -26,7 +27,7 @@ pub struct Control {
 
 /// Types of control messages.
 pub mod kind {
-    /// The reply to a refused message.
+    /// The server's reply to a message that it refuses.
     pub const ERROR: u32 = 0;
     /// Attaches to a node; see [`Connect`](super::Connect).
     pub const CONNECT: u32 = 1;
@@ -62,7 +63,7 @@ pub enum MessageError {
         /// Size of the message in bytes.
         expected: usize,
     },
-    /// A control message does not start with the magic number.
+    /// A control message starts with a wrong magic number.
     #[error("found {found:#010x} at byte 0, expected 0xdeadbeef")]
     Magic {
         /// Found number.
@@ -98,7 +99,8 @@ impl Control {
     /// Parses a message.
     ///
     /// # Errors
-    /// Fails if the size or the magic number is wrong, or if the size of the payload exceeds 64 bytes.
+    /// Fails if the size or the magic number is wrong, or if the message claims a payload of over
+    /// 64 bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, MessageError> {
         let bytes: &[u8; Self::LENGTH] = bytes
             .try_into()
@@ -134,13 +136,15 @@ impl Control {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connect {
-    /// Suffix of the data socket's name: the PID on Unix sockets, the port on UDP.
+    /// ID of the client. On Unix sockets, the suffix of the data socket's name, usually the PID; on
+    /// UDP, the data socket's port.
     pub id: u32,
     /// QP whose requests the client receives, in addition to QP0 and QP1; 0 for none.
     pub queue_pair: u32,
-    /// True if the port has `IsSM`.
+    /// True if the port shall have `IsSM`.
     pub is_sm: bool,
-    /// Requested or assigned node, by name or description; empty for the first one.
+    /// Name or description of the node: in a request the wanted node, or empty for the first node;
+    /// in a reply the assigned node.
     pub node: String,
 }
 
@@ -161,7 +165,7 @@ impl Connect {
         }
     }
 
-    /// Formats the payload; a name is cut to 31 bytes.
+    /// Formats the payload. The name of the node is cut to 31 bytes.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];
@@ -208,7 +212,7 @@ impl Request {
     /// Parses a request.
     ///
     /// # Errors
-    /// Fails if the size is wrong, or if the size of the MAD exceeds 256 bytes.
+    /// Fails if the size is wrong, or if the request claims a MAD of over 256 bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, MessageError> {
         let bytes: &[u8; Self::LENGTH] = bytes
             .try_into()

@@ -1,8 +1,9 @@
-//! The simulator's side of the protocol.
+//! The simulator's side of the ibsim protocol.
 //!
-//! [`Server::wait`] blocks until there is input. [`Server::next`] returns the input message by message, clients in
-//! turn. [`Server::answer`] and [`Server::send`] reply. No call blocks on a client: messages for a client whose socket
-//! is full are queued up to a limit, and discarded when it disconnects.
+//! [`Server::wait`] blocks until there is input. [`Server::next`] returns one message per call,
+//! from the clients in turn. [`Server::answer`] and [`Server::send`] reply. No call blocks on a
+//! client: messages for a client whose socket is full are queued up to a limit. They are discarded
+//! when the client disconnects.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -26,22 +27,25 @@ use socket::{ControlSocket, DataSocket, Sender, bound_ports};
 /// Maximum number of queued messages for a client that does not read.
 const MAX_QUEUED: usize = 65_536;
 
-/// Maximum number of control messages that are read in succession while clients have input.
+/// After this many control messages in succession, the server reads MADs of clients that have sent
+/// some.
 const CONTROL_TURNS: u32 = 4;
 
 /// Maximum number of clients.
 const MAX_CLIENT_NUMBERS: u32 = 1 << 16;
 
-/// Number of file descriptors reserved for consoles and other uses; further clients are refused.
+/// This many file descriptors are reserved for consoles and other uses. A client that would need
+/// one of them is refused.
 const SPARE_FILES: usize = 96;
 
 /// Interval between checks for exited clients.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Poll token of the control socket. Clients have the tokens behind it; watched files use the upper half.
+/// Poll token of the control socket. Client N has token N + 1; watched files have the tokens of the
+/// upper half.
 const CONTROL: Token = Token(0);
 
-/// Poll token of the timer for the check of clients.
+/// Poll token of the timer that starts the checks for exited clients.
 const TICK: Token = Token(usize::MAX - 1);
 
 /// Input of the server.
@@ -49,7 +53,7 @@ const TICK: Token = Token(usize::MAX - 1);
 pub enum Input {
     /// A client wants to attach; the caller replies with [`Server::accept`] or [`Server::refuse`].
     Connect {
-        /// The client, for the reply.
+        /// Identifies the client in the caller's reply.
         ticket: Ticket,
         /// The connect message.
         connect: Connect,
@@ -73,7 +77,7 @@ pub enum Input {
         /// The client.
         client: u32,
     },
-    /// A watched file is ready.
+    /// The watched file with this key is ready.
     Ready(usize),
 }
 
@@ -89,8 +93,8 @@ pub struct Ticket {
 pub struct Refused {
     /// Malformed datagrams: wrong size, wrong magic number, inconsistent sizes.
     pub malformed: u64,
-    /// Messages with the number of another client or from another user, and requests whose SLID is not a LID of the
-    /// client's port.
+    /// Messages from another user, messages with the number of another client, and requests whose
+    /// SLID is not a LID of the client's port.
     pub forged: u64,
     /// Messages for clients that did not read for too long.
     pub overflowed: u64,
@@ -114,17 +118,18 @@ pub struct Server {
     clients: Vec<Option<Client>>,
     /// Clients with messages queued since the last flush.
     unsent: Vec<u32>,
-    /// Clients whose sockets may have input, in turn.
+    /// Clients whose sockets may have input, in the order in which they are read.
     ready: VecDeque<u32>,
     /// Maximum number of file descriptors of the process.
     files: usize,
     control_ready: bool,
-    /// Number of control messages that may be read before the clients' input.
+    /// Number of control messages that the server may still read before it reads MADs of clients.
     control_turns: u32,
     inputs: VecDeque<Input>,
     watched: BTreeMap<usize, i32>,
     batch: Batch<{ Request::LENGTH }>,
-    /// The client of the present batch, and the datagrams of the batch that were not returned yet.
+    /// The client whose datagrams are in `batch`, and the indexes of the datagrams that were not
+    /// returned yet.
     batched: (u32, Range<usize>),
     tick: Tick,
     refused: Refused,
@@ -134,7 +139,7 @@ impl Server {
     /// Opens the control socket. Raises the soft limit of file descriptors to the hard limit.
     ///
     /// # Errors
-    /// Fails if the name or the port is in use or not available.
+    /// Fails if the socket name or the port is in use or not available.
     pub fn bind(address: Address) -> Result<Self, BindError> {
         let files = poll::allow_files();
         let control = ControlSocket::bind(&address)?;
@@ -181,18 +186,18 @@ impl Server {
         self.refused
     }
 
-    /// Watches another file: [`Input::Ready`] with this key reports that it is readable.
+    /// Watches another file. [`Input::Ready`] with this key reports that the file is readable.
     ///
     /// # Errors
-    /// Fails if the system cannot watch it.
+    /// Fails if the system cannot watch the file.
     pub fn watch(&mut self, file: BorrowedFd<'_>, key: usize) -> io::Result<()> {
         self.watch_for(file, key, Interest::READABLE)
     }
 
-    /// Watches another file like [`Server::watch`], and also reports that it is writable.
+    /// Watches another file like [`Server::watch`], and also reports that the file is writable.
     ///
     /// # Errors
-    /// Fails if the system cannot watch it.
+    /// Fails if the system cannot watch the file.
     pub fn watch_both(&mut self, file: BorrowedFd<'_>, key: usize) -> io::Result<()> {
         self.watch_for(file, key, Interest::READABLE | Interest::WRITABLE)
     }
@@ -205,7 +210,7 @@ impl Server {
         Ok(())
     }
 
-    /// Stops watching a file, which must still be open.
+    /// Stops watching a file. The file must still be open.
     ///
     /// # Errors
     /// Fails if the file was not watched.
@@ -214,15 +219,16 @@ impl Server {
         self.poll.registry().deregister(&mut SourceFd(&file))
     }
 
-    /// Reports a watched file as ready once more, after all present input.
+    /// Queues another report that the watched file is ready, after the input that is already
+    /// queued.
     pub fn again(&mut self, key: usize) {
         self.inputs.push_back(Input::Ready(key));
     }
 
-    /// As [`Server::wait`], and returns as well when one of the descriptors is ready.
+    /// Waits like [`Server::wait`], but also returns when one of the given descriptors is ready.
     ///
     /// # Errors
-    /// Fails if the system call does.
+    /// Fails if a system call fails.
     pub fn wait_beside(
         &mut self,
         limit: Option<Duration>,
@@ -238,7 +244,7 @@ impl Server {
         self.wait(Some(Duration::ZERO))
     }
 
-    /// Returns true if there is input to return.
+    /// Returns true if [`Server::next`] may have input without a wait.
     fn is_busy(&self) -> bool {
         !self.batched.1.is_empty()
             || !self.inputs.is_empty()
@@ -246,13 +252,14 @@ impl Server {
             || self.control_ready
     }
 
-    /// Waits for input up to a time limit; returns at once if there is input to return.
+    /// Waits for input up to a time limit. Does not wait if [`Server::next`] may already have
+    /// input.
     ///
     /// # Errors
     /// Fails if a system call failed.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
         let busy = self.is_busy();
-        // The timer limits longer waits.
+        // Longer waits need no limit: the timer of the client check ends them.
         let limit = limit.filter(|&limit| limit < CHECK_INTERVAL);
         match self.poll.poll(&mut self.events, if busy { Some(Duration::ZERO) } else { limit }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -296,7 +303,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the next input; `None` if there is none now.
+    /// Returns the next input; `None` if none has arrived.
     #[allow(clippy::should_implement_trait, reason = "nothing ends: later there may be more")]
     pub fn next(&mut self) -> Option<Input> {
         loop {
@@ -331,7 +338,8 @@ impl Server {
                 self.control_ready = false;
                 return;
             }
-            // An error refers to an earlier reply to an exited client.
+            // The system reports here that an earlier reply went to an exited client. The error is
+            // ignored.
             Err(_) => return,
         };
         if !sender.is_own_user() {
@@ -349,7 +357,7 @@ impl Server {
                 self.reply(&sender, &Control::new(0, kind::ERROR, &[]));
                 return;
             }
-            // A client that connects again has restarted: its old entry is removed.
+            // If a client connects again, its process has restarted, so its old entry is removed.
             let before = self
                 .clients
                 .iter()
@@ -385,13 +393,13 @@ impl Server {
             Err(_) => return self.forget(client),
         };
         self.batched = (client, 0..count);
-        // A partial batch means that the socket was empty; later input causes a new event.
+        // A partial batch means that the socket is empty now. Later datagrams cause a new event.
         if count == BATCH {
             self.ready.push_back(client);
         }
     }
 
-    /// Enables the event that a client's socket is writable again, while the socket is full.
+    /// Watches a client's socket for input and, while the socket is full, also for room.
     fn watch_client(&mut self, client: u32) {
         let Some(Some(state)) = self.clients.get(client as usize) else { return };
         let source = state.data.as_fd().as_raw_fd();
@@ -403,10 +411,11 @@ impl Server {
         }
     }
 
-    /// Accepts a client; the reply has the name of its node. Returns the client's number.
+    /// Accepts a client. The reply contains the given name of the client's node. Returns the
+    /// client's number.
     ///
     /// # Errors
-    /// Fails if its socket cannot be opened; the client is refused then.
+    /// Fails and refuses the client if the client's socket cannot be opened.
     pub fn accept(&mut self, ticket: &Ticket, node: &str) -> io::Result<u32> {
         if self.client_count() + SPARE_FILES > self.files {
             self.refuse(ticket);
@@ -440,8 +449,8 @@ impl Server {
         Ok(client)
     }
 
-    /// Opens the socket of a new client with the lowest free number whose name or port is not in use by another
-    /// process.
+    /// Opens the socket of a new client. The client gets the lowest free number whose socket name
+    /// or port is not in use by another process.
     fn open(&self, id: u32) -> io::Result<(u32, DataSocket)> {
         let free = |&number: &u32| self.clients.get(number as usize).is_none_or(Option::is_none);
         for client in (0..MAX_CLIENT_NUMBERS).filter(free) {
@@ -467,17 +476,19 @@ impl Server {
     }
 
     fn reply(&self, to: &Sender, message: &Control) {
-        // An error means that the client has exited, which the next check will detect.
+        // A send error means that the client has exited. The next check for exited clients will
+        // remove it.
         let _ = self.control.send(to, &message.to_bytes());
     }
 
-    /// Refuses a request with the SLID of another port: it is returned as undelivered.
+    /// Refuses a request whose SLID is that of another port. The request is returned to the client
+    /// as undelivered.
     pub fn refuse_request(&mut self, client: u32, request: &Request) {
         self.refused.forged += 1;
         self.send(client, &Request { status: TIMED_OUT, ..*request });
     }
 
-    /// Disconnects a client; [`Input::Gone`] follows.
+    /// Disconnects a client. [`Input::Gone`] reports the disconnect later.
     pub fn disconnect(&mut self, client: u32) {
         self.forget(client);
     }
@@ -488,7 +499,8 @@ impl Server {
         self.clients.iter().flatten().count()
     }
 
-    /// Queues a MAD for a client; it is sent by the next [`Server::flush`] at the latest.
+    /// Queues a MAD for a client. The MAD is sent by the next [`Server::flush`] at the latest,
+    /// unless the client's socket is full.
     pub fn send(&mut self, client: u32, request: &Request) {
         let Some(Some(state)) = self.clients.get_mut(client as usize) else { return };
         if state.kept.len() >= MAX_QUEUED {
@@ -528,7 +540,7 @@ impl Server {
         }
     }
 
-    /// Checks for clients that exited without a disconnect message.
+    /// Removes clients that have exited without a disconnect message.
     fn look(&mut self) {
         let ports = match self.address {
             Address::Port(_) => bound_ports(),
@@ -550,7 +562,7 @@ impl Server {
             return;
         };
         let source = state.data.as_fd().as_raw_fd();
-        // The socket is about to be closed, so a failure does not matter.
+        // A failure does not matter, because the socket is closed on return.
         let _ = self.poll.registry().deregister(&mut SourceFd(&source));
         self.inputs.push_back(Input::Gone { client });
     }

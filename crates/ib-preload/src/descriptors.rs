@@ -1,9 +1,9 @@
-//! The set of the library's own descriptors, as lock-free bit maps. Every read, write and close of the program looks into
-//! them, from any thread and from signal handlers.
+//! The set of the library's own descriptors, as lock-free bit maps. Every `read`, `write` and
+//! `close` of the program looks its descriptor up there, in any thread and in signal handlers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Limit of the library's own descriptors, exclusive.
+/// The library's own descriptors have numbers below this limit.
 pub(crate) const MOST: i32 = 1 << 16;
 
 /// Descriptors of uverbs devices and of their event files.
@@ -21,23 +21,23 @@ fn bit_in(bits: &'static [AtomicU64], descriptor: i32) -> Option<(&'static Atomi
     Some((bits.get(number / 64)?, 1 << (number % 64)))
 }
 
-/// Returns true for descriptors of uverbs devices and of their event files.
+/// Returns true if the descriptor is that of a uverbs device or of one of its event files.
 pub(crate) fn is_verbs(descriptor: i32) -> bool {
     bit_in(&VERBS, descriptor).is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0)
 }
 
-/// Adds a descriptor of a uverbs device. Returns false if its number exceeds the limit.
+/// Adds a descriptor of a uverbs device. Returns false if the descriptor is not below [`MOST`].
 pub(crate) fn add_verbs(descriptor: i32) -> bool {
     let marked = bit_in(&VERBS, descriptor).map(|(word, bit)| word.fetch_or(bit, Ordering::AcqRel));
     marked.is_some() && add(descriptor)
 }
 
-/// Returns true for descriptors of the library.
+/// Returns true if the descriptor belongs to the library.
 pub(crate) fn is_ours(descriptor: i32) -> bool {
     bit_of(descriptor).is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0)
 }
 
-/// Adds a descriptor. Returns false if its number exceeds the limit.
+/// Adds a descriptor. Returns false if the descriptor is not below [`MOST`].
 pub(crate) fn add(descriptor: i32) -> bool {
     bit_of(descriptor).map(|(word, bit)| word.fetch_or(bit, Ordering::AcqRel)).is_some()
 }

@@ -1,6 +1,6 @@
-//! The umad device of a port, as the kernel implements it: agents, outstanding requests, retries, RMPP, and the queues of
-//! open files. Sans-IO: [`Engine::write`], [`Engine::handle`] and [`Engine::handle_timeout`] are inputs with the time.
-//! [`Engine::poll_transmit`], [`Engine::poll_woken`] and [`Engine::poll_timeout`] return the outputs.
+//! The umad device of a port, as the kernel implements it: agents, outstanding requests, retries, RMPP, and the queues
+//! of open files. Sans-IO: [`Engine::write`], [`Engine::handle`] and [`Engine::handle_timeout`] take the inputs and the
+//! time. [`Engine::poll_transmit`], [`Engine::poll_woken`] and [`Engine::poll_timeout`] return the outputs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,7 +22,7 @@ use queue::Message;
 use transaction::{Transaction, TransactionKey};
 use transfer::{Transfer, TransferKey};
 
-/// Bits of a transaction ID that belong to the client; the simulator uses the others.
+/// Bits of a transaction ID that the client sets. The simulator overwrites the other bits.
 const OWN_BITS: u64 = 0x0000_ffff_ffff_ffff;
 
 /// Maximum number of unread messages of an open file.
@@ -43,7 +43,7 @@ struct File {
     /// Size of the umad header in bytes: 56, or 64 after `ENABLE_PKEY`.
     header: usize,
     agents: [Option<u16>; MAX_AGENTS],
-    /// True if an agent was ever registered.
+    /// True if an agent was ever registered through this file.
     used: bool,
     messages: VecDeque<Message>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Opens the device; returns the new file.
+    /// Opens the device. Returns the number of the new file.
     pub(crate) fn open(&mut self) -> FileId {
         self.next_file += 1;
         let file = File {
@@ -84,7 +84,8 @@ impl Engine {
         }
     }
 
-    /// Enables headers of 64 bytes. Fails with `EINVAL` after the first registration of an agent.
+    /// Enables umad headers of 64 bytes for a file. Fails with `EINVAL` if an agent was ever
+    /// registered through the file.
     pub(crate) fn enable_p_key(&mut self, file: FileId) -> Result<(), Errno> {
         let file = self.files.get_mut(&file).ok_or(Errno::INVALID)?;
         if file.used {
@@ -94,7 +95,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Registers an agent and returns its number in the file.
+    /// Registers an agent. Returns the agent's number within the file.
     pub(crate) fn register(&mut self, id: FileId, wish: &Registration) -> Result<u32, Errno> {
         let file = self.files.get_mut(&id).ok_or(Errno::INVALID)?;
         let slot = file.agents.iter().position(Option::is_none).ok_or(Errno::NO_MEMORY)?;
@@ -104,7 +105,7 @@ impl Engine {
         Ok(slot as u32)
     }
 
-    /// Removes an agent with its outstanding requests and incomplete messages.
+    /// Removes an agent, its outstanding requests and its incomplete messages.
     pub(crate) fn unregister(&mut self, file: FileId, slot: u32) -> Result<(), Errno> {
         let file = self.files.get_mut(&file).ok_or(Errno::INVALID)?;
         let agent = file.agents.get_mut(slot as usize).and_then(Option::take);
@@ -125,12 +126,12 @@ impl Engine {
         }
     }
 
-    /// Returns true if an agent is registered for requests of other ports.
+    /// Returns true if any agent is registered to receive requests of other ports.
     pub(crate) fn serves(&self) -> bool {
         self.agents.iter().any(|agent| agent.registration.methods != 0)
     }
 
-    /// Sends a message that the program has written, with its umad header.
+    /// Sends a message that the program has written. The bytes begin with the umad header.
     pub(crate) fn write(&mut self, now: Instant, id: FileId, bytes: &[u8]) -> Result<(), Errno> {
         if self.closed {
             return Err(Errno::IO);
@@ -194,7 +195,7 @@ impl Engine {
         self.outgoing.push_back(reply(request, &mad));
     }
 
-    /// Adds a message to the queue of an agent's file.
+    /// Adds a received message to the queue of an agent's file.
     fn deliver(&mut self, agent: u16, request: &Request, body: Vec<u8>) {
         let Some(agent) = self.agents.get(agent) else { return };
         let Some(file) = self.files.get_mut(&agent.file) else { return };
@@ -212,11 +213,13 @@ impl Engine {
         self.woken.push_back(agent.file);
     }
 
-    /// Reads the next message, as the kernel's `read` does; returns its length.
+    /// Reads the next message of a file, as the kernel's `read` does. Returns the number of bytes
+    /// read.
     ///
     /// # Errors
-    /// `EAGAIN` if there is no message, `EINVAL` or `ENOSPC` if the buffer is too small. The message then remains in the
-    /// queue. With `ENOSPC` the buffer has its first segment.
+    /// Fails with `EAGAIN` if there is no message, and with `EIO` if the simulator has
+    /// disconnected. Fails with `EINVAL` or `ENOSPC` if the buffer is too small; the message then
+    /// remains in the queue. With `ENOSPC` the buffer contains the first segment of the message.
     pub(crate) fn read(&mut self, file: FileId, buffer: &mut [u8]) -> Result<usize, Errno> {
         let file = self.files.get_mut(&file).ok_or(Errno::INVALID)?;
         if buffer.len() < file.header {
@@ -230,12 +233,12 @@ impl Engine {
         Ok(length)
     }
 
-    /// Returns true if a file has a message, or if the device is closed.
+    /// Returns true if a file has a message, or if the simulator has disconnected.
     pub(crate) fn is_readable(&self, file: FileId) -> bool {
         self.files.get(&file).is_some_and(|file| self.closed || !file.messages.is_empty())
     }
 
-    /// Handles expired timers: retries or fails their transactions.
+    /// Handles expired timers: retries or fails transactions, and removes received messages.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(&(deadline, timer)) = self.timers.first() {
             if deadline > now {
@@ -249,7 +252,8 @@ impl Engine {
         }
     }
 
-    /// Fails all requests after the simulator has disconnected. Files fail with `EIO` from now on.
+    /// Fails all outstanding requests, because the simulator has disconnected. From then on,
+    /// operations on files fail with `EIO`.
     pub(crate) fn shut_down(&mut self) {
         self.closed = true;
         for key in self.transactions.keys().copied().collect::<Vec<_>>() {
@@ -264,7 +268,8 @@ impl Engine {
         self.outgoing.pop_front()
     }
 
-    /// Returns the next file with a new message. Files whose message has been read meanwhile are skipped.
+    /// Returns the next file that has a new message. Skips files whose messages have been read
+    /// meanwhile.
     pub(crate) fn poll_woken(&mut self) -> Option<FileId> {
         loop {
             let file = self.woken.pop_front()?;
@@ -280,7 +285,7 @@ impl Engine {
     }
 }
 
-/// Returns the datagram of a response to the sender of a request.
+/// Returns the datagram that carries a MAD back to the sender of a request.
 fn reply(request: &Request, mad: &Mad) -> Request {
     let directed = request.slid == PERMISSIVE_LID;
     Request {
@@ -294,7 +299,7 @@ fn reply(request: &Request, mad: &Mad) -> Request {
     }
 }
 
-/// Returns true for responses.
+/// Returns true if the MAD is a response.
 fn is_response(mad: &Mad) -> bool {
     mad.method().is_response()
 }

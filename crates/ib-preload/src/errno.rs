@@ -1,6 +1,6 @@
 //! Error numbers of the C library.
 
-/// An error number, as a call leaves it in `errno`.
+/// An error number, as failed calls store it in `errno`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) i32);
 
@@ -21,9 +21,9 @@ impl Errno {
         Self(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
     }
 
-    /// Stores the number in `errno`.
+    /// Stores the error number in `errno`.
     pub(crate) fn store(self) {
-        // SAFETY: the address is that of the thread's own variable, which always exists.
+        // SAFETY: the address is that of this thread's `errno`, which always exists.
         unsafe { *libc::__errno_location() = self.0 };
     }
 }

@@ -1,7 +1,9 @@
-//! Replacements of C library functions. Calls that do not concern files and descriptors of the library are passed on.
+//! Replacements of C library functions. Calls with paths or descriptors that this library does not
+//! serve are passed to the C library.
 //!
-//! The functions have the ABI `C-unwind`, because the cancellation of a thread unwinds them. Therefore they hold no values
-//! that need to be dropped while a function of the C library is called. Cancellation is disabled during own work.
+//! The functions have the ABI `C-unwind`, because the cancellation of a thread unwinds their
+//! frames. Therefore they hold no values that need to be dropped while they call a function of the
+//! C library. While the library does its own work, cancellation is disabled.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -19,13 +21,14 @@ unsafe extern "C" {
 /// `PTHREAD_CANCEL_DISABLE` of Linux.
 const CANCEL_DISABLE: libc::c_int = 1;
 
-/// Runs own work with cancellation disabled. A panic becomes `EIO`.
+/// Runs a closure with thread cancellation disabled. A panic becomes the error `EIO`.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     let mut old = 0;
     // SAFETY: the call writes the live number.
     unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut old) };
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Errno::IO));
-    // SAFETY: as above; the state is the one that was stored before.
+    // SAFETY: the call writes the live number. It restores the state that the first call has
+    // stored.
     unsafe { pthread_setcancelstate(old, &raw mut old) };
     result
 }

@@ -1,4 +1,5 @@
-//! A library for `LD_PRELOAD`: unmodified programs that use libibumad or libibverbs run on a simulated fabric or over RoCEv2.
+//! A library for `LD_PRELOAD`, which lets unmodified programs with libibumad or libibverbs run on a
+//! simulated fabric or over RoCEv2.
 //!
 //! ```console
 //! $ ibfabric sim fabric.net &
@@ -6,12 +7,13 @@
 //! $ ibfabric run --attach sim --node host-0 -- ibv_devinfo
 //! ```
 //!
-//! The library replaces the C library functions through which libibumad and libibverbs reach the kernel. The umad device is
-//! a client of ibsim's sockets; the uverbs device drives a software HCA. Modules from the top down:
+//! The library replaces the C library functions through which libibumad and libibverbs reach the
+//! kernel. The umad device is a client of ibsim's sockets; the uverbs device drives a software HCA.
+//! These are the modules, from the top down:
 //!
 //! | module | holds |
 //! |---|---|
-//! | `interpose` | replacements of C library functions for paths and descriptors of the library |
+//! | `interpose` | replacements of C library functions that take paths and descriptors |
 //! | `process` | state of the process: the connection, the open files, the receiving thread |
 //! | `descriptors` | the set of the library's own descriptors |
 //! | `sysfs` | files under `/sys/class/infiniband` and `/sys/class/infiniband_mad` |
@@ -19,8 +21,9 @@
 //! | `engine` | the umad device: agents, requests and their responses, retries, RMPP by `ib_mad::rmpp`; sans-IO |
 //! | `errno` | error numbers of the C library |
 //!
-//! The descriptors of the program are those of `eventfd(2)`, which are readable while a message waits, so `poll`, `select`
-//! and `epoll` work. `docs/umad-preload.md` and `docs/verbs.md` describe the use of the library.
+//! For each device that a program opens, it gets a descriptor of `eventfd(2)`. The descriptor is
+//! readable while a message waits, so `poll`, `select` and `epoll` work. `docs/umad-preload.md` and
+//! `docs/verbs.md` describe the use of the library.
 
 mod descriptors;
 mod engine;

@@ -1,5 +1,5 @@
-//! State of the process: the connection to the simulator, the open files, the receiving thread, and the directory of sysfs
-//! files. It is created when the program first opens a path of the library.
+//! State of the process: the connection to the simulator, the open files, the receiving thread, and the directory of
+//! sysfs files. The state is created when the program first uses a path that the library may serve.
 
 use std::ffi::CStr;
 use std::io::Write as _;
@@ -22,32 +22,33 @@ mod worker;
 
 use files::State;
 
-/// The state of the process; null before its first use, and again in the child of a fork.
+/// The state of the process; null before the first use, and in the child of a fork until its first
+/// use there.
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
 
-/// PID of the process that has opened descriptors; 0 before.
+/// PID of the process that has opened descriptors; 0 if none were opened yet.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
-/// Sockets of the simulator, which the child of a fork closes.
+/// Sockets that are connected to the simulator. The child of a fork closes them.
 static SOCKETS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 
-/// Time after a failed connection during which no other attempt is made.
+/// After a failed connection, no other attempt is made for this time.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// State of a process.
 pub(crate) struct Process {
-    /// The uverbs device, if the environment sets one.
+    /// The uverbs device, if environment variables configure one.
     verbs: Option<Verbs>,
     connection: OnceLock<Arc<Client>>,
     /// Time of the last failed connection. The lock is held while a connection is attempted.
     failed: Mutex<Option<Instant>>,
     tree: Mutex<Option<(Tree, &'static CStr)>>,
     state: Mutex<State>,
-    /// True if the simulator was notified that the port has an SM (IsSM).
+    /// True if this process has reported to the simulator that the port has an SM (IsSM).
     is_sm: Mutex<bool>,
 }
 
-/// Returns the state of the process, which the first call creates.
+/// Returns the state of the process. The first call creates it.
 pub(crate) fn process() -> &'static Process {
     let found = PROCESS.load(Ordering::Acquire);
     // SAFETY: the pointer was leaked from a box, which is never freed.
@@ -69,10 +70,11 @@ pub(crate) fn process() -> &'static Process {
     let stored =
         PROCESS.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
     match stored {
-        // SAFETY: as above; the box was leaked and is now stored.
+        // SAFETY: the box was leaked, is now stored, and is never freed.
         Ok(_) => unsafe { &*new },
         Err(other) => {
-            // SAFETY: the new box was not published, and the other one was leaked before.
+            // SAFETY: the new box was not published. The box of the other thread was leaked and is
+            // never freed.
             unsafe {
                 drop(Box::from_raw(new));
                 &*other
@@ -81,14 +83,15 @@ pub(crate) fn process() -> &'static Process {
     }
 }
 
-/// Returns true in the process that has opened the descriptors, false in a child that shares its memory (`vfork`).
+/// Returns true if this process has opened the descriptors. Returns false in a child that shares
+/// the parent's memory (`vfork`).
 pub(crate) fn is_owner() -> bool {
     // SAFETY: the call only returns a number.
     OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
 }
 
 impl Process {
-    /// Returns the connection to the simulator, which the first call opens.
+    /// Returns the connection to the simulator. The first call opens it.
     pub(crate) fn connect(&'static self) -> Result<&'static Arc<Client>, Errno> {
         if let Some(client) = self.connection.get() {
             return Ok(client);
@@ -111,7 +114,7 @@ impl Process {
             }
             Err(message) => {
                 *failed = Some(Instant::now());
-                // Standard error may be closed.
+                // The result is ignored, because standard error may be closed.
                 let _ = writeln!(std::io::stderr(), "ib-preload: {}", escaped(&message));
                 Err(Errno::NO_DEVICE)
             }
@@ -123,10 +126,10 @@ impl Process {
         self.verbs.as_ref()
     }
 
-    /// Returns the uverbs device, whose descriptor was used.
+    /// Returns the uverbs device, for an operation on one of its descriptors.
     ///
     /// # Errors
-    /// `EBADF` if the process has none.
+    /// Fails with `EBADF` if the process has no uverbs device.
     pub(crate) fn uverbs(&'static self) -> Result<&'static Verbs, Errno> {
         self.verbs.as_ref().ok_or(Errno(libc::EBADF))
     }
@@ -146,7 +149,8 @@ impl Process {
         worker::start(self, Arc::clone(client))
     }
 
-    /// Returns the directory that replaces the root of the file system, after an update of its files.
+    /// Updates the files of the library's directory. Returns the directory, which replaces `/` in
+    /// redirected paths.
     pub(crate) fn root(&'static self) -> Result<&'static CStr, Errno> {
         if let Some(verbs) = &self.verbs {
             own();
@@ -155,7 +159,8 @@ impl Process {
         let client = self.connect()?;
         let mut tree = lock(&self.tree);
         let result = match &mut *tree {
-            // Written files remain readable after the simulator has disconnected.
+            // After the simulator has disconnected, the files that were written before remain
+            // readable.
             Some((tree, root)) => tree.refresh(client).or(Ok(())).map(|()| *root),
             None => Tree::create(client).map(|new| {
                 let root: &CStr = Box::leak(sysfs::c_path(new.root()).into_boxed_c_str());
@@ -171,7 +176,8 @@ impl Process {
         })
     }
 
-    /// Returns the directory in a process with a uverbs device.
+    /// Returns the library's directory if the process has a uverbs device, after an update of its
+    /// files.
     fn root_of_verbs(&self, verbs: &Verbs) -> Result<&'static CStr, Errno> {
         let mut tree = lock(&self.tree);
         if tree.is_none() {
@@ -188,8 +194,8 @@ impl Process {
         lock(&self.state)
     }
 
-    /// Notifies the simulator if the port begins or ceases to have an SM: with the first and the last open issm device, or
-    /// agent that is registered for requests.
+    /// If the port has got or lost its SM, notifies the simulator. The port has an SM while an issm
+    /// device is open or an agent is registered for requests.
     fn update_is_sm(&'static self) {
         let Some(client) = self.connection.get() else { return };
         let mut reported = lock(&self.is_sm);
@@ -206,11 +212,13 @@ impl Process {
     }
 }
 
-/// Makes the process the owner of its descriptors, and registers handlers for its exit and for forks.
+/// Records that this process owns the descriptors. The first call also registers handlers for the
+/// exit of the process and for forks.
 fn own() {
     // SAFETY: the call only returns a number.
     if OWNER.swap(unsafe { libc::getpid() }, Ordering::Relaxed) == 0 {
-        // SAFETY: both functions belong to this library, which is not unloaded before the process exits.
+        // SAFETY: both handlers belong to this library, which is not unloaded before the process
+        // exits.
         unsafe {
             libc::atexit(at_exit);
             libc::pthread_atfork(None, None, Some(in_child));
@@ -218,12 +226,12 @@ fn own() {
     }
 }
 
-/// Starts a thread with all signals blocked, so that threads of the program handle them.
+/// Starts a thread with all signals blocked, so that only threads of the program handle signals.
 ///
 /// # Errors
-/// `EAGAIN` if the system has no more threads.
+/// Fails with `EAGAIN` if the system has no more threads.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Errno> {
-    // SAFETY: all bits zero are a valid set; the calls read and write the live sets given.
+    // SAFETY: a signal set with all bits zero is valid. The calls read and write the two live sets.
     let previous = unsafe {
         let (mut all, mut previous): (libc::sigset_t, libc::sigset_t) =
             (std::mem::zeroed(), std::mem::zeroed());
@@ -239,7 +247,8 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
     started.map(drop).map_err(|_| Errno::AGAIN)
 }
 
-/// Attaches to the simulator of the environment. If `again` is true, it waits for at most 200 ms.
+/// Attaches to the simulator that environment variables specify. If `again` is true, waits for at
+/// most 200 ms.
 fn attach(again: bool) -> Result<(Client, bool), String> {
     let mut attach = Attach::from_environment().map_err(|error| error.to_string())?;
     if let Ok(seconds) = std::env::var("UMAD_PRELOAD_PATIENCE") {
@@ -266,7 +275,8 @@ extern "C" fn at_exit() {
     }
     // SAFETY: the pointer was leaked from a box, which is never freed.
     let Some(process) = (unsafe { PROCESS.load(Ordering::Acquire).as_ref() }) else { return };
-    // Another thread may hold the lock and never release it.
+    // Another thread may hold the lock and never release it, so this thread does not wait for the
+    // lock.
     if let Ok(mut tree) = process.tree.try_lock()
         && let Some((tree, _)) = tree.take()
     {
@@ -280,7 +290,8 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Resets the state in the child of a fork: it has no receiving thread, and the sockets belong to the parent.
+/// Resets the state in the child of a fork. The child has no receiving thread, and the sockets
+/// belong to the parent.
 extern "C" fn in_child() {
     PROCESS.store(std::ptr::null_mut(), Ordering::Release);
     descriptors::clear();
@@ -288,7 +299,8 @@ extern "C" fn in_child() {
     for socket in &SOCKETS {
         let socket = socket.swap(-1, Ordering::Relaxed);
         if socket >= 0 {
-            // SAFETY: the child has no other user of the socket, because its owner was reset above.
+            // SAFETY: nothing in the child uses the socket any more, because the process state was
+            // reset above.
             unsafe { libc::close(socket) };
         }
     }

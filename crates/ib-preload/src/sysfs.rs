@@ -1,8 +1,8 @@
 //! Files under `/sys/class/infiniband` and `/sys/class/infiniband_mad`, in a private directory that is removed when the
 //! process exits.
 //!
-//! When a program opens one of them, variable attributes (LID, state, P_Keys) are queried from the simulator and rewritten,
-//! at most every 5 ms.
+//! When a program uses one of these files, the library queries the variable attributes (LID, state,
+//! P_Keys) from the simulator and rewrites their files, at most every 5 ms.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -26,13 +26,13 @@ pub(crate) const DEVICE: &str = "ibsim0";
 /// Minimum interval of queries to the simulator.
 const FRESH: Duration = Duration::from_millis(5);
 
-/// Prefix of the names of directories, followed by the PID and a number.
+/// The directory of a process is named with this prefix, the PID and a number.
 const PREFIX: &str = "ib-preload-";
 
 /// The directory and its files.
 pub(crate) struct Tree {
     root: PathBuf,
-    /// Contents of all written files, by path below the root.
+    /// Contents of all written files, by path relative to `root`.
     written: BTreeMap<String, String>,
     port: u8,
     /// Time of the last query to the simulator.
@@ -62,7 +62,7 @@ impl Tree {
         Ok(Self { root, written: BTreeMap::new(), port: 0, refreshed: None })
     }
 
-    /// Returns true if a file was written.
+    /// Returns true if the file with this path was written.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.written.contains_key(path)
     }
@@ -78,7 +78,7 @@ impl Tree {
         let _ = fs::remove_dir_all(&self.root);
     }
 
-    /// Writes the constant files.
+    /// Writes the files with constant content.
     fn write_device(&mut self, client: &Client) -> Result<io::Result<()>, ClientError> {
         let node = client.control(kind::GET_NODE_INFO, &[])?.payload;
         let node = NodeInfo::parse(node.first_chunk().expect("64 bytes hold a NodeInfo"));
@@ -119,8 +119,8 @@ impl Tree {
         Ok(write())
     }
 
-    /// Writes the variable files, unless they were written in the last 5 ms: a program that reads a port opens more than
-    /// forty files in succession.
+    /// Writes the files with variable content, unless they were written in the last 5 ms. A program
+    /// that reads the attributes of a port opens more than forty files in succession.
     ///
     /// # Errors
     /// Fails if the simulator does not respond, or if a file cannot be written.
@@ -145,8 +145,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Writes a file if its content has changed. It replaces the old file, which remains readable for readers that have it
-    /// open.
+    /// Writes a file if its content has changed. The new file replaces the old one; programs that
+    /// have the old file open can still read it.
     pub(crate) fn write(&mut self, path: String, content: String) -> io::Result<()> {
         if self.written.get(&path) == Some(&content) {
             return Ok(());
@@ -176,7 +176,7 @@ fn make_directory(base: &Path) -> io::Result<PathBuf> {
     Err(last)
 }
 
-/// Removes directories of processes of the same user that have exited without removing them.
+/// Removes the directories of exited processes of the same user, which did not remove them.
 fn remove_left_over(base: &Path) {
     // SAFETY: the call only returns a number.
     let user = unsafe { libc::geteuid() };
@@ -201,9 +201,9 @@ fn is_running(process: i32) -> bool {
     exists || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-/// Returns a path for the C library.
+/// Returns a path as a C string.
 pub(crate) fn c_path(path: &Path) -> CString {
-    CString::new(path.as_os_str().as_bytes()).expect("a path that was opened has no zero byte")
+    CString::new(path.as_os_str().as_bytes()).expect("a path of a directory has no zero byte")
 }
 
 #[cfg(test)]

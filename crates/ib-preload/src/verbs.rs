@@ -1,21 +1,22 @@
-//! A uverbs device: stock libibverbs with the rxe provider drives a software HCA of this project through it.
+//! A uverbs device, through which unmodified libibverbs with the rxe provider drives a software HCA
+//! of this project.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `settings` | the environment: which port, which device name |
+//! | `settings` | port and name of the device, from environment variables |
 //! | `command`, `abi` | write commands: decoding, layouts; sans-IO |
 //! | `rxe` | elements of the shared rings: work requests and completions; sans-IO |
 //! | `ring` | rings in the memory of the device file |
 //! | `execute`, `attributes` | commands on objects; attributes of device, port and queue pairs |
-//! | `objects` | objects by handle |
-//! | `adapter` | the device: requests from the rings into the engine, completions back |
+//! | `objects` | objects of the contexts, by handle |
+//! | `adapter` | the device: moves requests from the rings into the engine, and completions back |
 //! | `events` | completion channels and asynchronous events |
 //! | `worker` | the thread that makes progress while the program polls its rings or sleeps |
 //! | `sysfs` | files under `/sys/class/infiniband` and `/sys/class/infiniband_verbs` |
-//! | `mappings` | mapped ranges of the process |
+//! | `mappings` | mapped address ranges of the process |
 //!
-//! The device is opened with the first open file and closed with the last one. A child of `fork(2)` has no device until
-//! it opens one itself.
+//! The device is opened when the program opens the first device file, and closed with the last one.
+//! A child of `fork(2)` has no device until it opens a device file itself.
 
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -57,23 +58,24 @@ use objects::{Context, FileId, Objects};
 use ring::RingFile;
 pub(crate) use settings::{PortSetting, Settings};
 
-/// Major and minor number of the device, those of the kernel's first uverbs device.
+/// Major and minor number of the device: the same as those of the kernel's first uverbs device.
 pub(crate) const DEVICE_NUMBER: (u32, u32) = (231, 192);
 
-/// Number of polls without a packet after which a polling thread yields its processor.
+/// After this many polls without a packet, a polling thread yields its processor.
 const POLLS_BEFORE_YIELD: u32 = 100;
 
-/// Maximum number of turns of a device that is closed.
+/// Before a device is closed, it makes at most this many turns to send its last packets.
 const LAST_TURNS: u32 = 16;
 
-/// Descriptors of the link, which the child of a fork closes.
+/// Descriptors of the device's link. The child of a fork closes them.
 static LINK: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 
 /// The uverbs device of a process.
 pub(crate) struct Verbs {
     settings: Settings,
     state: Mutex<State>,
-    /// Number of threads of the program that wait for the state; the worker yields to them.
+    /// Number of program threads that wait for the lock of `state`. The worker lets them lock it
+    /// first.
     waiting: AtomicU32,
 }
 
@@ -90,13 +92,13 @@ struct State {
     last_file: FileId,
     /// Wakes the worker.
     wake: Option<OwnedFd>,
-    /// Time until which the worker sleeps.
+    /// Time until which the worker sleeps, unless it is woken.
     sleeps_until: Instant,
     /// Number of times that threads of the program have driven the device while polling a CQ.
     polls: u64,
-    /// Time of the last such poll.
+    /// Time of the last poll that `polls` counts.
     polled: Instant,
-    /// Number of such polls since the last packet.
+    /// Number of polls counted in `polls` since the last packet.
     idle_polls: u32,
     /// True if the worker leaves the link to polling threads for a while.
     is_napping: bool,
@@ -120,7 +122,8 @@ impl Verbs {
     /// Opens the device file.
     ///
     /// # Errors
-    /// `ENODEV` if there is no such port, `EMFILE` if the process has no more descriptors.
+    /// Fails with `ENODEV` if the configured port cannot be opened, and with `EMFILE` if the
+    /// process has no more descriptors.
     pub(crate) fn open(&'static self, flags: i32) -> Result<i32, Errno> {
         let mut state = self.lock();
         let descriptor = memory_file(flags)?;
@@ -135,7 +138,7 @@ impl Verbs {
         Ok(descriptor.into_raw_fd())
     }
 
-    /// Opens the device of the settings.
+    /// Opens the device that the settings specify.
     fn open_device(&self) -> Result<Device, Errno> {
         let opened = match &self.settings.port {
             PortSetting::Attached(port) => {
@@ -168,7 +171,7 @@ impl Verbs {
     /// Writes the files of the device into a directory.
     ///
     /// # Errors
-    /// Fails if there is no such port or no space.
+    /// Fails if the configured port cannot be opened or a file cannot be written.
     pub(crate) fn write_files(&self, tree: &mut Tree) -> Result<(), Errno> {
         let state = self.lock();
         let port = match &state.adapter {
@@ -186,7 +189,8 @@ impl Verbs {
     /// Reads an event.
     ///
     /// # Errors
-    /// `EAGAIN` if no event waits, `EINVAL` on the device file or if the buffer is too small.
+    /// Fails with `EAGAIN` if no event waits. Fails with `EINVAL` if the descriptor is not that of
+    /// an event file, or if the buffer is too small.
     pub(crate) fn read(&self, descriptor: i32, buffer: &mut [u8]) -> Result<usize, Errno> {
         let mut state = self.lock();
         let file = state.file(descriptor)?;
@@ -217,7 +221,8 @@ impl Verbs {
         Ok(size)
     }
 
-    /// Executes a command that is written to the device file; returns its size.
+    /// Executes a command that the program has written to the device file. Returns the size of the
+    /// command.
     ///
     /// # Errors
     /// Fails with the error numbers of the kernel's uverbs.
@@ -241,20 +246,20 @@ impl Verbs {
         Ok(bytes.len())
     }
 
-    /// Drives the device for a thread that polls a CQ; returns true if there were packets.
+    /// Drives the device in a thread that polls a CQ. Returns true if any packet was processed.
     pub(crate) fn poll(&self) -> bool {
         let Ok(mut guard) = self.state.try_lock() else { return false };
         let state = &mut *guard;
         let Some(adapter) = &mut state.adapter else { return false };
         state.polls += 1;
         state.polled = clock::now();
-        // The worker finds the same error, and reports it.
+        // An error is ignored here: the worker gets the same error and reports it.
         let moved = adapter.turn(&mut state.objects).unwrap_or(false);
         state.idle_polls = if moved { 0 } else { state.idle_polls.saturating_add(1) };
         let is_idle = state.idle_polls > POLLS_BEFORE_YIELD;
         drop(guard);
         if is_idle {
-            // The peer or the simulator may need the processor of this thread.
+            // The peer or the simulator may need this thread's processor.
             std::thread::yield_now();
         }
         moved
@@ -270,7 +275,8 @@ impl Verbs {
         }
     }
 
-    /// Removes a descriptor that is about to be closed; with the last one of a file it closes the file.
+    /// Removes a descriptor that is about to be closed. If the descriptor is the file's last one,
+    /// closes the file.
     pub(crate) fn closing(&self, descriptor: i32) {
         let mut state = self.lock();
         let state = &mut *state;
@@ -295,12 +301,12 @@ impl Verbs {
         }
     }
 
-    /// Returns the descriptors of open files in a range of numbers.
+    /// Returns the descriptors of open files from `first` to `last`.
     pub(crate) fn descriptors(&self, first: i32, last: i32) -> Vec<i32> {
         self.lock().descriptors.range(first..=last).map(|(&descriptor, _)| descriptor).collect()
     }
 
-    /// Closes the device when the process exits, unless another thread is using it.
+    /// Closes the device when the process exits, unless another thread holds the lock.
     pub(crate) fn at_exit(&self) {
         if let Ok(mut state) = self.state.try_lock() {
             state.close();
@@ -309,7 +315,7 @@ impl Verbs {
 }
 
 impl State {
-    /// Adds a descriptor of a new file.
+    /// Adds the first descriptor of a new file. Returns the file's number.
     fn add(&mut self, descriptor: i32) -> Result<FileId, Errno> {
         if !descriptors::add_verbs(descriptor) {
             return Err(Errno(libc::EMFILE));
@@ -324,7 +330,7 @@ impl State {
         self.descriptors.get(&descriptor).copied().ok_or(Errno::INVALID)
     }
 
-    /// Creates an event file; returns it and the descriptor of the program.
+    /// Creates an event file. Returns the file's number and the descriptor for the program.
     fn create_event_file(&mut self) -> Result<(FileId, i32), Errno> {
         let (events, descriptor) = EventFile::create()?;
         let file = self.add(descriptor.as_raw_fd())?;
@@ -368,7 +374,7 @@ impl State {
             adapter.device.flush();
             return response;
         }
-        // Sends packets, and makes the link wake the worker for the next packet.
+        // Sends queued packets, and requests that the next packet on the link wakes the worker.
         match adapter.device.begin_wait() {
             Some(until) if until >= self.sleeps_until && !self.is_napping => {}
             _ => self.wake(),
@@ -376,7 +382,8 @@ impl State {
         response
     }
 
-    /// Returns the event file of a completion channel; -1 stands for none.
+    /// Returns the event file of a completion channel; `None` for descriptor -1, which means no
+    /// channel.
     fn channel(&self, descriptor: i32) -> Result<Option<FileId>, Errno> {
         if descriptor == -1 {
             return Ok(None);
@@ -423,16 +430,18 @@ pub(crate) fn in_child() {
     for descriptor in &LINK {
         let descriptor = descriptor.swap(-1, Ordering::Relaxed);
         if descriptor >= 0 {
-            // SAFETY: the child has no other user of the descriptor: its owner is forgotten.
+            // SAFETY: nothing in the child uses the descriptor any more, because the process state
+            // was reset.
             unsafe { libc::close(descriptor) };
         }
     }
 }
 
-/// Opens a file in memory that cannot shrink, which keeps the rings in it mapped.
+/// Opens a file in memory. The file is sealed against shrinking, so that its mapped rings remain
+/// accessible.
 fn memory_file(flags: i32) -> Result<OwnedFd, Errno> {
     let close_on_exec = if flags & libc::O_CLOEXEC == 0 { 0 } else { libc::MFD_CLOEXEC };
-    // SAFETY: the name ends with a zero.
+    // SAFETY: the name ends with a zero byte.
     let file =
         unsafe { libc::memfd_create(c"uverbs".as_ptr(), close_on_exec | libc::MFD_ALLOW_SEALING) };
     if file < 0 {
@@ -447,7 +456,7 @@ fn memory_file(flags: i32) -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
-/// Copies a response into the buffer of the program, up to the buffer's size.
+/// Copies a response into the program's buffer. Bytes beyond the size of the buffer are not copied.
 fn deliver(buffer: &ResponseBuffer, response: &Response) -> Result<(), Errno> {
     let whole = [&response.core[..], &response.driver].concat();
     let parts = if buffer.driver == 0 {
@@ -463,7 +472,8 @@ fn deliver(buffer: &ResponseBuffer, response: &Response) -> Result<(), Errno> {
         if address == 0 || end > isize::MAX as usize {
             return Err(Errno::FAULT);
         }
-        // SAFETY: the program has named the buffer and its size in the command, as it does for the kernel.
+        // SAFETY: the command contains the buffer's address and size, which the program guarantees
+        // as for the kernel.
         unsafe {
             let to = std::ptr::with_exposed_provenance_mut::<u8>(address);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
@@ -472,7 +482,7 @@ fn deliver(buffer: &ResponseBuffer, response: &Response) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Prints a message. Standard error may be closed.
+/// Prints a message to standard error. Errors are ignored, because standard error may be closed.
 fn print(message: &str) {
     let _ = writeln!(std::io::stderr(), "ibfabric: {}", escaped(message));
 }

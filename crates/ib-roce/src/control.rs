@@ -1,4 +1,5 @@
-//! Control messages (`cmsg(3)`) and socket addresses of datagrams, and the GIDs of IP addresses.
+//! Control messages (`cmsg(3)`) and socket addresses of datagrams; conversion between IP addresses
+//! and GIDs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +14,8 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Size in bytes: room for all control messages that a [`super::udp::UdpSocket`] sends or receives.
+    /// Size in bytes. It suffices for all control messages that a [`super::udp::UdpSocket`] sends
+    /// or receives with one datagram.
     const CAPACITY: usize = 208;
 
     const HEADER: usize = size_of::<libc::cmsghdr>();
@@ -40,15 +42,16 @@ impl Control {
         self.length = next;
     }
 
-    /// Returns the control messages in the first `length` bytes, as written by a system call: level, type, data.
+    /// Iterates over the control messages that a system call has written into the first `length`
+    /// bytes. Returns their level, type and data.
     pub(super) fn messages(&self, length: usize) -> impl Iterator<Item = (i32, i32, &[u8])> {
         let mut rest = &self.bytes[..length.min(Self::CAPACITY)];
         std::iter::from_fn(move || {
             let message = rest.get(..Self::HEADER)?;
-            // SAFETY: the slice has as many bytes as a header, of which any are valid.
+            // SAFETY: the slice has the size of a header, and any bytes are a valid header.
             let header: libc::cmsghdr =
                 unsafe { message.as_ptr().cast::<libc::cmsghdr>().read_unaligned() };
-            // The type of the field differs between C libraries.
+            // The type of `cmsg_len` differs between C libraries.
             let length: usize = header.cmsg_len as _;
             let data = rest.get(Self::HEADER..length)?;
             rest = rest.get(Self::padded(length)..).unwrap_or_default();
@@ -86,7 +89,8 @@ pub(super) union SocketAddress {
 }
 
 impl SocketAddress {
-    /// Creates a socket address. `scope` is the interface index for a link-local IPv6 address.
+    /// Creates a socket address. `scope` is the interface index of a link-local IPv6 address;
+    /// otherwise it is 0.
     pub(super) fn new(address: IpAddr, port: u16, scope: u32) -> Self {
         match address {
             IpAddr::V4(address) => Self {
@@ -109,14 +113,14 @@ impl SocketAddress {
         }
     }
 
-    /// Creates a socket address for the system to fill.
+    /// Creates a socket address that the system will overwrite.
     pub(super) fn empty() -> Self {
         Self::new(Ipv6Addr::UNSPECIFIED.into(), 0, 0)
     }
 
-    /// Returns the size of the variant in bytes.
+    /// Returns the size of the used variant in bytes.
     pub(super) fn length(&self) -> libc::socklen_t {
-        // SAFETY: every variant starts with the family.
+        // SAFETY: every variant starts with the address family.
         let is_v4 = i32::from(unsafe { self.family }) == libc::AF_INET;
         let length =
             if is_v4 { size_of::<libc::sockaddr_in>() } else { size_of::<libc::sockaddr_in6>() };
@@ -125,7 +129,7 @@ impl SocketAddress {
 
     /// Returns the address and the port.
     pub(super) fn get(&self) -> (IpAddr, u16) {
-        // SAFETY: every variant starts with the family.
+        // SAFETY: every variant starts with the address family.
         if i32::from(unsafe { self.family }) == libc::AF_INET {
             let address = self.as_v4();
             (from_v4(address.sin_addr).into(), u16::from_be(address.sin_port))
@@ -136,12 +140,13 @@ impl SocketAddress {
     }
 
     fn as_v4(&self) -> libc::sockaddr_in {
-        // SAFETY: callers have checked the family, which `new` or the system has set together with this variant.
+        // SAFETY: the caller has checked the address family. `new` or the system has set the family
+        // together with this variant.
         unsafe { self.v4 }
     }
 
     fn as_v6(&self) -> libc::sockaddr_in6 {
-        // SAFETY: as in `SocketAddress::as_v4`.
+        // SAFETY: for the same reason as in `SocketAddress::as_v4`.
         unsafe { self.v6 }
     }
 }
@@ -156,7 +161,7 @@ pub(super) fn from_v4(address: libc::in_addr) -> Ipv4Addr {
     Ipv4Addr::from(address.s_addr.to_ne_bytes())
 }
 
-/// Returns the RoCEv2 GID of an IP address: the address itself, or the IPv4-mapped IPv6 address.
+/// Returns the RoCEv2 GID of an IP address: the IPv6 address, or the IPv4-mapped IPv6 address.
 #[must_use]
 pub fn gid_of(address: IpAddr) -> Gid {
     match address {

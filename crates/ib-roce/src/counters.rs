@@ -6,42 +6,46 @@ use std::io;
 /// Counters of sent packets since the socket was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoceSendCounters {
-    /// Packets accepted by the system.
+    /// Packets that the system has accepted.
     pub packets: u64,
-    /// Bytes of these packets, from the BTH to the end of the pad.
+    /// Bytes of the accepted packets, from the BTH to the end of the pad.
     pub bytes: u64,
-    /// Datagrams passed to the system. A datagram may contain several packets (GSO).
+    /// Datagrams that the system has accepted. With GSO, a datagram can contain several packets.
     pub batches: u64,
-    /// Calls that failed because the system's buffers were full (`EAGAIN`, `ENOBUFS`). The packets are sent later.
+    /// System calls that failed because the system's buffers were full (`EAGAIN`, `ENOBUFS`). Their
+    /// packets are sent later.
     pub full: u64,
-    /// Packets lost because the system rejected them, by `errno`, such as `EMSGSIZE` or `EHOSTUNREACH`.
+    /// Packets that were lost because the system rejected them, by `errno`, such as `EMSGSIZE` or
+    /// `EHOSTUNREACH`.
     pub errors: ErrorCounters,
 }
 
 /// Counters of received packets since the socket was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoceReceiveCounters {
-    /// Packets returned by [`RoceReceiver::receive`](super::RoceReceiver::receive).
+    /// Packets that [`RoceReceiver::receive`](super::RoceReceiver::receive) has returned.
     pub packets: u64,
-    /// Bytes of these packets, from the BTH to the end of the pad.
+    /// Bytes of the returned packets, from the BTH to the end of the pad.
     pub bytes: u64,
-    /// Datagrams received from the system. A datagram may contain several packets (GRO).
+    /// Datagrams received from the system. With GRO, a datagram can contain several packets.
     pub batches: u64,
     /// Packets dropped because of a wrong ICRC.
     pub bad_icrc: u64,
-    /// Packets dropped because of their size: not a multiple of 4 bytes, shorter than a BTH and an ICRC, or longer than
-    /// [`MAX_PACKET`](super::MAX_PACKET) and an ICRC.
+    /// Packets dropped because their size is not a multiple of 4 bytes, less than that of a BTH and
+    /// an ICRC, or more than [`MAX_PACKET`](super::MAX_PACKET) and an ICRC.
     pub malformed: u64,
-    /// IPv4 packets dropped because of a UDP checksum of zero, unless
+    /// IPv4 packets dropped because their UDP checksum is zero. They are accepted if
     /// [`RoceOptions::allow_zero_checksum`](super::RoceOptions::allow_zero_checksum) is set.
     pub zero_checksum: u64,
-    /// Datagrams dropped because they exceed the buffer.
+    /// Datagrams dropped because they exceed the receiver's buffer for a datagram.
     pub truncated: u64,
-    /// Packets, among `packets`, with [`IcrcCheck::ConsistentWithSomeId`](super::IcrcCheck).
+    /// Packets whose check gave [`IcrcCheck::ConsistentWithSomeId`](super::IcrcCheck). They are
+    /// also counted in `packets`.
     pub unverifiable: u64,
-    /// Datagrams dropped by the system because the socket's receive buffer was full.
+    /// Datagrams that the system has dropped because the socket's receive buffer was full.
     pub overflows: u64,
-    /// Errors of the system, by `errno`, such as ICMP errors of sent packets.
+    /// Errors that the system has reported, by `errno`, such as those from ICMP errors for sent
+    /// packets.
     pub errors: ErrorCounters,
 }
 
@@ -57,7 +61,7 @@ pub struct RoceCounters {
 /// Counters of errors by `errno`.
 pub type ErrorCounters = BTreeMap<i32, u64>;
 
-/// Adds `times` to the counter of an error.
+/// Adds `times` to the counter of the error's `errno`.
 pub(super) fn count(counters: &mut ErrorCounters, error: &io::Error, times: u64) {
     *counters.entry(error.raw_os_error().unwrap_or_default()).or_default() += times;
 }

@@ -9,7 +9,8 @@ use crate::icrc::MAX_PACKET;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// The buffers of the system and of the sender are full. The packet can be pushed again when the socket is writable.
+    /// The buffers of the system and of the sender are full. The caller can push the packet again
+    /// when the socket is writable.
     #[error("the send buffer is full: push again when the socket is writable")]
     Full,
     /// The size of the packet is invalid.
@@ -18,7 +19,8 @@ pub enum PushError {
         /// Size in bytes.
         length: usize,
     },
-    /// The source address is not that of the socket, or the addresses have different families.
+    /// The route's source address is not that of the socket, or the addresses have different
+    /// families.
     #[error("a socket bound to {socket} cannot send from {own} to {peer}")]
     Route {
         /// Source address of the route.
@@ -34,8 +36,8 @@ pub enum PushError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RoceError {
-    /// The socket cannot be bound to the address and port. If the kernel's driver `rdma_rxe` is loaded, port 4791 is in
-    /// use.
+    /// The socket cannot be bound to the address and port. Port 4791 is in use if the kernel's
+    /// driver `rdma_rxe` is loaded.
     #[error("cannot bind UDP port {port} of {address}: {source}")]
     Bind {
         /// IP address.

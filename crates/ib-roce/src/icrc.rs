@@ -1,46 +1,48 @@
-//! The ICRC of packets on a UDP socket: fast computation, and the check without the header bytes that a socket does not
-//! report.
+//! Fast computation of the ICRC of packets on a UDP socket, and its check although the socket does
+//! not report all header bytes.
 //!
-//! The ICRC covers the IP and UDP headers; IBTA volume 1, annex A17. Of these only the lengths and
-//! IPv4's identification change between the packets of one route. A CRC is linear: if bits of
-//! its input change, its value changes by the exclusive or of their contributions,
-//! independently of the other bits. So the CRC of the headers is computed once per route, with zeros in these
-//! fields. The contributions of lengths and identifications come from tables. A packet costs one
-//! pass over its own bytes.
+//! The ICRC covers the IP and UDP headers (IBTA volume 1, annex A17). Between the packets of one
+//! route, only the lengths and IPv4's identification change in these headers. A CRC is linear: if
+//! bits of the input change, the CRC changes by the exclusive or of the contributions of these
+//! bits, whatever the other bits are. So the CRC of the headers is computed once per route, with
+//! zero lengths and identification. The contributions of lengths and identifications come from
+//! tables. Each packet then needs one pass over its own bytes.
 //!
 //! # IPv4 without the identification
 //!
-//! A UDP socket does not report the identification and the flags of an IPv4 packet. They are
-//! four consecutive bytes of the header, and a CRC of 32 bits can be solved for four bytes:
-//! let `d` be the difference between the ICRC found and the one of the identification 0 with the
-//! flag "don't fragment". A difference `m` of the four bytes, read as a number with the least
-//! significant byte first, followed by `n` bytes leaves `d = m * x^(32 + 8n)` in the field of the
-//! polynomials modulo the CRC's. There is exactly one such `m = d * x^-(32 + 8n)` for any `d`: a
-//! multiplication by a number that depends on the length of the packet alone.
+//! A UDP socket does not report the identification and the flags of an IPv4 packet. These are four
+//! consecutive bytes of the header, and a CRC of 32 bits can be solved for four unknown bytes. Let
+//! `d` be the exclusive or of two ICRCs: that of the packet, and that computed for identification 0
+//! with the flag "don't fragment". Let `m` be the exclusive or of the actual four bytes and the
+//! assumed ones, as a number whose least significant byte is the first. If `n` bytes follow the
+//! four bytes, then `d = m * x^(32 + 8n)`, in the field of polynomials modulo that of the CRC. So
+//! each `d` has exactly one solution `m = d * x^-(32 + 8n)`. It needs one multiplication, by a
+//! number that depends only on the length of the packet.
 //!
-//! An intact packet gives an `m` that changes only the identification and, if the sender allows
-//! fragments, the flag "don't fragment". Any other `m` shows a corruption. A corruption is undetected if its
-//! `m` is valid by chance. `m` has 32 bits, of which 15 are fixed, so the probability is 2^-15. With an
-//! identification below [`OWN_IDENTIFICATIONS`] and the flag, as in packets of this module's own senders,
-//! the probability is 2^-26.
+//! If a packet is intact, `m` changes only the identification and, if the sender allows fragments,
+//! the flag "don't fragment". Any other `m` shows that the packet is corrupted. A corruption is
+//! undetected if `m` is valid by chance. `m` has 32 bits, of which 15 are fixed, so the probability
+//! is 2^-15. For packets of this module's senders it is 2^-26, because their identification is
+//! below [`OWN_IDENTIFICATIONS`] and their flag is set.
 //!
 //! # Which check is required
 //!
-//! The check does not identify the sender of a packet. The connection manager (CM) does: REQ and REP of an HCA
-//! of this project carry its vendor ID. The route of a packet that matches only another identification is weak
-//! ([`Route::is_weak`](ib_link::Route::is_weak)). A queue pair that is connected to an HCA of this project
-//! drops such packets, as its CM drops such messages.
+//! The check does not show whether an HCA of this project has sent a packet. The connection manager
+//! (CM) recognizes such HCAs by the vendor ID in REQ and REP. If a packet matches only an
+//! identification that this module's senders do not use, its route is weak
+//! ([`Route::is_weak`](ib_link::Route::is_weak)). A queue pair that is connected to an HCA of this
+//! project drops packets with weak routes. The CM does the same with messages.
 //!
-//! The identification in the received header is not used: a router or the system may have changed it, but the
-//! ICRC still covers that of the sender.
+//! The check does not use the identification in the received header. A router or the system may
+//! have changed it, but the ICRC still covers the sender's identification.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use crc32fast::Hasher;
 
-/// Maximum size of a packet in bytes, from the BTH to the end of the pad: a payload of 4096 bytes and at most 64 bytes of
-/// headers.
+/// Maximum size of a packet in bytes, from the BTH to the end of the pad: a payload of 4096 bytes
+/// and at most 64 bytes of headers.
 pub const MAX_PACKET: usize = 4096 + 64;
 
 /// Size of a BTH in bytes.
@@ -52,30 +54,34 @@ pub(super) const ICRC: usize = 4;
 /// Result of a successful ICRC check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IcrcCheck {
-    /// All covered bytes were checked, as with IPv6: one of 2^32 corruptions is undetected.
+    /// All covered bytes were checked, which is possible with IPv6 only: one of 2^32 corruptions is
+    /// undetected.
     Verified,
-    /// The ICRC matches this IPv4 identification below 64 without fragments, as sent by
-    /// [`RoceSender`](super::RoceSender): one of 2^26 corruptions is undetected.
+    /// The ICRC matches this IPv4 identification, which is below 64, and the flag "don't fragment".
+    /// [`RoceSender`](super::RoceSender) sends such packets. One of 2^26 corruptions is undetected.
     ConsistentWithOwnId(u16),
-    /// The ICRC matches one IPv4 identification, which may differ from that of the packet: one of 2^15 corruptions
-    /// is undetected. The UDP checksum, if the sender computes one, was correct, too.
+    /// The ICRC matches one IPv4 identification, but the identification of the packet is not known:
+    /// one of 2^15 corruptions is undetected. The UDP checksum was correct, too, if the sender
+    /// computes one.
     ConsistentWithSomeId {
-        /// The identification.
+        /// The identification that the ICRC matches.
         identification: u16,
-        /// True if the flag "don't fragment" is set, as the specification requires.
+        /// True if the ICRC matches the flag "don't fragment", which the specification requires.
         dont_fragment: bool,
     },
-    /// Not checked: [`RoceOptions::icrc`](super::RoceOptions::icrc) is off.
+    /// The ICRC was not checked, because [`RoceOptions::icrc`](super::RoceOptions::icrc) is false.
     Unchecked,
 }
 
-/// Number of identifications, from 0, in packets of this module's senders: one for each segment of a datagram.
+/// Packets of this module's senders have identifications below this number, one for each segment of
+/// a datagram.
 pub(super) const OWN_IDENTIFICATIONS: usize = 64;
 
-/// Contribution of the IP and UDP headers of a flow to the ICRCs of its packets.
+/// Contribution of a flow's IP and UDP headers to the ICRCs of the flow's packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Headers {
-    /// CRC-32 of all bytes before the BTH, with zero lengths and identification and with the flag "don't fragment".
+    /// CRC-32 of all bytes before the BTH, with the flag "don't fragment", and with zeros as
+    /// lengths and identification.
     crc: u32,
     is_v6: bool,
 }
@@ -112,8 +118,9 @@ impl Headers {
         Self { crc: hasher.finalize(), is_v6: source.is_ipv6() }
     }
 
-    /// Returns the ICRC of the bytes from the BTH to the end of the pad. Its least significant byte is the first one on
-    /// the wire. With IPv6 the identification is ignored.
+    /// Returns the ICRC of a packet with these bytes from the BTH to the end of the pad. The least
+    /// significant byte of the ICRC is the first on the wire. With IPv6, the identification is
+    /// ignored.
     ///
     /// # Panics
     /// Panics if the length is not a multiple of 4 from 12 to [`MAX_PACKET`], or if the identification is not below
@@ -128,7 +135,8 @@ impl Headers {
                 ^ tables.identifications[usize::from(identification)]
         };
         let mut hasher = Hasher::new_with_initial(before);
-        // The byte with FECN and BECN, which switches may change, is masked. The hasher processes 16 bytes per step.
+        // The byte with FECN and BECN is masked, because switches can change it. The first 16 bytes
+        // are hashed together, because the hasher processes 16 bytes per step.
         let rest = if let Some((first, rest)) = bytes.split_first_chunk::<16>() {
             let mut masked = *first;
             masked[4] = 0xff;
@@ -143,11 +151,12 @@ impl Headers {
         hasher.finalize()
     }
 
-    /// Checks a packet from the BTH to the end of the ICRC; `None` if it is corrupt. The check is fastest if `guess` is
-    /// the identification of the packet.
+    /// Checks the ICRC of a packet, which extends from the BTH to the end of the ICRC. Returns
+    /// `None` if the packet is corrupted. The check is fastest if `guess` is the identification of
+    /// the packet.
     ///
     /// # Panics
-    /// Panics for the same lengths as [`Headers::icrc`], if the packet contains an ICRC.
+    /// Panics if the length without the ICRC is one for which [`Headers::icrc`] panics.
     pub(super) fn check(&self, tables: &Tables, packet: &[u8], guess: u16) -> Option<IcrcCheck> {
         let (bytes, found) = packet.split_last_chunk::<ICRC>()?;
         let guess = if self.is_v6 { 0 } else { guess };
@@ -181,36 +190,37 @@ const UDP: u8 = 17;
 
 /// Tables of the contributions of lengths and identifications to ICRCs.
 pub(super) struct Tables {
-    /// Contributions, at the end of the UDP header, of the length fields of IPv4 and UDP. The index is the packet size
-    /// from the BTH to the end of the pad, divided by 4.
+    /// Contributions of the length fields of IPv4 and UDP to the CRC at the end of the UDP header.
+    /// The index is the packet size from the BTH to the end of the pad, divided by 4.
     lengths_v4: [u32; LENGTHS],
-    /// Contributions of the length fields of IPv6 and UDP.
+    /// Contributions of the length fields of IPv6 and UDP, with the same index.
     lengths_v6: [u32; LENGTHS],
-    /// Contributions of identifications, at the end of the UDP header.
+    /// Contributions of IPv4 identifications to the CRC at the end of the UDP header.
     identifications: [u32; OWN_IDENTIFICATIONS],
-    /// Factors `x^-(32 + 8n)` of the module documentation, by packet size divided by 4: they turn a difference of ICRCs
-    /// into that of four bytes of the IPv4 header, from the identification on.
+    /// Factors `x^-(32 + 8n)` of the module documentation, by packet size divided by 4. Multiplied
+    /// by such a factor, `d` becomes `m`.
     rewind_v4: [u32; LENGTHS],
 }
 
 const LENGTHS: usize = MAX_PACKET / 4 + 1;
 
 impl Tables {
-    /// Returns the tables, which the first call computes.
+    /// Returns the tables. The first call computes them.
     pub(super) fn get() -> &'static Self {
         static TABLES: LazyLock<Tables> = LazyLock::new(Tables::new);
         &TABLES
     }
 
-    /// Returns the exclusive or of the ICRCs of a packet with an identification and with identification 0. `length` is the
-    /// size from the BTH to the end of the pad.
+    /// Returns the exclusive or of two ICRCs of a packet: one with the given identification, the
+    /// other with identification 0. `length` is the size from the BTH to the end of the pad.
     pub(super) fn without_identification(&self, length: usize, identification: u16) -> u32 {
         let contribution = self.identifications[usize::from(identification)];
         times(contribution, power_of_byte(length))
     }
 
     fn new() -> Self {
-        // Numbers of bytes from the start of a group of four bytes to the end of the UDP header.
+        // Numbers of bytes from the start of the four-byte group that contains a field to the end
+        // of the UDP header.
         const LENGTH_V4: usize = 28;
         const IDENTIFICATION_V4: usize = 24;
         const LENGTH_V6: usize = 44;
@@ -244,13 +254,13 @@ impl Tables {
     }
 }
 
-/// The CRC's polynomial; the most significant bit of a number is its constant term.
+/// The polynomial of the CRC. The most significant bit is the constant term.
 const POLYNOMIAL: u32 = 0xedb8_8320;
 
 /// The polynomial 1.
 const ONE: u32 = 1 << 31;
 
-/// Multiplies modulo the polynomial.
+/// Multiplies two polynomials modulo that of the CRC.
 const fn times(mut left: u32, mut right: u32) -> u32 {
     let mut product = 0;
     let mut bit = 0;
@@ -263,7 +273,7 @@ const fn times(mut left: u32, mut right: u32) -> u32 {
     product
 }
 
-/// Returns x^8 raised to a power.
+/// Returns x^8 raised to the given power.
 fn power_of_byte(mut exponent: usize) -> u32 {
     let (mut power, mut square) = (ONE, 1 << 23);
     while exponent != 0 {

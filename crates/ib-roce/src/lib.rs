@@ -1,10 +1,11 @@
-//! RoCEv2 over an ordinary UDP socket, without a driver or privileges. Packets extend from the BTH to the end of the pad.
+//! RoCEv2 over an ordinary UDP socket, without a driver or privileges. In this crate, a packet
+//! extends from the BTH to the end of the pad.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `socket` | [`RoceSocket`]: a sender and a receiver on one UDP socket |
-//! | `send` | [`RoceSender`]: packets to datagrams, with GSO and `sendmmsg` |
-//! | `receive` | [`RoceReceiver`]: datagrams to packets, with GRO and `recvmmsg` |
+//! | `send` | [`RoceSender`]: sends packets as datagrams, with GSO and `sendmmsg` |
+//! | `receive` | [`RoceReceiver`]: receives datagrams and returns their packets, with GRO and `recvmmsg` |
 //! | `options`, `error` | [`RoceOptions`], [`RoceError`], [`PushError`] |
 //! | `icrc` | [`IcrcCheck`]: computation of the ICRC, and its check without the whole IP header |
 //! | `interface` | [`RoceInterface`]: GIDs, MTU and GUID of the machine's network interfaces |
@@ -13,9 +14,9 @@
 //!
 //! # Ports
 //!
-//! A socket sends from the port that it is bound to, 4791 by default, although RoCEv2 specifies a source port of 49152 or
-//! above for each flow. Other implementations accept packets from any port. In networks with several paths (ECMP), all
-//! flows between two addresses therefore use the same path.
+//! A socket sends from the port that it is bound to, 4791 by default. RoCEv2 specifies a source
+//! port of 49152 or above for each flow, but other implementations accept packets from any port. In
+//! networks with several paths (ECMP), all flows between two addresses therefore use the same path.
 //!
 //! # Addresses
 //!
@@ -23,9 +24,10 @@
 //!
 //! # Identifications
 //!
-//! The ICRC covers the identification of IPv4, which the system chooses. It is 0 for the packets of an unconnected socket
-//! with "don't fragment", and 0, 1, 2 and so on for the segments of a GSO datagram. The senders of this crate rely on both.
-//! The system does not report the identification of received packets: see [`IcrcCheck`].
+//! The ICRC covers the identification of IPv4, which the system chooses. For an unconnected socket
+//! with "don't fragment", the system sends packets with identification 0, and the segments of a GSO
+//! datagram with 0, 1, 2 and so on. The senders of this crate rely on that. The system does not
+//! report the identification of received packets; [`IcrcCheck`] describes the consequences.
 //!
 //! # Example
 //! Two sockets exchange a packet:
@@ -35,7 +37,7 @@
 //! use ib_os::clock;
 //! use ib_roce::{RoceOptions, RoceSocket};
 //!
-//! // Each socket has its own port here, because both are on the same machine.
+//! // The sockets have different ports here, because both are on the same machine.
 //! let options = RoceOptions { port: 0, ..RoceOptions::new(Ipv4Addr::LOCALHOST.into()) };
 //! let (mut here, mut there) = (RoceSocket::bind(&options)?, RoceSocket::bind(&options)?);
 //! here.sender.set_peer_port(there.port());

@@ -1,4 +1,4 @@
-//! Receiver: up to 16 datagrams per system call, each of which may contain several packets.
+//! Receives packets: up to 16 datagrams per system call, each of which can contain several packets.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -22,9 +22,10 @@ const MOST_BAD: u32 = 64;
 /// A received packet.
 #[derive(Clone, Copy, Debug)]
 pub struct RocePacket<'a> {
-    /// Route of the response: source and destination address are those of the packet, swapped. The source port is
-    /// that of the packet, so that responses share its flow. The flow label is not known and zero. The route is weak
-    /// with [`IcrcCheck::ConsistentWithSomeId`].
+    /// Route of the response. Source and destination address are those of the packet, swapped. The
+    /// source port is that of the packet, so that responses belong to the packet's flow. The flow
+    /// label is zero, because it is not known. The route is weak if `icrc` is
+    /// [`IcrcCheck::ConsistentWithSomeId`].
     pub route: &'a Route,
     /// Bytes from the BTH to the end of the pad.
     pub bytes: &'a [u8],
@@ -34,8 +35,9 @@ pub struct RocePacket<'a> {
 
 /// The receiving half of a [`RoceSocket`](super::RoceSocket).
 ///
-/// Packets that the system or the hardware has merged into one datagram (`UDP_GRO`) are returned one by one. Packets of a
-/// [`RoceSender`](super::RoceSender) over IPv4 have [`IcrcCheck::ConsistentWithOwnId`].
+/// Packets that the system or the hardware has merged into one datagram (`UDP_GRO`) are returned
+/// one by one. For IPv4 packets of a [`RoceSender`](super::RoceSender), the ICRC check gives
+/// [`IcrcCheck::ConsistentWithOwnId`].
 pub struct RoceReceiver {
     socket: Arc<UdpSocket>,
     tables: &'static Tables,
@@ -44,7 +46,7 @@ pub struct RoceReceiver {
     /// Datagrams of the last system call, and their number.
     datagrams: [Datagram; CALL],
     arrived: usize,
-    /// Number of these datagrams whose packets have been returned, including the current one.
+    /// Number of datagrams in `datagrams` whose packets were returned, including the current one.
     started: usize,
     /// Remaining packets of the current datagram.
     rest: Segments,
@@ -68,15 +70,16 @@ struct Datagram {
     is_truncated: bool,
 }
 
-/// The packets of a datagram that have not been returned yet.
+/// The packets of a datagram that were not returned yet.
 #[derive(Clone, Copy, Default)]
 struct Segments {
-    /// Their range in the buffer.
+    /// Range of the packets in the buffer.
     next: usize,
     end: usize,
-    /// Length of each packet but the last one, which may be shorter.
+    /// Length of each packet; the last packet can be shorter.
     length: usize,
-    /// Identification of the next packet, if the datagram of an own sender arrived unchanged.
+    /// Expected identification of the next packet. It is right if a sender of this crate sent the
+    /// datagram and it arrived unchanged.
     guess: u16,
 }
 
@@ -85,7 +88,8 @@ impl Segments {
         self.next >= self.end
     }
 
-    /// Removes the next packet; returns its start in the buffer, its length and its expected identification.
+    /// Removes the next packet. Returns its start in the buffer, its length and its expected
+    /// identification.
     #[inline]
     fn take(&mut self) -> (usize, usize, u16) {
         let (start, guess) = (self.next, self.guess);
@@ -96,7 +100,7 @@ impl Segments {
     }
 }
 
-/// Addresses and source port of the packets of a flow, which determine their headers.
+/// Addresses and source port of a flow. They determine the headers of the flow's packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Flow {
     own: IpAddr,
@@ -104,7 +108,7 @@ struct Flow {
     peer_port: u16,
 }
 
-/// Control information of a datagram.
+/// Values from the control messages of a datagram.
 struct DatagramInfo {
     own: IpAddr,
     segment: usize,
@@ -118,11 +122,11 @@ const CALL: usize = 16;
 /// Number of cached flows; a power of two.
 const FLOWS: usize = 64;
 
-/// Size of a buffer for a datagram of several packets. It is not a multiple of the page size, so that the starts of
-/// datagrams do not share sets of the processor's cache.
+/// Size of the buffer for a datagram of several packets. The size is not a multiple of the page
+/// size, so that the starts of datagrams do not share sets of the processor's cache.
 const GRO_BUFFER: usize = 65_536 + 192;
 
-/// Size of a buffer for a single packet.
+/// Size of the buffer for a datagram of one packet.
 const PACKET_BUFFER: usize = MAX_PACKET + ICRC + 44;
 
 impl RoceReceiver {
@@ -150,14 +154,15 @@ impl RoceReceiver {
         }
     }
 
-    /// Returns the next packet; `None` if there is none now. It never waits.
+    /// Returns the next packet; `None` if no packet has arrived. Never waits.
     ///
-    /// If the last system call has emptied the socket, it returns `None` once without another system call, unless the
-    /// caller has waited in between. It also returns `None` after 64 invalid packets, so that a flood of them does not
-    /// block the caller.
+    /// If the last system call has emptied the socket, returns `None` once without another system
+    /// call, unless the caller has waited since. Also returns `None` after 64 invalid packets, so
+    /// that a flood of such packets does not block the caller.
     ///
     /// # Errors
-    /// Fails if the socket is unusable. Errors of sent packets, which the system reports here, are only counted.
+    /// Fails if the socket is unusable. The system also reports errors of sent packets here, which
+    /// are only counted.
     pub fn receive(&mut self) -> io::Result<Option<RocePacket<'_>>> {
         let mut bad = 0;
         let (start, length, icrc) = loop {
@@ -197,7 +202,8 @@ impl RoceReceiver {
         match icrc {
             IcrcCheck::ConsistentWithSomeId { .. } => self.counters.unverifiable += 1,
             IcrcCheck::ConsistentWithOwnId(identification) => {
-                // Datagrams may have been merged or split on their path, so the next identification is estimated again.
+                // Datagrams may have been merged or split on their path, so the next identification
+                // is estimated from this packet.
                 self.rest.guess = (identification + 1) % OWN_IDENTIFICATIONS as u16;
             }
             IcrcCheck::Verified | IcrcCheck::Unchecked => {}
@@ -206,13 +212,14 @@ impl RoceReceiver {
         Ok(Some(RocePacket { route: &self.route, bytes, icrc }))
     }
 
-    /// Returns true if [`RoceReceiver::receive`] has packets without a system call.
+    /// Returns true if [`RoceReceiver::receive`] can return packets without a system call.
     #[must_use]
     pub const fn has_more(&self) -> bool {
         !self.rest.is_empty() || self.started < self.arrived
     }
 
-    /// Returns the sender of the last packet that was dropped because of a UDP checksum of zero, since the last call.
+    /// Returns the sender of the last packet that was dropped because of a UDP checksum of zero;
+    /// `None` if no packet was dropped since the last call.
     pub fn take_refused(&mut self) -> Option<IpAddr> {
         self.refused.take()
     }
@@ -229,7 +236,7 @@ impl RoceReceiver {
         self.socket.gro
     }
 
-    /// Waits for a packet, until a time or until the alarm rings.
+    /// Waits until a packet arrives, the time `until` has come, or `alarm` is rung.
     ///
     /// # Errors
     /// Fails with the error of `ppoll`.
@@ -241,7 +248,8 @@ impl RoceReceiver {
         self.socket.wait(libc::POLLIN, until, alarm)
     }
 
-    /// Makes the next [`RoceReceiver::receive`] call the system, even if the last call has emptied the socket.
+    /// Makes the next [`RoceReceiver::receive`] do a system call, even if the last system call has
+    /// emptied the socket.
     pub(super) const fn expect_more(&mut self) {
         self.is_empty = false;
     }
@@ -258,7 +266,7 @@ impl RoceReceiver {
         self.buffer.len() / CALL
     }
 
-    /// Receives datagrams from the system; returns their number.
+    /// Receives datagrams from the system. Returns their number.
     fn call(&mut self) -> io::Result<usize> {
         let room = self.room();
         (self.arrived, self.started) = (0, 0);
@@ -274,8 +282,9 @@ impl RoceReceiver {
             header.msg_hdr.msg_namelen = size_of::<SocketAddress>() as libc::socklen_t;
             control.attach_whole(&mut header.msg_hdr);
         }
-        // SAFETY: the headers refer to live addresses, control buffers and, by their vectors, disjoint parts of the live
-        // buffer, with correct lengths. No other code uses these during the call. There is no timeout.
+        // SAFETY: the headers refer to live addresses, control buffers and, by their vectors, disjoint
+        // parts of the live buffer, with correct lengths. No other code uses them during the call. The
+        // null pointer means that there is no timeout.
         let count = unsafe {
             libc::recvmmsg(
                 self.socket.file.as_raw_fd(),
@@ -306,7 +315,7 @@ impl RoceReceiver {
         Ok(self.arrived)
     }
 
-    /// Prepares the packets of the next datagram.
+    /// Prepares to return the packets of the next datagram.
     fn start(&mut self) {
         let (index, room) = (self.started, self.room());
         let Datagram { source, length, control, is_truncated } = self.datagrams[index];
@@ -339,7 +348,7 @@ impl RoceReceiver {
     /// Reads the control messages of a datagram.
     fn read_control(&mut self, index: usize, length: usize) -> DatagramInfo {
         let number = |data: &[u8]| {
-            // The IPv4 type of service has 1 byte, all other numbers have 4.
+            // The IPv4 type of service has 1 byte; the other values that are read have 4.
             data.first_chunk().map_or(i32::from(data[0]), |&bytes| i32::from_ne_bytes(bytes))
         };
         let own = self.socket.address;
@@ -368,7 +377,7 @@ impl RoceReceiver {
                     }
                 }
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                    // The number counts all drops of the socket, and wraps at 2^32.
+                    // The system's counter contains all drops of the socket, and wraps at 2^32.
                     let overflows = number(data) as u32;
                     self.counters.overflows += u64::from(overflows.wrapping_sub(self.overflows));
                     self.overflows = overflows;
@@ -403,7 +412,8 @@ impl AsFd for RoceReceiver {
     }
 }
 
-/// Counts an error of sent packets.
+/// Counts an error that the system reports when packets are received, such as that of a sent
+/// packet.
 #[cold]
 fn count_error(counters: &mut RoceReceiveCounters, error: &io::Error) {
     count(&mut counters.errors, error, 1);

@@ -1,4 +1,4 @@
-//! Sender: packets are written consecutively into a buffer, and sent with few system calls.
+//! Sends packets: they are written consecutively into a buffer, and sent with few system calls.
 
 mod routes;
 
@@ -23,14 +23,15 @@ use routes::Routes;
 
 /// The sending half of a [`RoceSocket`](super::RoceSocket).
 ///
-/// Consecutive packets of one route and size, of which the last one may be shorter, are sent as one datagram, which the
-/// system or the hardware segments (`UDP_SEGMENT`). Up to 32 such datagrams are sent with one system call.
+/// Consecutive packets of one route and one size are sent as one datagram, which the system or the
+/// hardware segments (`UDP_SEGMENT`). The last packet of a datagram can be shorter. One system call
+/// sends up to 32 datagrams.
 pub struct RoceSender {
     socket: Arc<UdpSocket>,
     tables: &'static Tables,
     peer_port: u16,
     routes: Routes,
-    /// The packets of the batches, consecutively, and their size in bytes.
+    /// The packets of all batches, consecutively, and their total size in bytes.
     buffer: Box<[u8]>,
     used: usize,
     batches: VecDeque<Batch>,
@@ -42,10 +43,10 @@ pub struct RoceSender {
 #[derive(Clone, Copy)]
 struct Batch {
     route: usize,
-    /// Range of the packets in the buffer.
+    /// Offset of the packets in the buffer, and their total size.
     start: usize,
     length: usize,
-    /// Size of each packet with its ICRC; the last one may be shorter.
+    /// Size of each packet with its ICRC; the last packet can be shorter.
     segment: usize,
     packets: usize,
 }
@@ -53,13 +54,14 @@ struct Batch {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Segmentation {
     On,
-    /// The system has rejected a datagram of several packets: either it does not support GSO, or the datagram is invalid.
+    /// The system has rejected a datagram of several packets. Either the system does not support
+    /// GSO, or the datagram is invalid.
     Doubted,
     Off,
 }
 
-/// Size of the buffer in bytes: four datagrams of maximum size. A larger buffer would exceed the processor's cache before
-/// the system copies the packets.
+/// Size of the buffer in bytes: four datagrams of maximum size. A larger buffer would exceed the
+/// processor's cache before the system copies the packets.
 const BUFFER: usize = 256 * 1024;
 
 /// Maximum number of datagrams per system call.
@@ -83,11 +85,12 @@ impl RoceSender {
         }
     }
 
-    /// Appends a packet of `length` bytes, from the BTH to the end of the pad. `fill` writes it in place, over old data.
-    /// The ICRC is appended. [`RoceSender::flush`] sends the packet, or an earlier call if the buffer is full.
+    /// Appends a packet of `length` bytes, from the BTH to the end of the pad. `fill` writes the
+    /// packet into the buffer, over old data; then the ICRC is appended. The packet is sent by
+    /// [`RoceSender::flush`], or by an earlier call if the buffer becomes full.
     ///
-    /// The packet is sent from the socket's port; [`Route::source_port`] is ignored. The system chooses the flow label of
-    /// IPv6, which the ICRC does not cover. A hop limit of 0 means 64.
+    /// The packet is sent from the socket's port; [`Route::source_port`] is ignored. The system
+    /// chooses the flow label of IPv6, which the ICRC does not cover. A hop limit of 0 means 64.
     ///
     /// # Errors
     /// Fails before `fill` is called if the buffer is full, or if the length or the route is invalid.
@@ -106,8 +109,10 @@ impl RoceSender {
         Ok(())
     }
 
-    /// Appends a packet like [`RoceSender::push`], if its route and length are known only when it is written. `write` gets a
-    /// buffer of [`MAX_PACKET`] bytes and returns both, or `None` if there is no packet. Returns true if there was one.
+    /// Appends a packet like [`RoceSender::push`]. Serves callers that know the route and length
+    /// only after they have written the packet. `write` gets a buffer of [`MAX_PACKET`] bytes and
+    /// returns the route and length, or `None` if there is no packet. The result is false if there
+    /// is no packet.
     ///
     /// ```no_run
     /// # fn next(buffer: &mut [u8]) -> Option<(ib_link::Route, usize)> { None }
@@ -119,8 +124,8 @@ impl RoceSender {
     /// ```
     ///
     /// # Errors
-    /// Fails before `write` is called if the buffer is full. Fails after it if the length or the route is invalid; the
-    /// packet is then lost.
+    /// Fails before `write` is called if the buffer is full. Fails after the call if the length or
+    /// the route is invalid; the packet is then lost.
     #[inline]
     pub fn push_next(
         &mut self,
@@ -135,8 +140,9 @@ impl RoceSender {
         Ok(true)
     }
 
-    /// Sends the packets. Returns the number of packets that remain in the buffer because the system's buffers are full.
-    /// Packets that the system rejects for another reason are counted and lost.
+    /// Sends the packets in the buffer. Returns the number of packets that remain there because the
+    /// system's buffers are full. Packets that the system rejects for another reason are counted
+    /// and lost.
     pub fn flush(&mut self) -> usize {
         while !self.batches.is_empty() {
             match self.send() {
@@ -174,7 +180,7 @@ impl RoceSender {
         self.gso != Segmentation::Off
     }
 
-    /// Waits until the socket is writable, until a time or until the alarm rings.
+    /// Waits until the socket is writable, the time `until` has come, or `alarm` is rung.
     ///
     /// # Errors
     /// Fails with the error of `ppoll`.
@@ -182,19 +188,19 @@ impl RoceSender {
         self.socket.wait(libc::POLLOUT, until, alarm)
     }
 
-    /// Returns the destination port of packets.
+    /// Returns the UDP port to which packets are sent.
     #[must_use]
     pub const fn peer_port(&self) -> u16 {
         self.peer_port
     }
 
-    /// Sets the destination port of packets that are pushed from now on.
+    /// Sets the UDP port to which packets are sent that are pushed after this call.
     pub fn set_peer_port(&mut self, port: u16) {
         self.peer_port = port;
         self.routes.forget();
     }
 
-    /// Makes room for a packet of `length` bytes at the end of the used buffer.
+    /// Makes room for a packet of `length` bytes after the packets in the buffer.
     fn reserve(&mut self, length: usize) -> Result<(), PushError> {
         if self.routes.is_full() && self.flush() == 0 {
             self.routes.clear();
@@ -206,8 +212,8 @@ impl RoceSender {
         Ok(())
     }
 
-    /// Adds the packet at the end of the used buffer to a batch. Returns its offset in the buffer, and its future
-    /// identification.
+    /// Adds a packet that follows the packets in the buffer to a batch. Returns the packet's offset
+    /// in the buffer, and the identification that the system will give it.
     fn append(&mut self, route: &Route, length: usize) -> Result<(usize, u16), PushError> {
         let number = self.routes.number(route, &self.socket, self.peer_port)?;
         let (start, wire) = (self.used, length + ICRC);
@@ -225,7 +231,7 @@ impl RoceSender {
         Ok((start, 0))
     }
 
-    /// Appends the ICRC to the last packet.
+    /// Writes the ICRC after the last packet.
     fn seal(&mut self, start: usize, length: usize, identification: u16) {
         let (bytes, icrc) = self.buffer[start..start + length + ICRC].split_at_mut(length);
         let batch = self.batches.back().expect("the packet was added to a batch");
@@ -238,7 +244,8 @@ impl RoceSender {
         icrc.copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Makes room for a packet by sending others, and by moving the rest to the start of the buffer.
+    /// Makes room for a packet: sends the packets in the buffer, and moves those that remain to its
+    /// start.
     #[cold]
     fn make_room(&mut self, wire: usize) -> Result<(), PushError> {
         self.flush();
@@ -255,7 +262,7 @@ impl RoceSender {
         Ok(())
     }
 
-    /// Sends up to 32 batches with one system call; returns the number of sent ones, at least 1.
+    /// Sends up to 32 batches with one system call. Returns the number of sent batches, at least 1.
     fn send(&mut self) -> io::Result<usize> {
         let count = self.batches.len().min(CALL);
         let mut headers = [const { MaybeUninit::uninit() }; CALL];
@@ -270,7 +277,7 @@ impl RoceSender {
                 control.push(libc::SOL_UDP, libc::UDP_SEGMENT, &segment);
             }
             let vector = vectors[index].write(libc::iovec {
-                // The system only reads the bytes.
+                // The system only reads the bytes, so the mutable pointer is sound.
                 iov_base: bytes.as_ptr().cast_mut().cast(),
                 iov_len: bytes.len(),
             });
@@ -279,8 +286,9 @@ impl RoceSender {
             header.msg_hdr.msg_namelen = prepared.destination.length();
             control.attach(&mut header.msg_hdr);
         }
-        // SAFETY: the first `count` headers are initialized. They refer to live vectors, addresses and control messages, and
-        // the vectors to live bytes. The call only reads them, and none of them moves before it returns.
+        // SAFETY: the first `count` headers are initialized. They refer to live vectors, addresses and
+        // control messages, and the vectors to live bytes. The call only reads them, and none of them
+        // moves before it returns.
         let sent = unsafe {
             libc::sendmmsg(
                 self.socket.file.as_raw_fd(),
@@ -298,7 +306,8 @@ impl RoceSender {
             self.counters.bytes += (batch.length - batch.packets * ICRC) as u64;
             self.counters.batches += 1;
             if self.gso == Segmentation::Doubted && batch.packets == 1 {
-                // The system has accepted a packet that it had rejected within a batch.
+                // The system has accepted a single packet that it had rejected within a batch. So
+                // it does not support GSO.
                 self.gso = Segmentation::Off;
             }
         }
@@ -312,8 +321,8 @@ impl RoceSender {
         }
     }
 
-    /// Splits the first batch into batches of one packet. The ICRCs are adapted to identification 0, which these packets
-    /// will have.
+    /// Splits the first batch into batches of one packet. The system will send these packets with
+    /// identification 0, to which the ICRCs are adapted.
     #[cold]
     fn split(&mut self) {
         let batch = self.batches.pop_front().expect("the system has rejected a batch");
@@ -344,7 +353,7 @@ impl AsFd for RoceSender {
 }
 
 impl Batch {
-    /// Returns true if a further packet of `wire` bytes can be added to the batch.
+    /// Returns true if a further packet of `wire` bytes with its ICRC can be added to the batch.
     fn can_add(&self, route: usize, wire: usize) -> bool {
         self.route == route
             && wire <= self.segment

@@ -1,4 +1,4 @@
-//! The RoCEv2 link: a sender and a receiver on one UDP socket.
+//! The RoCEv2 socket: a sender and a receiver on one UDP socket.
 
 use std::io;
 use std::net::IpAddr;
@@ -17,10 +17,10 @@ use crate::receive::RoceReceiver;
 use crate::send::RoceSender;
 use crate::udp::UdpSocket;
 
-/// A link for RoCEv2 packets of one address family.
+/// A RoCEv2 socket for packets of one address family.
 ///
-/// Both halves can be borrowed at the same time, so that a response can be pushed while the request is read. They can also
-/// be moved out of the socket, for example to two threads.
+/// Both halves can be borrowed at the same time, so that a response can be pushed while the request
+/// is read. The halves can also be moved out of the socket, for example to two threads.
 pub struct RoceSocket {
     /// The sending half.
     pub sender: RoceSender,
@@ -33,8 +33,8 @@ impl RoceSocket {
     /// Opens a socket.
     ///
     /// # Errors
-    /// Fails if the machine does not have the address, if the port is in use, or if the system does not support a required
-    /// socket option.
+    /// Fails if the machine does not have the IP address, if the port is in use, or if the system
+    /// does not support a required socket option.
     pub fn bind(options: &RoceOptions) -> Result<Self, RoceError> {
         let socket = Arc::new(UdpSocket::bind(options)?);
         Ok(Self {
@@ -50,20 +50,21 @@ impl RoceSocket {
         self.socket.address
     }
 
-    /// Returns the local port. The system has chosen it if the options have port 0.
+    /// Returns the local port. If the options contain port 0, the system has chosen the port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.socket.port
     }
 
-    /// Returns the sizes of the receive and the send buffer of the socket in bytes. Linux doubles requested sizes, and limits
-    /// them for unprivileged processes.
+    /// Returns the sizes of the receive and the send buffer of the socket in bytes. Linux doubles
+    /// the requested sizes, and limits them for unprivileged processes.
     #[must_use]
     pub fn buffer_sizes(&self) -> (usize, usize) {
         (self.socket.receive_buffer, self.socket.send_buffer)
     }
 
-    /// Returns the GIDs of the socket: that of its address, or, if it is unspecified, of all addresses of its family.
+    /// Returns the GID of the socket's address. If the address is unspecified, returns the GIDs of
+    /// all addresses of its family that the machine has.
     ///
     /// # Errors
     /// Fails with the error of `getifaddrs`.
@@ -77,12 +78,13 @@ impl RoceSocket {
         Ok(own.map(|&address| gid_of(address)).collect())
     }
 
-    /// Joins a multicast group on the interface with an index ([`RoceInterface::index`]). Only a socket with an unspecified
-    /// address receives packets of the group; their routes have the group as source.
+    /// Joins a multicast group on the interface with this index ([`RoceInterface::index`]). Only a
+    /// socket with an unspecified address receives packets of the group. In the routes of such
+    /// packets, the source is the group.
     ///
     /// # Errors
-    /// Fails if the GID is not a multicast group of the socket's family, if the interface does not exist, or if the socket
-    /// is a member already.
+    /// Fails if the GID is not a multicast group of the socket's family, if the interface does not
+    /// exist, or if the socket is a member already.
     pub fn join(&self, group: Gid, interface: u32) -> io::Result<()> {
         self.socket.set_member(address_of(group), interface, true)
     }
@@ -95,8 +97,9 @@ impl RoceSocket {
         self.socket.set_member(address_of(group), interface, false)
     }
 
-    /// Flushes the send buffer, and waits for a packet, until a time or until the alarm rings. If packets remain in the send
-    /// buffer, it also returns when the socket is writable.
+    /// Flushes the send buffer. Then waits until a packet arrives, the time `until` has come, or
+    /// `alarm` is rung. If packets remain in the send buffer, the wait also ends when the socket is
+    /// writable.
     ///
     /// # Errors
     /// Fails with the error of `ppoll`.
@@ -106,8 +109,9 @@ impl RoceSocket {
         self.socket.wait(events, until, alarm)
     }
 
-    /// Flushes the send buffer, before the caller waits for the socket with others. Returns `None` if a packet is there
-    /// already. The flag is true if the caller also has to wait for the socket to become writable.
+    /// Prepares for a wait of the caller, who polls the socket together with other descriptors:
+    /// flushes the send buffer. Returns `None` if a packet has already arrived. Returns
+    /// `Some(true)` if the caller also has to wait until the socket is writable.
     pub fn begin_wait(&mut self) -> Option<bool> {
         let unsent = self.sender.flush();
         if self.receiver.has_more() {

@@ -18,7 +18,7 @@ const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
 fn options(address: IpAddr) -> RoceOptions {
-    // The maximum of Linux for unprivileged processes.
+    // The receive buffer has the maximum size that Linux allows for unprivileged processes.
     RoceOptions { port: 0, receive_buffer: 212_992, ..RoceOptions::new(address) }
 }
 
@@ -35,7 +35,7 @@ fn route(own: IpAddr, peer: IpAddr) -> Route {
     Route { source, destination, is_global: true, ..Route::default() }
 }
 
-/// Returns a packet whose bytes depend on its number.
+/// Returns a packet whose bytes depend on the packet's number.
 fn packet(number: usize, length: usize) -> Vec<u8> {
     (0..length).map(|at| (number * 31 + at * 7 + at / 251) as u8).collect()
 }
@@ -101,7 +101,8 @@ fn packets_arrive_intact_with_and_without_offloads() {
             assert_eq!((sent.packets, sent.bytes), (packets.len() as u64, bytes));
             assert_eq!((received.packets, received.bytes), (packets.len() as u64, bytes));
             assert_eq!((received.bad_icrc, received.malformed, received.truncated), (0, 0, 0));
-            // 12 | 16 | 4108 4108 4108 20 | 4108 | 4144 4144 12 | 12 12 | 256 | 260
+            // Sizes by batch: 12 | 16 | 4108 4108 4108 20 | 4108 | 4144 4144 12 | 12 12 | 256 |
+            // 260.
             assert_eq!(sent.batches, if gso { 8 } else { packets.len() as u64 });
             assert!(sent.errors.is_empty() && received.errors.is_empty());
         }
@@ -122,7 +123,7 @@ fn full_buffer_is_flushed_by_push() {
                 arrived.push(packet.bytes.to_vec());
             }
         }
-        assert!(here.counters().sent.packets > 100, "the send buffer holds fewer packets");
+        assert!(here.counters().sent.packets > 100, "`push` did not flush the full send buffer");
         here.sender.flush();
         let rest = take(&mut there, packets.len() - arrived.len());
         arrived.extend(rest.into_iter().map(|arrived| arrived.1));
@@ -151,7 +152,7 @@ fn routes_determine_source_addresses_and_may_alternate() {
             assert_eq!(arrived.1, packet(number, 64));
             assert_eq!(arrived.0.destination, gid_of(own));
             assert_eq!((arrived.0.traffic_class, arrived.0.hop_limit), (0x68, 9));
-            // The route of the packet is that of the response.
+            // The receiver returns the route of the response.
             push(&mut socket.sender, &arrived.0, &arrived.1);
         }
         socket.sender.flush();
@@ -170,10 +171,10 @@ fn unspecified_ipv6_address_does_not_bind_ipv4() {
     let both = || {
         let here = RoceSocket::bind(&options(Ipv6Addr::UNSPECIFIED.into())).unwrap();
         let same_port = RoceOptions { port: here.port(), ..options(Ipv4Addr::UNSPECIFIED.into()) };
-        // Another test may use the port.
+        // The bind can fail because another test uses the port.
         RoceSocket::bind(&same_port).is_ok().then_some(here)
     };
-    let mut here = (0..20).find_map(|_| both()).expect("a socket of each family");
+    let mut here = (0..20).find_map(|_| both()).expect("both sockets can be bound");
     let mut there = RoceSocket::bind(&options(V6)).unwrap();
     here.sender.set_peer_port(there.port());
     let marks = Route { traffic_class: 0x20, hop_limit: 3, ..route(V6, V6) };
@@ -278,7 +279,7 @@ fn sender_and_receiver_work_in_two_threads() {
 }
 
 proptest! {
-    /// Packets of any sizes to two receivers arrive intact and in order.
+    /// Checks that packets of any sizes to two receivers arrive intact and in order.
     #[test]
     fn any_mixture_arrives_in_order(
         is_v4 in any::<bool>(),

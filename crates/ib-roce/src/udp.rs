@@ -17,15 +17,16 @@ use crate::error::RoceError;
 use crate::interface::RoceInterface;
 use crate::options::RoceOptions;
 
-/// An unconnected UDP socket, shared by both halves of a link.
+/// An unconnected UDP socket, which the sender and the receiver of a RoCEv2 socket share.
 ///
-/// For an unconnected socket with "don't fragment", the system sends identification 0 in IPv4 headers, and 0, 1, 2 and so
-/// on in the segments of a datagram. The ICRC covers the identification.
+/// For an unconnected socket with "don't fragment", the system sends IPv4 packets with
+/// identification 0, and the segments of a GSO datagram with 0, 1, 2 and so on. The ICRC covers the
+/// identification.
 pub(super) struct UdpSocket {
     pub(super) file: OwnedFd,
     pub(super) address: IpAddr,
     pub(super) port: u16,
-    /// Interface index of a link-local address; 0 for other addresses.
+    /// Index of the interface, if the socket's address is link-local; otherwise 0.
     scope: u32,
     pub(super) gso: bool,
     pub(super) gro: bool,
@@ -42,13 +43,13 @@ const HOP_LIMIT: u8 = 64;
 impl UdpSocket {
     pub(super) fn bind(options: &RoceOptions) -> Result<Self, RoceError> {
         let &RoceOptions { address, port, .. } = options;
-        // Accepts IPv4-mapped IPv6 addresses, the form of IPv4 addresses in GIDs.
+        // Accepts IPv4-mapped IPv6 addresses, because IPv4 addresses have this form in GIDs.
         let address = address.to_canonical();
         let failed = |source| RoceError::Bind { address, port, source };
         let scope = scope(address).map_err(RoceError::Interfaces)?;
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: the call takes no memory.
+        // SAFETY: the call accesses no memory of this process.
         let file = unsafe { libc::socket(family, kind, libc::IPPROTO_UDP) };
         if file < 0 {
             return Err(failed(io::Error::last_os_error()));
@@ -68,7 +69,7 @@ impl UdpSocket {
                 RoceError::Option { option: "SO_ATTACH_FILTER", address, source }
             })?;
         }
-        // The following options are not required: old systems do not support them.
+        // The following options are not required, because old systems do not support them.
         let _ = set(file.as_fd(), libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
         let may =
             |wanted, name, value| wanted && set(file.as_fd(), libc::SOL_UDP, name, value).is_ok();
@@ -112,7 +113,8 @@ impl UdpSocket {
         })
     }
 
-    /// Waits until the socket is ready for events of `poll(2)`, the clock reaches a time or the alarm rings.
+    /// Waits until one of the events of `poll(2)` occurs at the socket, the time `until` has come,
+    /// or `alarm` is rung.
     pub(super) fn wait(
         &self,
         events: libc::c_short,
@@ -120,7 +122,7 @@ impl UdpSocket {
         alarm: Option<&Alarm>,
     ) -> io::Result<()> {
         let socket = libc::pollfd { fd: self.file.as_raw_fd(), events, revents: 0 };
-        // Without an alarm, its descriptor is ignored.
+        // If there is no alarm, descriptor -1 is passed, which `poll` ignores.
         let never = libc::pollfd { fd: -1, events: 0, revents: 0 };
         let alarm = alarm.map_or(never, |alarm| poll::watched(alarm.as_fd(), false));
         poll::wait_any_for(&mut [socket, alarm], until.since(clock::now()))
@@ -131,20 +133,22 @@ impl UdpSocket {
         self.address.is_unspecified()
     }
 
-    /// Returns the socket address of a destination.
+    /// Returns the socket address to which packets for a peer are sent.
     pub(super) fn destination(&self, own: IpAddr, peer: IpAddr, port: u16) -> SocketAddress {
         let is_local = matches!(peer, IpAddr::V6(peer) if is_link_local(peer));
         let scope = match (is_local, self.scope) {
             (false, _) => 0,
-            // If the interface is unknown, the system rejects the packets, which is counted.
+            // If the interface is unknown, the system rejects the packets, and the sender counts
+            // them.
             (true, 0) => scope(own).unwrap_or(0),
             (true, scope) => scope,
         };
         SocketAddress::new(peer, port, scope)
     }
 
-    /// Returns the control messages of the packets of a route: the source address, if the socket's address is unspecified,
-    /// and other traffic classes and hop limits than the defaults.
+    /// Returns the control messages for the packets of a route. They contain the source address, if
+    /// the socket's address is unspecified, and the traffic class and hop limit, if they differ
+    /// from the defaults.
     pub(super) fn control(&self, own: IpAddr, peer: IpAddr, route: &Route) -> Control {
         let &Route { traffic_class, hop_limit, .. } = route;
         let hop_limit = if hop_limit == 0 { HOP_LIMIT } else { hop_limit };
@@ -175,14 +179,15 @@ impl UdpSocket {
         if traffic_class != 0 {
             control.push(level, class_kind, &class);
         }
-        // The hop limit of the socket does not apply to multicast.
+        // The socket's hop limit does not apply to multicast packets, which get it by a control
+        // message.
         if hop_limit != HOP_LIMIT || peer.is_multicast() {
             control.push(level, limit_kind, &limit);
         }
         control
     }
 
-    /// Joins or leaves a multicast group on the interface with an index.
+    /// Joins or leaves a multicast group on the interface with this index.
     pub(super) fn set_member(
         &self,
         group: IpAddr,
@@ -220,11 +225,13 @@ impl AsFd for UdpSocket {
     }
 }
 
-/// Size in bytes to which datagrams with a UDP checksum of zero are truncated. No valid packet is that short.
+/// Datagrams with a UDP checksum of zero are truncated to this many bytes. No valid packet is that
+/// short.
 pub(super) const CUT: usize = 1;
 
-/// BPF program that truncates datagrams with a UDP checksum of zero, since a socket does not report the checksum. A
-/// datagram dropped by the program would be counted as an overflow. The system has verified all other checksums before.
+/// BPF program that truncates datagrams with a UDP checksum of zero, so that the receiver
+/// recognizes them. A socket does not report the checksum. If the program dropped a datagram, the
+/// system would count an overflow. The system itself verifies other checksums.
 const CUTS_ZERO_CHECKSUM: [libc::sock_filter; 4] = {
     const UDP_HEADER: u32 = 8;
     const CHECKSUM: u32 = 6;
@@ -239,14 +246,15 @@ const CUTS_ZERO_CHECKSUM: [libc::sock_filter; 4] = {
     ]
 };
 
-/// Returns the required socket options: name, level, number and value. Without them packets would be wrong or missing.
+/// Returns the required socket options: name, level, number and value. Without these options,
+/// packets would be wrong or missing.
 fn required_options(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
     use libc::{IPPROTO_IP, IPPROTO_IPV6};
     let open = i32::from(address.is_unspecified());
     if address.is_ipv4() {
         vec![
-            // No fragments, and no path MTU discovery, because ICMP messages can be forged. The MTU was negotiated when the
-            // queue pair was connected.
+            // Fragments and path MTU discovery are disabled; ICMP messages can be forged. The path
+            // MTU was negotiated when the queue pair was connected.
             ("IP_MTU_DISCOVER", IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
             ("IP_TTL", IPPROTO_IP, libc::IP_TTL, HOP_LIMIT.into()),
             ("IP_PKTINFO", IPPROTO_IP, libc::IP_PKTINFO, open),
@@ -263,14 +271,15 @@ fn required_options(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
             ("IPV6_RECVPKTINFO", IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, open),
             ("IPV6_RECVTCLASS", IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1),
             ("IPV6_RECVHOPLIMIT", IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1),
-            // Other implementations send no checksum, because of the ICRC. Own packets have it: it is cheap with hardware
-            // offload, and GSO requires it.
+            // Accepts packets without a UDP checksum: other implementations send none, because of
+            // the ICRC. This socket sends checksums, which are cheap with hardware offload and
+            // required for GSO.
             ("UDP_NO_CHECK6_RX", libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1),
         ]
     }
 }
 
-/// Returns the interface index of a link-local address; 0 for other addresses.
+/// Returns the index of the interface that has a link-local address; 0 for other addresses.
 fn scope(address: IpAddr) -> io::Result<u32> {
     match address {
         IpAddr::V6(local) if is_link_local(local) => {

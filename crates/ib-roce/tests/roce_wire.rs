@@ -1,5 +1,6 @@
-//! RoCEv2 sockets in a network namespace with a TUN device, whose file is the other end of the link. The tests are skipped
-//! without the privilege to create a namespace, and without iproute2.
+//! Tests RoCEv2 sockets in a network namespace with a TUN device. The test is the other end of the
+//! link: it reads and writes the device's file. The tests are skipped without the privilege to
+//! create a namespace, or without iproute2.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -19,13 +20,15 @@ const V4_PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 168, 77, 1));
 const V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2));
 const V6_PEER: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1));
 
-/// File of the TUN device: it reads sent packets and writes received ones.
+/// File of the TUN device. Reads return packets that sockets have sent; sockets receive the packets
+/// that are written.
 struct Wire(File);
 
 impl Wire {
-    /// Moves the thread into a new network namespace with a TUN device. Returns `None` if it cannot be created.
+    /// Moves this thread into a new network namespace with a TUN device. Returns `None` if either
+    /// cannot be created.
     fn new() -> Option<Self> {
-        // SAFETY: the call takes no memory.
+        // SAFETY: the call accesses no memory of this process.
         if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
             eprintln!("cannot create a network namespace: {}", std::io::Error::last_os_error());
             return None;
@@ -44,7 +47,7 @@ impl Wire {
             eprintln!("cannot create a TUN device: {}", std::io::Error::last_os_error());
             return None;
         }
-        // SAFETY: the call takes no memory.
+        // SAFETY: the call accesses no memory of this process.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
         let set_up = run("ip addr add 192.168.77.2/24 dev wire")
             && run("ip addr add fd00::2/64 dev wire nodad")
@@ -52,13 +55,14 @@ impl Wire {
         set_up.then_some(Self(file))
     }
 
-    /// Returns headers and UDP payload of the next RoCEv2 packet; `None` if none arrives in time.
+    /// Returns the headers and the UDP payload of the next RoCEv2 packet; `None` if no packet
+    /// arrives in time.
     fn next(&mut self, limit: Duration) -> Option<(RoceNetwork, Vec<u8>)> {
         let until = clock::now() + limit;
         let mut bytes = [0; 65_536];
         while clock::now() < until {
             match self.0.read(&mut bytes) {
-                // Linux sends other packets, too, such as router solicitations.
+                // Linux also sends packets of its own, such as router solicitations.
                 Ok(length) => match RoceNetwork::parse(&bytes[..length]) {
                     Ok((network, udp)) if network.destination_port == RoceNetwork::PORT => {
                         return Some((network, udp.to_vec()));
@@ -80,7 +84,7 @@ impl Wire {
     }
 }
 
-/// Runs a command; returns true if it succeeds.
+/// Runs a command. Returns true if the command succeeds.
 fn run(line: &str) -> bool {
     let mut words = line.split(' ');
     let mut command = Command::new(words.next().expect("a command"));
@@ -100,8 +104,8 @@ fn route(own: IpAddr, peer: IpAddr) -> Route {
     Route { source, destination, is_global: true, ..Route::default() }
 }
 
-/// Binds a socket. It retries while the port is in use: programs started by other tests inherit descriptors until they
-/// call `exec`.
+/// Binds a socket. Retries while the port is in use: a process that another test starts inherits
+/// the descriptors of sockets until it calls `exec`.
 fn bind(options: &RoceOptions) -> RoceSocket {
     for _ in 0..100 {
         match RoceSocket::bind(options) {
@@ -135,7 +139,7 @@ fn every_segment_has_the_icrc_of_its_own_headers() {
                 push(&mut socket, &route, length).expect("room");
             }
             assert_eq!(socket.sender.flush(), 0);
-            // With GSO, Linux counts the identification in each datagram from 0.
+            // With GSO, Linux counts the identifications of a datagram's segments from 0.
             let identifications = [0, 1, 2, 3, 0, 0, 1];
             for (length, id) in lengths.into_iter().zip(identifications) {
                 let (network, udp) = wire.checked();
@@ -151,7 +155,7 @@ fn every_segment_has_the_icrc_of_its_own_headers() {
                     (IpAddr::V6(source), IpAddr::V6(destination)) => {
                         RoceAddresses::V6 { source, destination }
                     }
-                    _ => unreachable!("both are of one family"),
+                    _ => unreachable!("both addresses are of one family"),
                 };
                 assert_eq!(network.addresses, expected, "{address}, {gso}");
             }
@@ -160,7 +164,8 @@ fn every_segment_has_the_icrc_of_its_own_headers() {
     }
 }
 
-/// The packets are from rxe of Linux 6.1. They have no UDP checksum, and over IPv4 their ICRC cannot be verified.
+/// The packets are from rxe of Linux 6.1. They have no UDP checksum. Over IPv4, their ICRCs cannot
+/// be fully verified.
 #[test]
 fn packets_of_rxe_are_received() {
     let Some(mut wire) = Wire::new() else { return };
@@ -190,7 +195,7 @@ fn packets_of_rxe_are_received() {
         let socket = if is_v4 { &mut v4 } else { &mut v6 };
         let until = clock::now() + Duration::from_secs(5);
         let received = loop {
-            // Linux drops packets for an IPv6 address until a work queue has enabled the address.
+            // Linux enables an IPv6 address in the background, and drops packets to it before.
             wire.0.write_all(&wrong).expect("room");
             wire.0.write_all(&bytes).expect("room");
             socket.wait(clock::now() + Duration::from_millis(200), None).expect("a wait");
@@ -201,7 +206,7 @@ fn packets_of_rxe_are_received() {
         };
         assert_eq!((&received.1[..], received.2), (&udp[..udp.len() - 4], expected));
         let back = if is_v4 { route(V4, V4_PEER) } else { route(V6, V6_PEER) };
-        // Over IPv4 the receiver does not know the identification, which is part of the ICRC.
+        // Over IPv4, the receiver does not know the identification, which the ICRC covers.
         let back = Route { source_port: network.source_port, is_weak: is_v4, ..back };
         assert_eq!(received.0, back);
     }
@@ -220,7 +225,8 @@ fn packets_above_the_interface_mtu_are_counted() {
             push(&mut socket, &route(own, peer), length).expect("room");
         }
         assert_eq!(socket.sender.flush(), 0);
-        // GSO buffers: 4108 4108 4108 1036 | 2060 1032. Linux checks the length of the first packet.
+        // Sizes of the packets in each GSO datagram: 4108 4108 4108 1036 | 2060 1032. Linux checks
+        // the size of the first packet.
         let sent = socket.counters().sent;
         let lost: u64 = sent.errors.values().sum();
         assert_eq!(sent.errors.keys().collect::<Vec<_>>(), [&libc::EMSGSIZE], "{sent:?}");
@@ -250,7 +256,7 @@ fn full_send_buffer_loses_no_packets() {
         assert!(pushed < 1000, "{:?}", socket.counters());
     }
     assert!(socket.sender.unsent() > 0 && socket.counters().sent.full > 0);
-    // A shorter packet is refused, too.
+    // A packet that is shorter than the others is refused, too.
     assert_eq!(push(&mut socket, &route(V4, V4_PEER), 12), Err(PushError::Full));
     for read in 0..pushed + 20 {
         socket.sender.flush();
@@ -284,7 +290,7 @@ fn interfaces_are_listed_with_mtu_and_addresses() {
     }
 }
 
-/// As with UD QPs, members of a group receive the packets of their own port.
+/// As with UD QPs, members of a group also receive the packets that their own port sends.
 #[test]
 fn multicast_packets_keep_their_hop_limit() {
     let Some(mut wire) = Wire::new() else { return };
@@ -302,7 +308,7 @@ fn multicast_packets_keep_their_hop_limit() {
             push(&mut socket, &there, length).expect("room");
         }
         assert_eq!(socket.sender.flush(), 0);
-        // The packet is sent to the link and to local members.
+        // The packet is sent to the link and to members on this machine.
         for length in [64, 64, 32] {
             assert_eq!(wire.checked().1.len(), length + 4);
             let until = clock::now() + Duration::from_secs(5);

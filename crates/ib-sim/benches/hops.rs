@@ -15,7 +15,7 @@ mod paths;
 
 use paths::paths;
 
-/// The number of requests in flight.
+/// Number of requests in flight.
 const WINDOW: u64 = 64;
 
 /// Returns a three-level tree with 512 hosts.
@@ -24,8 +24,8 @@ fn tree() -> Fabric {
     generate(&kind, &ib_topology::generate::Options::default()).expect("a fabric")
 }
 
-/// Sends requests to the node at the end of a directed route; returns the hops of all requests and
-/// responses.
+/// Sends requests to the node at the end of a directed route. Returns the total number of hops of
+/// all requests and responses.
 fn directed(sim: &mut Sim, client: ClientId, path: &[u8]) -> u64 {
     let before = sim.stats().hops;
     for number in 0..WINDOW {
@@ -36,8 +36,8 @@ fn directed(sim: &mut Sim, client: ClientId, path: &[u8]) -> u64 {
     drain(sim, client, before)
 }
 
-/// Reads the counters of hosts in the whole tree by LID; returns the hops of all requests and
-/// responses.
+/// Queries the counters of hosts in the whole tree by LID. Returns the total number of hops of all
+/// requests and responses.
 fn by_lid(sim: &mut Sim, client: ClientId, lids: &[u16]) -> u64 {
     let before = sim.stats().hops;
     for number in 0..WINDOW {
@@ -71,7 +71,7 @@ fn set<A: Attribute>(sim: &mut Sim, client: ClientId, path: &[u8], (value, modif
     assert_eq!(answer.mad.status(), MadStatus::OK);
 }
 
-/// Configures a fabric like a subnet manager; returns the LIDs of the hosts.
+/// Configures a fabric as a subnet manager does. Returns the LIDs of the hosts.
 fn configure(fabric: &Fabric, sim: &mut Sim, client: ClientId) -> Vec<u16> {
     let subnet = Subnet::discover(fabric, &SubnetOptions::default()).expect("a subnet");
     let options = RoutingOptions::default();
@@ -80,7 +80,7 @@ fn configure(fabric: &Fabric, sim: &mut Sim, client: ClientId) -> Vec<u16> {
     for end in subnet.end_ports() {
         let (node, number) = sim.place(end.port);
         let target = Target { node: sim.node_name(node).to_owned(), port: Some(number) };
-        sim.run(&Command::BaseLid(target, end.base_lid.get(), 0)).expect("the port is there");
+        sim.run(&Command::BaseLid(target, end.base_lid.get(), 0)).expect("the node has this port");
         if !end.is_switch() {
             lids.push(end.base_lid.get());
         }

@@ -1,5 +1,5 @@
-//! Reads NodeInfo of a switch by directed route, before and after its cable is pulled. No subnet
-//! manager is running.
+//! Queries the NodeInfo of a switch by directed route, before and after the switch's cable is
+//! pulled. No subnet manager is running.
 //!
 //! ```text
 //! $ cargo run -p ib-sim --example directed_query

@@ -1,9 +1,9 @@
-//! IP addresses of ports, for name resolution and connections.
+//! IP addresses of HCA ports, for name resolution and connections.
 //!
 //! Every HCA port with a GUID has an IPv4 address in 10.0.0.0/8 and an IPv6 address in
 //! `fd69:6266:6162::/64`. Both are derived from the GUID, so they are the same in every run and on
 //! every machine. If two ports would have the same address, the port with the greater GUID gets the
-//! next free one. A file can assign other addresses, which must be unique:
+//! next free address. A file can assign other addresses, which must be unique:
 //!
 //! ```text
 //! # GUID or "node"[port]   addresses
@@ -30,14 +30,15 @@ pub struct Addresses {
     by_port: BTreeMap<PortId, Vec<IpAddr>>,
     by_address: BTreeMap<IpAddr, PortId>,
     overrides: AddressOverrides,
-    /// Number of GUID changes in the fabric when the addresses were derived.
+    /// The fabric's number of GUID changes at the time when the addresses were derived.
     guid_changes: u64,
 }
 
-/// The addresses assigned by a file.
+/// The addresses that files have assigned.
 type AddressOverrides = BTreeMap<PortId, Vec<IpAddr>>;
 
-/// A parsed line of a file: the port, and each address with its column.
+/// A parsed line of an address file: the port, and its addresses, each with the column of the
+/// address.
 type ListedAddresses = (PortId, Vec<(usize, IpAddr)>);
 
 impl Addresses {
@@ -47,14 +48,15 @@ impl Addresses {
         Self::with_overrides(sim, AddressOverrides::new())
     }
 
-    /// Derives the addresses again if GUIDs have changed; addresses from a file are kept.
+    /// If GUIDs have changed, derives the addresses again, except for those from a file.
     pub fn update(&mut self, sim: &Sim) {
         if self.guid_changes != sim.fabric().guid_changes() {
             *self = Self::with_overrides(sim, std::mem::take(&mut self.overrides));
         }
     }
 
-    /// Derives the addresses of all ports without an override.
+    /// Returns the given addresses for ports in `overrides`, and derived addresses for all other
+    /// HCA ports.
     fn with_overrides(sim: &Sim, overrides: AddressOverrides) -> Self {
         let mut with_overrides =
             Self { guid_changes: sim.fabric().guid_changes(), ..Self::default() };
@@ -90,7 +92,7 @@ impl Addresses {
         self.by_port.insert(port, list);
     }
 
-    /// Returns the addresses of a port.
+    /// Returns the addresses of a port; none if it is not an HCA port with a GUID.
     #[must_use]
     pub fn of(&self, port: PortId) -> &[IpAddr] {
         self.by_port.get(&port).map_or(&[], Vec::as_slice)
@@ -107,12 +109,13 @@ impl Addresses {
         self.by_port.iter().map(|(&port, list)| (port, list.as_slice()))
     }
 
-    /// Replaces derived addresses by those of a file; `name` is the file name in errors. If a port
-    /// has several lines, the last one applies.
+    /// Replaces derived addresses by those of a file. `name` is the name of the file in errors. If
+    /// a port has several lines, the last line applies.
     ///
     /// # Errors
-    /// Fails on the first line with an unknown port or an invalid host address, else on the first
-    /// address of another port. The addresses are unchanged on errors.
+    /// Fails on the first line with an unknown port or an invalid host address. If there is no such
+    /// line, fails on the first address that another port uses. On errors, the addresses are
+    /// unchanged.
     pub fn override_from(&mut self, sim: &Sim, name: &str, text: &str) -> Result<(), ScriptError> {
         let failed = |line: usize, (column, found, expected): LineError| ScriptError {
             name: name.to_owned(),
@@ -149,10 +152,10 @@ impl Addresses {
     }
 }
 
-/// An error in a line: column, text found, text expected.
+/// An error in a line: the column, the text found there, and the text expected.
 type LineError = (usize, String, &'static str);
 
-/// Parses a line of a file.
+/// Parses a line of an address file.
 fn read_line(sim: &Sim, line: &str) -> Result<ListedAddresses, LineError> {
     const PORT: &str = "the GUID of an HCA port, or \"node\"[port]";
     const ADDRESS: &str = "an IPv4 or IPv6 address of a host";
@@ -187,9 +190,9 @@ fn read_line(sim: &Sim, line: &str) -> Result<ListedAddresses, LineError> {
     Ok((port, list))
 }
 
-/// Returns true for a unicast address of a host.
+/// Returns true if the address is the unicast address of a host.
 ///
-/// IPv4-mapped IPv6 addresses are excluded: they would be a second form of the same address.
+/// IPv4-mapped IPv6 addresses are excluded, because each would be a second form of an IPv4 address.
 fn is_of_host(address: &IpAddr) -> bool {
     let nobody = address.is_unspecified() || address.is_multicast() || address.is_loopback();
     !nobody

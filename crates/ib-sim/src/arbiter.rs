@@ -1,8 +1,9 @@
-//! VL arbitration: chooses the VL that sends next; IBTA volume 1, chapter 7.6.9.
+//! VL arbitration: chooses the VL that sends next (IBTA volume 1, chapter 7.6.9).
 //!
-//! The two tables list VLs with weights in units of 64 bytes, and each is served in turn. The
-//! high-priority table is served first, up to its limit; then the low-priority table sends. If the
-//! low-priority table has nothing to send, the byte count of the limit restarts.
+//! There are two tables of entries. Each entry has a VL and a weight in units of 64 bytes; the
+//! entries of a table are served in turn. VLs of the high-priority table send first, up to a limit
+//! in bytes. Then a VL of the low-priority table sends, and the count of bytes restarts. The count
+//! also restarts if no VL of the low-priority table has packets.
 
 use ib_types::VirtualLane;
 use ib_wire::mad::sm::{VlArbitration, VlArbitrationEntry};
@@ -10,7 +11,7 @@ use ib_wire::mad::sm::{VlArbitration, VlArbitrationEntry};
 /// The VL arbitration tables of a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArbitrationTables {
-    /// Two blocks of low-priority entries, then two blocks of high-priority entries.
+    /// Two blocks of low-priority entries, followed by two blocks of high-priority entries.
     pub(crate) blocks: [VlArbitration; 4],
 }
 
@@ -34,9 +35,10 @@ impl Default for ArbitrationTables {
 pub(crate) struct Arbiter {
     high: CurrentEntry,
     low: CurrentEntry,
-    /// Bytes sent with high priority since low priority was last served or had nothing to send.
+    /// Bytes sent with high priority since a low-priority packet was last sent, or since no
+    /// low-priority packet was waiting.
     high_sent: u32,
-    /// The table of the last chosen VL.
+    /// The table from which the last VL was chosen.
     last: Table,
 }
 
@@ -48,7 +50,7 @@ enum Table {
     None,
 }
 
-/// The current entry of a table and the rest of its weight in bytes.
+/// The current entry of a table, and the rest of the entry's weight in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CurrentEntry {
     entry: u8,
@@ -57,11 +59,11 @@ struct CurrentEntry {
 }
 
 impl Arbiter {
-    /// Returns the VL to serve next; `None` if no VL is ready.
+    /// Returns the VL that sends next; `None` if no VL is ready.
     ///
     /// `ready` has a bit for each VL with packets and credits. `limit` is the number of 4 KiB units
-    /// that high priority may send before low priority: 0 for one packet, 255 for no limit. A VL in
-    /// neither table is served last.
+    /// that VLs of high priority can send before one of low priority: 0 means one packet, 255 no
+    /// limit. VLs in neither table are served last.
     pub(crate) fn choose(
         &mut self,
         tables: &ArbitrationTables,
@@ -83,7 +85,7 @@ impl Arbiter {
             limit => self.high_sent >= u32::from(limit) * 4096,
         };
         if exhausted && !low_waits {
-            // No low-priority packet was waiting while these bytes were sent.
+            // No low-priority packet was waiting while the counted bytes were sent.
             self.high_sent = 0;
         }
         if !(exhausted && low_waits)
@@ -122,8 +124,8 @@ const fn serves(entry: VlArbitrationEntry, ready: u16) -> bool {
 }
 
 impl CurrentEntry {
-    /// Returns the VL of the current entry while its weight lasts, else that of the next entry with
-    /// packets to send.
+    /// Returns the VL of the current entry if its weight is not used up and it has packets.
+    /// Otherwise returns that of the next entry with packets.
     fn choose(
         &mut self,
         entry: impl Fn(u8) -> VlArbitrationEntry,

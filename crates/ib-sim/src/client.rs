@@ -21,14 +21,14 @@ mod request;
 
 pub(crate) use request::{Request, Requests, is_rmpp_control};
 
-/// Number of transactions per client for which the upper transaction ID bits are remembered.
+/// For this many transactions per client, the fabric stores the upper bits of the transaction IDs.
 ///
-/// A pending request stores its own transaction ID. These entries are for later MADs: further
-/// segments, acknowledgements, duplicates, late responses.
+/// An outstanding request stores its transaction ID itself. The stored bits are for later MADs:
+/// further segments, acknowledgements, duplicates and late responses.
 const REMEMBERED: usize = 4096;
 
-/// Maximum number of attached clients. Transaction IDs hold the client ID plus one, and 0 and
-/// 0xffff are not valid there.
+/// Maximum number of attached clients. Transaction IDs contain the client ID plus one in 16 bits,
+/// of which the values 0 and 0xffff are not used.
 pub const MAX_CLIENTS: u32 = 65_534;
 
 /// Maximum number of requests of a client that may be outstanding.
@@ -37,13 +37,14 @@ const MAX_OUTSTANDING: u32 = 65_536;
 /// Options of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientOptions {
-    /// True if the client is a subnet manager: unsolicited MADs are delivered to it.
+    /// True if the client is a subnet manager. Unsolicited MADs are delivered to subnet managers.
     pub is_sm: bool,
-    /// A queue pair above 1 whose MADs are delivered to the client; zero for none.
+    /// Number of a queue pair above 1 whose MADs are delivered to the client; zero if there is
+    /// none.
     pub queue_pair: u32,
-    /// A management class whose unsolicited MADs to QP 1 are delivered to the client, in preference
-    /// to a subnet manager. If several clients of a port register the same class, the first one
-    /// receives the MADs.
+    /// A management class whose unsolicited MADs to QP 1 are delivered to this client instead of a
+    /// subnet manager. If several clients of a port register the same class, the client that
+    /// attached first receives the MADs.
     pub class: Option<MgmtClass>,
     /// True if lost MADs are reported to the client, as ibsim's clients require. Otherwise the
     /// client has to use timeouts, as on a real fabric.
@@ -57,7 +58,7 @@ pub(crate) struct Client {
     pub(crate) options: ClientOptions,
     inbox: VecDeque<Incoming>,
     upper_bits: UpperBits,
-    /// True if the client is in the queue `woken`.
+    /// True if the client is in the queue [`Clients::woken`].
     woken: bool,
     /// Number of outstanding requests.
     waiting: u32,
@@ -87,17 +88,17 @@ pub struct ClientReport {
     pub sent: u64,
     /// MADs received.
     pub received: u64,
-    /// Lost MADs of the client, and requests without a response.
+    /// MADs of the client that were lost, including requests without a response.
     pub lost: u64,
 }
 
 /// All clients and their outstanding requests.
 ///
-/// Invariant: the counter of outstanding requests of each client matches [`Requests`].
+/// Invariant: each client's counter of outstanding requests matches [`Requests`].
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     clients: Vec<Option<Client>>,
-    /// The client ID at which the search for a free one starts.
+    /// The client ID at which the search for a free ID starts.
     next: u32,
     by_port: BTreeMap<PortId, Vec<ClientId>>,
     requests: Requests,
@@ -126,7 +127,7 @@ impl Clients {
 
     /// Returns a free client ID; `None` if all are in use.
     ///
-    /// IDs are reused only after all others, so that late responses are not delivered to a new
+    /// An ID is reused only after all other IDs, so that late responses are not delivered to a new
     /// client.
     fn free_number(&mut self) -> Option<ClientId> {
         let free = (0..MAX_CLIENTS)
@@ -139,7 +140,8 @@ impl Clients {
         Some(ClientId(free))
     }
 
-    /// Removes a client. Its requests are cancelled; requests assigned to it fail.
+    /// Removes a client. Requests that it has sent are cancelled. Requests that it has received,
+    /// but not answered, fail.
     pub(crate) fn detach(&mut self, id: ClientId, ports: &mut OpenPorts) -> Option<Client> {
         let client = self.clients.get_mut(id.0 as usize).and_then(Option::take)?;
         if let Some(others) = self.by_port.get_mut(&client.port) {
@@ -186,7 +188,8 @@ impl Clients {
         self.get_mut(id)?.inbox.pop_front()
     }
 
-    /// Returns a client that received input since it was last returned; `None` if there is none.
+    /// Returns a client that has received input since this function last returned it; `None` if
+    /// there is none.
     pub(crate) fn next_woken(&mut self) -> Option<ClientId> {
         loop {
             let id = self.woken.pop_front()?;
@@ -198,20 +201,20 @@ impl Clients {
         }
     }
 
-    /// Counts a sent MAD; returns the port of the client.
+    /// Counts a MAD that a client sends. Returns the port of the client; `None` if it is detached.
     pub(crate) fn count_sent(&mut self, id: ClientId) -> Option<PortId> {
         let client = self.get_mut(id)?;
         client.sent += 1;
         Some(client.port)
     }
 
-    /// Returns a transaction ID with the client ID plus one in its upper bits.
+    /// Returns the transaction ID with the client ID plus one in the upper bits.
     pub(crate) const fn stamped(id: ClientId, transaction: TransactionId) -> TransactionId {
         let stamp = ((id.0 + 1) as u64) << OWN_BITS;
         TransactionId(UpperBits::own(transaction).0 | stamp)
     }
 
-    /// Records an outstanding request; `None` if the client has too many.
+    /// Records an outstanding request. Returns `None` if the client has too many.
     pub(crate) fn remember(&mut self, id: ClientId, datagram: &Datagram) -> Option<RequestKey> {
         let client = self.clients.get_mut(id.0 as usize)?.as_mut()?;
         if client.waiting >= MAX_OUTSTANDING {
@@ -226,14 +229,14 @@ impl Clients {
         &self.requests
     }
 
-    /// Returns and removes the assigned request with a transaction ID at a port: its response was
-    /// sent.
+    /// Removes the assignment of a request with this transaction ID at a port, because the response
+    /// was sent. Returns the request.
     pub(crate) fn take_assigned(&mut self, transaction: u64, port: PortId) -> Option<RequestKey> {
         self.requests.take_assigned(transaction, port)
     }
 
     /// Removes an outstanding request because it was answered, failed or was cancelled. Packets
-    /// with its key then belong to no request.
+    /// that still have its key then belong to no request.
     pub(crate) fn take_request(&mut self, key: RequestKey) -> Option<Request> {
         let request = self.requests.remove(key)?;
         if let Some(client) = self.get_mut(request.client) {
@@ -249,7 +252,7 @@ impl Clients {
         }
     }
 
-    /// Counts a MAD of a client as lost, and reports it if the client has asked for reports.
+    /// Counts a lost MAD of a client. Reports the loss if the client has requested reports.
     pub(crate) fn lose(&mut self, id: ClientId, datagram: Datagram, ports: &mut OpenPorts) {
         let Some(client) = self.get_mut(id) else { return };
         client.lost += 1;
@@ -258,11 +261,12 @@ impl Clients {
         }
     }
 
-    /// Assigns a request to a client of a port or to an agent of its node. Returns true if a
-    /// response is expected.
+    /// Assigns an arrived request to a client of the port, or to an agent of the port's node.
+    /// Returns true if a response is expected.
     ///
-    /// An earlier request that was assigned with the same transaction ID is replaced. It is
-    /// cancelled if it is an earlier copy or segment of the same message; otherwise it fails.
+    /// The request replaces an earlier one that was assigned with the same transaction ID. The
+    /// earlier request is cancelled if it is a copy or segment of the same message; otherwise it
+    /// fails.
     pub(crate) fn assign(
         &mut self,
         responder: Option<ClientId>,
@@ -285,7 +289,7 @@ impl Clients {
         true
     }
 
-    /// Returns the client that receives a MAD which arrived at a port.
+    /// Returns the client that gets a MAD which has arrived at a port.
     pub(crate) fn recipient(&self, port: PortId, payload: &MadPayload) -> Option<ClientId> {
         let transaction = payload.mad.transaction_id().0;
         if !payload.mad.method().is_response() || transaction >> OWN_BITS == 0 {
@@ -295,7 +299,7 @@ impl Clients {
         self.get(asker).filter(|client| client.port == port).map(|_| asker)
     }
 
-    /// Returns the client that receives an unsolicited MAD.
+    /// Returns the client that gets an unsolicited MAD.
     fn responder(&self, port: PortId, payload: &MadPayload) -> Option<ClientId> {
         let (qpn, class) = (payload.destination_qpn, payload.mad.class());
         let clients = self.by_port.get(&port)?;
@@ -311,10 +315,10 @@ impl Clients {
         registered.or_else(|| first(&|options| options.is_sm))
     }
 
-    /// Returns the transaction ID of a response as its client sent it.
+    /// Returns the transaction ID for a response, with the upper bits that the client has sent.
     ///
-    /// This is the transaction ID of the request, which the first response completes. For later
-    /// MADs it is the last one of the client with the same lower bits.
+    /// For the first response, this is the transaction ID of the request. For later MADs, it is the
+    /// client's last transaction ID with the same lower bits.
     pub(crate) fn own_transaction(
         &self,
         target: ClientId,
@@ -363,12 +367,12 @@ impl Clients {
         &self.by_port[&port]
     }
 
-    /// Sets the client ID at which the search for a free one starts.
+    /// Sets the client ID at which the search for a free ID starts.
     pub(crate) const fn set_next(&mut self, number: u32) {
         self.next = number;
     }
 
-    /// Checks that the counters of outstanding requests match the requests.
+    /// Checks that each client's counter of outstanding requests matches the recorded requests.
     pub(crate) fn check(&self) {
         let mut waiting = BTreeMap::<ClientId, u32>::new();
         for request in self.requests.iter() {
@@ -377,9 +381,13 @@ impl Clients {
         for (index, client) in self.clients.iter().enumerate() {
             let counted = client.as_ref().map_or(0, |client| client.waiting);
             let id = ClientId(index as u32);
-            assert_eq!(waiting.remove(&id).unwrap_or(0), counted, "requests of client {id}");
+            assert_eq!(
+                waiting.remove(&id).unwrap_or(0),
+                counted,
+                "number of outstanding requests of client {id}"
+            );
         }
-        assert!(waiting.is_empty(), "requests of detached clients");
+        assert!(waiting.is_empty(), "detached clients have no outstanding requests");
         self.requests.check();
     }
 }

@@ -4,14 +4,15 @@ use ib_types::Instant;
 
 use crate::event::{Event, EventQueue};
 
-/// Virtual time; it advances only when an event is taken and by [`Self::advance`].
+/// Virtual clock and its queue of events. The time advances only when an event is taken, and by
+/// [`Self::advance`].
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     now: Instant,
-    /// Number of events taken.
+    /// Number of events that were taken.
     steps: u64,
     events: EventQueue<Event>,
-    /// Number of queued events of packets and credits on links, without timers.
+    /// Number of queued events about packets and credits on links; timers are not counted.
     in_transit: usize,
 }
 
@@ -25,7 +26,7 @@ impl Clock {
         self.now
     }
 
-    /// Returns the number of events taken.
+    /// Returns the number of events that were taken.
     pub(crate) const fn steps(&self) -> u64 {
         self.steps
     }
@@ -47,7 +48,8 @@ impl Clock {
         self.events.push(at, event);
     }
 
-    /// Takes the next event if it is due by a time, and sets the clock to the time of the event.
+    /// Takes the next event, if it is due by the given time. Sets the clock to the time of the
+    /// event.
     #[inline]
     pub(crate) fn pop_by(&mut self, time: Instant) -> Option<Event> {
         let (at, event) = self.events.pop_by(time)?;
@@ -57,7 +59,7 @@ impl Clock {
         Some(event)
     }
 
-    /// Advances the clock to a time; a time in the past has no effect.
+    /// Advances the clock to the given time. A time in the past has no effect.
     pub(crate) fn advance(&mut self, time: Instant) {
         self.now = self.now.max(time);
     }

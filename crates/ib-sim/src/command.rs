@@ -1,28 +1,28 @@
 //! Console and script commands of a simulated fabric.
 //!
-//! ibsim's commands keep their names and semantics; the commands below the line are extensions. A
-//! port is written `"name"[number]`, a node `"name"`. Quotes are optional for names without blanks;
-//! a quote inside a quoted name is doubled. Keywords are case-insensitive.
-//! Commands that only print, such as `Dump`, are executed by the daemon.
+//! Commands of ibsim have the same names and semantics as there; the commands below the line in the
+//! table are extensions. A port is written `"name"[number]`, a node `"name"`. Quotes are optional
+//! for names without blanks. A quote inside a quoted name is doubled. Keywords are
+//! case-insensitive. Commands that only print, such as `Dump`, are executed by the daemon.
 //!
 //! | command | effect |
 //! |---|---|
 //! | `Link "a"[n] "b"[m]` | plugs a cable into two free ports |
-//! | `Unlink "a"`, `Unlink "a"[n]` | pulls the cables of a node, or of a port; fails if there is none |
+//! | `Unlink "a"`, `Unlink "a"[n]` | pulls the cables of a node, or of a port; fails if no cable is plugged in |
 //! | `ReLink "a"`, `ReLink "a"[n]` | plugs pulled cables back in |
 //! | `Clear "a"`, `Clear "a"[n]` | pulls cables permanently, removes faults, and resets settings and counters |
-//! | `Guid "a" guid`, `Guid "a"[n] guid` | changes the GUID of a node, and of its ports to match (port n of an HCA: GUID + n), or of a port |
-//! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses `rate` per cent of the requests to the port; without an attribute also of the packets that enter it, each a PortRcvErrors |
-//! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter, in PortCounters and PortCountersExtended |
+//! | `Guid "a" guid`, `Guid "a"[n] guid` | changes the GUID of a port, or of a node and its ports (port n of an HCA gets the GUID + n) |
+//! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses `rate` per cent of the requests to the port; without an attribute, also of the packets that enter it, which count as PortRcvErrors |
+//! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter in both PortCounters and PortCountersExtended |
 //! | `Baselid "a"[n] lid [lmc]` | changes the LID of a port |
 //! |---|---|
-//! | `Fault "a"[n] kind=value …`, `Fault "a"[n] none` | sets or removes faults of packets that the port sends: probabilities `loss`, `corrupt`, `duplicate` and `reorder`, times `held` (maximum delay by `reorder`) and `delay` |
-//! | `Flap "a"[n] down up times` | takes the link down and up, at least once |
+//! | `Fault "a"[n] kind=value …`, `Fault "a"[n] none` | sets or removes faults of packets that the port sends: the probabilities `loss`, `corrupt`, `duplicate` and `reorder`, and the times `held` (maximum delay by `reorder`) and `delay` |
+//! | `Flap "a"[n] down up times` | takes the link down and up as often as `times` says, at least once |
 //! | `Power "a" on\|off` | a node without power neither responds nor forwards, and loses its configuration |
-//! | `MKey "a"[n] key [protect]` | sets an M_Key that the subnet manager does not have |
-//! | `Misroute "a" p q`, `Misroute "a" none` | the switch forwards packets by port q if their LFT entry is p |
+//! | `MKey "a"[n] key [protect]` | sets the M_Key, which the subnet manager then does not know |
+//! | `Misroute "a" p q`, `Misroute "a" none` | the switch forwards packets out of port q if their LFT entry is p |
 //! | `IgnoreLft "a" all\|none\|block …` | the switch acknowledges writes of LFT blocks and ignores them |
-//! | `Swap "a"[n] "b"[m]` | exchanges two cables |
+//! | `Swap "a"[n] "b"[m]` | exchanges the cables of two ports |
 
 use std::time::Duration;
 
@@ -66,26 +66,27 @@ pub enum Command {
     Clear(Target),
     /// Changes the GUID of a node or port.
     Guid(Target, Guid),
-    /// Loses a percentage of the requests to a port, optionally only those of an attribute. Without
-    /// an attribute, also loses packets that enter the port.
+    /// Loses a percentage of the requests to a port, or only of requests for the given attribute.
+    /// Without an attribute, also loses packets that enter the port.
     Error(Target, f64, Option<AttributeId>),
-    /// Sets a counter by its name, in `PortCounters` and in `PortCountersExtended`.
+    /// Sets the counter with this name in both `PortCounters` and `PortCountersExtended`.
     PerformanceSet(Target, String, u64),
     /// Changes the LID and LMC of an end port.
     BaseLid(Target, u16, u8),
-    /// Sets faults of packets that a port sends. Unlisted faults are unchanged; an empty list
-    /// removes all.
+    /// Sets faults of packets that a port sends. Faults that are not listed are unchanged; an empty
+    /// list removes all faults.
     Fault(Target, Vec<Fault>),
-    /// Takes a link down and up: time down, time up, number of repetitions.
+    /// Takes a link down and up repeatedly. The values are the time down, the time up, and the
+    /// number of repetitions.
     Flap(Target, Duration, Duration, u32),
-    /// Switches a node on or off.
+    /// Switches the power of a node on or off.
     Power(Target, bool),
     /// Sets the M_Key of a port and its protection level.
     MKey(Target, u64, u8),
-    /// Forwards packets by the second port if their LFT entry is the first; `None` restores
-    /// forwarding by the LFT.
+    /// Makes a switch forward packets out of the second port if their LFT entry is the first port.
+    /// `None` restores forwarding by the LFT.
     Misroute(Target, Option<(u8, u8)>),
-    /// Ignores writes of LFT blocks of a switch.
+    /// Makes a switch ignore writes of LFT blocks.
     IgnoreLft(Target, Ignored),
     /// Exchanges the cables of two ports.
     Swap(Target, Target),
@@ -95,16 +96,16 @@ pub enum Command {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Probability that a packet is lost.
+    /// Probability that a packet is lost on the link.
     Loss(f64),
-    /// Probability that a bit flips.
+    /// Probability that a packet is corrupted on the link.
     Corruption(f64),
     /// Probability that a packet is duplicated.
     Duplication(f64),
     /// Probability that a packet is delayed so that later packets overtake it.
     Reordering(f64),
-    /// Maximum delay of reordered packets; if unset or zero, the time of eight packets of the
-    /// link's MTU.
+    /// Maximum delay of reordered packets. If it is unset or zero, the maximum is the transmission
+    /// time of eight packets of the link's MTU.
     HeldBack(Duration),
     /// Additional latency of every packet.
     Delay(Duration),
@@ -140,7 +141,7 @@ pub enum CommandError {
         /// The highest port number.
         last: u8,
     },
-    /// The command needs a port, but the target is a node.
+    /// The command needs a port, but its target is a node.
     #[error("expected a port: {0:?}[number]")]
     NeedsPort(String),
     /// The command needs a switch.
@@ -162,10 +163,10 @@ pub enum CommandError {
         /// The port number.
         port: u8,
     },
-    /// The target has no cable to pull.
+    /// No cable is plugged into the target.
     #[error("{0} has no cable: expected one that can be pulled")]
     NothingToPull(String),
-    /// The target has no pulled cable.
+    /// No cable of the target was pulled.
     #[error("no cable of {0} was pulled: expected one that can be plugged back in")]
     NothingPulled(String),
     /// A value is invalid.

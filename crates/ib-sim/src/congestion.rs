@@ -1,27 +1,28 @@
 //! Responses to congestion control requests, as in ibsim.
 //!
-//! ibsim has no congestion control. It handles such requests like SMPs with the same attribute ID,
-//! and returns them with a status and unchanged data. Tools such as `ibccquery` therefore show
-//! zeros.
+//! ibsim has no congestion control. It handles congestion control requests like SMPs with the same
+//! attribute ID, and returns them with a status and unchanged data. Tools such as `ibccquery`
+//! therefore show zeros.
 
 use ib_wire::mad::{AttributeId, Mad, MadStatus, Method};
 
-/// The highest class version that ibsim answers.
+/// ibsim responds to class versions up to this one.
 const HIGHEST_VERSION: u8 = 2;
 
-/// Attributes of switches only: `CongestionKeyInfo`, with the attribute ID of SwitchInfo, and two
+/// Attributes that only switches have: `CongestionKeyInfo`, whose ID is that of SwitchInfo, and two
 /// IDs of forwarding tables.
 const OF_SWITCHES: [u16; 3] = [0x12, 0x19, 0x1b];
 
-/// Attributes of all nodes: 0x10, the ID of NodeDescription; `CongestionInfo`,
+/// Attributes that all nodes have: 0x10, the ID of NodeDescription, and `CongestionInfo`,
 /// `SwitchCongestionSetting`, `SwitchPortCongestionSetting`, `CACongestionSetting` and
 /// `CongestionControlTable`.
 const OF_ALL: [u16; 6] = [0x10, 0x11, 0x14, 0x15, 0x16, 0x17];
 
-/// Timestamp; ibsim takes it for `VLArbitrationTable`, whose modifier then selects no table.
+/// Attribute ID of Timestamp. ibsim handles it as `VLArbitrationTable`, for which the request's
+/// modifier selects no table.
 const TIMESTAMP: u16 = 0x18;
 
-/// Returns true if ibsim responds to a request; it drops the others.
+/// Returns true if ibsim responds to a request. ibsim drops other requests.
 pub(crate) fn is_answered(mad: &Mad) -> bool {
     let AttributeId(id) = mad.attribute_id();
     matches!(mad.method(), Method::GET | Method::SET)
@@ -29,8 +30,8 @@ pub(crate) fn is_answered(mad: &Mad) -> bool {
         && (OF_ALL.contains(&id) || OF_SWITCHES.contains(&id) || id == TIMESTAMP)
 }
 
-/// Returns the status of the response to a congestion control request. A Set is refused; ibsim
-/// would write the SM attribute with the same ID.
+/// Returns the status of the response to a congestion control request. A Set is refused, unlike in
+/// ibsim, which writes the SM attribute with the same ID.
 pub(crate) fn answer(is_switch: bool, mad: &Mad) -> MadStatus {
     let AttributeId(id) = mad.attribute_id();
     match mad.method() {

@@ -10,7 +10,7 @@ use crate::script::{FailedStep, Step, StepError};
 use crate::sim::Sim;
 
 impl Sim {
-    /// Returns the port of a target, which must name one.
+    /// Returns the port of a target. The target has to name a port.
     ///
     /// # Errors
     /// Fails if the node or port does not exist.
@@ -18,13 +18,13 @@ impl Sim {
         target.find_port(self.fabric())
     }
 
-    /// Checks the targets of a command and values whose range depends on the fabric.
+    /// Checks the targets of a command, and the values whose range depends on the fabric.
     ///
     /// Conditions that depend on the time, such as whether a port is free, are checked when the
     /// command is run.
     ///
     /// # Errors
-    /// Fails if a node or port does not exist or is of the wrong kind, and if a value is out of
+    /// Fails if a node or port does not exist or is of the wrong kind, or if a value is out of
     /// range.
     pub fn check(&self, command: &Command) -> Result<(), CommandError> {
         check(self.fabric(), command)
@@ -41,10 +41,11 @@ impl Sim {
         run(&mut self.net, &mut self.script, command)
     }
 
-    /// Schedules the steps of a script; steps in the past are run at once.
+    /// Schedules the steps of a script. Steps whose time is in the past are run at once.
     ///
     /// # Errors
-    /// Fails on the first step that [`check`](Self::check) refuses; then no step is scheduled.
+    /// Fails on the first step that [`check`](Self::check) refuses. In this case, no step is
+    /// scheduled.
     pub fn load_script(&mut self, steps: &[Step]) -> Result<(), StepError> {
         for Step { command, line, .. } in steps {
             self.check(command).map_err(|error| StepError { line: *line, error })?;
@@ -57,8 +58,8 @@ impl Sim {
         Ok(())
     }
 
-    /// Sets a callback for steps that fail when they are run, such as plugging a cable into a port
-    /// that has one by then. [`Stats`](crate::Stats) counts these steps too.
+    /// Sets a callback for steps that fail when they are run, for example because a port has got a
+    /// cable meanwhile. [`Stats`](crate::Stats) counts failed steps, too.
     pub fn on_failed_step(&mut self, call: impl FnMut(&FailedStep) + Send + 'static) {
         self.script.on_failed(Box::new(call));
     }

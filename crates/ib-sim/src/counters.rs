@@ -5,10 +5,11 @@ use ib_wire::mad::pm::{
     PortCounters, PortCountersExtended, PortRcvErrorDetails, PortXmitDiscardDetails,
 };
 
-/// The counters of a port, at full width.
+/// The counters of a port, with 64 bits each.
 ///
-/// They are those of PortCounters and PortCountersExtended, IBTA volume 1, chapter 16.1.3. Values
-/// in PortCounters saturate. The counters that every packet changes come first, adjacent in memory.
+/// The counters are those of PortCounters and PortCountersExtended (IBTA volume 1, chapter 16.1.3).
+/// Values in PortCounters saturate. The counters that change with every packet are the first
+/// fields, so that they are adjacent in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counters {
@@ -30,51 +31,53 @@ pub struct Counters {
     pub multicast_rcv_packets: u64,
     /// Ticks during which packets were waiting for credits.
     pub xmit_wait: u64,
-    /// Received packets that were damaged.
+    /// Received packets with errors: damaged on the link, malformed, or without buffer space.
     pub rcv_errors: u64,
     /// Received packets that the sender marked as bad.
     pub rcv_remote_physical_errors: u64,
-    /// Packets that a switch could not forward: no LFT entry, an invalid entry or VL.
+    /// Received packets that a switch could not forward: no LFT entry, or an invalid entry or VL.
     pub rcv_switch_relay_errors: u64,
-    /// Packets discarded before sending: port down, lifetime exceeded.
+    /// Packets that were discarded before they were sent, for example because the port was down or
+    /// their lifetime was exceeded.
     pub xmit_discards: u64,
-    /// Packets not sent because of their partition or because they are raw.
+    /// Packets that were not sent because of their partition, or because they are raw packets.
     pub xmit_constraint_errors: u64,
-    /// Packets not accepted because of their partition or because they are raw.
+    /// Received packets that were dropped because of their partition, or because they are raw
+    /// packets.
     pub rcv_constraint_errors: u64,
     /// Bit errors on the link.
     pub symbol_errors: u64,
     /// Successful link retrainings.
     pub link_recoveries: u64,
-    /// Failed link retrainings: the link went down.
+    /// Failed link retrainings, after which the link went down.
     pub link_downed: u64,
-    /// Local link errors beyond the threshold.
+    /// Number of times that local link errors exceeded the threshold.
     pub local_link_integrity_errors: u64,
-    /// Buffer overruns beyond the threshold.
+    /// Number of times that buffer overruns exceeded the threshold.
     pub excessive_buffer_overruns: u64,
     /// Received SMPs dropped because their buffer was full.
     pub vl15_dropped: u64,
-    /// Dropped MADs to QP 1.
+    /// Received MADs to QP 1 that were dropped.
     pub qp1_dropped: u64,
-    /// `rcv_errors` of packets damaged on the link.
+    /// Part of `rcv_errors`: packets that were damaged on the link.
     pub local_physical_errors: u64,
-    /// `rcv_errors` of malformed packets.
+    /// Part of `rcv_errors`: malformed packets.
     pub malformed_packet_errors: u64,
-    /// `rcv_errors` of packets without buffer space.
+    /// Part of `rcv_errors`: packets for which there was no buffer space.
     pub buffer_overrun_errors: u64,
-    /// `rcv_switch_relay_errors` of packets without LFT entry.
+    /// Part of `rcv_switch_relay_errors`: packets without LFT entry.
     pub dlid_mapping_errors: u64,
-    /// `rcv_switch_relay_errors` of packets whose SL has no VL.
+    /// Part of `rcv_switch_relay_errors`: packets whose SL has no VL.
     pub vl_mapping_errors: u64,
-    /// `rcv_switch_relay_errors` of packets that would leave by the port of arrival.
+    /// Part of `rcv_switch_relay_errors`: packets whose egress port would be their ingress port.
     pub looping_errors: u64,
-    /// `xmit_discards` of packets for a link that was down or not active.
+    /// Part of `xmit_discards`: packets for a link that was down or not active.
     pub inactive_discards: u64,
-    /// `xmit_discards` of packets longer than the MTU.
+    /// Part of `xmit_discards`: packets longer than the MTU.
     pub neighbor_mtu_discards: u64,
-    /// `xmit_discards` of packets that exceeded the lifetime of the switch.
+    /// Part of `xmit_discards`: packets that exceeded the switch lifetime limit.
     pub lifetime_discards: u64,
-    /// `xmit_discards` of packets that exceeded the lifetime at the head of their queue.
+    /// Part of `xmit_discards`: packets that exceeded the head-of-queue lifetime limit.
     pub hoq_life_discards: u64,
 }
 
@@ -87,7 +90,7 @@ impl Counters {
         self.unicast_xmit_packets += !multicast as u64;
     }
 
-    /// Counts a packet damaged on the link.
+    /// Counts a packet that was damaged on the link.
     pub(crate) const fn damaged(&mut self) {
         self.rcv_errors += 1;
         self.local_physical_errors += 1;
@@ -102,16 +105,16 @@ impl Counters {
     }
 }
 
-/// The length of a tick of `xmit_wait` in nanoseconds.
+/// Length of a tick, the unit of `xmit_wait`, in nanoseconds.
 pub const TICK_NANOS: u64 = 8;
 
-/// Returns a duration in ticks.
+/// Returns the number of ticks in a duration.
 pub(crate) const fn ticks(time: std::time::Duration) -> u64 {
     time.as_nanos() as u64 / TICK_NANOS
 }
 
-/// Counters of the fabric with their names in both attributes, the CounterSelect bit and the
-/// maximum in PortCounters.
+/// Counters that are in both attributes. Lists the field here, the field name there, the
+/// CounterSelect bit, and the maximum value in PortCounters.
 macro_rules! shared {
     ($apply:ident) => {
         $apply! {
@@ -159,7 +162,7 @@ impl Counters {
         all!(add);
     }
 
-    /// Returns the differences from other counters, modulo 2^64.
+    /// Returns the differences between these counters and other ones, modulo 2^64.
     #[must_use]
     pub(crate) const fn minus(&self, other: &Self) -> Self {
         let mut result = *self;
@@ -209,7 +212,7 @@ impl Counters {
         shown.unicast_rcv_packets = self.unicast_rcv_packets;
     }
 
-    /// Applies a Set of one of the attributes: writes the selected counters.
+    /// Applies a Set of a counter attribute: writes the counters that the MAD selects.
     pub(crate) fn write(&mut self, mad: &Mad) {
         if let Some(request) = mad.attribute::<PortCounters>() {
             let mut shown = PortCounters::zeroed();

@@ -1,4 +1,4 @@
-//! Delivery of packets at end ports: to agents of the node, to hosted agents and to clients.
+//! Delivers packets at end ports: to agents of the node, to hosted agents and to clients.
 
 use ib_link::Arrival;
 use ib_topology::{NodeId, PortId};
@@ -21,7 +21,7 @@ use crate::sma::{self, Access};
 use crate::{congestion, pma};
 
 impl Sim {
-    /// Delivers a packet, and the packets that its receiver sends to its own node.
+    /// Delivers a packet. Then delivers the packets that the receiver sends to its own node.
     pub(crate) fn deliver(&mut self, delivery: Option<Delivery>) {
         let mut next = delivery;
         while let Some(delivery) = next {
@@ -32,7 +32,7 @@ impl Sim {
         }
     }
 
-    /// Delivers a packet other than an SMP at an end port.
+    /// Delivers a packet that is not an SMP at an end port.
     fn deliver_data(&mut self, port: PortId, key: u32) -> Option<Delivery> {
         let net = &mut self.net;
         let packet = &net.flights.get(key).packet;
@@ -90,14 +90,14 @@ impl Sim {
         self.poll_agent(number);
     }
 
-    /// Runs an agent at the time that it has requested.
+    /// Runs a hosted agent at the time that the agent has requested.
     pub(crate) fn wake_agent(&mut self, number: u32) {
         if self.agents.wake(number, self.net.now()) {
             self.poll_agent(number);
         }
     }
 
-    /// Sends the MADs of an agent and schedules its next wake-up.
+    /// Sends the MADs of a hosted agent, and schedules the agent's next wake-up.
     pub(crate) fn poll_agent(&mut self, number: u32) {
         let now = self.net.now();
         while let Some((node, datagram)) = self.agents.poll_transmit(number, now) {
@@ -124,7 +124,7 @@ impl Sim {
 }
 
 impl Network {
-    /// Delivers an SMP at a node; `port` is the port of arrival.
+    /// Delivers an SMP at a node. `port` is the port at which the SMP has arrived.
     fn deliver_smp(&mut self, port: PortId, key: u32) -> Option<Delivery> {
         let payload = match &self.flights.get(key).packet.payload {
             Payload::Mad(payload) if payload.mad.class().is_smp() => payload,
@@ -170,7 +170,8 @@ impl Network {
         if directed {
             self.send_directed(end, packet, flight.request)
         } else if from_neighbor && self.fabric.port(port).cable.is_some() {
-            // The request came directly over the link, without LIDs, and so does the response.
+            // The request has come directly over the link, without LIDs. The response returns in
+            // the same way.
             self.send_to_neighbor(port, packet, flight.request)
         } else {
             self.send_by_lid(end, packet, flight.request)
@@ -202,13 +203,14 @@ impl Network {
         }
     }
 
-    /// Returns true if a fault loses a request to an agent of the port.
+    /// Returns true if an `Error` fault of the port loses this request to an agent of the node.
     fn loses_request(&mut self, port: PortId, id: AttributeId) -> bool {
         let faults = self.fabric.port(port).faults.as_deref();
         faults.is_some_and(|faults| happens(&mut self.rng, faults.unanswered(id)))
     }
 
-    /// Lets an agent of the node answer a GMP to an end port.
+    /// Passes a GMP that has arrived at an end port to an agent of the node, and sends the agent's
+    /// response.
     fn answer_gmp(
         &mut self,
         port: PortId,
@@ -232,7 +234,8 @@ impl Network {
         self.send_by_lid(port, packet, flight.request)
     }
 
-    /// Returns the request with a transaction ID that is assigned to a node, at any of its ports.
+    /// Removes the assignment of a request with this transaction ID at any port of a node. Returns
+    /// the request.
     fn assigned_to_node(&mut self, node: NodeId, transaction: u64) -> Option<RequestKey> {
         let mut ports = self.clients.requests().assigned_ports(transaction);
         let port = ports.find(|&port| self.fabric.port(port).node == node)?;
@@ -242,7 +245,8 @@ impl Network {
 }
 
 impl FabricState {
-    /// Returns the response packet of a request: source and destination are exchanged.
+    /// Returns the packet of the response to a request. Its source and destination are those of the
+    /// request, exchanged.
     #[inline]
     fn reply_packet(&self, end: PortId, packet: &Packet) -> Packet {
         let state = self.port(end);
@@ -267,8 +271,8 @@ impl FabricState {
     }
 }
 
-/// Returns true for a method that has a response. Agents answer no other methods; otherwise two
-/// agents could answer each other indefinitely.
+/// Returns true if requests with this method get a response. Agents respond to no other methods;
+/// otherwise two agents could respond to each other indefinitely.
 fn has_response(method: Method) -> bool {
     method.response().is_some_and(|response| response != Method::TRAP_REPRESS)
 }

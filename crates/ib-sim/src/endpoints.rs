@@ -1,15 +1,16 @@
-//! Interface for programs and HCAs at ports: clients send and receive MADs; open ports send and
+//! Interface for programs and HCAs at ports. Clients send and receive MADs; open ports send and
 //! receive packets of QPs above 1.
 //!
-//! Packets carry no ICRC: the fabric changes no byte after the LRH. Damaged packets are marked and
-//! dropped at the next port, as a wrong VCRC would cause. [`Packet::to_bytes`] computes the ICRC.
+//! Packets contain no ICRC, because the fabric changes no byte after the LRH. Damaged packets are
+//! marked, and the next port drops them, as it would if their VCRC were wrong. [`Packet::to_bytes`]
+//! computes the ICRC.
 //!
 //! At a port opened with [`Sim::open_held`], arrived packets occupy buffer space until
-//! [`Sim::receive_packet`] takes them. An HCA that takes no packets thus causes back-pressure, like
-//! a real one.
+//! [`Sim::receive_packet`] takes them. So an HCA that takes no packets causes back-pressure, like a
+//! real HCA.
 //!
-//! An HCA that sends faster than its link reads the number of waiting packets ([`Sim::waiting`]).
-//! It continues when [`Sim::next_open`] reports free space.
+//! An HCA that could send faster than its link checks the number of waiting packets
+//! ([`Sim::waiting`]). The HCA continues when [`Sim::next_open`] returns its port.
 
 use ib_link::{Datagram, Incoming, LinkPort, NodeAgent};
 use ib_topology::{NodeId, PortId};
@@ -25,8 +26,8 @@ impl Sim {
     /// Attaches a client to an end port.
     ///
     /// # Errors
-    /// Fails if the port does not exist, and if [`MAX_CLIENTS`](crate::client::MAX_CLIENTS) are
-    /// attached.
+    /// Fails if the port does not exist, or if [`MAX_CLIENTS`](crate::client::MAX_CLIENTS) clients
+    /// are attached.
     pub fn attach(
         &mut self,
         port: PortId,
@@ -35,8 +36,8 @@ impl Sim {
         self.net.attach(port, options)
     }
 
-    /// Detaches a client. Its requests are cancelled; requests assigned to it fail. Detaching twice
-    /// is not an error.
+    /// Detaches a client. Requests that it has sent are cancelled. Requests that it has received,
+    /// but not answered, fail. If the client is already detached, nothing happens.
     pub fn detach(&mut self, id: ClientId) {
         self.net.detach(id);
     }
@@ -63,7 +64,8 @@ impl Sim {
         self.net.clients.receive(client)
     }
 
-    /// Returns a client that received input since it was last returned; `None` if there is none.
+    /// Returns a client that has received input since this function last returned it; `None` if
+    /// there is none.
     pub fn next_woken(&mut self) -> Option<ClientId> {
         self.net.clients.next_woken()
     }
@@ -74,7 +76,7 @@ impl Sim {
         self.net.clients.report(id)
     }
 
-    /// Returns the port that a client is attached to.
+    /// Returns the port at which a client is attached; `None` if it is detached.
     #[must_use]
     pub fn client_port(&self, id: ClientId) -> Option<PortId> {
         self.net.clients.get(id).map(|client| client.port)
@@ -92,9 +94,9 @@ impl Sim {
         self.fabric().link_port(port)
     }
 
-    /// Hosts an agent at a node; it receives the MADs of its classes.
+    /// Hosts an agent at a node. The agent receives the MADs of its management classes.
     ///
-    /// It replaces earlier agents of the node for these classes.
+    /// For these classes, the agent replaces earlier agents of the node.
     pub fn host(&mut self, node: NodeId, agent: Box<dyn NodeAgent>) {
         let number = self.agents.add(node, agent);
         self.poll_agent(number);
@@ -103,31 +105,32 @@ impl Sim {
 
 /// Interface of open ports.
 impl Sim {
-    /// Opens an end port: packets to QPs above 1 are queued for [`Sim::receive_packet`].
+    /// Opens an end port. Packets to QPs above 1 that arrive at the port are queued for
+    /// [`Sim::receive_packet`].
     ///
-    /// From now on, `PortInfo` of the port has the capability `CLIENT_REREGISTRATION`, as ports of
-    /// HCAs do. [`Sim::registrations`] counts the reregistration requests.
+    /// While the port is open, its `PortInfo` has the capability `CLIENT_REREGISTRATION`, like that
+    /// of an HCA's port. [`Sim::registrations`] counts the reregistration requests.
     pub fn open(&mut self, port: PortId) {
         self.net.open(port, false);
     }
 
-    /// Opens an end port like [`Self::open`]; arrived packets occupy buffer space until they are
-    /// taken.
+    /// Opens an end port like [`Self::open`], but lets arrived packets occupy buffer space until
+    /// they are taken.
     pub fn open_held(&mut self, port: PortId) {
         self.net.open(port, true);
     }
 
-    /// Closes a port; packets to QPs above 1 are dropped again.
+    /// Closes a port. Packets to QPs above 1 that arrive at the port are dropped again.
     pub fn close(&mut self, port: PortId) {
         self.net.close(port);
     }
 
-    /// Records losses of packets that an open port has sent, for [`Sim::next_loss`].
+    /// Starts to record losses of packets that an open port has sent, for [`Sim::next_loss`].
     pub fn record_losses(&mut self, port: PortId) {
         self.net.open_ports.remember_losses(port);
     }
 
-    /// Returns the next lost packet of an open port.
+    /// Returns the next lost packet that an open port has sent.
     pub fn next_loss(&mut self, port: PortId) -> Option<LostPacket> {
         self.net.open_ports.next_loss(port)
     }
@@ -138,47 +141,50 @@ impl Sim {
         self.net.open_ports.peek(port)
     }
 
-    /// Returns the next packet that arrived at an open port.
+    /// Takes the next packet that has arrived at an open port.
     pub fn receive_packet(&mut self, port: PortId) -> Option<Packet> {
         self.net.receive_packet(port)
     }
 
-    /// Returns an open port with an event since it was last returned; `None` if there is none.
+    /// Returns an open port that has had an event since this function last returned it; `None` if
+    /// there is none.
     ///
-    /// Events are an arrived packet, input for a client of the port, and a nearly empty output
-    /// queue.
+    /// Events are the arrival of a packet, input for a client of the port, and that the output
+    /// queue has become nearly empty.
     pub fn next_open(&mut self) -> Option<PortId> {
         self.net.open_ports.next_woken()
     }
 
-    /// Returns the number of packets waiting to be sent by a port, of all VLs.
+    /// Returns the number of packets of all VLs that wait in the output queue of a port.
     #[must_use]
     pub fn waiting(&self, port: PortId) -> usize {
         self.fabric().port(port).waiting()
     }
 
-    /// Returns a vector for the payload of a packet: a recycled one with old contents, or an empty
-    /// one.
+    /// Returns a vector for the payload of a packet: a recycled vector with its old contents, or an
+    /// empty one.
     pub fn take_buffer(&mut self) -> Vec<u8> {
         self.net.flights.take_buffer()
     }
 
-    /// Returns the payload vector of a packet for reuse.
+    /// Gives the payload vector of a packet back for reuse by [`Self::take_buffer`].
     pub fn give_buffer(&mut self, buffer: Vec<u8>) {
         self.net.flights.give_buffer(buffer);
     }
 
     /// Sends a packet from an end port.
     ///
-    /// A MAD to QP 1 that is given as bytes is parsed, so that agents can process it. A packet is
-    /// dropped if its payload is shorter than a BTH or its length is not a multiple of four bytes.
+    /// If the payload is a MAD to QP 1 as bytes, the MAD is parsed, so that agents can process it.
+    /// A packet is dropped if its payload is shorter than a BTH, or if the payload's length is not
+    /// a multiple of four bytes.
     pub fn send_packet(&mut self, port: PortId, packet: Packet) {
         let delivery = self.net.send_packet(port, packet);
         self.deliver(delivery);
     }
 
-    /// Holds a link down, whatever a subnet manager sets, until [`Sim::release_hold`] is called as often.
-    /// Used while no program serves the port.
+    /// Holds the link of a port down, whatever a subnet manager sets. The hold ends when
+    /// [`Sim::release_hold`] was called as often as this function. The simulator's owner uses it
+    /// while no program serves the port.
     pub fn hold_down(&mut self, port: PortId) {
         self.net.hold_down(port, true);
     }

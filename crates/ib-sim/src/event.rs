@@ -1,5 +1,4 @@
-//! Events of the simulation, ordered by time; events with equal times in the order of their
-//! creation.
+//! Events of the simulation, and their queue.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -16,14 +15,14 @@ pub(crate) enum Event {
     Arrive { port: PortId, flight: u32, epoch: u32 },
     /// A port has finished sending a packet while others are waiting.
     Sent { port: PortId, epoch: u32 },
-    /// Credits return: buffer blocks at the other end of the link are free again.
+    /// Credits arrive at the sender: buffer blocks at the other end of the link are free again.
     Credit { port: PortId, vl: u8, blocks: u16, epoch: u32 },
     /// A timer expires.
     Timer(Timer),
 }
 
 impl Event {
-    /// Returns true for timers, which do not depend on packets in flight.
+    /// Returns true if the event is a timer, which does not depend on packets in flight.
     #[inline]
     pub(crate) const fn is_timer(&self) -> bool {
         matches!(self, Self::Timer(_))
@@ -35,15 +34,15 @@ impl Event {
 pub(crate) enum Timer {
     /// The packet at the head of a VL exceeds its lifetime.
     HeadOfQueue { port: PortId, vl: u8, epoch: u32 },
-    /// The time limit for the response of a client expires.
+    /// The time limit for the response to a client's request expires.
     Answer { request: RequestKey },
-    /// A trap is to be repeated.
+    /// It is time to repeat a trap.
     Trap { node: NodeId, transaction: u32 },
     /// The M_Key lease of a port ends.
     Lease { port: PortId },
-    /// An agent has requested a wake-up.
+    /// The time has come at which an agent has requested a wake-up.
     Agent { agent: u32 },
-    /// A step of the script is to be run.
+    /// It is time to run a step of the script.
     Script { step: u32 },
     /// A flapping link goes up or down.
     Flap { flap: u32 },
@@ -55,8 +54,8 @@ pub(crate) enum Timer {
 /// reproducible.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue<E> {
-    /// The earliest event, kept outside the heap: with a single packet in flight, its events never
-    /// enter the heap.
+    /// The earliest event, which is not in the heap. If only one packet is in flight, its events
+    /// are therefore never put into the heap.
     first: Option<Entry<E>>,
     heap: BinaryHeap<Entry<E>>,
     made: u64,
@@ -90,7 +89,7 @@ impl<E> PartialOrd for Entry<E> {
 }
 
 impl<E> Ord for Entry<E> {
-    /// Reverses the order, since the heap returns the greatest entry first.
+    /// Compares in reverse order, because the heap returns the greatest entry first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
@@ -104,7 +103,7 @@ impl<E> EventQueue<E> {
     pub(crate) fn push(&mut self, at: Instant, event: E) {
         self.made += 1;
         let entry = Entry { at, number: self.made, event };
-        // The new event comes after all events of the same time.
+        // The new event is ordered after all events with the same time.
         match &self.first {
             Some(first) if first.at <= at => self.heap.push(entry),
             Some(_) => self.heap.extend(self.first.replace(entry)),
@@ -125,7 +124,8 @@ impl<E> EventQueue<E> {
         self.first.as_ref().or_else(|| self.heap.peek()).map(|entry| entry.at)
     }
 
-    /// Takes the next event if it is due by a time. Events at [`Instant::NEVER`] are never due.
+    /// Takes the next event, if it is due by the given time. Events at [`Instant::NEVER`] are never
+    /// due.
     pub(crate) fn pop_by(&mut self, time: Instant) -> Option<(Instant, E)> {
         let at = self.next_at()?;
         if at > time || at == Instant::NEVER {

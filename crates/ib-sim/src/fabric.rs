@@ -16,17 +16,17 @@ use crate::port::{Port, Tables};
 
 /// The state of all nodes and ports.
 ///
-/// A cable joins two ports, each of which refers to the other. A pulled cable is recorded at both
-/// ports.
+/// A cable joins two ports, each of which refers to the other. `pulled` contains an entry for each
+/// port of a pulled cable.
 #[derive(Debug)]
 pub(crate) struct FabricState {
     nodes: Vec<Node>,
-    /// Constant attributes of nodes that forwarding reads for every packet, close together in
-    /// memory.
+    /// Constant attributes of nodes. Forwarding reads them for every packet, so they are stored
+    /// close together.
     layouts: Vec<NodeLayout>,
     ports: Vec<Port>,
     names: HashMap<String, NodeId>,
-    /// The ports of pulled cables, each with the other end.
+    /// The ports of pulled cables, each with the port at the other end.
     pulled: BTreeMap<PortId, PortId>,
     mtu_cap: Mtu,
     guid_changes: u64,
@@ -36,13 +36,13 @@ pub(crate) struct FabricState {
 /// Constant attributes of a node.
 #[derive(Clone, Copy, Debug)]
 struct NodeLayout {
-    /// The index of port 0.
+    /// Index of the node's port 0 among all ports.
     first_port: u32,
     hop: HopNode,
 }
 
 impl FabricState {
-    /// Returns the state of an unconfigured fabric: all links up, no LIDs.
+    /// Returns the state of an unconfigured fabric: all links are up, and no port has a LID.
     pub(crate) fn new(fabric: &Fabric, options: &Options) -> Self {
         let mut this = Self {
             nodes: Vec::with_capacity(fabric.node_count()),
@@ -114,13 +114,13 @@ impl FabricState {
         &mut self.ports[id.index()]
     }
 
-    /// Returns a port that must exist.
+    /// Returns the port of a node with this number. The caller guarantees that the port exists.
     #[inline]
     pub(crate) fn port_id(&self, node: NodeId, number: u8) -> PortId {
         PortId(self.layouts[node.index()].first_port + u32::from(number))
     }
 
-    /// Returns the attributes of a node for directed route processing.
+    /// Returns the attributes of a node that directed-route processing needs.
     #[inline]
     pub(crate) fn hop_node(&self, node: NodeId) -> HopNode {
         self.layouts[node.index()].hop
@@ -166,7 +166,7 @@ impl FabricState {
         port.index() < self.ports.len()
     }
 
-    /// Returns the node with a name, or else with a description.
+    /// Returns the node with this name. If there is none, returns the node with this description.
     pub(crate) fn find_node(&self, name: &str) -> Option<NodeId> {
         self.names
             .get(name)
@@ -174,13 +174,13 @@ impl FabricState {
             .or_else(|| self.node_ids().find(|&node| self.node(node).description.as_text() == name))
     }
 
-    /// Returns the port of a node with a number.
+    /// Returns the port of a node with this number; `None` if the node has no such port.
     pub(crate) fn find_port(&self, node: NodeId, number: u8) -> Option<PortId> {
         (number <= self.nodes.get(node.index())?.ports).then(|| self.port_id(node, number))
     }
 
-    /// Returns the port of a node that a request selects by its number; `arrival` is the port of
-    /// arrival. On nodes other than switches, 0 selects the port of arrival.
+    /// Returns the port of a node that a request selects by number. `arrival` is the port at which
+    /// the request has arrived. On nodes that are not switches, number 0 selects that port.
     pub(crate) fn selected_port(&self, arrival: PortId, number: u32) -> Result<PortId, MadStatus> {
         let node = self.port(arrival).node;
         let hop = self.hop_node(node);
@@ -203,15 +203,16 @@ impl FabricState {
             .or_else(|| self.find_port(node, 1))
     }
 
-    /// Returns the end port from which a node responds to a request that arrived at a port.
+    /// Returns the end port from which a node responds to a request that has arrived at the given
+    /// port.
     #[inline]
     pub(crate) fn end_port_of(&self, port: PortId) -> PortId {
         let node = self.port(port).node;
         if self.is_switch(node) { self.port_id(node, 0) } else { port }
     }
 
-    /// Returns the first end port of the fabric: of the first node that is not a switch, else of
-    /// the first switch; `None` in an empty fabric.
+    /// Returns the end port of the first node that is not a switch. If all nodes are switches,
+    /// returns that of the first switch. Returns `None` if the fabric is empty.
     pub(crate) fn first_end_port(&self) -> Option<PortId> {
         self.node_ids()
             .find(|&node| !self.is_switch(node))
@@ -230,7 +231,8 @@ impl FabricState {
         self.node_of(port).info(self.port(port).number, guid)
     }
 
-    /// Returns the counters of a port, including the credit wait time up to `now`.
+    /// Returns the counters of a port, including the time up to `now` that its packets have waited
+    /// for credits.
     pub(crate) fn counters(&self, port: PortId, now: Instant) -> Counters {
         let port = self.port(port);
         let mut counters = port.counters;
@@ -240,13 +242,14 @@ impl FabricState {
         counters
     }
 
-    /// Returns the counters as PortCounters shows them; they can be written separately.
+    /// Returns the counters that PortCounters shows. They differ from the full counters after a Set
+    /// of PortCounters.
     pub(crate) fn short_counters(&self, port: PortId, now: Instant) -> Counters {
         let full = self.counters(port, now);
         self.port(port).short_base.as_ref().map_or(full, |base| full.minus(base))
     }
 
-    /// Sets or clears a capability of a port; returns true if it changed.
+    /// Sets or clears a capability of a port. Returns true if this changed the capability.
     pub(crate) fn set_capability(
         &mut self,
         port: PortId,
@@ -258,7 +261,7 @@ impl FabricState {
         std::mem::replace(mask, changed) != changed
     }
 
-    /// Sets the state of a port; returns the previous state if it changed.
+    /// Sets the state of a port. Returns the previous state; `None` if the state has not changed.
     pub(crate) fn set_state(
         &mut self,
         port: PortId,
@@ -277,7 +280,7 @@ impl FabricState {
         Some(from)
     }
 
-    /// Returns the tables of a port, which are created on first use.
+    /// Returns the tables of a port. They are created when they are first used.
     pub(crate) fn tables_mut(&mut self, port: PortId) -> &mut Tables {
         let hop = self.hop_node(self.port(port).node);
         self.port_mut(port).tables_mut(hop.kind, hop.ports)
@@ -297,7 +300,8 @@ impl FabricState {
         Some(LinkRate { width, speed })
     }
 
-    /// Returns true if both ends allow a link: power, physical state, no hold.
+    /// Returns true if both ends allow the link to come up: the nodes have power, and the ports are
+    /// neither disabled nor held down.
     pub(crate) fn may_link(&self, one: PortId, other: PortId) -> bool {
         [one, other].into_iter().all(|end| {
             let state = self.port(end);
@@ -312,12 +316,13 @@ impl FabricState {
         self.pulled.insert(other, one);
     }
 
-    /// Returns the other end of the cable pulled from a port.
+    /// If a cable was pulled from a port, returns the port at its other end.
     pub(crate) fn pulled(&self, port: PortId) -> Option<PortId> {
         self.pulled.get(&port).copied()
     }
 
-    /// Removes the record of the cable pulled from a port; returns its other end.
+    /// Removes the record of the cable that was pulled from a port. Returns the port at the other
+    /// end of the cable.
     pub(crate) fn forget_pulled(&mut self, port: PortId) -> Option<PortId> {
         let peer = self.pulled.remove(&port)?;
         self.pulled.remove(&peer);
@@ -335,7 +340,8 @@ impl FabricState {
         self.route_changes += 1;
     }
 
-    /// Resets a port whose link is down to its unconfigured state with zero counters.
+    /// Resets a port to its unconfigured state with zero counters. The link of the port has to be
+    /// down.
     pub(crate) fn reset_port(&mut self, port: PortId) {
         let (kind, mtu_cap) = (self.node_of(port).kind, self.mtu_cap);
         let state = self.port_mut(port);
@@ -368,11 +374,11 @@ impl FabricState {
         self.route_changes += 1;
     }
 
-    /// Returns the path of a packet from one LID to another according to the LFTs: the ports by
-    /// which it leaves and enters nodes. If it does not arrive, also returns the reason.
+    /// Returns the path of a packet from one LID to another according to the LFTs: the egress and
+    /// ingress ports. If the packet does not arrive, also returns the reason.
     ///
     /// # Errors
-    /// Returns the LID if no end port has it.
+    /// Returns the source LID if no end port has it.
     pub(crate) fn route(&self, from: u16, to: u16) -> Result<(Vec<PortId>, Option<Loss>), u16> {
         let has = |port: PortId, lid| {
             let state = self.port(port);
@@ -409,7 +415,8 @@ impl FabricState {
         Ok((steps, Some(Loss::TooManyHops(to))))
     }
 
-    /// Returns the egress port of a packet to a LID at a node; `arrival` is its ingress port.
+    /// Returns the port out of which a node forwards a packet to a LID, according to the LFT.
+    /// `arrival` is the ingress port of the packet.
     fn next_port(&self, node: NodeId, arrival: PortId, to: u16) -> Result<PortId, Loss> {
         let switch = self.node(node).switch.as_ref().ok_or(Loss::Misrouted(to))?;
         let number = switch.port_of(to);

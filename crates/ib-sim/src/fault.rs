@@ -4,43 +4,45 @@ use std::time::Duration;
 
 use ib_wire::mad::AttributeId;
 
-/// The faults of a port, for packets that it sends and requests that it answers. Probabilities keep
-/// the values that the user set.
+/// The faults of a port, which affect packets that it sends and requests that arrive at it.
+/// Probabilities have the values that the user has set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PortFaults {
     /// Probability that a packet is lost.
     pub(crate) loss: f64,
-    /// Probability that a bit of a packet flips; the receiver detects this and drops the packet.
+    /// Probability that a packet is corrupted. The receiving port detects the corruption and drops
+    /// the packet.
     pub(crate) corruption: f64,
     /// Probability that a packet is duplicated.
     pub(crate) duplication: f64,
     /// Probability that a packet is delayed so that later packets overtake it.
     pub(crate) reordering: f64,
-    /// Maximum delay of reordered packets; zero for the time of eight packets.
+    /// Maximum delay of reordered packets. Zero means the transmission time of eight packets of
+    /// maximum length.
     pub(crate) held_back: Duration,
     /// Additional latency of every packet.
     pub(crate) delay: Duration,
-    /// Percentage of lost requests to the agent of the port. Without an attribute, packets that
-    /// enter the port are lost too and counted as errors.
+    /// Percentage of requests to the port's agents that are lost. If no attribute is set, the same
+    /// percentage of packets that enter the port are also lost, and counted as errors.
     pub(crate) unanswered: f64,
-    /// Limits the loss of requests to this attribute.
+    /// If set, only requests for this attribute are lost.
     pub(crate) unanswered_attribute: Option<AttributeId>,
 }
 
 impl PortFaults {
-    /// Removes the faults of packets that the port sends; the loss of requests is unchanged.
+    /// Removes the faults of packets that the port sends. The loss of requests is unchanged.
     pub(crate) fn mend_link(&mut self) {
         let Self { unanswered, unanswered_attribute, .. } = *self;
         *self = Self { unanswered, unanswered_attribute, ..Self::default() };
     }
 
-    /// Returns the probability that a request to the agent of the port is lost.
+    /// Returns the probability that a request for this attribute is lost.
     pub(crate) fn unanswered(&self, id: AttributeId) -> f64 {
         let applies = self.unanswered_attribute.is_none_or(|only| only == id);
         if applies { self.unanswered / 100.0 } else { 0.0 }
     }
 
-    /// Returns the probability that a packet that enters the port is lost.
+    /// Returns the probability that a packet is lost when it enters the port.
     pub(crate) fn entering(&self) -> f64 {
         if self.unanswered_attribute.is_none() { self.unanswered / 100.0 } else { 0.0 }
     }
@@ -51,8 +53,8 @@ impl PortFaults {
     }
 }
 
-/// Draws a random event with a probability, at a resolution of 32 bits. Probabilities 0 and 1
-/// consume no random number.
+/// Returns true with the given probability, at a resolution of 32 bits. Probabilities 0 and 1 use
+/// no random number.
 pub(crate) fn happens(rng: &mut ib_types::rng::Rng, probability: f64) -> bool {
     match (probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u32 {
         0 => false,

@@ -10,14 +10,14 @@ use crate::packet::Packet;
 /// The unit of credits in bytes.
 pub(crate) const BLOCK: usize = 64;
 
-/// Maximum number of payload vectors kept for reuse, and the minimum capacity of one.
+/// At most this many payload vectors are kept for reuse, and only vectors of at least this length.
 const MAX_SPARE_BUFFERS: usize = 4096;
 const MIN_SPARE_LENGTH: usize = 1024;
 
-/// The packet shares its buffer space with no copy.
+/// Value of `BufferSpace::shared` if the packet shares its buffer space with no copy.
 const UNSHARED: u32 = u32::MAX;
 
-/// Returns the number of buffer blocks of a packet.
+/// Returns the number of buffer blocks that a packet of `bytes` bytes occupies.
 pub(crate) const fn blocks(bytes: usize) -> u16 {
     bytes.div_ceil(BLOCK) as u16
 }
@@ -25,46 +25,46 @@ pub(crate) const fn blocks(bytes: usize) -> u16 {
 /// A packet in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
-    /// The port that sent the packet first.
+    /// The end port that has sent the packet.
     pub(crate) from: PortId,
     pub(crate) packet: Packet,
-    /// The sequence number of the packet.
+    /// The sequence number of the packet in the fabric.
     pub(crate) number: u64,
-    /// The request of a client that is lost with the packet.
+    /// The client's request that fails if the packet is lost.
     pub(crate) request: Option<RequestKey>,
-    /// Number of switches passed.
+    /// Number of switches that the packet has passed.
     pub(crate) hops: u16,
-    /// The VL of the current link or queue.
+    /// The VL on the current link or in the current queue.
     pub(crate) vl: u8,
-    /// Start of its waiting time in a port queue. Switches forward without delay, so this is the
-    /// time of arrival.
+    /// Time at which the packet was put into the current port queue. Switches forward without
+    /// delay, so this is also the time of arrival.
     pub(crate) queued_at: Instant,
-    /// The buffer space that it occupies.
+    /// The buffer space that the packet occupies.
     pub(crate) holds: Option<BufferSpace>,
     /// True if a fault damaged the packet on its last link.
     pub(crate) damaged: bool,
-    /// The number of the port of arrival at the current node.
+    /// The number of the port at which the packet has arrived at the current node.
     pub(crate) arrived_by: u8,
 }
 
-/// Buffer space at a port, occupied by a packet.
+/// Buffer space at a port that a packet occupies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferSpace {
     pub(crate) port: PortId,
     pub(crate) vl: u8,
     pub(crate) blocks: u16,
     pub(crate) epoch: u32,
-    /// Index of the counter of copies in the same space; [`UNSHARED`] if there is only one.
+    /// Index of the counter of copies that share the space; [`UNSHARED`] if there is only one copy.
     shared: u32,
 }
 
 impl BufferSpace {
-    /// Returns the buffer space of a packet of `bytes` bytes at a port.
+    /// Returns the buffer space that a packet of `bytes` bytes occupies at a port.
     pub(crate) const fn new(port: PortId, vl: u8, bytes: usize, epoch: u32) -> Self {
         Self { port, vl, blocks: blocks(bytes), epoch, shared: UNSHARED }
     }
 
-    /// Returns the index of the counter of copies, if the space is shared.
+    /// Returns the index of the counter of copies; `None` if the space is not shared.
     #[cfg(test)]
     pub(crate) fn shared(&self) -> Option<u32> {
         (self.shared != UNSHARED).then_some(self.shared)
@@ -75,26 +75,26 @@ impl BufferSpace {
 #[derive(Clone, Copy, Debug)]
 struct SharedBufferSpace {
     copies: u16,
-    /// The time when the last copy that is already sending has left.
+    /// The latest time at which a copy whose transmission has started will have left.
     gone_at: Instant,
 }
 
 /// All packets in flight.
 ///
-/// A copy in shared buffer space is counted until it leaves. Each counter has at least one copy
-/// left.
+/// A copy in shared buffer space is counted until it leaves the space. Each counter counts at least
+/// one copy.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
     flights: Slab<Flight>,
     shared: Slab<SharedBufferSpace>,
-    /// Number of packets so far.
+    /// Number of packets that were added so far.
     launched: u64,
     /// Payload vectors for reuse.
     spare: Vec<Vec<u8>>,
 }
 
 impl Flights {
-    /// Adds a packet of a port.
+    /// Adds a packet that a port sends. Returns the key of the packet.
     #[inline]
     pub(crate) fn launch(
         &mut self,
@@ -117,7 +117,8 @@ impl Flights {
         }) as u32
     }
 
-    /// Adds a copy of a packet in the same buffer space. A copy belongs to no request.
+    /// Adds a copy of a packet, which is in the same buffer space. The copy belongs to no request.
+    /// Returns the key of the copy.
     pub(crate) fn copy(&mut self, key: u32) -> u32 {
         let copy = Flight { request: None, ..self.get(key).clone() };
         self.flights.insert(copy) as u32
@@ -133,13 +134,14 @@ impl Flights {
         &mut self.flights[key as usize]
     }
 
-    /// Removes a packet; the caller frees its buffer space.
+    /// Removes a packet. The caller has to free the packet's buffer space.
     #[inline]
     pub(crate) fn remove(&mut self, key: u32) -> Flight {
         self.flights.remove(key as usize)
     }
 
-    /// Shares the buffer space of a packet with copies of it; `copies` is the total number.
+    /// Marks the buffer space of a packet as shared by the packet and its copies. `copies` is their
+    /// total number.
     pub(crate) fn share_space(&mut self, key: u32, copies: usize, now: Instant) {
         if let Some(hold) = &mut self.flights[key as usize].holds {
             let shared = SharedBufferSpace { copies: copies as u16, gone_at: now };
@@ -147,8 +149,8 @@ impl Flights {
         }
     }
 
-    /// Returns the time when buffer space is free that a packet leaves at `at`; `None` while copies
-    /// remain in it.
+    /// Records that a packet leaves its buffer space at the time `at`. Returns the time when the
+    /// space is free; `None` if other copies remain there.
     #[inline]
     pub(crate) fn free_at(&mut self, hold: BufferSpace, at: Instant) -> Option<Instant> {
         if hold.shared == UNSHARED {
@@ -163,8 +165,8 @@ impl Flights {
         Some(self.shared.remove(hold.shared as usize).gone_at)
     }
 
-    /// Returns a vector for the payload of a packet: a recycled one with old contents, or an empty
-    /// one.
+    /// Returns a vector for the payload of a packet: a recycled vector with its old contents, or an
+    /// empty one.
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
@@ -191,7 +193,7 @@ impl Flights {
         self.flights.iter().map(|(_, flight)| flight)
     }
 
-    /// Returns the number of counters of copies.
+    /// Returns the number of shared buffer spaces.
     pub(crate) fn shared_spaces(&self) -> usize {
         self.shared.len()
     }

@@ -1,4 +1,4 @@
-//! Agents hosted by nodes for further management classes.
+//! Agents that nodes host for further management classes.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use ib_wire::mad::MgmtClass;
 struct Slot {
     node: NodeId,
     agent: Box<dyn NodeAgent>,
-    /// The time of its scheduled wake-up, if any.
+    /// The time of the agent's scheduled wake-up; `None` if none is scheduled.
     wakes: Option<Instant>,
 }
 
@@ -23,8 +23,8 @@ pub(crate) struct HostedAgents {
 }
 
 impl HostedAgents {
-    /// Adds an agent of a node; returns its number. It replaces earlier agents of the node for its
-    /// classes.
+    /// Adds an agent of a node. For its management classes, the agent replaces earlier agents of
+    /// the node. Returns the agent's number.
     pub(crate) fn add(&mut self, node: NodeId, agent: Box<dyn NodeAgent>) -> u32 {
         let number = self.slots.len() as u32;
         for class in agent.classes() {
@@ -34,7 +34,7 @@ impl HostedAgents {
         number
     }
 
-    /// Returns the agent of a node for a class.
+    /// Returns the number of a node's agent for a management class.
     pub(crate) fn find(&self, node: NodeId, class: MgmtClass) -> Option<u32> {
         self.by_class.get(&(node, class.0)).copied()
     }
@@ -50,7 +50,7 @@ impl HostedAgents {
         self.slots[number as usize].agent.handle(now, arrival, datagram);
     }
 
-    /// Runs an agent whose timer has expired; returns false if it is not due.
+    /// Runs an agent if its timer has expired. Returns false if the timer has not expired.
     pub(crate) fn wake(&mut self, number: u32, now: Instant) -> bool {
         let slot = &mut self.slots[number as usize];
         let is_due = slot.wakes.is_some_and(|at| at <= now);
@@ -61,7 +61,7 @@ impl HostedAgents {
         is_due
     }
 
-    /// Returns the next MAD of an agent, and the node of the agent.
+    /// Returns the next MAD that an agent sends, and the node of the agent.
     pub(crate) fn poll_transmit(
         &mut self,
         number: u32,
@@ -71,7 +71,7 @@ impl HostedAgents {
         Some((slot.node, slot.agent.poll_transmit(now)?))
     }
 
-    /// Returns the time of the next wake-up, if a timer has to be scheduled for it.
+    /// Returns the time of an agent's next wake-up; `None` if no further timer is needed for it.
     pub(crate) fn poll_timer(&mut self, number: u32) -> Option<Instant> {
         let slot = &mut self.slots[number as usize];
         let at = slot.agent.poll_timeout()?;

@@ -12,7 +12,8 @@ impl fmt::Display for ClientId {
     }
 }
 
-/// Identifies a request: its index, and a number that differs between requests of the same index.
+/// Identifies a request by its index, and by a number that differs between requests that use the
+/// same index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestKey {
     pub(crate) index: u32,

@@ -1,6 +1,6 @@
-//! Helpers of tests: build, configure, query and check small fabrics.
+//! Test helpers that build, configure, query and check small fabrics.
 //!
-//! Links are 4x SDR unless a test sets another rate: 8 Gbit/s of data, 1 ns per byte.
+//! Unless a test sets another rate, links are 4x SDR: 8 Gbit/s of data, or 1 ns per byte.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,8 +23,8 @@ use crate::sim::Sim;
 /// Length of a packet with a MAD, in bytes.
 pub(crate) const MAD_PACKET: u64 = 288;
 
-/// Builds a fabric from node names with port counts and from links such as `"s1.3 h1.1"`. Nodes
-/// whose name starts with `s` are switches.
+/// Builds a fabric from the names and port counts of nodes, and from links such as `"s1.3 h1.1"`.
+/// Nodes whose name starts with `s` are switches.
 pub(crate) fn fabric(nodes: &[(&str, u8)], links: &[&str]) -> Fabric {
     let mut fabric = Fabric::new();
     for (index, &(name, ports)) in nodes.iter().enumerate() {
@@ -56,10 +56,10 @@ pub(crate) fn generated(kind: &str) -> Fabric {
     generate::generate(&kind, &generate::Options::default()).unwrap()
 }
 
-/// Builds a chain of switches `s1` … with a host at each end, `h1` and `h2`.
+/// Builds a chain of switches `s1`, `s2` and so on, with a host at each end, `h1` and `h2`.
 ///
-/// Hosts are at port 3 of their switch. Port 2 leads to the next switch, port 1 to the previous
-/// one.
+/// Host `h1` is at port 3 of the first switch, `h2` at port 4 of the last. Port 2 of a switch leads
+/// to the next switch, port 1 to the previous one.
 pub(crate) fn row(switches: usize) -> Fabric {
     let names: Vec<String> = (1..=switches).map(|number| format!("s{number}")).collect();
     let mut nodes: Vec<(&str, u8)> = vec![("h1", 1), ("h2", 1)];
@@ -70,15 +70,15 @@ pub(crate) fn row(switches: usize) -> Fabric {
     fabric(&nodes, &links)
 }
 
-/// Returns a simulated fabric whose ports are all active. LIDs count from 1 in the order of end
-/// ports; routes are shortest paths.
+/// Returns a simulated fabric whose ports are all active. End ports have LIDs from 1 on, in their
+/// order in the fabric; routes are shortest paths.
 pub(crate) fn ready(fabric: &Fabric, options: Options) -> Sim {
     let mut sim = Sim::new(fabric, options);
     configure(&mut sim);
     sim
 }
 
-/// Configures a fabric like a subnet manager at its first end port.
+/// Configures a fabric as a subnet manager at its first end port would.
 pub(crate) fn configure(sim: &mut Sim) {
     let ends: Vec<PortId> = all_ports(sim)
         .filter(|&port| {
@@ -182,14 +182,14 @@ pub(crate) fn manager(sim: &mut Sim, node: &str) -> ClientId {
     sim.attach(port, options).unwrap()
 }
 
-/// Sends a MAD; returns the response or the loss.
+/// Sends a MAD of a client. Returns the response or the loss.
 pub(crate) fn query(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> Option<Incoming> {
     sim.submit(client, &Datagram::new(remote, mad));
     sim.settle(sim.now());
     sim.receive(client)
 }
 
-/// Sends a MAD; returns the response.
+/// Sends a MAD of a client. Returns the response.
 ///
 /// # Panics
 /// Panics if there is no response.
@@ -200,7 +200,7 @@ pub(crate) fn answer(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) 
     }
 }
 
-/// Reads an attribute by directed route.
+/// Queries an attribute by directed route.
 pub(crate) fn get(
     sim: &mut Sim,
     client: ClientId,
@@ -212,7 +212,7 @@ pub(crate) fn get(
     (mad.status(), mad)
 }
 
-/// Writes an attribute by directed route; returns the status and the attribute in the response.
+/// Sets an attribute by directed route. Returns the status and the attribute in the response.
 pub(crate) fn set<A: Attribute>(
     sim: &mut Sim,
     client: ClientId,
@@ -225,7 +225,7 @@ pub(crate) fn set<A: Attribute>(
     (mad.status(), mad.attribute().unwrap())
 }
 
-/// Returns a data packet with a BTH and `payload` further bytes.
+/// Returns a data packet with a BTH, followed by `payload` bytes.
 pub(crate) fn data(sim: &Sim, from: PortId, dlid: u16, level: u8, payload: usize) -> Packet {
     let mut bytes = vec![0u8; 12 + payload];
     [bytes[2], bytes[3]] = [0xff, 0xff];
@@ -239,14 +239,14 @@ pub(crate) fn data(sim: &Sim, from: PortId, dlid: u16, level: u8, payload: usize
     }
 }
 
-/// Returns a request to the performance management agent.
+/// Returns a request to a performance management agent.
 pub(crate) fn performance(method: Method, id: AttributeId) -> Mad {
     let mut mad = Mad::new(MgmtClass::PERFORMANCE, method, TransactionId(9));
     mad.set_attribute_id(id);
     mad
 }
 
-/// Returns the number of packets lost for a reason.
+/// Returns the number of packets that were lost for the reason with this name.
 pub(crate) fn lost(sim: &Sim, name: &str) -> u64 {
     sim.stats().lost.get(name).copied().unwrap_or(0)
 }
@@ -268,7 +268,11 @@ pub(crate) fn check(sim: &Sim) {
             *taken.entry((hold.port, hold.vl)).or_default() += u32::from(hold.blocks);
         }
     }
-    assert_eq!(counted.len(), net.flights.shared_spaces(), "shared buffer space without packets");
+    assert_eq!(
+        counted.len(),
+        net.flights.shared_spaces(),
+        "every shared buffer space contains a packet"
+    );
     let mut coming: BTreeMap<(PortId, u8), u32> = BTreeMap::new();
     let mut in_transit = 0;
     for event in net.clock.events() {
@@ -279,7 +283,7 @@ pub(crate) fn check(sim: &Sim) {
             *coming.entry((port, vl)).or_default() += u32::from(blocks);
         }
     }
-    assert_eq!(in_transit, net.clock.in_transit(), "events that are no timers");
+    assert_eq!(in_transit, net.clock.in_transit(), "number of queued events that are not timers");
     for port in all_ports(sim) {
         let state = sim.port(port);
         let Some(peer) = state.cable else { continue };
@@ -319,7 +323,7 @@ impl Sim {
         self.fabric().port(id)
     }
 
-    /// Returns the time of the next event.
+    /// Returns the time of the next event of the fabric.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.net.clock.next_at()
     }
@@ -334,14 +338,14 @@ pub(crate) fn two_switches() -> Sim {
     ready(&row(2), Options::default())
 }
 
-/// Runs a command, which must succeed, and all events that follow.
+/// Runs a command and all events that follow from it. The command has to succeed.
 pub(crate) fn run(sim: &mut Sim, text: &str) {
-    sim.run(&text.parse().expect("a command")).expect("it can be done");
+    sim.run(&text.parse().expect("a command")).expect("the command succeeds");
     sim.settle(sim.now());
     check(sim);
 }
 
-/// Checks that only assigned requests remain of all packets and requests.
+/// Checks that no packet is in flight, and that all outstanding requests are assigned.
 pub(crate) fn check_settled(sim: &Sim) {
     check(sim);
     let net = &sim.net;
@@ -350,7 +354,7 @@ pub(crate) fn check_settled(sim: &Sim) {
     assert_eq!(sim.outstanding(), assigned(sim), "requests are left");
 }
 
-/// Checks that the physical state of each port with a cable matches its link.
+/// Checks that the physical state of each port with a cable matches the state of its link.
 pub(crate) fn check_phys_states(sim: &Sim) {
     for port in all_ports(sim).filter(|&port| sim.port(port).cable.is_some()) {
         let state = sim.port(port);
@@ -363,8 +367,8 @@ pub(crate) fn check_phys_states(sim: &Sim) {
     }
 }
 
-/// Runs all events up to a time, and checks invariants after each. Up to [`Instant::NEVER`], runs
-/// all events.
+/// Runs all events up to the given time, and checks invariants after each event. If the time is
+/// [`Instant::NEVER`], runs all events.
 pub(crate) fn run_checked(sim: &mut Sim, until: Instant) {
     while sim.run_step(until) {
         check(sim);

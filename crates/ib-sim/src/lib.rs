@@ -1,19 +1,19 @@
 //! A simulated InfiniBand fabric: nodes, links, faults and virtual time.
 //!
-//! A [`Sim`] is created from a [`Fabric`](ib_topology::Fabric) and owns no clock and no socket. The
-//! caller advances time: [`Sim::run_until`] runs all events up to a time; [`Sim::settle`] and
-//! [`Sim::keep_up`] serve clients in real time. A run is a pure function of the fabric, the
-//! [`Options`] and the calls with their times.
+//! A [`Sim`] is created from a [`Fabric`](ib_topology::Fabric). It reads no clock and has no
+//! socket. The caller advances the time: [`Sim::run_until`] runs all events up to a time;
+//! [`Sim::settle`] and [`Sim::keep_up`] serve clients in real time. A run is determined by the
+//! fabric, the [`Options`], and the calls with their times.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`sim`] | [`Sim`]: the event loop of a fabric |
-//! | `control`, `endpoints`, `view` | methods of [`Sim`]: commands and scripts; clients and open ports; queries |
+//! | `control`, `endpoints`, `view` | methods of [`Sim`] for commands and scripts, for clients and open ports, and for queries |
 //! | `deliver`, `hosted`, `sma`, `pma`, `congestion` | delivery of packets and the agents of nodes |
 //! | `network` | forwarding, links, traps |
 //! | `clock`, `event` | virtual time and the event queue |
 //! | `fabric`, `node`, `port`, `queue`, `arbiter`, `trap` | the state of nodes and ports |
-//! | `flight`, [`packet`] | packets in flight and their buffer space |
+//! | `flight`, [`packet`] | packets in flight, and their buffer space |
 //! | [`client`], `ids`, `open_port` | clients, their outstanding requests, open ports |
 //! | [`command`], `script`, `random_faults`, `fault` | commands, scripts and faults |
 //! | [`addresses`] | the IP addresses of ports |
@@ -33,7 +33,7 @@
 //! let port = sim.first_end_port().ok_or("the fabric has hosts")?;
 //! let client = sim.attach(port, ClientOptions::default())?;
 //!
-//! // Reads NodeInfo of the switch at the first port, by directed route.
+//! // Queries the NodeInfo of the switch at the first port by directed route.
 //! let attribute = (AttributeId::NODE_INFO, 0);
 //! let mad = smp::directed_request(Method::GET, TransactionId(1), attribute, &[1]);
 //! sim.submit(client, &Datagram::new(Remote::directed(), mad));

@@ -40,7 +40,7 @@ impl Entry<'_> {
     }
 }
 
-/// The lines since [`Self::take`] was last called.
+/// The log lines since [`Self::take`] was last called.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     pub(crate) level: LogLevel,
@@ -52,14 +52,14 @@ impl Log {
         Self { level, lines: String::new() }
     }
 
-    /// Returns the lines since this was last called.
+    /// Returns the log lines since the last call.
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.lines)
     }
 }
 
 impl Log {
-    /// Returns true if entries of a level are logged.
+    /// Returns true if entries of this level are logged.
     #[inline]
     pub(crate) const fn has(&self, level: LogLevel) -> bool {
         level as u8 <= self.level as u8

@@ -17,28 +17,28 @@ pub enum Loss {
         /// The port in the LFT entry.
         port: u8,
     },
-    /// The packet would leave a switch by its port of arrival.
+    /// The egress port of the packet would be its ingress port.
     #[error("the route to LID {0} leaves by the port of arrival")]
     TurnsBack(u16),
-    /// The packet passed more than 255 switches.
+    /// The packet would pass more than 255 switches.
     #[error("LID {0} was not reached in {hops} hops", hops = Loss::MAX_HOPS)]
     TooManyHops(u16),
-    /// The packet arrived at an end port that does not have the DLID.
+    /// The packet has arrived at an end port that does not have the DLID.
     #[error("the port does not have LID {0}")]
     Misrouted(u16),
-    /// The directed route is invalid.
+    /// The directed route of the SMP is invalid.
     #[error("{0}")]
     DirectedRoute(#[from] DropReason),
-    /// The link to take is down.
+    /// The link out of the egress port is down.
     #[error("the link is down")]
     LinkDown,
     /// The link went down while the packet was on it.
     #[error("the link went down")]
     LinkWentDown,
-    /// The port is not in a state in which data packets pass.
+    /// The port is not in a state in which it sends or receives data packets.
     #[error("the port is not active")]
     NotActive,
-    /// The SL has no VL at this port.
+    /// The SL of the packet has no VL at the egress port.
     #[error("service level {0} has no VL")]
     NoVl(u8),
     /// The packet is longer than the MTU of the link.
@@ -47,7 +47,7 @@ pub enum Loss {
     /// The packet is shorter than its headers, or its length is not a multiple of four bytes.
     #[error("the packet is malformed")]
     Malformed,
-    /// The packet exceeded the lifetime at the head of its queue.
+    /// The packet exceeded the head-of-queue lifetime limit.
     #[error("the packet exceeded HOQLife on VL {0}")]
     HeadOfQueue(u8),
     /// The packet exceeded the `LifeTimeValue` of a switch.
@@ -56,34 +56,34 @@ pub enum Loss {
     /// The buffer for SMPs was full.
     #[error("the buffer of VL 15 is full")]
     ManagementOverflow,
-    /// A fault dropped it.
+    /// A fault has dropped the packet.
     #[error("lost by a fault")]
     Fault,
-    /// A fault damaged it.
+    /// A fault has damaged the packet.
     #[error("damaged by a fault")]
     Damaged,
-    /// The receiving port is not in the partition.
+    /// The port is not in the partition of the packet.
     #[error("the port is not in partition {0:#06x}")]
     Partition(u16),
-    /// The M_Key does not match.
+    /// The M_Key of the request does not match that of the port.
     #[error("the M_Key does not match")]
     MKey,
-    /// No client or agent has its class or QP.
+    /// No client or agent receives the class or QP of the packet.
     #[error("no client or agent receives its class or QP")]
     NoReceiver,
     /// The sending port has no LID.
     #[error("the sender has no LID")]
     NoLid,
-    /// The receiving client has detached.
+    /// The client that would receive the packet has detached.
     #[error("the client is detached")]
     ClientLeft,
-    /// The client has too many outstanding requests.
+    /// The client that sent the request has too many outstanding requests.
     #[error("the client has too many outstanding requests")]
     TooManyRequests,
-    /// No response arrived in time.
+    /// The request got no response in time.
     #[error("no response in time")]
     NoAnswer,
-    /// The node has no power.
+    /// The node that would send the packet has no power.
     #[error("the node has no power")]
     NoPower,
 }
@@ -94,7 +94,7 @@ impl Loss {
 }
 
 impl Loss {
-    /// Returns a short name without values, as a key of statistics.
+    /// Returns the short name of the reason, which is its key in statistics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

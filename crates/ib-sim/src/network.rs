@@ -9,7 +9,8 @@
 //! | `cable` | links that go up and down |
 //! | `notify` | traps to the subnet manager |
 //!
-//! The agents of nodes are a layer above: a packet for an agent is returned as a [`Delivery`].
+//! The agents of nodes are not part of the network. A packet for an agent is returned as a
+//! [`Delivery`].
 
 use std::time::Duration;
 
@@ -36,11 +37,11 @@ mod forward;
 pub(crate) mod link;
 mod notify;
 
-/// A packet that has reached its destination node, and the port of arrival.
+/// A packet that has reached its destination node, and the port at which it has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Delivery {
-    /// An SMP; `port` is the port by which it entered the node.
+    /// An SMP. `port` is the port at which it has arrived at the node.
     Smp { port: PortId, key: u32 },
     /// Any other packet, at an end port.
     Data { port: PortId, key: u32 },
@@ -57,12 +58,12 @@ pub(crate) struct Network {
     pub(crate) stats: Stats,
     pub(crate) log: Log,
     pub(crate) tap: Tap,
-    /// Random numbers of faults.
+    /// Random number generator for faults.
     pub(crate) rng: Rng,
     limits: Limits,
 }
 
-/// Limits set by the options.
+/// Limits that the options specify.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// Latency between the ports at both ends of a link.
@@ -115,7 +116,7 @@ impl Network {
         }
     }
 
-    /// Logs the delivery of a packet.
+    /// Counts and logs the delivery of a packet.
     pub(crate) fn note_delivery(&mut self, port: PortId, key: u32) {
         self.stats.delivered += 1;
         if self.log.has(LogLevel::Datagrams) {
@@ -127,7 +128,7 @@ impl Network {
         }
     }
 
-    /// Drops a packet at a port, with its loss reason.
+    /// Drops a packet at a port, for the given reason.
     pub(crate) fn lose(&mut self, port: PortId, key: u32, why: Loss) {
         let flight = self.land(key);
         self.fabric.port_mut(port).dropped += 1;
@@ -147,7 +148,7 @@ impl Network {
         self.notify_free_space(port);
     }
 
-    /// Drops a packet that cannot leave by a port.
+    /// Drops a packet that a port cannot send, and counts a PortXmitDiscard.
     pub(crate) fn discard(&mut self, port: PortId, key: u32, why: Loss) {
         let counters = &mut self.fabric.port_mut(port).counters;
         counters.xmit_discards += 1;

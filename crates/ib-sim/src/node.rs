@@ -14,7 +14,7 @@ pub(crate) const LINEAR_CAPACITY: u16 = 49_152;
 pub(crate) const LINEAR_BLOCKS: u16 = LINEAR_CAPACITY / 64;
 /// The default number of multicast groups of a switch.
 pub(crate) const MULTICAST_CAPACITY: u16 = 1024;
-/// The revision of simulated devices without a revision in the fabric file.
+/// The revision of a simulated device, if the fabric file contains none for it.
 const REVISION: u32 = 0xa1;
 
 /// A node of the simulated fabric.
@@ -39,9 +39,9 @@ pub(crate) struct Node {
 #[derive(Clone, Debug)]
 pub(crate) struct Switch {
     pub(crate) info: SwitchInfo,
-    /// The egress port of each LID, up to the highest LID written.
+    /// The egress port for each LID, up to the highest LID that was written.
     pub(crate) linear: Vec<u8>,
-    /// The ports of each multicast LID, by its offset from 0xc000.
+    /// Masks of the ports of each multicast LID. The key is the LID minus 0xc000.
     pub(crate) multicast: BTreeMap<u16, [u16; 16]>,
     pub(crate) deviations: Deviations,
 }
@@ -49,9 +49,9 @@ pub(crate) struct Switch {
 /// Faults of a switch: deviations from its LFT.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deviations {
-    /// Egress ports by LFT entry, for LID-routed packets.
+    /// For an LFT entry, the other port out of which LID-routed packets are forwarded.
     pub(crate) misrouted: BTreeMap<u8, u8>,
-    /// LFT blocks whose writes are acknowledged and ignored.
+    /// LFT blocks whose writes are acknowledged, but ignored.
     pub(crate) ignored_blocks: BTreeSet<u16>,
     /// True if writes of all LFT blocks are ignored.
     pub(crate) ignores_all: bool,
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// Sets the capacities of the forwarding tables of a switch, unicast and multicast.
+    /// Sets the capacities of a switch's LFT and MFT.
     pub(crate) const fn set_table_capacities(&mut self, linear: u16, multicast: u16) {
         if let Some(switch) = &mut self.switch {
             switch.info.linear_fdb_cap = linear;
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Resets the configuration of the node, except that of its ports.
+    /// Resets the configuration of the node, but not that of its ports.
     pub(crate) fn reset(&mut self) {
         if let Some(switch) = &mut self.switch {
             let SwitchInfo { linear_fdb_cap, multicast_fdb_cap, enhanced_port0, .. } = switch.info;
@@ -102,7 +102,7 @@ impl Node {
         }
     }
 
-    /// Returns the NodeInfo in the response to a request that arrived at a port.
+    /// Returns the NodeInfo for the response to a request that has arrived at port `arrival`.
     pub(crate) fn info(&self, arrival: u8, port_guid: Guid) -> NodeInfo {
         NodeInfo {
             base_version: 1,
@@ -141,12 +141,12 @@ fn initial_switch_info(enhanced_port0: bool) -> SwitchInfo {
 }
 
 impl Switch {
-    /// Returns true if a fault ignores writes of an LFT block.
+    /// Returns true if a fault makes the switch ignore writes of an LFT block.
     pub(crate) fn ignores(&self, block: u16) -> bool {
         self.deviations.ignores_all || self.deviations.ignored_blocks.contains(&block)
     }
 
-    /// Returns the LFT entry for a LID; 0xff if none.
+    /// Returns the LFT entry for a LID; 0xff if the LFT has no entry for it.
     #[inline]
     pub(crate) fn port_of(&self, lid: u16) -> u8 {
         match self.linear.get(usize::from(lid)) {
@@ -161,7 +161,7 @@ impl Switch {
         std::array::from_fn(|index| self.linear.get(first + index).copied().unwrap_or(0xff))
     }
 
-    /// Writes an LFT block; returns true if it changed.
+    /// Writes an LFT block. Returns true if this changed the block.
     pub(crate) fn set_linear_block(&mut self, block: u16, ports: &[u8; 64]) -> bool {
         let first = usize::from(block) * 64;
         if self.linear.len() < first + 64 {
@@ -173,7 +173,7 @@ impl Switch {
         is_new
     }
 
-    /// Returns 32 masks of 16 ports each from the MFT.
+    /// Returns an MFT block: the masks of 16 ports each for 32 multicast LIDs.
     pub(crate) fn multicast_block(&self, block: u16, position: u8) -> [u16; 32] {
         std::array::from_fn(|index| {
             let group = block * 32 + index as u16;
@@ -181,7 +181,7 @@ impl Switch {
         })
     }
 
-    /// Writes 32 masks of 16 ports each into the MFT.
+    /// Writes an MFT block: the masks of 16 ports each for 32 multicast LIDs.
     pub(crate) fn set_multicast_block(&mut self, block: u16, position: u8, masks: &[u16; 32]) {
         for (index, &mask) in (0u16..).zip(masks) {
             let group = block * 32 + index;

@@ -10,10 +10,10 @@ use crate::flight::{BufferSpace, Flight};
 use crate::loss::Loss;
 use crate::packet::{Packet, Payload};
 
-/// Number of bytes kept of a lost packet from its BTH, enough for all headers.
+/// At most this many bytes of a lost packet are kept, from its BTH on. They contain all headers.
 const MAX_HEADERS: usize = 64;
 
-/// Maximum number of lost packets recorded per port.
+/// At most this many lost packets are recorded per port.
 const MAX_LOSSES: usize = 65_536;
 
 /// A packet that was lost on its path.
@@ -25,7 +25,7 @@ pub struct LostPacket {
     pub port: PortId,
     /// The reason of the loss.
     pub why: Loss,
-    /// The headers of the packet.
+    /// The packet, whose payload is cut after the headers.
     pub packet: Packet,
     /// The length from the BTH to the end of the payload, in bytes.
     pub length: usize,
@@ -34,9 +34,9 @@ pub struct LostPacket {
 /// An open port.
 #[derive(Debug, Default)]
 struct OpenPort {
-    /// Arrived packets, with the buffer space that they occupy until they are taken.
+    /// Packets that have arrived, and the buffer space that each occupies until it is taken.
     arrived: VecDeque<(Packet, Option<BufferSpace>)>,
-    /// True if the port is in the queue `woken`.
+    /// True if the port is in the queue [`OpenPorts::woken`].
     woken: bool,
     /// True if arrived packets occupy buffer space.
     holds: bool,
@@ -46,7 +46,7 @@ struct OpenPort {
 
 /// All open ports.
 ///
-/// A port is in the queue of woken ports at most once until it is returned.
+/// Invariant: the queue of woken ports contains each port at most once.
 #[derive(Debug, Default)]
 pub(crate) struct OpenPorts {
     ports: BTreeMap<PortId, OpenPort>,
@@ -59,7 +59,8 @@ impl OpenPorts {
         self.ports.entry(port).or_default().holds |= holds;
     }
 
-    /// Closes a port; returns the buffer space of its packets, `None` if it was not open.
+    /// Closes a port. Returns the buffer space of the packets that were not taken; `None` if the
+    /// port was not open.
     pub(crate) fn close(&mut self, port: PortId) -> Option<Vec<BufferSpace>> {
         let open = self.ports.remove(&port)?;
         Some(open.arrived.into_iter().filter_map(|(_, hold)| hold).collect())
@@ -73,7 +74,8 @@ impl OpenPorts {
         self.ports.contains_key(&port)
     }
 
-    /// Adds a packet that arrived at an open port; returns its buffer space if it is freed now.
+    /// Adds a packet that has arrived at an open port. Returns the packet's buffer space if the
+    /// caller has to free it now.
     pub(crate) fn deliver(&mut self, port: PortId, flight: Flight) -> Option<BufferSpace> {
         let open = self.ports.get_mut(&port)?;
         let (kept, free) = if open.holds { (flight.holds, None) } else { (None, flight.holds) };
@@ -82,12 +84,13 @@ impl OpenPorts {
         free
     }
 
-    /// Returns the packet that [`OpenPorts::receive`] returns next.
+    /// Returns the packet that [`OpenPorts::receive`] takes next.
     pub(crate) fn peek(&self, port: PortId) -> Option<&Packet> {
         self.ports.get(&port)?.arrived.front().map(|(packet, _)| packet)
     }
 
-    /// Takes the next packet that arrived at a port, and the buffer space that it occupied.
+    /// Takes the next packet that has arrived at a port. Also returns the buffer space that the
+    /// packet occupied.
     pub(crate) fn receive(&mut self, port: PortId) -> Option<(Packet, Option<BufferSpace>)> {
         self.ports.get_mut(&port)?.arrived.pop_front()
     }
@@ -99,12 +102,13 @@ impl OpenPorts {
         }
     }
 
-    /// Takes the next lost packet of a port.
+    /// Takes the next lost packet that a port has sent.
     pub(crate) fn next_loss(&mut self, port: PortId) -> Option<LostPacket> {
         self.ports.get_mut(&port)?.losses.as_mut()?.pop_front()
     }
 
-    /// Records a packet of a port that was lost at another port, if losses are recorded.
+    /// If losses of the sending port are recorded, records a packet that was lost at port
+    /// `lost_at`.
     pub(crate) fn note_loss(&mut self, at: Instant, lost_at: PortId, flight: &Flight, why: Loss) {
         let Some(open) = self.ports.get_mut(&flight.from) else { return };
         let Some(losses) = open.losses.as_mut().filter(|it| it.len() < MAX_LOSSES) else {
@@ -123,7 +127,7 @@ impl OpenPorts {
         self.wake(flight.from);
     }
 
-    /// Notifies the owner of a port, if it is open.
+    /// Notifies the owner of a port, if the port is open.
     pub(crate) fn wake(&mut self, port: PortId) {
         if let Some(open) = self.ports.get_mut(&port)
             && !open.woken
@@ -133,7 +137,7 @@ impl OpenPorts {
         }
     }
 
-    /// Returns a port that was woken since it was last returned; `None` if there is none.
+    /// Returns a port that was woken since this function last returned it; `None` if there is none.
     pub(crate) fn next_woken(&mut self) -> Option<PortId> {
         loop {
             let port = self.woken.pop_front()?;

@@ -11,11 +11,13 @@ use crate::node::{LINEAR_CAPACITY, MULTICAST_CAPACITY};
 pub struct Options {
     /// The seed of all random choices.
     pub seed: u64,
-    /// Latency between two linked ports, in addition to the transmission time: cable and switch.
+    /// Latency of a cable and a switch between two linked ports, in addition to the transmission
+    /// time.
     pub latency: Duration,
-    /// Buffer size of each VL of a port in bytes, at least one packet of the largest MTU.
+    /// Buffer size of each VL of a port in bytes. The buffer has to hold a packet of the largest
+    /// MTU.
     pub vl_buffer: u32,
-    /// The MTU that ports support; a subnet manager sets the MTU in use.
+    /// The MTU that ports support. A subnet manager sets the MTU that is used.
     pub mtu_cap: Mtu,
     /// `LinearFDBCap` of all switches: the number of LFT entries, from LID 0.
     pub linear_fdb_cap: u16,
@@ -23,7 +25,7 @@ pub struct Options {
     pub multicast_fdb_cap: u16,
     /// Maximum number of SMPs in the output queue of a port.
     pub management_buffer: usize,
-    /// Time limit for the response of a client to an assigned request.
+    /// Time within which a client or agent has to respond to an assigned request.
     pub answer_within: Duration,
     /// The log level.
     pub log: LogLevel,
@@ -32,8 +34,9 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Returns seed 0, 200 ns per hop, 16 KiB per VL, an MTU of 2048 bytes like ibsim, 4096 SMPs
-    /// per queue, 30 s to respond, no log.
+    /// Returns options with seed 0, 200 ns of latency per hop, and 16 KiB per VL. As in ibsim, the
+    /// MTU is 2048 bytes. Queues have room for 4096 SMPs, responses have 30 s, and nothing is
+    /// logged.
     fn default() -> Self {
         Self {
             seed: 0,
@@ -56,10 +59,10 @@ pub enum LogLevel {
     /// No log.
     #[default]
     Off,
-    /// Attached and detached clients, links, port states, traps, commands, lost packets.
+    /// Attached and detached clients, links, port states, traps, commands and lost packets.
     Events,
-    /// Also MADs sent and delivered.
+    /// In addition, MADs that are sent and delivered.
     Datagrams,
-    /// Also every packet at every port.
+    /// In addition, every packet at every port.
     Hops,
 }

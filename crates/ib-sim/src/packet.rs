@@ -5,14 +5,14 @@ use ib_wire::crc;
 use ib_wire::mad::Mad;
 use ib_wire::packet::{Bth, Deth, Grh, LinkNextHeader, Lrh, Opcode};
 
-/// The VL of subnet management.
+/// The VL of SMPs.
 pub(crate) const MANAGEMENT_VL: u8 = 15;
 
 /// A packet, from the start of its LRH to the end of its payload.
 ///
-/// The VL is chosen on every link, and the checksums are computed by [`Packet::to_bytes`], so
-/// neither is a field. A packet damaged on a link is marked and dropped at the end of the link, as
-/// its wrong VCRC would cause. All other packets arrive with a valid ICRC.
+/// The VL is not a field, because every port chooses the VL. The checksums are not fields, because
+/// [`Packet::to_bytes`] computes them. If a packet is damaged on a link, it is marked and dropped
+/// at the end of the link, as if its VCRC were wrong. All other packets arrive with a valid ICRC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// The source LID.
@@ -23,11 +23,11 @@ pub struct Packet {
     pub sl: ServiceLevel,
     /// The global route header, if present.
     pub grh: Option<Grh>,
-    /// The part after the LRH and GRH.
+    /// The part of the packet after the LRH and GRH.
     pub payload: Payload,
 }
 
-/// The part of a packet from the BTH.
+/// The part of a packet from the BTH to the end of the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
@@ -36,15 +36,15 @@ pub struct Packet {
 pub enum Payload {
     /// A MAD.
     Mad(MadPayload),
-    /// Any other packet: the bytes from the BTH to the end of the payload, a multiple of four
-    /// bytes.
+    /// The bytes of any other packet from the BTH to the end of the payload. Their number is a
+    /// multiple of four.
     Transport(Vec<u8>),
 }
 
 /// A MAD with the fields of its BTH and DETH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MadPayload {
-    /// The destination QP: 0 for SMPs, mostly 1 for GMPs.
+    /// The destination QP: 0 for SMPs, usually 1 for GMPs.
     pub destination_qpn: Qpn,
     /// The source QP.
     pub source_qpn: Qpn,
@@ -52,17 +52,17 @@ pub struct MadPayload {
     pub q_key: QKey,
     /// The P_Key.
     pub p_key: PKey,
-    /// The number of bytes that the sender has set; all 256 bytes are on the wire.
+    /// The number of bytes of the MAD that the sender has set. All 256 bytes are on the wire.
     pub length: u16,
     /// The MAD.
     pub mad: Mad,
 }
 
-/// The length of LRH, BTH, DETH, MAD and ICRC.
+/// Length of a packet with a MAD in bytes: LRH, BTH, DETH, MAD and ICRC.
 const MAD_PACKET: usize = Lrh::LENGTH + Bth::LENGTH + Deth::LENGTH + 256 + 4;
 
 impl Packet {
-    /// Returns the length in bytes from the LRH to the ICRC, which counters use.
+    /// Returns the length in bytes from the LRH to the ICRC. Counters of data count this length.
     #[must_use]
     pub fn length(&self) -> usize {
         let grh = if self.grh.is_some() { Grh::LENGTH } else { 0 };
@@ -78,7 +78,7 @@ impl Packet {
         matches!(self.dlid, 0xc000..=0xfffe)
     }
 
-    /// Returns true for an SMP, which uses VL 15.
+    /// Returns true if the packet is an SMP, which uses VL 15.
     #[must_use]
     pub fn is_smp(&self) -> bool {
         matches!(&self.payload, Payload::Mad(mad) if mad.destination_qpn.get() == 0)
@@ -93,7 +93,7 @@ impl Packet {
         }
     }
 
-    /// Returns the P_Key; zero if the payload is shorter than a BTH.
+    /// Returns the P_Key of the packet; zero if the payload is shorter than a BTH.
     #[must_use]
     pub fn p_key(&self) -> PKey {
         match &self.payload {
@@ -105,7 +105,8 @@ impl Packet {
         }
     }
 
-    /// Returns the destination and source QPs. The source is zero if the packet has no DETH.
+    /// Returns the destination QP and the source QP. The source QP is zero if the packet is not a
+    /// MAD.
     #[must_use]
     pub fn queue_pairs(&self) -> (Qpn, Qpn) {
         match &self.payload {
@@ -118,7 +119,7 @@ impl Packet {
         }
     }
 
-    /// Returns all bytes on the wire, with the checksums of an undamaged packet.
+    /// Returns all bytes of the packet on the wire, with valid checksums.
     #[must_use]
     pub fn to_bytes(&self, vl: VirtualLane) -> Vec<u8> {
         let length = self.length();

@@ -1,4 +1,4 @@
-//! The performance management agent (PMA) of a node: reads and writes of counters.
+//! The performance management agent (PMA) of a node, which reads and writes counters.
 
 use ib_topology::PortId;
 use ib_types::Instant;
@@ -10,13 +10,14 @@ use ib_wire::mad::{AttributeId, ClassPortInfo, Mad, MadStatus, Method};
 use crate::counters::Counters;
 use crate::fabric::FabricState;
 
-/// 64-bit counters and `PortXmitWait`; `PerfMgt` ClassPortInfo:CapabilityMask of IBTA volume 1,
-/// chapter 16.1.3.
+/// Capabilities of all nodes: 64-bit counters and `PortXmitWait`. The bits are those of `PerfMgt`
+/// ClassPortInfo:CapabilityMask (IBTA volume 1, chapter 16.1.3).
 const CAPABILITIES: u16 = 1 << 9 | 1 << 12;
-/// `AllPortSelect`: all ports can be selected at once; only on switches.
+/// Capability of switches: `AllPortSelect`, by which a request can select all ports at once.
 const ALL_PORTS_SELECTABLE: u16 = 1 << 8;
 
-/// Answers a request to the PMA at an end port.
+/// Changes a request to the PMA at an end port into the response. Returns the status of the
+/// response.
 pub(crate) fn answer(
     fabric: &mut FabricState,
     now: Instant,
@@ -68,7 +69,7 @@ pub(crate) fn answer(
     }
 }
 
-/// Returns the ports that a request selects; `None` if the port does not exist.
+/// Returns the ports that a request selects; `None` if the selected port does not exist.
 fn selected_ports(fabric: &FabricState, port: PortId, select: u8) -> Option<Vec<PortId>> {
     let id = fabric.port(port).node;
     let node = fabric.node(id);
@@ -82,7 +83,7 @@ fn selected_ports(fabric: &FabricState, port: PortId, select: u8) -> Option<Vec<
 
 fn write_counters(fabric: &mut FabricState, now: Instant, port: PortId, mad: &Mad) {
     let (mut full, mut short) = (fabric.counters(port, now), fabric.short_counters(port, now));
-    // Counters of the same name in both attributes are written separately.
+    // A counter that is in both attributes has two values, which are written separately.
     if mad.attribute_id() == AttributeId::PORT_COUNTERS {
         short.write(mad);
     } else {
@@ -91,7 +92,7 @@ fn write_counters(fabric: &mut FabricState, now: Instant, port: PortId, mad: &Ma
     fabric.port_mut(port).store_counters(full, &short, now);
 }
 
-/// Writes the counters into the requested attribute.
+/// Writes the counters into the requested attribute of the response.
 fn show(counters: &Counters, mad: &mut Mad) {
     let port_select = mad.data()[1];
     match mad.attribute_id() {
@@ -127,7 +128,7 @@ fn show(counters: &Counters, mad: &mut Mad) {
     }
 }
 
-/// Returns a counter saturated at 16 bits.
+/// Returns the value of a counter, saturated at 16 bits.
 fn saturated(value: u64) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }

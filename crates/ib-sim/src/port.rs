@@ -22,27 +22,29 @@ pub(crate) const SWITCH_P_KEYS: u16 = 8;
 /// Number of P_Keys of an external switch port.
 pub(crate) const ENFORCED_P_KEYS: u16 = 64;
 
-/// A port of a node; port 0 of an HCA exists and is not used.
+/// A port of a node. HCAs also have a port 0, which is not used.
 ///
-/// The fields that every packet uses come first and start at a cache line, followed by the packet
-/// counters: fabrics are larger than CPU caches.
+/// The fields that every packet needs are the first, and begin at a cache line; the packet counters
+/// follow. This order matters because fabrics are larger than CPU caches.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Port {
     /// End of the current transmission.
     pub(crate) busy_until: Instant,
-    /// LinkWidthEnabled from the fabric file, if any.
+    /// LinkWidthEnabled of the port, if the fabric file contains it.
     file_widths: Option<u8>,
     /// The port at the other end of the cable.
     pub(crate) cable: Option<PortId>,
-    /// The output queues, created when a packet has to wait for the first time.
+    /// The output queues. They are created when a packet has to wait for the first time.
     pub(crate) queues: Option<Box<Queues>>,
-    /// The credits of each VL in blocks, created when data is first sent.
+    /// The credits of each VL in blocks. They are created when data is first sent; before, all
+    /// credits are available.
     pub(crate) credits: Option<Box<[u32; 15]>>,
     pub(crate) faults: Option<Box<PortFaults>>,
     /// Transmission time of a byte, in picoseconds.
     pub(crate) picos_per_byte: u32,
-    /// Number of link state changes. Each change loses the packets in flight.
+    /// Number of times that the link went up or down. Packets in flight from an earlier epoch are
+    /// lost.
     pub(crate) epoch: u32,
     /// Number of client reregistration requests of subnet managers.
     pub(crate) registrations: u32,
@@ -54,20 +56,20 @@ pub(crate) struct Port {
     pub(crate) held_down: u16,
     pub(crate) counters: Counters,
     pub(crate) info: PortInfo,
-    /// Offsets of PortCounters from the full counters, once written.
+    /// Differences between the full counters and PortCounters; `None` if they are equal.
     pub(crate) short_base: Option<Box<Counters>>,
     pub(crate) guid: Guid,
-    /// The tables of the port, created on the first write.
+    /// The tables of the port. They are created when one is first written.
     pub(crate) tables: Option<Box<Tables>>,
-    /// The vendor attribute of Mellanox with FDR10.
+    /// The vendor attribute of Mellanox that contains FDR10.
     pub(crate) mellanox: MlnxExtPortInfo,
     /// The highest rate that the port supports.
     pub(crate) best: LinkRate,
-    /// End of the M_Key lease, after a violation.
+    /// Time at which the M_Key lease ends; `None` if no lease is running.
     pub(crate) lease_ends: Option<Instant>,
-    /// Number of dropped packets; a Set of PortCounters does not reset it.
+    /// Number of dropped packets. A Set of PortCounters does not reset this number.
     pub(crate) dropped: u64,
-    /// The time when the port last left the state ACTIVE; zero if it has never been active.
+    /// The time when the port last left the state Active; zero if it was never Active.
     pub(crate) inactive_since: Instant,
 }
 
@@ -75,14 +77,15 @@ pub(crate) struct Port {
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     pub(crate) p_keys: Vec<PKey>,
-    /// By port of arrival on a switch; one table on an HCA.
+    /// SL-to-VL tables. A switch port has a table for each ingress port; an HCA port has one table.
     pub(crate) sl_to_vl: Vec<SlToVl>,
     pub(crate) arbitration: ArbitrationTables,
-    /// The GUIDs of the port from the second one.
+    /// The GUIDs of the port, without the first one.
     pub(crate) guids: Vec<Guid>,
 }
 
-/// Returns the initial table of ibsim: every SL has its own VL, SL 15 has VL 7.
+/// Returns ibsim's initial SL-to-VL table: each SL from 0 to 14 has the VL of the same number, and
+/// SL 15 has VL 7.
 pub(crate) fn default_sl_to_vl() -> SlToVl {
     let vl = |level| VirtualLane::new(if level == 15 { 7 } else { level as u8 });
     SlToVl { lanes: std::array::from_fn(|level| vl(level).expect("below 16")) }
@@ -150,9 +153,9 @@ impl Port {
         port
     }
 
-    /// Sets the supported and enabled widths and speeds: all up to a rate.
+    /// Sets the supported and enabled widths and speeds to those that do not exceed a rate.
     pub(crate) fn set_capabilities(&mut self, rate: LinkRate) {
-        // FDR10 is not supported by default on faster ports.
+        // By default, ports that are faster than FDR10 do not support FDR10.
         let speeds: SpeedSet = LinkSpeed::ALL
             .into_iter()
             .filter(|&speed| speed == rate.speed || speed < rate.speed && speed != LinkSpeed::Fdr10)
@@ -161,7 +164,7 @@ impl Port {
         self.info.set_supported_speeds(speeds);
         self.mellanox.link_speed_supported = speeds.mellanox;
         self.mellanox.link_speed_enabled = speeds.mellanox;
-        // As in ibsim: a 4x port supports 1x, a 12x port both.
+        // As in ibsim, a 4x port also supports 1x, and a 12x port also supports 1x and 4x.
         self.info.link_width_enabled = [LinkWidth::X1, LinkWidth::X4, rate.width]
             .into_iter()
             .filter(|width| width.lanes() <= rate.width.lanes())
@@ -183,13 +186,13 @@ impl Port {
         }
     }
 
-    /// Enables the widths of a mask from the fabric file, now and after each reset.
+    /// Enables only the widths in a mask from the fabric file, now and after each reset.
     pub(crate) fn enable_widths(&mut self, mask: u8) {
         self.file_widths = Some(mask);
         self.set_capabilities(self.best);
     }
 
-    /// Sets the supported MTU; port 0 of a switch keeps its own.
+    /// Sets the supported MTU, except for port 0 of a switch, which has a fixed one.
     pub(crate) fn set_mtu_cap(&mut self, kind: NodeKind, most: Mtu) {
         if self.number != 0 || !kind.is_switch() {
             self.info.mtu_cap = MtuCode(most.code());
@@ -197,7 +200,7 @@ impl Port {
         }
     }
 
-    /// Resets the configuration of the port.
+    /// Resets the configuration of the port, but not the state of its link.
     pub(crate) fn reset(&mut self, kind: NodeKind) {
         let (state, phys) = (self.info.port_state, self.info.phys_state);
         let fresh = initial_info(kind, self.number);
@@ -222,19 +225,19 @@ impl Port {
         self.picos_per_byte = picos_per_byte(rate);
     }
 
-    /// Returns true if the physical link is up: SMPs pass.
+    /// Returns true if the physical link is up, so that SMPs can pass.
     #[inline]
     pub(crate) const fn is_up(&self) -> bool {
         self.cable.is_some() && self.info.port_state.0 >= PortState::INIT.0
     }
 
-    /// Returns true if the port may send data packets.
+    /// Returns true if the port's state lets it send data packets.
     #[inline]
     pub(crate) const fn sends_data(&self) -> bool {
         self.cable.is_some() && self.info.port_state.0 >= PortState::ACTIVE.0
     }
 
-    /// Returns true if the port may receive data packets.
+    /// Returns true if the port's state lets it receive data packets.
     #[inline]
     pub(crate) const fn receives_data(&self) -> bool {
         self.cable.is_some() && self.info.port_state.0 >= PortState::ARMED.0
@@ -259,14 +262,15 @@ impl Port {
         VlCap(self.info.operational_vls.0).lanes().unwrap_or(1)
     }
 
-    /// Returns the maximum packet length on the link: the MTU and at most 126 bytes of headers.
+    /// Returns the maximum length of a packet on the link in bytes: the MTU plus 126 bytes of
+    /// headers.
     #[inline]
     pub(crate) fn longest_packet(&self) -> usize {
         usize::from(self.info.neighbor_mtu.bytes().unwrap_or(256)) + 126
     }
 
-    /// Returns the VL to serve next; `ready` has a bit for each VL with packets and credits. VL 15
-    /// comes first.
+    /// Returns the VL that sends next. `ready` has a bit for each VL with packets and credits. VL
+    /// 15 has precedence.
     pub(crate) fn choose_vl(&mut self, ready: u16) -> Option<u8> {
         static INITIAL: LazyLock<ArbitrationTables> = LazyLock::new(ArbitrationTables::default);
         if ready >> MANAGEMENT_VL & 1 == 1 {
@@ -296,14 +300,14 @@ impl Port {
         self.counters = full;
         let base = full.minus(short);
         self.short_base = (base != Counters::default()).then(|| Box::new(base));
-        // The wait time up to now is part of the written values.
+        // The written values already contain the wait time up to now.
         if let Some(queues) = &mut self.queues {
             queues.restart_starvation(now);
         }
     }
 
-    /// Starts a new epoch of the link, which is up or down from now on. Returns the waiting
-    /// packets.
+    /// Starts a new epoch of the link, which has gone up or down. Returns the packets that waited
+    /// in the output queues.
     pub(crate) fn restart_link(&mut self, up: bool, powered: bool, now: Instant) -> Vec<u32> {
         self.epoch = self.epoch.wrapping_add(1);
         self.credits = None;
@@ -321,20 +325,20 @@ impl Port {
         self.queues.take().map_or_else(Vec::new, |queues| queues.into_packets())
     }
 
-    /// Adds the time without credits to `xmit_wait`.
+    /// If the port was waiting for credits, ends the wait and adds its time to `xmit_wait`.
     pub(crate) fn end_starvation(&mut self, now: Instant) {
         if let Some(since) = self.queues.as_mut().and_then(|queues| queues.end_starvation()) {
             self.counters.xmit_wait += ticks(now.since(since));
         }
     }
 
-    /// Returns the tables, which are created on first use.
+    /// Returns the tables of the port. They are created when they are first used.
     pub(crate) fn tables_mut(&mut self, kind: NodeKind, node_ports: u8) -> &mut Tables {
         let number = self.number;
         self.tables.get_or_insert_with(|| Box::new(Tables::new(kind, number, node_ports)))
     }
 
-    /// Returns a P_Key of the table.
+    /// Returns the P_Key at an index of the P_Key table.
     pub(crate) fn p_key(&self, index: usize) -> PKey {
         match &self.tables {
             Some(tables) => tables.p_keys.get(index).copied().unwrap_or(PKey(0)),
@@ -343,7 +347,7 @@ impl Port {
         }
     }
 
-    /// Returns true if the P_Key of a packet matches an entry of the table.
+    /// Returns true if the P_Key of a packet matches an entry of the P_Key table.
     pub(crate) fn admits(&self, key: PKey) -> bool {
         match &self.tables {
             Some(tables) => tables.p_keys.iter().any(|&own| own.matches(key)),
@@ -351,10 +355,12 @@ impl Port {
         }
     }
 
-    /// Returns true if the table has the partition of a packet, whatever the membership.
+    /// Returns true if the P_Key table contains the partition of a packet, whether as full or as
+    /// limited member.
     ///
-    /// The table of a switch port is that of the HCA at its link, whose limited members send
-    /// limited P_Keys. The port of the other member checks whether both may communicate.
+    /// The P_Key table of a switch port is that of the HCA at its link. If the HCA is a limited
+    /// member, it sends limited P_Keys. The port of the receiving member checks whether both
+    /// members may communicate.
     pub(crate) fn lets_in(&self, key: PKey) -> bool {
         let has = |own: PKey| own.partition() != 0 && own.partition() == key.partition();
         match &self.tables {
@@ -363,7 +369,8 @@ impl Port {
         }
     }
 
-    /// Returns the local P_Key for the partition of an admitted packet; responses carry it.
+    /// Returns this port's P_Key for the partition of an admitted packet. Responses contain this
+    /// P_Key.
     pub(crate) fn own_key(&self, key: PKey) -> PKey {
         match &self.tables {
             Some(tables) => {
@@ -373,7 +380,8 @@ impl Port {
         }
     }
 
-    /// Returns the VL of an SL for packets that arrived at a port.
+    /// Returns the VL of packets with an SL that have arrived at the given port and leave out of
+    /// this port.
     #[inline]
     pub(crate) fn vl(&self, arrival: u8, level: ib_types::ServiceLevel) -> u8 {
         match &self.tables {
@@ -387,11 +395,11 @@ impl Port {
     }
 }
 
-/// Returns the transmission time of a byte at the data rate, in picoseconds. The data rate is the
-/// signalling rate without the line code.
+/// Returns the transmission time of a byte at the data rate in picoseconds. The data rate is the
+/// signalling rate minus the overhead of the line code.
 fn picos_per_byte(rate: LinkRate) -> u32 {
     let signalling = u64::from(rate.megabits_per_second());
-    // 8b/10b up to QDR, 64b/66b for higher speeds.
+    // The line code is 8b/10b up to QDR, and 64b/66b for higher speeds.
     let (data, line) = if rate.speed <= LinkSpeed::Qdr { (8, 10) } else { (64, 66) };
     (8_000_000 * line / (signalling * data)) as u32
 }

@@ -7,30 +7,32 @@ use ib_types::Instant;
 
 use crate::arbiter::Arbiter;
 
-/// The highest `HOQLife` and `LifeTimeValue` that set a limit.
+/// The highest value of `HOQLife` and `LifeTimeValue` that means a limit; higher values mean no
+/// limit.
 const LONGEST_LIFE: u8 = 19;
 
-/// The packets waiting to be sent by a port.
+/// The packets that wait to be sent by a port.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
     by_vl: [VecDeque<u32>; 16],
     /// VLs with packets, as a bit mask.
     waiting: u16,
-    /// The time when the head became the head, by VL.
+    /// The time at which the packet at the head of each VL became the head.
     head_since: [Instant; 16],
-    /// Start of the current time without credits.
+    /// Time since which no waiting packet has credits; `None` if the port is not waiting for
+    /// credits.
     starved_since: Option<Instant>,
-    /// Number of consecutive drops at the head, by VL.
+    /// Number of consecutive drops at the head of each VL.
     consecutive_drops: [u8; 16],
     /// VLs whose head has a timer, as a bit mask.
     watched: u16,
-    /// End of the stall of each VL; a stalled VL drops all packets.
+    /// End of the stall of each VL. A stalled VL drops all packets.
     stalled_until: [Instant; 16],
     arbiter: Arbiter,
 }
 
 impl Queues {
-    /// Returns the VLs with packets, as a bit mask.
+    /// Returns the VLs that have packets, as a bit mask.
     #[inline]
     pub(crate) const fn waiting(&self) -> u16 {
         self.waiting
@@ -52,7 +54,7 @@ impl Queues {
         self.by_vl[usize::from(vl)].front().copied()
     }
 
-    /// Adds a packet; returns true if its VL was empty.
+    /// Adds a packet. Returns true if its VL was empty before.
     pub(crate) fn push(&mut self, vl: u8, key: u32, now: Instant) -> bool {
         let queue = &mut self.by_vl[usize::from(vl)];
         queue.push_back(key);
@@ -64,7 +66,7 @@ impl Queues {
         first
     }
 
-    /// Removes the first packet of a VL, which must not be empty.
+    /// Removes the first packet of a VL. The VL has to have a packet.
     pub(crate) fn pop(&mut self, vl: u8, now: Instant) -> u32 {
         let queue = &mut self.by_vl[usize::from(vl)];
         let key = queue.pop_front().expect("the VL has a packet");
@@ -76,12 +78,12 @@ impl Queues {
         key
     }
 
-    /// Removes all packets, VL by VL.
+    /// Removes and returns all packets, VL by VL.
     pub(crate) fn into_packets(self) -> Vec<u32> {
         self.by_vl.into_iter().flatten().collect()
     }
 
-    /// Returns the arbiter, which chooses the VL to serve.
+    /// Returns the arbiter, which chooses the VL that sends next.
     pub(crate) const fn arbiter(&mut self) -> &mut Arbiter {
         &mut self.arbiter
     }
@@ -102,34 +104,37 @@ impl Queues {
         self.stalled_until[usize::from(vl)] > now
     }
 
-    /// Returns the start of the current time without credits.
+    /// Returns the time since which no waiting packet has credits; `None` if the port is not
+    /// waiting for credits.
     pub(crate) const fn starved_since(&self) -> Option<Instant> {
         self.starved_since
     }
 
-    /// Records that no packet has credits, from now if not recorded before.
+    /// Records that no waiting packet has credits. The recorded time remains if this was already
+    /// recorded.
     pub(crate) fn starve(&mut self, now: Instant) {
         self.starved_since.get_or_insert(now);
     }
 
-    /// Restarts the time without credits, if recorded.
+    /// If no waiting packet has credits, sets the time since then to now.
     pub(crate) const fn restart_starvation(&mut self, now: Instant) {
         if self.starved_since.is_some() {
             self.starved_since = Some(now);
         }
     }
 
-    /// Returns the start of the time without credits and clears it.
+    /// Returns the time since which no waiting packet has credits, and clears it.
     pub(crate) const fn end_starvation(&mut self) -> Option<Instant> {
         self.starved_since.take()
     }
 
-    /// Returns the time when the packet at the head of a VL exceeds `HOQLife`; `None` if unlimited.
+    /// Returns the time when the packet at the head of a VL exceeds `HOQLife`; `None` if there is
+    /// no limit.
     pub(crate) fn head_expires(&self, vl: u8, hoq_life: u8) -> Option<Instant> {
         lifetime(hoq_life).map(|limit| self.head_since[usize::from(vl)] + limit)
     }
 
-    /// Records a timer for the head of a VL; returns true if there was none.
+    /// Records that the head of a VL has a timer. Returns true if it had none before.
     pub(crate) const fn watch(&mut self, vl: u8) -> bool {
         let is_new = self.watched >> vl & 1 == 0;
         self.watched |= 1 << vl;
@@ -141,10 +146,10 @@ impl Queues {
         self.watched &= !(1 << vl);
     }
 
-    /// Counts a packet dropped at the head of a VL.
+    /// Counts a packet that is dropped at the head of a VL.
     ///
-    /// After `stall_count` consecutive drops the VL stalls for eight times `HOQLife`: all its
-    /// packets are removed and returned.
+    /// After `stall_count` consecutive drops, the VL stalls for eight times `HOQLife`. Then all its
+    /// packets are removed and returned; otherwise, the result is `None`.
     pub(crate) fn stall(
         &mut self,
         vl: u8,
@@ -179,8 +184,8 @@ impl Queues {
     }
 }
 
-/// Returns the duration of `HOQLife` or `LifeTimeValue`; `None` if unlimited. IBTA volume 1,
-/// chapter 18.2.5.4.
+/// Returns the duration that `HOQLife` or `LifeTimeValue` means (IBTA volume 1, chapter 18.2.5.4);
+/// `None` if there is no limit.
 pub(crate) fn lifetime(value: u8) -> Option<Duration> {
     (value <= LONGEST_LIFE).then(|| life(value))
 }

@@ -1,4 +1,4 @@
-//! Scripts of random faults.
+//! Generates random faults as steps of a script.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,16 +9,18 @@ use ib_types::rng::Rng;
 use crate::command::{Command, Fault, Ignored, Target};
 use crate::script::Step;
 
-/// Returns random faults at random times within a duration.
+/// Returns steps that cause random faults at random times within a duration, and remove them at its
+/// end.
 ///
 /// Links fail and recover or flap; nodes lose power; packets are lost, delayed, duplicated or
-/// damaged; M_Keys change; switches deviate from their LFTs. In addition, two cables are swapped
+/// damaged; M_Keys change; switches deviate from their LFTs. In addition, two cables can be swapped
 /// from the start.
 ///
 /// The same seed gives the same faults for the same fabric. The first host and its cables have no
-/// faults, so that a client can observe the fabric from there. The switch at the other end may lose
-/// its power, and have M_Key and LFT faults. All faults are removed at the end: M_Keys are zero, as
-/// at unconfigured ports, and switches follow their LFTs. Ignored LFT writes are not repeated.
+/// faults, so that a client can observe the fabric from there. But the switch at the other end of a
+/// cable can lose its power, and have M_Key and LFT faults. At the end, all faults are removed:
+/// M_Keys are zero, as at unconfigured ports, and switches follow their LFTs. LFT writes that were
+/// ignored are not repeated.
 #[must_use]
 pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -> Vec<Step> {
     let mut rng = Rng::stream(seed, 0xfa_17);
@@ -49,14 +51,14 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
         let short = Duration::from_nanos(rng.below(nanos / 10 + 1) as u64);
         let others = !switches.is_empty();
         let (command, removal) = match rng.below(if others { 11 } else { 8 }) {
-            // A cable can be pulled only once; after that its port loses packets.
+            // A cable is pulled only once. Instead of a second time, its port loses packets.
             0 if !pulled.insert(port) => {
                 let fault = vec![Fault::Loss(probability)];
                 (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
             }
             0 => (Command::Unlink(link.clone()), Some(Command::Relink(link))),
             1 => {
-                // Three times down and up before the end.
+                // The link goes down and up three times before the end.
                 let pause = short.min((time - at) / 6);
                 (Command::Flap(link, pause, pause, 3), None)
             }
@@ -78,8 +80,8 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
                 (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
             }
             7 => {
-                // Only cables in their original ports are swapped, so that they can be swapped back
-                // after any other faults.
+                // Cables are swapped before all other faults, so that they can be swapped back at
+                // the end.
                 let other = links[rng.below(links.len())];
                 if swap.is_none() && other != port {
                     swap = Some(Command::Swap(link, target(other)));
@@ -100,7 +102,7 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
                         if ports < 2 {
                             continue;
                         }
-                        // A port other than the first one.
+                        // `to` is a random port that differs from `from`.
                         let from = rng.below(ports);
                         let to = (from + 1 + rng.below(ports - 1)) % ports;
                         let pair = (from as u8 + 1, to as u8 + 1);

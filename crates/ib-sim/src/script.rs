@@ -1,6 +1,6 @@
-//! Scripts: commands with times.
+//! Scripts: console commands that are run at given times.
 //!
-//! A line has a time, counted from the start, and a command:
+//! Each line contains a time, counted from the start of the fabric, and a command:
 //!
 //! ```text
 //! # A link fails for a while.
@@ -21,13 +21,13 @@ use crate::command::{Command, CommandError, DisplayDuration};
 use crate::event::{Event, Timer};
 use crate::network::Network;
 
-/// Minimum duration of each state of a flapping link, so that virtual time advances.
+/// A flapping link remains in each state for at least this time, so that virtual time advances.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(1);
 
-/// A command and the time to run it.
+/// A command, and the time at which it is run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The time, from the start.
+    /// The time since the start of the fabric.
     pub at: Duration,
     /// The command.
     pub command: Command,
@@ -35,7 +35,7 @@ pub struct Step {
     pub line: Option<usize>,
 }
 
-/// A step that failed when it was run.
+/// A step that has failed when it was run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FailedStep {
@@ -47,7 +47,7 @@ pub struct FailedStep {
     pub error: CommandError,
 }
 
-/// Error of a step that can never be run.
+/// Error of a step that cannot be run at any time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 #[non_exhaustive]
@@ -82,20 +82,20 @@ pub(crate) struct Flap {
     port: PortId,
     pub(crate) down: Duration,
     pub(crate) up: Duration,
-    /// Number of remaining link-down periods.
+    /// Number of times that the link will still go down.
     left: u32,
     is_down: bool,
 }
 
 impl Flap {
-    /// Returns the number of remaining link-down periods, including the current one.
+    /// Returns the number of times that the link will still go down, plus one if it is down now.
     pub(crate) const fn times(&self) -> u32 {
         self.left.saturating_add(self.is_down as u32)
     }
 }
 
 impl Script {
-    /// Adds a step; returns its number.
+    /// Adds a step. Returns the number of the step.
     pub(crate) fn add(&mut self, step: Step) -> u32 {
         self.steps.push(step);
         self.steps.len() as u32 - 1
@@ -116,7 +116,7 @@ impl Script {
         }
     }
 
-    /// Starts the flapping of a link.
+    /// Starts to take the link of a port down and up repeatedly, `times` times in all.
     pub(crate) fn start_flap(
         &mut self,
         net: &mut Network,
@@ -145,13 +145,13 @@ impl Script {
         net.clock.schedule(at, Event::Timer(Timer::Flap { flap: index }));
     }
 
-    /// Returns the flaps of the link of a port.
+    /// Returns the flaps that were started at a port.
     pub(crate) fn flaps_at(&self, port: PortId) -> impl Iterator<Item = &Flap> {
         self.flaps.iter().filter(move |flap| flap.port == port)
     }
 }
 
-/// Error of parsing or loading a script.
+/// Error of parsing a script or an address file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}:{line}:{column}: found {found}, expected {expected}")]
 pub struct ScriptError {
@@ -167,7 +167,7 @@ pub struct ScriptError {
     pub expected: String,
 }
 
-/// Parses a script; `name` is the file name in errors.
+/// Parses a script. `name` is the name of the file in errors.
 ///
 /// # Errors
 /// Fails on the first malformed line.

@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::script::Script;
 use crate::sma;
 
-/// A simulated fabric, whose time the caller advances.
+/// A simulated fabric. The caller advances its virtual time.
 pub struct Sim {
     pub(crate) net: Network,
     pub(crate) agents: HostedAgents,
@@ -21,7 +21,7 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// Creates an unconfigured fabric: all links up, no LIDs.
+    /// Creates an unconfigured fabric: all links are up, and no port has a LID.
     ///
     /// # Panics
     /// Panics if the buffer of a VL is smaller than a packet of 4,096 bytes.
@@ -42,12 +42,12 @@ impl Sim {
         self.net.now()
     }
 
-    /// Processes all events up to a time, and sets the clock to it.
+    /// Processes all events up to the given time, and sets the clock to this time.
     ///
     /// # Panics
-    /// Panics if the time is [`Instant::NEVER`]. Events may repeat indefinitely, such as a trap
-    /// that no SM represses, and such a run would never return. [`Sim::settle`] runs a fabric until
-    /// no packet is in flight.
+    /// Panics if the time is [`Instant::NEVER`]. Some events repeat indefinitely, such as a trap
+    /// that no SM represses, so the call would never return. [`Sim::settle`] runs a fabric until no
+    /// packet is in flight.
     pub fn run_until(&mut self, moment: Instant) {
         assert!(moment < Instant::NEVER, "a fabric cannot run until `Instant::NEVER`");
         while let Some(event) = self.net.clock.pop_by(moment) {
@@ -56,18 +56,19 @@ impl Sim {
         self.net.clock.advance(moment);
     }
 
-    /// Processes the next event that is due by a time; returns false if there is none.
+    /// Processes the next event that is due by the given time. Returns false if there is none.
     ///
-    /// With [`Instant::NEVER`], this may return true indefinitely: see [`Sim::run_until`].
+    /// With [`Instant::NEVER`], repeated calls can return true indefinitely, for the reason that
+    /// [`Sim::run_until`] describes.
     pub fn run_step(&mut self, moment: Instant) -> bool {
         let event = self.net.clock.pop_by(moment);
         event.map(|event| self.step(event)).is_some()
     }
 
-    /// Processes all events up to a time, and further events until no packet is in flight.
+    /// Processes all events up to the given time, and further events until no packet is in flight.
     ///
-    /// Virtual time may run ahead of `moment`. A simulator that serves clients in real time thus
-    /// responds at once: it does not wait for packets in flight, but for timers.
+    /// Virtual time can run ahead of `moment`. Thus a simulator that serves clients in real time
+    /// responds at once: it does not wait for packets in flight, but only for timers.
     pub fn settle(&mut self, moment: Instant) {
         loop {
             let clock = &mut self.net.clock;
@@ -81,8 +82,8 @@ impl Sim {
     /// Processes events in real time like [`Sim::settle`], within limits.
     ///
     /// Virtual time runs ahead of `moment` by at most [`Sim::AHEAD`], and at most [`Sim::BATCH`]
-    /// events are processed. The next calls process the rest; see [`Sim::due`]. A server thus
-    /// returns to its sockets, however many packets are in flight.
+    /// events are processed. Later calls process the rest; [`Sim::due`] returns the time of the
+    /// next call. Thus a server returns to its sockets, however many packets are in flight.
     pub fn keep_up(&mut self, moment: Instant) {
         let ahead = moment + Self::AHEAD;
         for _ in 0..Self::BATCH {
@@ -96,7 +97,8 @@ impl Sim {
         }
     }
 
-    /// Returns when [`Sim::keep_up`] has to be called next; `None` if no event is queued.
+    /// Returns the time at which [`Sim::keep_up`] has to be called next; `None` if no event is
+    /// queued.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
         let at = self.net.clock.next_at()?;
@@ -104,13 +106,14 @@ impl Sim {
         Some(Instant::from_nanos(at.as_nanos().saturating_sub(ahead.as_nanos() as u64)))
     }
 
-    /// Maximum lead of virtual time over real time while packets are in flight.
+    /// While packets are in flight, virtual time can be ahead of real time by at most this
+    /// duration.
     pub const AHEAD: Duration = Duration::from_millis(1);
 
-    /// Maximum number of events in one call of [`Sim::keep_up`].
+    /// Maximum number of events that one call of [`Sim::keep_up`] processes.
     pub const BATCH: usize = 10_000;
 
-    /// Returns the number of processed events.
+    /// Returns the number of events that were processed since the start.
     ///
     /// To repeat a run, make each call at the same number of events and the same virtual time.
     #[must_use]

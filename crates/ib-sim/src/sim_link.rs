@@ -1,4 +1,4 @@
-//! A client of a fabric in the same process, as a [`MadLink`] for engines.
+//! A [`MadLink`] at a fabric that is simulated in this process.
 
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
 use ib_topology::PortId;
@@ -8,7 +8,8 @@ use crate::client::{AttachError, ClientOptions};
 use crate::ids::ClientId;
 use crate::sim::Sim;
 
-/// A client of a simulated fabric; virtual time advances while the client waits.
+/// A client of a fabric that is simulated in this process. Virtual time advances while the client
+/// waits.
 ///
 /// ```
 /// use ib_link::{Datagram, Incoming, MadLink, Remote};
@@ -35,10 +36,10 @@ pub struct SimLink<'s> {
 }
 
 impl<'s> SimLink<'s> {
-    /// Attaches a client to an end port; dropping the link detaches it.
+    /// Attaches a client to an end port. The client is detached when the link is dropped.
     ///
     /// # Errors
-    /// Fails like [`Sim::attach`].
+    /// Fails for the same reasons as [`Sim::attach`].
     pub fn attach(
         sim: &'s mut Sim,
         port: PortId,

@@ -1,19 +1,19 @@
-//! The subnet management agent (SMA) of a node: Get and Set requests.
+//! The subnet management agent (SMA) of a node. It handles Get and Set of these attributes:
 //!
 //! | attribute | modifier |
 //! |---|---|
 //! | NodeDescription, NodeInfo, SwitchInfo | 0 |
-//! | GUIDInfo | block of 8 |
-//! | PortInfo, `MlnxExtPortInfo` | port; 0 is the port of arrival on an HCA |
-//! | `P_KeyTable` | bits 0–15 block of 32, bits 16–31 port of a switch |
+//! | GUIDInfo | block of 8 GUIDs |
+//! | PortInfo, `MlnxExtPortInfo` | port; on an HCA, 0 is the port at which the request arrives |
+//! | `P_KeyTable` | bits 0–15: block of 32 P_Keys; bits 16–31: port of a switch |
 //! | `SLtoVLMappingTable` | on a switch: bits 8–15 ingress port, bits 0–7 egress port |
-//! | `VLArbitrationTable` | bits 16–31 part 1–4, bits 0–15 port |
-//! | `LinearForwardingTable` | block of 64 |
-//! | `MulticastForwardingTable` | bits 0–8 block of 32, bits 28–31 block of 16 ports |
+//! | `VLArbitrationTable` | bits 16–31: part 1 to 4 of the tables; bits 0–15: port |
+//! | `LinearForwardingTable` | block of 64 LIDs |
+//! | `MulticastForwardingTable` | bits 0–8: block of 32 LIDs; bits 28–31: block of 16 ports |
 //!
-//! The status is 0x000c for other attributes, for attributes that the kind of node does not have,
-//! and for a Set of NodeDescription or NodeInfo. It is 0x001c for modifiers and values out of
-//! range.
+//! The status of the response is 0x000c for other attributes, for attributes that this kind of node
+//! does not have, and for a Set of NodeDescription or NodeInfo. The status is 0x001c for modifiers
+//! and values out of range.
 
 use ib_topology::PortId;
 use ib_wire::mad::sm::{GuidInfo, LinearForwardingBlock, MulticastForwardingBlock, PKeyTable};
@@ -28,8 +28,8 @@ mod tables;
 
 pub(crate) use m_key::{Access, check_m_key, lease_ends};
 
-/// Answers a request that arrived at a port; `None` if its M_Key is wrong, since such requests get
-/// no response.
+/// Changes a request that has arrived at a port into the response. Returns the status of the
+/// response; `None` if the M_Key is wrong, since such requests get no response.
 pub(crate) fn answer(
     net: &mut Network,
     port: PortId,
@@ -50,7 +50,7 @@ pub(crate) fn answer(
     })
 }
 
-/// Reads the requested attribute into the response.
+/// Writes the requested attribute into the response.
 fn get(fabric: &FabricState, port: PortId, mad: &mut Mad, access: Access) -> Result<(), MadStatus> {
     let (node, modifier) = (fabric.node_of(port), mad.attribute_modifier());
     match mad.attribute_id() {
@@ -172,7 +172,7 @@ fn set(net: &mut Network, port: PortId, mad: &Mad) -> Result<(), MadStatus> {
     Ok(())
 }
 
-/// Returns the attribute of a Set with a known attribute ID.
+/// Returns the attribute in a Set whose attribute ID is that of `A`.
 fn written<A: Attribute>(mad: &Mad) -> A {
     mad.attribute().expect("the attribute ID was matched")
 }

@@ -9,11 +9,11 @@ use crate::loss::Loss;
 pub struct Stats {
     /// Packets that arrived at the other end of a link.
     pub hops: u64,
-    /// Packets delivered to their agent or client.
+    /// Packets that were delivered to agents and clients.
     pub delivered: u64,
-    /// Requests answered by agents of nodes.
+    /// Requests that agents of nodes have responded to.
     pub answered: u64,
-    /// Steps of scripts that failed.
+    /// Script steps that have failed.
     pub failed_steps: u64,
     /// Lost packets by reason.
     pub lost: BTreeMap<&'static str, u64>,

@@ -1,4 +1,4 @@
-//! Packets kept for captures.
+//! Packets that are captured in the fabric.
 
 use ib_topology::PortId;
 use ib_types::{Instant, VirtualLane};
@@ -6,7 +6,7 @@ use ib_types::{Instant, VirtualLane};
 use crate::loss::Loss;
 use crate::packet::Packet;
 
-/// A packet as its first port sent it, or as it was lost.
+/// A captured packet: as its first port has sent it, or as it was when it was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedPacket {
     /// The time.
@@ -38,12 +38,12 @@ impl Tap {
         self.0 = None;
     }
 
-    /// Returns the packets captured since this was last called.
+    /// Returns the packets that were captured since the last call.
     pub(crate) fn take(&mut self) -> Vec<CapturedPacket> {
         self.0.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Captures a packet that a port sends, or that is lost at the port, on a VL.
+    /// Captures a packet that a port sends on a VL, or that is lost at the port.
     pub(crate) fn keep(
         &mut self,
         at: Instant,

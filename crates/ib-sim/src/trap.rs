@@ -1,15 +1,16 @@
-//! Traps: notices that a node sends to its subnet manager repeatedly until a TrapRepress arrives.
+//! Traps: notices that a node sends repeatedly to its subnet manager, until a TrapRepress arrives.
 //!
-//! A port has at most one pending trap of each number. If the event happens again, the latest
-//! notice is sent when the pending trap is repressed. Thus a flood of one trap does not block
-//! others, and the subnet manager always gets the latest state.
+//! A port has at most one pending trap of each trap number. If the event occurs again, its latest
+//! notice is sent when the pending trap is repressed. Thus a flood of one trap does not block other
+//! traps, and the subnet manager always gets the latest state.
 //!
-//! A trap is repeated at intervals of `SubnetTimeOut` of the port, IBTA volume 1, chapter 14.2.5.6.
-//! The interval is at least one second, and at least one minute once the trap was sent 10 times. Only a
-//! TrapRepress ends the repetitions, so events remain queued indefinitely without one.
+//! A trap is repeated at intervals of the port's `SubnetTimeOut` (IBTA volume 1, chapter 14.2.5.6).
+//! The interval is at least one second, and at least one minute after the trap was sent 10 times.
+//! Only a TrapRepress ends the repetitions. If none arrives, the fabric has queued events
+//! indefinitely.
 //!
-//! The M_Key of a trap is zero, as rule o14-1 of that chapter requires: the real M_Key would reveal
-//! the protection of the port. A TrapRepress needs the M_Key like a Set. Subnet managers know it
+//! The M_Key in a trap is zero, as rule o14-1 of IBTA chapter 14 requires: the actual M_Key would
+//! be disclosed. A TrapRepress needs the port's M_Key, like a Set. Subnet managers know the M_Key
 //! without the trap; OpenSM sends the M_Key that it has for the port.
 
 use std::time::Duration;
@@ -21,35 +22,36 @@ use ib_wire::mad::sm::{Notice, TrapNumber};
 
 /// Minimum interval between repetitions of a trap.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-/// Minimum interval after [`OFTEN`] repetitions.
+/// Minimum interval after a trap was sent [`OFTEN`] times.
 const LONG_PAUSE: Duration = Duration::from_secs(60);
-/// Number of repetitions before the interval becomes longer.
+/// After a trap was sent this many times, the interval becomes longer.
 const OFTEN: u32 = 10;
 
 /// The pending traps of a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traps {
     pending: Vec<Pending>,
-    /// Number of transaction IDs used.
+    /// The last transaction ID that was used.
     transactions: u32,
 }
 
 #[derive(Clone, Debug)]
 struct Pending {
     transaction: u32,
-    /// The end port that sends it.
+    /// The end port that sends the trap.
     port: PortId,
     notice: Notice,
     sent: u32,
-    /// The latest notice since the trap was first sent; it is sent next.
+    /// The latest notice of an event that occurred after the trap was first sent. It is sent when
+    /// the trap is repressed.
     next: Option<Notice>,
 }
 
 impl Traps {
-    /// Returns the transaction ID of a new trap of an end port.
+    /// Adds a trap of an end port. Returns its transaction ID if the trap has to be sent now.
     ///
-    /// `None` if a trap of the same number is pending: the notice is sent when that one is
-    /// repressed, because the subnet manager may have read the old state already.
+    /// Returns `None` if a trap of the same number is pending. The notice is then sent when the
+    /// pending trap is repressed, because the subnet manager may already have read the old state.
     pub(crate) fn raise(&mut self, port: PortId, notice: Notice) -> Option<u32> {
         let same =
             |pending: &&mut Pending| pending.port == port && pending.notice.trap == notice.trap;
@@ -67,15 +69,15 @@ impl Traps {
         transaction
     }
 
-    /// Counts a repetition of a pending trap; returns its port, its notice and the number of
-    /// repetitions.
+    /// Counts that a pending trap is sent. Returns its port, its notice, and how often it was sent.
     pub(crate) fn send(&mut self, transaction: u32) -> Option<(PortId, Notice, u32)> {
         let pending = self.pending.iter_mut().find(|it| it.transaction == transaction)?;
         pending.sent = pending.sent.saturating_add(1);
         Some((pending.port, pending.notice, pending.sent))
     }
 
-    /// Removes a repressed trap; returns the transaction ID of the next one to send.
+    /// Removes a repressed trap. Returns the transaction ID of the trap that has to be sent next;
+    /// `None` if there is none.
     pub(crate) fn repress(&mut self, transaction: u64) -> Option<u32> {
         let is_heard = |pending: &Pending| u64::from(pending.transaction) == transaction;
         let index = self.pending.iter().position(is_heard)?;
@@ -95,7 +97,7 @@ impl Traps {
     }
 }
 
-/// Returns the notice of a trap, without its details.
+/// Returns the notice of a trap, without the details.
 pub(crate) fn notice(
     kind: NodeKind,
     issuer_lid: u16,
@@ -115,7 +117,7 @@ pub(crate) fn notice(
     notice
 }
 
-/// Returns the interval until the next repetition of a trap that was sent `sent` times.
+/// Returns the interval after which a trap is repeated that was sent `sent` times.
 pub(crate) fn pause(sent: u32, subnet_timeout: u8) -> Duration {
     let own = if sent < OFTEN { SHORTEST_PAUSE } else { LONG_PAUSE };
     own.max(Duration::from_nanos(4096 << subnet_timeout.min(31)))

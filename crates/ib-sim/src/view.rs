@@ -13,20 +13,20 @@ use crate::stats::Stats;
 use crate::tap::CapturedPacket;
 
 impl Sim {
-    /// Returns the number of changes of link states and forwarding table entries. If it has
-    /// changed, computed routes are out of date.
+    /// Returns the number of changes of port states and LFTs. When this number has changed, routes
+    /// that were computed before are out of date.
     #[must_use]
     pub const fn route_changes(&self) -> u64 {
         self.fabric().route_changes()
     }
 
-    /// Returns the node with a name, or else with a description.
+    /// Returns the node with this name. If there is none, returns the node with this description.
     #[must_use]
     pub fn find_node(&self, name: &str) -> Option<NodeId> {
         self.fabric().find_node(name)
     }
 
-    /// Returns the port of a node with a number.
+    /// Returns the port of a node with this number; `None` if the node has no such port.
     #[must_use]
     pub fn find_port(&self, node: NodeId, number: u8) -> Option<PortId> {
         self.fabric().find_port(node, number)
@@ -39,8 +39,8 @@ impl Sim {
         self.fabric().end_port(node)
     }
 
-    /// Returns the first end port of the fabric: of the first node that is not a switch, else of
-    /// the first switch; `None` in an empty fabric.
+    /// Returns the end port of the first node that is not a switch. If all nodes are switches,
+    /// returns that of the first switch. Returns `None` if the fabric is empty.
     #[must_use]
     pub fn first_end_port(&self) -> Option<PortId> {
         self.fabric().first_end_port()
@@ -52,7 +52,7 @@ impl Sim {
         self.fabric().has_port(port)
     }
 
-    /// Returns the node and the number of a port.
+    /// Returns the node of a port, and the port's number.
     #[must_use]
     pub fn place(&self, port: PortId) -> (NodeId, u8) {
         let port = self.fabric().port(port);
@@ -70,14 +70,14 @@ impl Sim {
         self.fabric().node_ids()
     }
 
-    /// Returns true if a node is a switch; its ports start with port 0.
+    /// Returns true if a node is a switch. The ports of a switch are numbered from 0.
     #[must_use]
     pub fn is_switch(&self, node: NodeId) -> bool {
         self.fabric().is_switch(node)
     }
 
-    /// Returns the LFT of a switch by LID, up to `LinearFDBTop` and the highest entry written;
-    /// empty for other nodes.
+    /// Returns the LFT of a switch, by LID. It ends at `LinearFDBTop` or at the last written block.
+    /// The LFT of other nodes is empty.
     #[must_use]
     pub fn forwarding_table(&self, node: NodeId) -> &[u8] {
         let Some(switch) = &self.fabric().node(node).switch else { return &[] };
@@ -85,11 +85,11 @@ impl Sim {
         &switch.linear[..switch.linear.len().min(used)]
     }
 
-    /// Returns the path of a packet from one LID to another according to the LFTs: the ports by
-    /// which it leaves and enters nodes. If it does not arrive, also returns the reason.
+    /// Returns the path of a packet from one LID to another according to the LFTs: the egress and
+    /// ingress ports. If the packet does not arrive, also returns the reason.
     ///
     /// # Errors
-    /// Returns the LID if no end port has it.
+    /// Returns the source LID if no end port has it.
     pub fn route(&self, from: u16, to: u16) -> Result<(Vec<PortId>, Option<Loss>), u16> {
         self.fabric().route(from, to)
     }
@@ -112,7 +112,7 @@ impl Sim {
         std::array::from_fn(|index| self.fabric().port(port).p_key(index))
     }
 
-    /// Returns the number of `ClientReregister` requests of subnet managers to a port.
+    /// Returns how often subnet managers have set `ClientReregister` of a port.
     #[must_use]
     pub fn registrations(&self, port: PortId) -> u32 {
         self.fabric().port(port).registrations
@@ -130,7 +130,8 @@ impl Sim {
         self.fabric().counters(port, self.now())
     }
 
-    /// Returns the number of bytes sent by a port according to its counter, without VCRC.
+    /// Returns the number of bytes that a port has sent, without VCRCs, according to its data
+    /// counter.
     #[must_use]
     pub fn sent_bytes(&self, port: PortId) -> u64 {
         self.fabric().port(port).counters.xmit_data * 4
@@ -144,8 +145,9 @@ impl Sim {
         self.fabric().port(one).cable == Some(other) && is_active(one) && is_active(other)
     }
 
-    /// Returns the time since which a link is not active: since one of its ports left the state
-    /// ACTIVE, or since the start if one has never been active. `None` if [`Sim::is_active`].
+    /// Returns the time since which a link is not active: when one of its ports has left the state
+    /// Active, or zero if one was never Active. Returns `None` if the link is active
+    /// ([`Sim::is_active`]).
     #[must_use]
     pub fn inactive_since(&self, one: PortId, other: PortId) -> Option<Instant> {
         if self.is_active(one, other) {
@@ -153,25 +155,27 @@ impl Sim {
         }
         let ends = [one, other].map(|port| self.fabric().port(port));
         let inactive = ends.iter().filter(|port| port.info.port_state != PortState::ACTIVE);
-        // Both ports are active if their cables lead elsewhere.
+        // If cables lead from both ports to other ports, both ports can be Active. Then the time is
+        // zero.
         Some(inactive.map(|port| port.inactive_since).min().unwrap_or_default())
     }
 
-    /// Returns the VL by which a packet leaves a port; `arrival` is its port of arrival at the
-    /// node, 0 at its source. `None` if the port has no such VL.
+    /// Returns the VL on which a packet is sent out of a port. `arrival` is the number of the port
+    /// at which the packet has arrived at the node; at the source node, it is 0. Returns `None` if
+    /// the port does not have the VL.
     #[must_use]
     pub fn vl(&self, arrival: u8, leaving: PortId, level: ServiceLevel) -> Option<u8> {
         let port = self.fabric().port(leaving);
         Some(port.vl(arrival, level)).filter(|&vl| vl < port.data_vls())
     }
 
-    /// Returns the other end of the cable of a port.
+    /// Returns the port at the other end of a port's cable; `None` if the port has no cable.
     #[must_use]
     pub fn peer(&self, port: PortId) -> Option<PortId> {
         self.fabric().port(port).cable
     }
 
-    /// Returns the log lines since this was last called; empty unless
+    /// Returns the log lines since the last call. They are empty unless
     /// [`Options::log`](crate::Options::log) is set.
     pub fn take_log(&mut self) -> String {
         self.net.log.take()
@@ -188,7 +192,7 @@ impl Sim {
         &self.net.stats
     }
 
-    /// Returns the packets captured since this was last called; empty unless
+    /// Returns the packets that were captured since the last call. There are none unless
     /// [`Options::tap`](crate::Options::tap) is set.
     pub fn take_packets(&mut self) -> Vec<CapturedPacket> {
         self.net.tap.take()
@@ -199,16 +203,17 @@ impl Sim {
         self.net.tap.stop();
     }
 
-    /// Returns the active faults of a node as commands: power and deviations from the LFT.
+    /// Returns the active faults of a node as commands: missing power and deviations from the LFT.
     #[must_use]
     pub fn active_faults_of_node(&self, node: NodeId) -> Vec<Command> {
         active_faults::at_node(self.fabric().node(node))
     }
 
-    /// Returns the active faults of a port and its cable as commands: pulled cable, faults, lost
-    /// requests, flaps with their remaining number.
+    /// Returns the active faults of a port and its cable as commands: a pulled cable, faults of
+    /// packets, lost requests, and flaps with their remaining number.
     ///
-    /// M_Keys are not included, since they may be set by a subnet manager; see [`Sim::port_info`].
+    /// M_Keys are not included, because a subnet manager may have set them. [`Sim::port_info`]
+    /// contains the M_Key of a port.
     #[must_use]
     pub fn active_faults_of_port(&self, port: PortId) -> Vec<Command> {
         active_faults::at_port(self.fabric(), &self.script, port)

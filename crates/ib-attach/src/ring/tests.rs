@@ -61,14 +61,14 @@ fn the_longest_packet_fits() {
     }));
     let mut bytes = vec![9];
     assert_eq!(simulator.take(&mut bytes), Some(Ok(packet(2))));
-    assert_eq!(bytes[1..], longest, "the bytes before are kept");
+    assert_eq!(bytes[1..], longest, "earlier bytes of the vector are kept");
 }
 
 #[test]
 fn what_a_client_may_write_harms_nobody() {
     let [mut simulator, mut client] = pair();
     let mut bytes = Vec::new();
-    // An unknown kind, and lengths that exceed the slot or are too short.
+    // A frame of unknown kind, and frames whose length exceeds the slot or is too short.
     for (kind, length) in [(9, 8_u32), (1, u32::MAX), (1, 0)] {
         client.put_with(|_| Some((packet(1), 8)));
         let slot = client.memory.slot(0, client.put.wrapping_sub(1));
@@ -103,7 +103,7 @@ fn memory_that_can_shrink_is_not_mapped() {
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
 }
 
-/// Two threads that sleep whenever they can. Neither must miss a wake-up.
+/// Runs two threads that sleep whenever they can. Neither may miss a wake-up.
 #[test]
 fn whoever_sleeps_is_woken() {
     const COUNT: u32 = 200_000;

@@ -1,8 +1,9 @@
-//! Throughput of packets of 4096 bytes between two threads over the loopback device: RoCEv2 with
-//! and without ICRC, and plain UDP datagrams with the same segmentation offload.
+//! Measures the throughput of packets of 4096 bytes between two threads over the loopback device.
+//! Compares RoCEv2 with ICRC, RoCEv2 without ICRC, and plain UDP datagrams with the same
+//! segmentation offload.
 //!
-//! Then HCAs over the same device: throughput of RDMA WRITE, message rate, and latency, each
-//! compared with plain UDP.
+//! Then measures HCAs over the same device: the throughput of RDMA WRITE, the message rate, and the
+//! latency, which is compared with plain UDP.
 //!
 //! The number of packets in flight is limited, so that no packet is lost and both threads are
 //! measured. The optional argument is the duration of each measurement in seconds.
@@ -21,20 +22,21 @@ use ib_os::{clock, sockopt};
 use ib_roce::{RoceOptions, RoceSocket};
 use ib_types::Gid;
 
-/// Payload of a packet, and its length including the BTH.
+/// Payload of a packet in bytes, and length of the packet including the BTH.
 const PAYLOAD: usize = 4096;
 const PACKET: usize = PAYLOAD + 12;
 
 /// Maximum number of payload bytes in flight.
 const WINDOW: u64 = 1 << 20;
 
-/// Size of the memory that is sent repeatedly: larger than the first-level cache.
+/// Size of the memory that is sent repeatedly. It exceeds the first-level cache.
 const REGION: usize = 1 << 20;
 
 /// Number of round trips per measurement.
 const ROUNDS: usize = 20_000;
 
-/// Number of alternating measurements, so that other load affects all variants.
+/// All variants are measured alternately, this many times each, so that other load affects all of
+/// them.
 const TURNS: u32 = 5;
 
 fn main() {
@@ -84,9 +86,8 @@ fn main() {
     }
 }
 
-/// Runs a sender and a receiver. Returns the payload throughput in Gbit/s. Both get the number of
-/// payload bytes received so far. The sender returns the number of bytes sent, the receiver the
-/// number received.
+/// Runs a sender and a receiver in two threads. Returns the payload throughput in Gbit/s. Each call
+/// of `send` returns the number of payload bytes sent, each call of `receive` the number received.
 fn run(
     length: Duration,
     mut send: impl FnMut() -> u64 + Send,
@@ -165,7 +166,7 @@ fn bind(options: &RoceOptions) -> RoceSocket {
     RoceSocket::bind(options).expect("a socket")
 }
 
-/// Sends plain datagrams of the same length, without headers to parse.
+/// Measures plain datagrams of the same length, which have no headers to parse.
 fn plain(address: IpAddr, length: Duration) -> f64 {
     const SEGMENT: usize = PACKET + 4;
     const SEGMENTS: usize = 15;

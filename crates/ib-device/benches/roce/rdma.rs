@@ -1,5 +1,5 @@
-//! HCAs over the loopback device: throughput, message rate and latency, compared with plain UDP.
-//! Each HCA and each end of plain UDP has a polling thread.
+//! Measures HCAs over the loopback device: throughput, message rate and latency, which is compared
+//! with plain UDP. Each HCA and each UDP socket has a polling thread.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use ib_hca::{
 };
 use ib_os::clock;
 
-/// Lengths of long and short messages.
+/// Lengths of long and short messages in bytes.
 const LONG: usize = 1 << 20;
 const SHORT: usize = 64;
 
@@ -79,7 +79,7 @@ impl Host {
     }
 }
 
-/// Returns two connected ends. The receive queue of the second one is full.
+/// Returns two connected ends. The receive queue of the second end is full.
 fn pair(address: IpAddr) -> [Host; 2] {
     let (mut one, mut other) = (Host::new(address), Host::new(address));
     one.device.set_peer_port(other.device.port());
@@ -108,7 +108,8 @@ fn pair(address: IpAddr) -> [Host; 2] {
     [one, server.join().expect("the server accepts")]
 }
 
-/// Runs `main` in this thread and the other end in another thread. Returns the result of `main`.
+/// Runs `main` in this thread, and drives the other end in another thread. Returns the result of
+/// `main`.
 fn beside<T>(other: &mut Host, work: impl Fn(&mut Host) + Sync, main: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -161,7 +162,7 @@ pub(crate) fn messages(address: IpAddr, length: Duration) -> f64 {
         while start.elapsed() < length {
             while posted - done < SHORTS {
                 posted += 1;
-                // One of 32 sends is signaled.
+                // Every 32nd send is signaled.
                 one.post(SendOp::Send { imm: None }, SHORT, posted % 32 == 0);
             }
             done += 32 * one.poll().0;
@@ -190,7 +191,8 @@ pub(crate) fn latency(address: IpAddr, rounds: usize) -> f64 {
     })
 }
 
-/// Returns the same for plain datagrams between polled sockets.
+/// Returns half the median round-trip time of plain datagrams of the same length between polled
+/// sockets, in microseconds.
 pub(crate) fn plain_latency(address: IpAddr, rounds: usize) -> f64 {
     let bind = || {
         let socket = UdpSocket::bind((address, 0)).expect("a socket");
@@ -222,7 +224,7 @@ pub(crate) fn plain_latency(address: IpAddr, rounds: usize) -> f64 {
     })
 }
 
-/// Returns half the median time of a round, in microseconds.
+/// Returns half the median of the round-trip times, in microseconds.
 fn median(rounds: usize, mut round: impl FnMut()) -> f64 {
     let mut samples: Vec<f64> = (0..rounds)
         .map(|_| {

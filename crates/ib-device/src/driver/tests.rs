@@ -38,7 +38,7 @@ fn device() -> Device {
     Device::open(options).expect("the loopback device exists")
 }
 
-/// Creates protection domain, CQ, queue pair and memory, and brings the queue pair into state
+/// Creates a protection domain, a CQ, a queue pair and memory. Brings the queue pair into state
 /// `Init`.
 fn made(mut device: Device, cap: QpCap) -> (Device, QpId, CqId, Arc<Memory>, u32) {
     let hca = device.hca();
@@ -147,7 +147,7 @@ fn what_only_the_engine_can_know_ends_the_request() {
     one.qp.post_send(one.send(8, Data::None)).expect("the queue has room");
     let wc = one.cq.wait(PATIENCE).expect("the request completes");
     assert_eq!((wc.wr_id, wc.status), (8, WcStatus::WrFlushErr));
-    // No further completion arrives, so that `wait` returns at its timeout.
+    // No further completion arrives, so `wait` returns when its timeout expires.
     assert_eq!(one.cq.wait(Duration::from_millis(5)), None);
     let many = Data::Many(vec![Sge::default(); 5].into());
     let refused = one.qp.post_send(one.send(9, many));
@@ -158,7 +158,7 @@ fn what_only_the_engine_can_know_ends_the_request() {
     assert_eq!(handle.with(|device| device.port()), Err(Stopped));
 }
 
-/// Closures and the end reach a driver thread that is about to sleep.
+/// Closures and the request to stop reach a driver thread that is about to sleep.
 #[test]
 fn nobody_asks_in_vain() {
     for _ in 0..300 {

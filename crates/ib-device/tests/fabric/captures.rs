@@ -1,4 +1,4 @@
-//! Captures of HCAs in a fabric with packet loss.
+//! Tests captures of HCAs in a fabric that loses packets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use ib_wire::packet::Packet;
 
 use super::lab::Lab;
 
-/// The communicating pairs of hosts, one connection each.
+/// Pairs of hosts. Each pair has one connection.
 const PAIRS: [(usize, usize); 4] = [(1, 17), (2, 9), (17, 1), (5, 14)];
 
-/// A lost packet: time, headers, and place with reason.
+/// A lost packet: the time, the headers, and a text with the place and reason of the loss.
 type Lost = (u64, Vec<u8>, String);
 
 /// Adds the packet readers of selected queue pairs to the collector, and collects packets.
@@ -30,8 +30,8 @@ fn collect(lab: &mut Lab, collector: &mut Collector, file: &mut Vec<u8>) {
     collector.settle(true);
 }
 
-/// Runs random faults. Returns the capture file, and the packets of queue pairs above 0 that the
-/// fabric has lost.
+/// Transfers data during faults that the seed determines. Returns the capture file, and the lost
+/// packets to queue pairs above 0.
 fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
     let options = Options { seed, tap: true, ..Options::default() };
     let mut lab = Lab::new("xgft 3,2,3 1,2,2", options);
@@ -50,7 +50,7 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
         let (from, to) = (lab.region(here, 40_000), lab.region(there, 40_000));
         connections.push((here, qps[0], from, to));
     }
-    // Faults on all paths between the hosts, different for each seed.
+    // Each switch gets a fault at one port, depending on the seed.
     let switches: Vec<String> = lab
         .sim
         .node_ids()
@@ -70,7 +70,7 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
             lab.send(*here, *qp, round, write, from.data(0, 30_000));
         }
         if round == 3 {
-            // A cable is pulled, and replugged before connections fail.
+            // Pulls a cable, and plugs it in again before connections fail.
             let name = &switches[seed as usize % switches.len()];
             lab.command(&format!("Unlink \"{name}\"[1]"));
             lab.run_for(Duration::from_millis(2));
@@ -93,7 +93,8 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
         }
     }
     for host in 0..lab.hosts.len() {
-        // Readers of queue pairs that are not traced any more are read to their end.
+        // Takes the remaining readers, so that only queue pairs that are already captured are
+        // traced.
         while let Some((_, _, reader)) = lab.devices.poll_selected() {
             drop(reader);
         }
@@ -114,7 +115,7 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
     (file, lost)
 }
 
-/// Returns the loss reports in a capture file, and their number by interface.
+/// Returns the loss reports in a capture file, and their number for each interface.
 fn lost_in(file: &[u8]) -> (Vec<Lost>, BTreeMap<String, u64>) {
     let mut file = CaptureFile::new(file, &[]).expect("a capture");
     let (mut lost, mut by_interface) = (Vec::new(), BTreeMap::new());

@@ -28,7 +28,7 @@ use managed::Managed;
 /// Service ID on which hosts listen.
 const SERVICE: ServiceId = ServiceId(0x1234);
 
-/// A host with an HCA.
+/// A host with an HCA, and what the HCA has received.
 pub(crate) struct Host {
     pub(crate) port: PortId,
     pd: PdId,
@@ -147,7 +147,7 @@ impl Lab {
         }
     }
 
-    /// Runs until a host has `count` completions, and returns them.
+    /// Runs until a host has `count` completions. Returns the completions.
     pub(crate) fn done(&mut self, host: usize, count: usize) -> Vec<Wc> {
         self.wait(|lab| (lab.hosts[host].done.len() >= count).then_some(()));
         let done = std::mem::take(&mut self.hosts[host].done);
@@ -158,8 +158,8 @@ impl Lab {
         done
     }
 
-    /// Runs until a host has completions, and returns their number. Polls only this host, as a
-    /// benchmark needs.
+    /// Runs until a host has completions. Returns their number. Only this host is polled, so that a
+    /// benchmark is not slowed down.
     pub(crate) fn next_done(&mut self, host: usize) -> usize {
         let Host { port, cq, .. } = self.hosts[host];
         loop {
@@ -198,7 +198,7 @@ impl Lab {
         self.ask(from, (Method::GET, &[4, 5]), &ends)
     }
 
-    /// Joins a host to a group, or to a new one for GID 0.
+    /// Joins a host to the multicast group with this GID, or to a new group if the GID is 0.
     pub(crate) fn join(&mut self, host: usize, mgid: Gid) -> MCMemberRecord {
         let wanted = MCMemberRecord {
             mgid,
@@ -272,7 +272,8 @@ impl Lab {
         self.device(host).hca().retransmitted(qp).expect("the queue pair exists")
     }
 
-    /// Returns the egress ports of switches between two hosts, the last one towards the host.
+    /// Returns the ports of switches on the path between two hosts. The last one is the egress port
+    /// to the destination host.
     pub(crate) fn path_ports(&self, from: usize, to: usize) -> Vec<PortId> {
         let lid = |host: usize| self.sim.link_port(self.hosts[host].port).lid;
         let (ports, loss) = self.sim.route(lid(from), lid(to)).expect("both LIDs exist");
@@ -280,14 +281,14 @@ impl Lab {
         ports.into_iter().filter(|&port| self.sim.is_switch(self.sim.place(port).0)).collect()
     }
 
-    /// Returns the name of a port for console commands.
+    /// Returns the name of a port as console commands use it.
     pub(crate) fn name(&self, port: PortId) -> String {
         let (node, number) = self.sim.place(port);
         format!("\"{}\"[{number}]", self.sim.node_name(node))
     }
 }
 
-/// Returns the attributes of a state change.
+/// Returns the attributes that change the state of a queue pair.
 pub(crate) fn to(state: QpState) -> QpAttr {
     QpAttr { qp_state: Some(state), ..QpAttr::default() }
 }

@@ -1,4 +1,4 @@
-//! HCAs at the hosts of a simulated fabric that an SM of ib-sm has brought up.
+//! Tests HCAs at the hosts of a simulated fabric that an SM of ib-sm has brought up.
 
 mod captures;
 #[allow(dead_code, reason = "the benchmark shares it")]
@@ -14,10 +14,10 @@ use ib_types::{Gid, Mtu, QKey, Qpn};
 
 use lab::Lab;
 
-/// A fat tree of three levels of switches and 18 hosts.
+/// A fat tree with three levels of switches and 18 hosts.
 const FAT_TREE: &str = "xgft 3,2,3 1,2,2";
 
-/// Two hosts whose path passes all levels.
+/// Two hosts whose path passes all levels of switches.
 const FAR: (usize, usize) = (1, 17);
 
 fn fat_tree() -> Lab {
@@ -49,7 +49,7 @@ fn a_global_route_has_a_header_of_its_own() {
     exchange(&mut lab, FAR, qps);
 }
 
-/// Transfers data by every operation and compares it.
+/// Transfers data by every operation, and compares the received data with the sent data.
 fn exchange(lab: &mut Lab, (here, there): (usize, usize), qps: [QpId; 2]) {
     const LENGTH: usize = 300_001;
     let (from, to) = (lab.region(here, LENGTH), lab.region(there, LENGTH));
@@ -106,7 +106,7 @@ fn a_group_hears_what_is_sent_to_it_and_others_do_not() {
         heard.push((host, region));
     }
 
-    // The sender need not be a member.
+    // A host that is not a member of the group can send to it.
     let qp = lab.datagrams(1);
     let path = lab.path(1, 2);
     let route = Route {

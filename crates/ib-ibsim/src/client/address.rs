@@ -1,9 +1,10 @@
-//! Address of a simulator and options of a client, also from the environment variables of Debian's library.
+//! Address of a simulator and options of a client. Both can be read from the environment variables
+//! of Debian's `libumad2sim.so`.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Default time limit for the server to start, and for each of its replies.
+/// Default time that a client waits for the server to start, and for each reply of the server.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Address of a simulator.
@@ -59,11 +60,11 @@ impl fmt::Display for ServerAddress {
 pub struct Attach {
     /// Address of the simulator.
     pub server: ServerAddress,
-    /// Node by name or description; `None` for the first one.
+    /// Name or description of the node; `None` for the first node.
     pub node: Option<String>,
-    /// True if the port has `IsSM` from the start.
+    /// True if the client sets `IsSM` while it attaches.
     pub is_sm: bool,
-    /// Time limit for the server to start, and for each of its replies.
+    /// Time that the client waits for the server to start, and for each reply of the server.
     pub patience: Duration,
 }
 
@@ -74,8 +75,8 @@ impl Attach {
         Self { server, node: None, is_sm: false, patience: DEFAULT_TIMEOUT }
     }
 
-    /// Returns the options from the environment: `SIM_HOST` is the node, `SIM_SET_ISSM` sets `IsSM`,
-    /// [`ServerAddress::from_environment`] returns the server.
+    /// Returns the options from the environment. `SIM_HOST` is the node, and `SIM_SET_ISSM` sets
+    /// `IsSM`. [`ServerAddress::from_environment`] returns the server's address.
     ///
     /// # Errors
     /// As [`ServerAddress::from_environment`].
@@ -88,7 +89,7 @@ impl Attach {
     }
 }
 
-/// Returns the value of an environment variable; `None` if it is empty.
+/// Returns the value of an environment variable; `None` if the variable is unset or empty.
 fn text(name: &str) -> Option<String> {
     let value = std::env::var_os(name)?.to_string_lossy().into_owned();
     (!value.is_empty()).then_some(value)

@@ -14,13 +14,15 @@ use crate::message::{Control, Request, TIMED_OUT, kind};
 use ib_os::alarm::{Alarm, AlarmedLink};
 use ib_os::clock;
 
-/// Number of received requests whose upper transaction ID bits are stored, because the simulator uses these bits.
+/// The link stores the upper transaction ID bits of at most this many received requests. The
+/// simulator overwrites these bits.
 const MAX_TRANSACTIONS: usize = 1 << 16;
 
-/// A port of a simulator in another process: ibsim or [`Server`](crate::server::Server).
+/// A port that another process simulates: ibsim or a process with a
+/// [`Server`](crate::server::Server).
 ///
-/// Transaction IDs are preserved, although the simulator uses their upper 16 bits. An undelivered request is returned
-/// as [`Incoming::Lost`]. The link disconnects when dropped.
+/// Transaction IDs are preserved, although the simulator overwrites their upper 16 bits. An
+/// undelivered request is returned as [`Incoming::Lost`]. The link disconnects when dropped.
 pub struct IbsimLink {
     client: Client,
     inbox: Inbox,
@@ -84,7 +86,9 @@ impl IbsimLink {
     fn incoming(&mut self, request: &Request) -> Incoming {
         let mut mad = Mad(request.mad);
         let lost = request.status == TIMED_OUT;
-        // A response has the transaction ID of its request, also if it is returned as undelivered.
+        // Undelivered requests of the link, and responses to its requests, have lost the upper
+        // bits, which are restored here. An undelivered response of the link still has the
+        // transaction ID of the peer's request.
         if lost != mad.method().is_response() {
             mad.set_transaction_id(self.upper_bits.restore(mad.transaction_id()));
         }
@@ -117,7 +121,8 @@ impl MadLink for IbsimLink {
         Ok(LinkPort {
             node_guid: node.node_guid,
             port_guid,
-            // Before an SM has set the GID prefix, ibsim's PortInfo has 0 and its GID has the default prefix.
+            // Before an SM has set the GID prefix, the prefix is 0 in ibsim's PortInfo; the GID
+            // that ibsim returns has the default prefix.
             gid_prefix: if info.gid_prefix == 0 { gid_prefix } else { info.gid_prefix },
             number: info.local_port,
             lid: info.lid,

@@ -1,4 +1,4 @@
-//! Queues of requests to send and of received requests.
+//! Queues of requests that a client will send, and of requests that it has received.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,7 +25,7 @@ impl Outbox {
         self.kept.is_empty()
     }
 
-    /// Sends requests until the socket is full.
+    /// Sends queued requests until the socket is full.
     ///
     /// # Errors
     /// Fails if the server has exited.
@@ -61,7 +61,7 @@ impl Inbox {
         self.malformed
     }
 
-    /// Returns the next request; `None` if there is none now.
+    /// Returns the next received request; `None` if none has arrived.
     ///
     /// # Errors
     /// Fails if the server has exited or a system call failed.

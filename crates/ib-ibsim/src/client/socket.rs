@@ -15,12 +15,13 @@ use crate::message::Control;
 use crate::socket_name;
 use ib_os::unix::check_user;
 
-/// Upper limit of PIDs on Linux; higher IDs identify further clients of a process.
+/// Upper limit of PIDs on Linux. IDs from this number on identify the second and later clients of a
+/// process.
 const PROCESSES: u32 = 1 << 22;
 
 /// Control and data socket of a client.
 pub(super) enum Sockets {
-    /// Unix sockets with abstract names that contain a number.
+    /// Unix sockets, whose abstract names contain the client's ID.
     Name { base: String, id: u32, control: UnixDatagram, data: UnixDatagram, attached: bool },
     /// UDP sockets.
     Udp { server: SocketAddr, id: u32, control: UdpSocket, data: UdpSocket, attached: bool },
@@ -98,7 +99,7 @@ impl Sockets {
         bytes: &mut [u8],
         limit: Duration,
     ) -> io::Result<Option<usize>> {
-        // A timeout of zero would mean no limit.
+        // A socket timeout of zero would mean that the call waits without limit.
         let limit = Some(limit.max(Duration::from_millis(1)));
         let heard = match self {
             Self::Name { control, .. } => {
@@ -118,7 +119,7 @@ impl Sockets {
         }
     }
 
-    /// Discards pending control messages.
+    /// Discards control messages that wait in the socket.
     pub(super) fn discard_answers(&self) -> io::Result<()> {
         let socket = self.control().as_raw_fd();
         let mut bytes = [0_u8; Control::LENGTH];
@@ -153,8 +154,9 @@ impl Sockets {
     }
 }
 
-/// Receives a datagram whose sender runs as this process's user or as root, by its `SCM_CREDENTIALS`. The server
-/// replies after it has bound the name of the data socket, so the data socket has the same user.
+/// Receives a datagram. Fails unless its `SCM_CREDENTIALS` name this process's user or root as the
+/// sender. The server has bound the name of its data socket before it replies, so the data socket
+/// belongs to the same user.
 fn receive_from_own_user(socket: &UnixDatagram, bytes: &mut [u8]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -168,7 +170,8 @@ fn receive_from_own_user(socket: &UnixDatagram, bytes: &mut [u8]) -> io::Result<
     Ok(received.bytes)
 }
 
-/// Binds the control socket to the first free number: the PID, as clients of ibsim do, or a number above all PIDs.
+/// Binds the control socket to the first free ID: the PID, as clients of ibsim do, or an ID above
+/// all PIDs.
 fn bind_control(base: &str) -> io::Result<(u32, UnixDatagram)> {
     let process = std::process::id();
     for further in 0..1_u32 << 10 {

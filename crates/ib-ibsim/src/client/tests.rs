@@ -11,11 +11,11 @@ use super::*;
 use crate::message::TIMED_OUT;
 use crate::server::{Address, Input, Server};
 
-/// A server in a thread: it reports port 3, sends every request back as its response, and returns requests to LID 99 as
-/// undelivered.
+/// A server in a thread. It reports port 3, sends every request back as a response, and returns
+/// requests to LID 99 as undelivered.
 struct Simulator {
     stop: Arc<AtomicBool>,
-    /// True if a client has set `IsSM`, for which ibsim needs a separate message.
+    /// True if a client has set `IsSM` by a separate message, as ibsim needs.
     is_sm: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Request>>>,
 }
@@ -34,7 +34,7 @@ impl Simulator {
                     if let Input::Connect { connect, .. } = &input {
                         assert!(
                             !connect.is_sm,
-                            "other SMs would query the port before the client listens"
+                            "IsSM is set only after the client can receive queries of other SMs"
                         );
                     }
                     if let Input::Control { message, .. } = &input
@@ -168,7 +168,7 @@ fn requests_and_responses_are_unchanged() {
     assert!(link.now() - before >= Duration::from_millis(20));
     drop(link);
     let seen = simulator.stop();
-    assert!(seen.iter().all(|request| request.mad[8..10] == [0, 0]), "the server's bits are free");
+    assert!(seen.iter().all(|request| request.mad[8..10] == [0, 0]), "the upper bits are zeros");
 }
 
 #[test]
@@ -176,7 +176,8 @@ fn undelivered_response_is_returned_unchanged() {
     let name = unique("response");
     let simulator = Simulator::new(Address::Name(name.clone()));
     let mut link = IbsimLink::attach(&attach(&name)).expect("the server replies");
-    // The link's own request has the same lower bits and other upper bits than the request it responds to.
+    // The link's request and the request to which the link responds differ in the upper bits of the
+    // transaction ID only.
     link.send(&get(5, 0x1111_0000_0000_0009)).expect("sent");
     assert!(matches!(next(&mut link), Incoming::Received(_)));
     let mut response = get(99, 0x0002_0000_0000_0009);

@@ -14,7 +14,7 @@ fn malformed_messages_are_errors_with_reasons() {
     assert!(Request::parse(&[0; 287]).is_err());
     let mut bytes = [0; Request::LENGTH];
     bytes[24] = 1;
-    assert!(Request::parse(&bytes).is_err(), "a length of 2^56");
+    assert!(Request::parse(&bytes).is_err(), "a MAD length of 2^56");
 }
 
 #[test]
@@ -43,7 +43,7 @@ proptest! {
 
     #[test]
     fn parsing_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        // The result may be an error.
+        // Errors are allowed.
         let _ = (Control::parse(&bytes), Request::parse(&bytes));
     }
 }

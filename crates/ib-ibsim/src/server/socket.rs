@@ -15,10 +15,11 @@ use crate::socket_name;
 /// Listening address of a simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// Prefix of abstract Unix socket names: `IBSIM_SOCKNAME`.
+    /// Prefix of abstract Unix socket names, which clients read from `IBSIM_SOCKNAME`.
     Name(String),
-    /// UDP on the loopback device: the control socket on this port (`IBSIM_SERVER_PORT`), client N
-    /// on the Nth port after it. Client numbers whose port is in use are skipped.
+    /// UDP on the loopback device. This port (`IBSIM_SERVER_PORT`) is that of the control socket;
+    /// the port of client number N is this port + 1 + N. Client numbers whose port is in use are
+    /// skipped.
     Port(u16),
 }
 
@@ -61,8 +62,8 @@ impl PartialEq for Sender {
 }
 
 impl Sender {
-    /// Returns true if the sender runs as the user of this process. UDP senders always pass, because their user is
-    /// unknown.
+    /// Returns true if the sender runs as a trusted user: the user of this process, or root.
+    /// Returns true for every UDP sender, because the user of a UDP sender is unknown.
     pub(super) fn is_own_user(&self) -> bool {
         match self {
             Self::Name { user, .. } => ib_os::unix::is_trusted(Uid::from_raw(*user)),
@@ -70,7 +71,8 @@ impl Sender {
         }
     }
 
-    /// Returns true if the sender may use an ID: its socket name must contain it; on UDP any port is allowed.
+    /// Returns true if the sender may use this client ID. On Unix sockets, the sender's socket name
+    /// must contain the ID; on UDP, any port number is a valid ID.
     pub(super) fn may_be(&self, server: &Address, id: u32) -> bool {
         match (self, server) {
             (Self::Name { address, .. }, Address::Name(base)) => {
@@ -83,8 +85,8 @@ impl Sender {
         }
     }
 
-    /// Returns true if the sender's process has exited. On UDP, `ports` are the used ports, and the sender has exited
-    /// if its port is not used. Returns `None` if this is unknown.
+    /// Returns true if the sender's process is known to have exited. On UDP, the process has exited
+    /// if the sender's port is not among the used `ports`.
     pub(super) fn is_dead(&self, ports: Option<&HashSet<u16>>) -> bool {
         match self {
             Self::Name { process, .. } => {
@@ -97,7 +99,7 @@ impl Sender {
     }
 }
 
-/// Returns the UDP ports of IPv4 that are in use; `None` if the system does not list them.
+/// Returns the IPv4 UDP ports that are in use; `None` if the system does not list them.
 pub(super) fn bound_ports() -> Option<HashSet<u16>> {
     let text = std::fs::read_to_string("/proc/net/udp").ok()?;
     let port = |line: &str| {
@@ -218,12 +220,12 @@ fn enable_credentials(socket: &UnixDatagram) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Receives a datagram with its sender's address, process and user.
+/// Receives a datagram. Returns its length, and the sender with address, process and user.
 fn receive_with_credentials(
     socket: &UnixDatagram,
     bytes: &mut [u8],
 ) -> io::Result<(usize, Sender)> {
-    // SAFETY: all bits zero are valid values of these plain structures.
+    // SAFETY: these plain structures are valid if all bits are zero.
     let (mut address, mut header): (libc::sockaddr_un, libc::msghdr) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     let mut control = [0u64; 16];
@@ -234,7 +236,8 @@ fn receive_with_credentials(
     header.msg_iovlen = 1;
     header.msg_control = control.as_mut_ptr().cast();
     header.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: every pointer of the header names live memory of the length given beside it.
+    // SAFETY: every pointer of the header refers to live memory of the length that the header gives
+    // for it.
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
     if length < 0 {
         return Err(io::Error::last_os_error());

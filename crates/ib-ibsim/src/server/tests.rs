@@ -12,7 +12,7 @@ fn abstract_name(base: &str, what: &str) -> SocketAddr {
     SocketAddr::from_abstract_name(format!("{base}:{what}\0")).expect("a short name")
 }
 
-/// The sockets of a client, as libumad2sim opens them.
+/// The sockets of a client, opened as libumad2sim opens them.
 struct Peer {
     base: String,
     control: UnixDatagram,
@@ -41,7 +41,7 @@ impl Peer {
         Control::parse(&bytes[..length]).expect("well formed")
     }
 
-    /// Connects to the server, which runs on this thread.
+    /// Connects to the server, which the same thread drives.
     fn connect(&self, server: &mut Server, id: u32) -> u32 {
         let wish = Connect { id, queue_pair: 0, is_sm: false, node: "here".to_owned() };
         self.send_control(&Control::new(0, kind::CONNECT, &wish.to_bytes()));
@@ -173,7 +173,7 @@ fn exited_client_is_removed() {
 
 #[test]
 fn udp_ports_in_use_are_skipped() {
-    // The port after that of the server is used by another socket.
+    // Another socket uses the port number after the server's.
     let (port, _foreign) = std::iter::repeat_with(|| {
         let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
         free.local_addr().expect("its number").port()

@@ -1,4 +1,4 @@
-//! Agents: their registration, and the choice of the agent for a received MAD.
+//! MAD agents: their registration, and the choice of the agent that gets a received MAD.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use ib_wire::mad::{Mad, MgmtClass};
 use super::{FileId, is_response};
 use crate::errno::Errno;
 
-/// Limit of management classes in the kernel, exclusive; directed routes are supported, too.
+/// The kernel supports management classes below this limit, and the class of directed-route SMPs.
 const CLASSES: u8 = 80;
 
-/// Limit of class versions in the kernel, exclusive.
+/// The kernel supports class versions below this limit.
 const VERSIONS: u8 = 0x83;
 
-/// An agent of an open file.
+/// A MAD agent that is registered through an open file.
 pub(super) struct Agent {
     pub(super) file: FileId,
-    /// Number of the agent in the file.
+    /// Number of the agent within the file.
     pub(super) slot: u32,
     pub(super) registration: Registration,
 }
@@ -44,12 +44,13 @@ impl Agent {
         }
     }
 
-    /// Returns true if messages are segmented and reassembled (RMPP) for the agent.
+    /// Returns true if the engine segments and reassembles the agent's messages (RMPP).
     pub(super) const fn does_rmpp(&self) -> bool {
         self.registration.rmpp_version != 0 && self.registration.flags & USER_RMPP == 0
     }
 
-    /// Returns true if two agents are registered for the same class.
+    /// Returns true if both agents are registered for the same management class, class version and
+    /// vendor.
     fn shares_class(&self, other: &Self) -> bool {
         let key = |agent: &Self| {
             let class = MgmtClass(agent.registration.class);
@@ -71,7 +72,7 @@ impl Agent {
     }
 }
 
-/// Agents by number. Transaction IDs of requests contain the number of their agent.
+/// Agents by number. The transaction ID of a request contains the number of the agent that sent it.
 #[derive(Default)]
 pub(super) struct Agents {
     by_number: BTreeMap<u16, Agent>,
@@ -79,7 +80,8 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    /// Adds an agent. Fails with `EINVAL` if another agent has one of its methods of the same class.
+    /// Adds an agent. Fails with `EINVAL` if another agent is registered for the same class and for
+    /// one of the same methods.
     pub(super) fn add(&mut self, agent: Agent) -> Result<u16, Errno> {
         let clashes = |other: &Agent| {
             agent.shares_class(other)
@@ -88,7 +90,8 @@ impl Agents {
         if self.by_number.values().any(clashes) {
             return Err(Errno::INVALID);
         }
-        // Numbers are reused as late as possible, so that responses to an old agent do not match a new one.
+        // Numbers are reused as late as possible, so that a response to a removed agent does not
+        // match a new agent.
         let free = (1..=u16::MAX).map(|step| self.last.wrapping_add(step));
         let free =
             free.into_iter().find(|number| *number != 0 && !self.by_number.contains_key(number));
@@ -110,7 +113,8 @@ impl Agents {
         self.by_number.values()
     }
 
-    /// Returns the agent of a MAD: the requester of a response, or else the agent registered for class and method.
+    /// Returns the agent that gets a MAD. A response goes to the agent that sent the request;
+    /// another MAD goes to the agent that is registered for its class and method.
     pub(super) fn for_datagram(&self, mad: &Mad) -> Option<u16> {
         if !is_response(mad) {
             return self.for_class(mad);
@@ -119,7 +123,7 @@ impl Agents {
         self.by_number.contains_key(&number).then_some(number)
     }
 
-    /// Returns the agent registered for the class and method of a request.
+    /// Returns the agent that is registered for the class and method of a request.
     pub(super) fn for_class(&self, mad: &Mad) -> Option<u16> {
         let mut wanting = self.by_number.iter().filter(|(_, agent)| agent.serves(mad));
         wanting.next().map(|(&number, _)| number)

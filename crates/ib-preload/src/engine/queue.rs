@@ -5,7 +5,7 @@ use ib_wire::mad::MAD_LENGTH;
 
 use crate::errno::Errno;
 
-/// A message for the program.
+/// A message that the program will read.
 pub(super) struct Message {
     header: UmadHeader,
     body: Vec<u8>,
@@ -18,16 +18,17 @@ impl Message {
         Self { header, body, received: true }
     }
 
-    /// Creates the report of a request without a response: its first 24 bytes.
+    /// Creates the report that a request has got no response. The report contains the first 24
+    /// bytes of the request.
     pub(super) fn unanswered(header: UmadHeader, start: &[u8; 24]) -> Self {
         Self { header, body: start.to_vec(), received: false }
     }
 
-    /// Copies header and message into a buffer; returns their length.
+    /// Copies umad header and message into a buffer. Returns the number of copied bytes.
     ///
     /// # Errors
-    /// `EINVAL` if the buffer is too small for the first 256 bytes. `ENOSPC` if it is too small for the rest; the first 256
-    /// bytes are then copied.
+    /// Fails with `EINVAL` if the buffer is too small for the first 256 bytes. Fails with `ENOSPC`
+    /// if the buffer is too small for the rest; the first 256 bytes are then copied.
     pub(super) fn copy_to(&self, header: usize, buffer: &mut [u8]) -> Result<usize, Errno> {
         let whole = header + self.body.len();
         let least = header + self.body.len().min(MAD_LENGTH);

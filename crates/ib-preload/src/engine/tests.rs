@@ -35,7 +35,7 @@ fn sent(engine: &mut Engine) -> Vec<Request> {
     std::iter::from_fn(|| engine.poll_transmit()).collect()
 }
 
-/// Exchanges datagrams between two engines with LIDs 1 and 2, until neither has any.
+/// Exchanges datagrams between two engines with LIDs 1 and 2, until neither has datagrams to send.
 fn exchange(now: Instant, one: &mut Engine, two: &mut Engine) {
     loop {
         let (from_one, from_two) = (sent(one), sent(two));
@@ -66,12 +66,12 @@ fn response_is_delivered_once() {
     assert_eq!(
         engine.write(Instant::ZERO, file, &bytes),
         Err(Errno::INVALID),
-        "the request is outstanding"
+        "a request with this transaction ID is outstanding"
     );
     let [request] = sent(&mut engine)[..] else { panic!("one datagram") };
     assert_eq!((request.dlid, request.source_queue_pair), (5, 1));
     let id = Mad(request.mad).transaction_id().0;
-    assert_eq!((id >> 48, id as u32), (0, 7), "the upper bits are the simulator's");
+    assert_eq!((id >> 48, id as u32), (0, 7), "the upper bits are left to the simulator");
     assert_eq!(engine.poll_timeout(), Some(Instant::ZERO + TENTH));
 
     let mut answer = Mad(request.mad);
@@ -107,7 +107,7 @@ fn request_is_retried_and_fails() {
 
     assert_eq!(engine.poll_woken(), None, "the message has been read");
 
-    // A datagram returned by the simulator is retried immediately.
+    // If the simulator returns a request as lost, the request is retried immediately.
     engine.write(Instant::ZERO, file, &written(slot, 5, 100, 1, &request.0)).expect("sent");
     for _ in 0..2 {
         let [lost] = sent(&mut engine)[..] else { panic!("one datagram") };
@@ -126,7 +126,7 @@ fn requests_are_delivered_to_the_registered_agent() {
     assert_eq!(
         engine.register(two, &ping),
         Err(Errno::INVALID),
-        "the methods are registered already"
+        "another agent is registered for the same methods"
     );
     let other = Registration { oui: 0x02c9, ..ping };
     engine.register(two, &other).expect("another vendor");
@@ -150,7 +150,7 @@ fn requests_are_delivered_to_the_registered_agent() {
     assert_eq!(Mad(refusal.mad).status(), MadStatus::BAD_METHOD_ATTRIBUTE);
     assert_eq!((refusal.dlid, refusal.slid), (2, 1));
     engine.close(two);
-    engine.register(one, &other).expect("the methods are free again");
+    engine.register(one, &other).expect("the agent with the same methods was removed");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn invalid_registrations_are_refused_as_by_the_kernel() {
     ] {
         assert_eq!(engine.register(file, &wrong), Err(Errno::INVALID), "{wrong:?}");
     }
-    engine.enable_p_key(file).expect("before the first agent");
+    engine.enable_p_key(file).expect("no agent was registered yet");
     for slot in 0..32 {
         assert_eq!(engine.register(file, &good), Ok(slot));
     }
@@ -205,7 +205,7 @@ fn long_response_arrives_as_one_message() {
     assert_eq!(client.read(asks, &mut buffer), Err(Errno::NO_SPACE));
     let needed = UmadHeader::parse(&buffer).length as usize;
     assert_eq!(needed, SHORT_HEADER + answer.len());
-    assert_eq!(buffer[SHORT_HEADER + 56..312], answer[56..256], "its beginning is there");
+    assert_eq!(buffer[SHORT_HEADER + 56..312], answer[56..256], "the first segment was copied");
     let (_, whole) = read(&mut client, asks, needed).expect("all of it");
     assert_eq!(whole[36..], answer[36..]);
 }

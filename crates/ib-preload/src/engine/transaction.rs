@@ -14,10 +14,11 @@ use super::queue::Message;
 use super::{Engine, OWN_BITS, Timer, is_response, rmpp_is_active};
 use crate::errno::Errno;
 
-/// Maximum and default timeout of the segments of a message.
+/// Maximum and default time that the sender of an RMPP message waits for an ACK.
 const SEGMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Identifies a transaction: transaction ID and class, and for a response the LID of the requester.
+/// Identifies a transaction: transaction ID, class and, if this side sends a response, the LID of
+/// the requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TransactionKey {
     id: u64,
@@ -26,12 +27,12 @@ pub(super) struct TransactionKey {
 }
 
 impl TransactionKey {
-    /// Returns the key of the local request that a MAD is, or responds to.
+    /// Returns the key of this side's request. The MAD is the request itself or a response to it.
     pub(super) fn request(mad: &Mad) -> Self {
         Self { id: mad.transaction_id().0 & OWN_BITS, class: mad.class().0, requester: None }
     }
 
-    /// Returns the key of an own response to a port.
+    /// Returns the key of a response that this side sends to a LID.
     pub(super) fn answer(mad: &Mad, lid: u16) -> Self {
         Self { id: mad.transaction_id().0, class: mad.class().0, requester: Some(lid) }
     }
@@ -41,7 +42,8 @@ impl TransactionKey {
 pub(super) struct Transaction {
     pub(super) agent: u16,
     pub(super) deadline: Instant,
-    /// RMPP sender, until all segments of the message are acknowledged.
+    /// Sender of the message's segments (RMPP); `None` if the message has one MAD or is completely
+    /// acknowledged.
     pub(super) sender: Option<Sender>,
     header: UmadHeader,
     queue_pair: u32,
@@ -50,7 +52,7 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
-    /// Returns true if a response is expected.
+    /// Returns true if the program expects a response.
     pub(super) const fn expects_response(&self) -> bool {
         self.header.timeout_ms != 0
     }
@@ -64,7 +66,7 @@ impl Transaction {
         }
     }
 
-    /// Returns the datagram of a MAD to the destination of the transaction.
+    /// Returns the datagram that carries a MAD to the destination of the transaction.
     pub(super) fn datagram(&self, mad: &Mad, length: u16) -> Request {
         datagram(&self.header, self.queue_pair, mad, length)
     }
@@ -82,7 +84,8 @@ fn datagram(header: &UmadHeader, queue_pair: u32, mad: &Mad, length: u16) -> Req
     }
 }
 
-/// Returns the length of a segment with its headers. The last segment may be shorter.
+/// Returns the length of a segment with its headers. Only the last segment of a message can be
+/// shorter than 256 bytes.
 fn segment_length(segment: &Mad) -> u16 {
     let (header, offset) = (segment.rmpp(), segment.class().data_offset());
     let room = (MAD_LENGTH - offset) as u32;
@@ -158,7 +161,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Sends the MAD of a transaction, or the segments that its window allows, and restarts its timer.
+    /// Sends the MAD of a transaction, or the segments that the RMPP window allows. Restarts the
+    /// transaction's timer.
     pub(super) fn transmit(&mut self, now: Instant, key: TransactionKey) {
         let Some(held) = self.transactions.get_mut(&key) else { return };
         match &mut held.sender {
@@ -182,14 +186,15 @@ impl Engine {
         self.timers.insert((held.deadline, Timer::Transaction(key)));
     }
 
-    /// Restores the retries of a transaction after progress.
+    /// Restores the full number of retries of a transaction, because it has made progress.
     pub(super) fn restart_retries(&mut self, key: TransactionKey) {
         if let Some(held) = self.transactions.get_mut(&key) {
             held.retries_left = held.header.retries;
         }
     }
 
-    /// Handles the timeout of a transaction: retries it, or fails it after the last retry.
+    /// Handles the timeout of a transaction: retries the transaction, or fails it after the last
+    /// retry.
     pub(super) fn transaction_is_due(&mut self, now: Instant, key: TransactionKey) {
         let Some(held) = self.transactions.get_mut(&key) else { return };
         if held.retries_left == 0 {
@@ -202,8 +207,8 @@ impl Engine {
         self.transmit(now, key);
     }
 
-    /// Handles a datagram that the simulator has returned as lost. A request is retried immediately, instead of after its
-    /// timeout.
+    /// Handles a datagram that the simulator has returned as lost. A request is retried
+    /// immediately, instead of after its timeout.
     pub(super) fn handle_lost(&mut self, now: Instant, mad: &Mad) {
         if is_response(mad) {
             return;
@@ -214,7 +219,8 @@ impl Engine {
         }
     }
 
-    /// Fails a transaction without a response. The program reads its first 24 bytes with `ETIMEDOUT`.
+    /// Fails a transaction that has got no response. The program reads the first 24 bytes of its
+    /// request, with status `ETIMEDOUT`.
     pub(super) fn give_up(&mut self, key: TransactionKey) {
         let Some(held) = self.forget_transaction(key) else { return };
         let Some(agent) = self.agents.get(held.agent) else { return };

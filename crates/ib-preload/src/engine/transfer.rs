@@ -1,4 +1,4 @@
-//! RMPP transfers: received messages of several segments, and ACKs of sent ones.
+//! RMPP transfers: received messages of several segments, and ACKs of sent messages.
 
 use ib_ibsim::message::Request;
 use ib_mad::rmpp::{Acknowledged, Acknowledgement, Progress, ReceiveLimits, Receiver, control};
@@ -9,7 +9,7 @@ use ib_wire::mad::{Mad, Method};
 use super::transaction::TransactionKey;
 use super::{Engine, Timer, is_response, reply};
 
-/// Identifies a received message.
+/// Identifies a received RMPP message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TransferKey {
     id: u64,
@@ -33,19 +33,20 @@ impl TransferKey {
     }
 }
 
-/// A partially received message.
+/// A received RMPP message, of which segments may still be missing.
 pub(super) struct Transfer {
     pub(super) agent: u16,
     pub(super) deadline: Instant,
     receiver: Receiver,
     limits: ReceiveLimits,
-    /// The first datagram received, to which an ABORT responds.
+    /// The first datagram received. If the message is not complete in time, an ABORT responds to
+    /// this datagram.
     from: Request,
     /// Headers of the first segment.
     first: Mad,
 }
 
-/// The ACK that lets the other side of a double-sided transfer respond.
+/// The ACK by which the requester of a double-sided transfer lets the other side send its response.
 const DIRECTION_SWITCH: Acknowledgement = Acknowledgement { segment: 0, window_last: 1 };
 
 impl Engine {
@@ -65,7 +66,8 @@ impl Engine {
         let transaction = is_response(mad).then(|| TransactionKey::request(mad));
         let header = mad.rmpp();
         if !does_rmpp {
-            // The program implements RMPP itself: the first segment completes its request.
+            // The program implements RMPP itself, so the first segment completes the program's
+            // request.
             transaction.and_then(|key| self.forget_transaction(key));
             return self.deliver(agent, request, mad.0.to_vec());
         }
@@ -124,7 +126,7 @@ impl Engine {
         self.outgoing.push_back(reply(request, &control::acknowledge(mad, state)));
     }
 
-    /// Handles an ACK, STOP or ABORT of a sent message.
+    /// Handles a received ACK, STOP or ABORT.
     fn handle_ack_or_abort(&mut self, now: Instant, request: &Request, mad: &Mad) {
         let header = mad.rmpp();
         let Some(key) = self.acknowledged(mad, request.slid) else {
@@ -137,7 +139,7 @@ impl Engine {
         let sender = held.sender.as_mut().expect("the found transaction has an RMPP sender");
         match sender.handle(&header) {
             Acknowledged::Nothing => {
-                // The window may have grown.
+                // The ACK may have enlarged the window.
                 if sender.can_send() {
                     self.transmit(now, key);
                 }
@@ -162,8 +164,8 @@ impl Engine {
         }
     }
 
-    /// Handles an ACK, STOP or ABORT that matches no sent message: it refers to a received message, or is for a program
-    /// that implements RMPP itself.
+    /// Handles an ACK, STOP or ABORT that matches no sent message. It refers to a received message,
+    /// or a program that implements RMPP itself has to handle it.
     fn handle_unmatched_ack(&mut self, request: &Request, mad: &Mad) {
         let agent = self.agents.for_datagram(mad);
         let agent = agent.filter(|&agent| self.agents.get(agent).is_some_and(|a| !a.does_rmpp()));
@@ -174,7 +176,8 @@ impl Engine {
         }
     }
 
-    /// Handles the timeout of an incomplete message, which is aborted, or of a complete one, which is removed.
+    /// Handles the timeout of a received message: removes the message, and sends an ABORT if it is
+    /// incomplete.
     pub(super) fn transfer_is_due(&mut self, _now: Instant, key: TransferKey) {
         let Some(transfer) = self.forget_transfer(key) else { return };
         if !transfer.receiver.is_complete() {
@@ -183,8 +186,8 @@ impl Engine {
         }
     }
 
-    /// Returns a complete message: the headers of its first segment and its data. Duplicates of its segments are
-    /// acknowledged for a while.
+    /// Returns a complete message: the headers of the first segment, then the data. The transfer is
+    /// kept for a while, so that duplicate segments are acknowledged.
     fn complete(&mut self, now: Instant, key: TransferKey) -> Vec<u8> {
         let Some(transfer) = self.transfers.get_mut(&key) else { return Vec::new() };
         self.timers.remove(&(transfer.deadline, Timer::Transfer(key)));
@@ -202,7 +205,7 @@ impl Engine {
     }
 }
 
-/// Returns true for the ACK of a response, which has the method of the request.
+/// Returns true if the MAD is the ACK of a response. Such an ACK has the method of the request.
 const fn is_response_to(ack: &Mad) -> bool {
     ack.method().0 & Method::RESPONSE_BIT == 0
 }

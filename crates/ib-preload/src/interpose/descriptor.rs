@@ -1,4 +1,4 @@
-//! Functions with descriptors.
+//! Replacements of C library functions that take descriptors.
 
 use libc::{c_int, c_uint, c_ulong, c_void, size_t, ssize_t};
 
@@ -42,7 +42,7 @@ pub(super) unsafe extern "C-unwind" fn read(
         if result != Err(Errno::AGAIN) || is_nonblocking(fd) {
             return finish(result);
         }
-        // `poll` is a cancellation point, as a `read` of the kernel's device is.
+        // `poll` is a cancellation point, like a blocking `read` of the kernel's device.
         let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let count = next!(
             c"poll" as fn(*mut libc::pollfd, libc::nfds_t, c_int) -> c_int,
@@ -60,7 +60,7 @@ fn is_nonblocking(fd: c_int) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK != 0 }
 }
 
-/// Replaces the checked `read` of programs built with `_FORTIFY_SOURCE`.
+/// Replaces `__read_chk`, which programs compiled with `_FORTIFY_SOURCE` call instead of `read`.
 ///
 /// # Safety
 /// The requirements of the function of the C library.
@@ -112,7 +112,8 @@ pub(super) unsafe extern "C-unwind" fn write(
     }))
 }
 
-/// Replaces `ioctl(2)`, whose third argument is passed as C passes it.
+/// Replaces `ioctl(2)`. The variadic third argument is declared as a fixed one, which is passed in
+/// the same register.
 ///
 /// # Safety
 /// The requirements of the function of the C library.
@@ -131,7 +132,7 @@ pub(super) unsafe extern "C-unwind" fn ioctl(
     }
     finish(guarded(|| {
         if descriptors::is_verbs(fd) {
-            // libibverbs then uses write commands.
+            // After this error, libibverbs uses write commands.
             return Err(Errno(libc::EPROTONOSUPPORT));
         }
         let request = request as u32;
@@ -148,7 +149,7 @@ pub(super) unsafe extern "C-unwind" fn ioctl(
         let bytes: &mut [u8] = if length == 0 {
             &mut []
         } else {
-            // SAFETY: the caller guarantees the structure of the ioctl.
+            // SAFETY: the caller guarantees a structure of the size that the ioctl specifies.
             unsafe { std::slice::from_raw_parts_mut(argument.cast::<u8>(), length) }
         };
         process().control(fd, request, bytes).map(|()| 0)
@@ -165,10 +166,11 @@ pub(super) unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     next!(c"close" as fn(c_int) -> c_int, (fd), -1)
 }
 
-/// Removes a descriptor that is about to be closed, if it belongs to the library.
+/// If a descriptor that is about to be closed belongs to the library, removes it from the library's
+/// state.
 fn forget(fd: c_int) {
     if descriptors::is_ours(fd) && is_owner() {
-        // The descriptor is closed in any case.
+        // The result is ignored, because the descriptor is closed in any case.
         let _ = guarded(|| {
             match process().verbs() {
                 Some(verbs) if descriptors::is_verbs(fd) => verbs.closing(fd),
@@ -209,7 +211,7 @@ pub(super) unsafe extern "C-unwind" fn close_range(
     last: c_uint,
     flags: c_int,
 ) -> c_int {
-    // CLOSE_RANGE_CLOEXEC only sets flags.
+    // With CLOSE_RANGE_CLOEXEC (4), the call sets flags of descriptors and closes none.
     if flags & 4 == 0 {
         forget_range(first, last);
     }
@@ -226,7 +228,8 @@ pub(super) unsafe extern "C-unwind" fn closefrom(first: c_int) {
     next!(c"closefrom" as fn(c_int) -> (), (first), ());
 }
 
-/// Adds the duplicate of a descriptor of the library; returns the duplicate.
+/// If the original descriptor belongs to the library, adds its duplicate to the library's state.
+/// Returns the duplicate.
 fn copied(old: c_int, new: c_int) -> c_int {
     if new >= 0 && new != old && descriptors::is_ours(old) && is_owner() {
         let _ = guarded(|| {
@@ -273,7 +276,8 @@ pub(super) unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int
     copied(old, next!(c"dup3" as fn(c_int, c_int, c_int) -> c_int, (old, new, flags), -1))
 }
 
-/// Replaces `fcntl(2)`, whose third argument is passed as C passes it.
+/// Replaces `fcntl(2)`. The variadic third argument is declared as a fixed one, which is passed in
+/// the same register.
 ///
 /// # Safety
 /// The requirements of the function of the C library.
@@ -288,7 +292,7 @@ pub(super) unsafe extern "C-unwind" fn fcntl(
     after_fcntl(fd, command, result)
 }
 
-/// Replaces `fcntl64`, which newer programs call.
+/// Replaces `fcntl64`, which programs linked with newer versions of glibc call instead of `fcntl`.
 ///
 /// # Safety
 /// The requirements of the function of the C library.

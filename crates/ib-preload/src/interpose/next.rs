@@ -1,9 +1,9 @@
-//! Calls of the replaced functions of the C library.
+//! Calls of the C library functions that this library replaces.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function that is looked up at its first call.
+/// A C library function. Its address is looked up at the first call.
 pub(super) struct Next {
     name: &'static CStr,
     address: AtomicPtr<libc::c_void>,
@@ -14,20 +14,22 @@ impl Next {
         Self { name, address: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// Returns the address of the function; null if the C library does not have it.
+    /// Returns the address of the function; null if the C library does not have the function.
     pub(super) fn address(&self) -> *mut libc::c_void {
         let known = self.address.load(Ordering::Acquire);
         if !known.is_null() {
             return known;
         }
-        // SAFETY: the name ends with a zero; the call finds the next definition after that of the library.
+        // SAFETY: the name ends with a zero byte. The call only looks up the next definition after
+        // this library's.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         self.address.store(found, Ordering::Release);
         found
     }
 }
 
-/// Calls a function of the C library by name and type. The last expression is the result if the function does not exist.
+/// Calls a function of the C library by name and type. If the function does not exist, the result
+/// is the last argument of the macro.
 macro_rules! next {
     ($name:literal as fn($($kind:ty),* $(,)?) -> $result:ty, ($($argument:expr),* $(,)?), $absent:expr) => {{
         static NEXT: $crate::interpose::next::Next = $crate::interpose::next::Next::new($name);

@@ -1,4 +1,5 @@
-//! Functions with paths: sysfs paths are redirected to the directory of `sysfs`, and devices are opened here.
+//! Replacements of C library functions that take paths. Paths in sysfs are redirected to the
+//! directory of the `sysfs` module, and devices are opened by this library.
 
 use std::ffi::CStr;
 
@@ -9,7 +10,7 @@ use super::{fail, finish, guarded};
 use crate::errno::Errno;
 use crate::process::process;
 
-/// Maximum length of a path, with its terminating zero.
+/// Maximum length of a path in bytes, including the terminating zero byte.
 const LONGEST: usize = libc::PATH_MAX as usize;
 
 /// Directory of the uverbs devices.
@@ -23,11 +24,11 @@ fn has_verbs() -> bool {
     guarded(|| Ok(process().verbs().is_some())).unwrap_or(false)
 }
 
-/// Target of a path.
+/// File or device that a path refers to.
 enum Target {
     /// The path itself.
     Same,
-    /// A path in the directory of the library, which is in the buffer.
+    /// A path in the library's directory. The buffer contains this path.
     Other,
     /// The umad device.
     Umad,
@@ -35,11 +36,12 @@ enum Target {
     Issm,
     /// The uverbs device.
     Uverbs,
-    /// None: the call fails.
+    /// The call fails with this error.
     Failed(Errno),
 }
 
-/// Returns the target of a path. The caller provides the buffer, so that no allocation is needed.
+/// Returns the target of a path. The caller provides the buffer for a redirected path, so that no
+/// allocation is needed.
 fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
     if path.is_null() {
         return Target::Same;
@@ -68,8 +70,8 @@ fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
     Target::Other
 }
 
-/// Returns the two parts of a path of the library, without superfluous slashes: its directory and the rest. Returns `None`
-/// for other paths.
+/// If the library serves a path, returns its two parts: the directory and the rest, without
+/// superfluous slashes between. Returns `None` for other paths.
 fn own_path(path: &[u8]) -> Option<[&str; 2]> {
     const DIRECTORIES: [&str; 4] =
         ["/sys/class/infiniband", "/sys/class/infiniband_mad", VERBS_CLASS, "/dev/infiniband"];
@@ -85,7 +87,7 @@ fn own_path(path: &[u8]) -> Option<[&str; 2]> {
         if directory != "/dev/infiniband" {
             return Some([directory, rest]);
         }
-        // Other devices belong to the kernel.
+        // The library serves these devices only; other devices are the kernel's.
         let name = rest.trim_start_matches('/');
         return match name.get(..4) {
             Some("umad" | "issm") => Some(["/dev/infiniband/", name]),
@@ -118,7 +120,7 @@ fn open_device(target: &Target, flags: c_int) -> c_int {
     }))
 }
 
-/// Defines replacements of functions that open a path.
+/// Defines replacements of functions that open a file or device by path.
 macro_rules! openers {
     ($($(#[$documentation:meta])* $name:literal $function:ident($($before:ident: $kind:ty),*; $flags:ident $(, $mode:ident: $mode_kind:ty)?);)*) => {
         $(
@@ -148,7 +150,8 @@ macro_rules! openers {
 }
 
 openers! {
-    /// Replaces `open(2)`. The variadic third argument is declared as a fixed one, which is passed in the same register.
+    /// Replaces `open(2)`. The variadic third argument is declared as a fixed one, which is passed
+    /// in the same register.
     c"open" open(; flags, mode: mode_t);
     /// Replaces `open64`.
     c"open64" open64(; flags, mode: mode_t);
@@ -156,17 +159,20 @@ openers! {
     c"openat" openat(directory: c_int; flags, mode: mode_t);
     /// Replaces `openat64`.
     c"openat64" openat64(directory: c_int; flags, mode: mode_t);
-    /// Replaces the checked `open` of programs built with `_FORTIFY_SOURCE`.
+    /// Replaces `__open_2`, which programs compiled with `_FORTIFY_SOURCE` call instead of `open`.
     c"__open_2" __open_2(; flags);
-    /// Replaces the checked `open64` of such programs.
+    /// Replaces `__open64_2`, which programs compiled with `_FORTIFY_SOURCE` call instead of
+    /// `open64`.
     c"__open64_2" __open64_2(; flags);
-    /// Replaces the checked `openat` of such programs.
+    /// Replaces `__openat_2`, which programs compiled with `_FORTIFY_SOURCE` call instead of
+    /// `openat`.
     c"__openat_2" __openat_2(directory: c_int; flags);
-    /// Replaces the checked `openat64` of such programs.
+    /// Replaces `__openat64_2`, which programs compiled with `_FORTIFY_SOURCE` call instead of
+    /// `openat64`.
     c"__openat64_2" __openat64_2(directory: c_int; flags);
 }
 
-/// Defines replacements of functions that take a path and do not open it as a device.
+/// Defines replacements of functions that take a path but do not open devices.
 macro_rules! redirected {
     ($($(#[$documentation:meta])* $name:literal $function:ident($($before:ident: $kind:ty),*; $($after:ident: $after_kind:ty),*) -> $result:ty = $failed:expr;)*) => {
         $(
@@ -193,7 +199,8 @@ macro_rules! redirected {
     };
 }
 
-/// Returns the path for the C library. Devices have files in the directory of the library, too.
+/// Returns the path that is passed to the C library. The library's directory also contains a file
+/// for each device.
 fn redirect(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Result<*const c_char, Errno> {
     let device: &[u8] = match target(path, buffer) {
         Target::Same => return Ok(path),
@@ -239,13 +246,14 @@ redirected! {
     c"fstatat64" fstatat64(directory: c_int; buffer: *mut c_void, flags: c_int) -> c_int = -1;
     /// Replaces `statx(2)`.
     c"statx" statx(directory: c_int; flags: c_int, mask: c_uint, buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `stat` of programs linked with glibc before 2.33.
+    /// Replaces `__xstat`, which programs linked with glibc before 2.33 call instead of `stat`.
     c"__xstat" __xstat(version: c_int; buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `stat64` of such programs.
+    /// Replaces `__xstat64`, which programs linked with glibc before 2.33 call instead of `stat64`.
     c"__xstat64" __xstat64(version: c_int; buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `lstat` of such programs.
+    /// Replaces `__lxstat`, which programs linked with glibc before 2.33 call instead of `lstat`.
     c"__lxstat" __lxstat(version: c_int; buffer: *mut c_void) -> c_int = -1;
-    /// Replaces `lstat64` of such programs.
+    /// Replaces `__lxstat64`, which programs linked with glibc before 2.33 call instead of
+    /// `lstat64`.
     c"__lxstat64" __lxstat64(version: c_int; buffer: *mut c_void) -> c_int = -1;
     /// Replaces `readlink(2)`.
     c"readlink" readlink(; buffer: *mut c_char, size: size_t) -> ssize_t = -1;

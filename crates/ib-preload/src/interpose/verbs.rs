@@ -1,4 +1,5 @@
-//! Functions for uverbs devices only: the type of a descriptor, the netlink socket, and `ibv_open_device`.
+//! Replacements of functions that only programs with a uverbs device need: `fstat`, `socket` and
+//! `ibv_open_device`.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -15,7 +16,8 @@ use crate::verbs::DEVICE_NUMBER;
 /// Protocol of the netlink sockets that list RDMA devices.
 const NETLINK_RDMA: c_int = 20;
 
-/// Replaces `socket(2)`. Without the netlink protocol libibverbs discovers devices in sysfs.
+/// Replaces `socket(2)`. Refuses netlink sockets that list RDMA devices, so that libibverbs
+/// discovers devices in sysfs.
 ///
 /// # Safety
 /// The requirements of the function of the C library.
@@ -34,7 +36,7 @@ pub(super) unsafe extern "C-unwind" fn socket(
     next!(c"socket" as fn(c_int, c_int, c_int) -> c_int, (domain, kind, protocol), -1)
 }
 
-/// A context of libibverbs, in its public layout (`struct ibv_context`).
+/// A context of libibverbs, in the public layout of `struct ibv_context`.
 #[repr(C)]
 struct Context {
     device: *mut c_void,
@@ -53,11 +55,12 @@ const LIBRARY: &CStr = c"libibverbs.so.1";
 /// Name of the function that opens a device.
 const OPEN_DEVICE: &CStr = c"ibv_open_device";
 
-/// The provider's function that polls a CQ, which is the same for all contexts.
+/// The provider's function that polls a CQ. All contexts have the same function.
 static POLL_CQ: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Replaces `ibv_open_device` of libibverbs: a thread that polls a CQ then drives the device itself, instead of waiting for
-/// the worker. Programs that call the original function work as well, with slower polling.
+/// Replaces `ibv_open_device` of libibverbs. In the returned context, polling a CQ also drives the
+/// device, so that the polling thread does not wait for the worker. Programs that call the original
+/// function work, too, but poll more slowly.
 ///
 /// # Safety
 /// The requirements of the function of libibverbs.
@@ -67,7 +70,7 @@ pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *
     let mut address = NEXT.address();
     if address.is_null() {
         // The program has loaded libibverbs with `RTLD_LOCAL`.
-        // SAFETY: both names end with a zero; the library is not loaded if it is absent.
+        // SAFETY: both names end with a zero byte; `RTLD_NOLOAD` loads no library.
         address = unsafe {
             let library = libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
             if library.is_null() {
@@ -94,7 +97,8 @@ pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *
 /// Polls a CQ. If it is empty, drives the device and polls it again.
 unsafe extern "C-unwind" fn poll_cq(cq: *mut c_void, count: c_int, wc: *mut c_void) -> c_int {
     let address = POLL_CQ.load(Ordering::Acquire);
-    // SAFETY: the address was stored before a context had this function, and is that of the provider's function.
+    // SAFETY: the address is that of the provider's function. It was stored before any context got
+    // this function.
     unsafe {
         let poll: PollCq = std::mem::transmute::<*mut c_void, PollCq>(address);
         let found = poll(cq, count, wc);
@@ -105,7 +109,8 @@ unsafe extern "C-unwind" fn poll_cq(cq: *mut c_void, count: c_int, wc: *mut c_vo
     }
 }
 
-/// Reports the descriptor of a uverbs device as that of a character device.
+/// Changes the result of `fstat` for a descriptor of a uverbs device: the type becomes that of a
+/// character device.
 fn patch(fd: c_int, result: c_int, buffer: *mut libc::stat) -> c_int {
     if result == 0 && descriptors::is_verbs(fd) && !buffer.is_null() {
         let (major, minor) = DEVICE_NUMBER;
@@ -118,7 +123,7 @@ fn patch(fd: c_int, result: c_int, buffer: *mut libc::stat) -> c_int {
     result
 }
 
-/// Defines replacements of functions that return the type of a descriptor.
+/// Defines replacements of functions that return the type of a descriptor's file.
 macro_rules! types {
     ($($(#[$documentation:meta])* $name:literal $function:ident($($before:ident: $kind:ty),*);)*) => {
         $(
@@ -144,10 +149,11 @@ macro_rules! types {
 types! {
     /// Replaces `fstat(2)`.
     c"fstat" fstat();
-    /// Replaces `fstat64`, whose structure is the same on 64-bit machines.
+    /// Replaces `fstat64`. Its structure is that of `fstat` on 64-bit machines.
     c"fstat64" fstat64();
-    /// Replaces `fstat` of programs linked with glibc before 2.33.
+    /// Replaces `__fxstat`, which programs linked with glibc before 2.33 call instead of `fstat`.
     c"__fxstat" __fxstat(version: c_int);
-    /// Replaces `fstat64` of such programs.
+    /// Replaces `__fxstat64`, which programs linked with glibc before 2.33 call instead of
+    /// `fstat64`.
     c"__fxstat64" __fxstat64(version: c_int);
 }

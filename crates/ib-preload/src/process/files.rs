@@ -24,7 +24,8 @@ enum OpenDevice {
 
 /// An open file, which may have several descriptors.
 struct OpenFile {
-    /// The library's descriptor of the eventfd that makes all descriptors readable.
+    /// The library's own descriptor of the file's eventfd. A write to it makes all the program's
+    /// descriptors of the file readable.
     event: OwnedFd,
     raised: bool,
     descriptors: usize,
@@ -35,9 +36,9 @@ struct OpenFile {
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) outbox: Outbox,
-    /// True if the environment sets that the port has an SM.
+    /// True if an environment variable specifies that the port has an SM.
     pub(super) needs_sm: bool,
-    /// Time until which the receiving thread sleeps, and the eventfd that wakes it.
+    /// Time until which the receiving thread sleeps, and the eventfd that wakes the thread.
     pub(super) sleeps_until: Instant,
     pub(super) wake: Option<OwnedFd>,
     descriptors: BTreeMap<i32, OpenDevice>,
@@ -46,13 +47,15 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Returns true if the port has an SM: by the environment, an open issm device or an agent for requests.
+    /// Returns true if the port has an SM: if an environment variable specifies it, an issm device
+    /// is open, or an agent is registered for requests.
     pub(super) fn is_sm(&self) -> bool {
         let has_issm = self.files.keys().any(|opened| matches!(opened, OpenDevice::Issm(_)));
         self.needs_sm || has_issm || self.engine.serves()
     }
 
-    /// Sends queued datagrams, marks files with messages as readable, and wakes the receiving thread for an earlier timer.
+    /// Sends queued datagrams and makes files with new messages readable. Wakes the receiving
+    /// thread if a timer expires before the end of its sleep, or if datagrams remain to be sent.
     pub(super) fn settle(&mut self, client: &Client) {
         while let Some(request) = self.engine.poll_transmit() {
             self.outbox.push(&request);
@@ -78,7 +81,8 @@ impl State {
     /// Creates the descriptor of an open device.
     fn add(&mut self, opened: OpenDevice, flags: i32) -> Result<i32, Errno> {
         let status = flags & libc::O_NONBLOCK | flags & libc::O_CLOEXEC;
-        // SAFETY: the call takes numbers only; the flags have the values of `open`.
+        // SAFETY: the call takes numbers only. The flags of `eventfd` have the same values as those
+        // of `open`.
         let descriptor = unsafe { libc::eventfd(0, status) };
         if descriptor < 0 {
             return Err(Errno::last());
@@ -100,13 +104,14 @@ impl State {
 }
 
 impl OpenFile {
-    /// Makes the descriptors readable. Each call writes the eventfd, so that edge-triggered `epoll` reports it, too.
+    /// Makes the file's descriptors readable. Each call writes to the eventfd, so that
+    /// edge-triggered `epoll` reports each message.
     fn raise(&mut self) {
         self.raised = true;
         raise(&self.event);
     }
 
-    /// Makes the descriptors unreadable.
+    /// Makes the file's descriptors unreadable.
     fn lower(&mut self) {
         if std::mem::take(&mut self.raised) {
             drain(&self.event);
@@ -128,7 +133,8 @@ pub(super) fn drain(event: &OwnedFd) {
     unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) };
 }
 
-/// Operations of the program on descriptors. They fail with the errors of the kernel's devices.
+/// Operations of the program on the library's descriptors. They fail with the same errors as those
+/// on the kernel's devices.
 impl Process {
     /// Opens the umad device.
     pub(crate) fn open_umad(&'static self, flags: i32) -> Result<i32, Errno> {
@@ -142,7 +148,7 @@ impl Process {
         opened
     }
 
-    /// Opens the issm device, which sets IsSM of the port.
+    /// Opens the issm device. While the device is open, IsSM of the port is set.
     pub(crate) fn open_issm(&'static self, flags: i32) -> Result<i32, Errno> {
         self.connect()?;
         let descriptor = {
@@ -203,7 +209,8 @@ impl Process {
         result
     }
 
-    /// Removes a descriptor that is about to be closed; with the last one of a file it closes the file.
+    /// Removes a descriptor that is about to be closed. If the descriptor is the file's last one,
+    /// closes the file.
     pub(crate) fn closing(&'static self, descriptor: i32) {
         {
             let mut state = self.state();
@@ -235,7 +242,7 @@ impl Process {
         }
     }
 
-    /// Returns the umad descriptors in a range of numbers.
+    /// Returns the descriptors of umad and issm devices from `first` to `last`.
     pub(crate) fn descriptors(&self, first: i32, last: i32) -> Vec<i32> {
         self.state().descriptors.range(first..=last).map(|(&descriptor, _)| descriptor).collect()
     }
@@ -260,7 +267,7 @@ fn control(
                 Registration::from_new(argument.first_chunk().ok_or(Errno::FAULT)?)
             };
             if wish.flags & !USER_RMPP != 0 {
-                // The kernel returns the flags that it supports.
+                // Like the kernel, the library returns the supported flags.
                 argument[12..16].copy_from_slice(&USER_RMPP.to_ne_bytes());
                 return Err(Errno::INVALID);
             }

@@ -1,4 +1,4 @@
-//! The receiving thread: handles datagrams and timers.
+//! The receiving thread of the umad device: handles received datagrams and timers.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -53,8 +53,8 @@ fn run(process: &'static Process, client: &Client, wake: i32) {
     }
 }
 
-/// Waits until the socket is readable, or writable if `writes` is true, until a time, or until a thread of the program wakes
-/// this one.
+/// Waits until the socket is readable (or writable, if `writes` is true), the time `until` has
+/// come, or a thread of the program writes to `wake`.
 fn wait(client: &Client, wake: i32, until: Instant, writes: bool) {
     let events = libc::POLLIN | if writes { libc::POLLOUT } else { 0 };
     let mut polled = [
@@ -65,7 +65,7 @@ fn wait(client: &Client, wake: i32, until: Instant, writes: bool) {
         Instant::NEVER => -1,
         until => clock::milliseconds_until(until),
     };
-    // SAFETY: the call reads and writes two live structures. Its result is ignored, because the caller tries to receive in
-    // any case.
+    // SAFETY: the call reads and writes two live structures. The result is ignored, because the
+    // caller tries to receive in any case.
     unsafe { libc::poll(polled.as_mut_ptr(), 2, limit) };
 }

@@ -1,15 +1,15 @@
-//! Contents of the files, in the formats of the kernel.
+//! Contents of sysfs files, in the formats of the kernel.
 
 use ib_wire::mad::sm::{
     LinkSpeedExtMask, LinkSpeedMask, LinkWidthMask, PhysState, PortInfo, PortState,
 };
 
-/// Formats a GUID in four groups.
+/// Formats a GUID as four groups of hexadecimal digits.
 pub(crate) fn guid(guid: u64) -> String {
     groups(&guid.to_be_bytes())
 }
 
-/// Formats a GID in eight groups.
+/// Formats a GID as eight groups of hexadecimal digits.
 pub(crate) fn gid(gid: [u8; 16]) -> String {
     groups(&gid)
 }
@@ -20,7 +20,7 @@ fn groups(bytes: &[u8]) -> String {
     groups.join(":")
 }
 
-/// Returns names and contents of the variable files of a port.
+/// Returns names and contents of the files with a port's variable attributes.
 pub(super) fn port_files(info: &PortInfo, gid: [u8; 16]) -> Vec<(&'static str, String)> {
     vec![
         ("lid", format!("0x{:x}", info.lid)),
@@ -55,7 +55,8 @@ fn phys_state(state: PhysState) -> String {
     format!("{}: {name}", state.0)
 }
 
-/// Returns the rate of the link with its width and the name of its speed. As in the kernel, an unknown speed is SDR.
+/// Formats the rate, width and speed of a link. As in the kernel, an unknown speed is reported as
+/// SDR.
 fn rate(info: &PortInfo) -> String {
     let width = match info.link_width_active {
         LinkWidthMask(2) => 4,

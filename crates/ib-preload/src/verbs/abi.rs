@@ -7,7 +7,7 @@ pub(super) trait Field: Sized {
     /// Size in bytes.
     const SIZE: usize;
 
-    /// Reads the value at the start of `bytes`, which hold at least [`Self::SIZE`].
+    /// Reads the value at the start of `bytes`, which has at least [`Self::SIZE`] bytes.
     fn read(bytes: &[u8]) -> Self;
 
     /// Appends the value.
@@ -83,7 +83,7 @@ structures! {
         out_words: u16,
     }
 
-    /// Second header of an extended write command (`ib_uverbs_ex_cmd_hdr`).
+    /// Second header of an extended write command, after `CommandHeader` (`ib_uverbs_ex_cmd_hdr`).
     struct ExtendedHeader: 16 {
         response: u64,
         provider_in_words: u16,
@@ -143,7 +143,8 @@ structures! {
     }
 
     /// Second part of the response of the extended QUERY_DEVICE (`ib_uverbs_ex_query_device_resp`).
-    /// On-demand paging, RSS, tag matching, device memory and XRC are zero: not supported.
+    /// Fields of unsupported features are zero: on-demand paging, RSS, tag matching, device memory
+    /// and XRC.
     struct ExtendedAttributes: 128 {
         comp_mask: u32,
         response_length: u32,
@@ -161,7 +162,7 @@ structures! {
         reserved: u32,
     }
 
-    /// QUERY_PORT (`ib_uverbs_query_port`), after the response address.
+    /// Fields of QUERY_PORT after the response address (`ib_uverbs_query_port`).
     struct QueryPort: 8 {
         port_num: u8,
         reserved: [u8; 7],
@@ -241,7 +242,8 @@ structures! {
         solicited_only: u32,
     }
 
-    /// A handle and a reserved word: DESTROY_CQ, DESTROY_QP, DESTROY_SRQ, QUERY_SRQ.
+    /// A handle and a reserved word: the fields of DESTROY_CQ, DESTROY_QP, DESTROY_SRQ and
+    /// QUERY_SRQ.
     struct Handle: 8 {
         handle: u32,
         reserved: u32,
@@ -271,7 +273,7 @@ structures! {
         reserved: u8,
     }
 
-    /// Second part of the extended CREATE_QP (`ib_uverbs_ex_create_qp`).
+    /// Fields of the extended CREATE_QP after those of `CreateQp` (`ib_uverbs_ex_create_qp`).
     struct CreateQpEx: 16 {
         comp_mask: u32,
         create_flags: u32,
@@ -377,7 +379,8 @@ structures! {
         reserved: [u8; 5],
     }
 
-    /// POST_SEND without work requests: the doorbell of a send queue (`ib_uverbs_post_send`).
+    /// POST_SEND without work requests, which rings the doorbell of a send queue
+    /// (`ib_uverbs_post_send`).
     struct PostSend: 16 {
         qp_handle: u32,
         wr_count: u32,

@@ -1,8 +1,10 @@
-//! The device of the process: moves work requests from the rings into the engine, and completions back.
+//! The uverbs device of the process: moves work requests from the rings into the engine, and
+//! completions back.
 //!
-//! Receives are taken from the rings before packets are handled, since posting them touches memory only. All requests
-//! are signaled in the engine, so that the ring of the send queue is released in order; completions of
-//! unsignaled requests are dropped here.
+//! Receives are taken from the rings before packets are handled, so that every packet finds the
+//! receives that were posted before. All send requests are signaled in the engine, so that the
+//! elements of the send ring are released in order. Completions of unsignaled requests are dropped
+//! here.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -35,13 +37,13 @@ mod event_type {
     pub(super) const GID_CHANGE: u32 = 18;
 }
 
-/// The device of the process.
+/// The uverbs device of the process, with its port.
 pub(super) struct Adapter {
     pub(super) device: Device,
     pub(super) port: Port,
-    /// Change counter of the port when `port` was read.
+    /// Value of the port's change counter when `port` was read.
     changes: u64,
-    /// Buffer for an element copied from a ring.
+    /// Buffer into which elements are copied from the rings.
     element: Vec<u8>,
 }
 
@@ -52,7 +54,8 @@ impl Adapter {
         Self { device, port, changes, element: Vec::new() }
     }
 
-    /// Returns the descriptors of the link, which are readable if packets have arrived; unused ones are -1.
+    /// Returns the descriptors of the link, which are readable if packets have arrived. Unused
+    /// array elements are -1.
     pub(super) fn descriptors(&self) -> [i32; 2] {
         match (self.device.attached(), self.device.socket()) {
             (Some(port), _) => port.files().map(|file| file.as_raw_fd()),
@@ -61,7 +64,8 @@ impl Adapter {
         }
     }
 
-    /// Moves requests, packets and completions once; returns true if there were packets.
+    /// Makes one turn: takes requests, processes packets, and returns completions to the program.
+    /// Returns true if any packet was processed.
     pub(super) fn turn(&mut self, objects: &mut Objects) -> io::Result<bool> {
         self.take_receives(objects);
         let waiting: Vec<u32> = objects.qps.iter_mut().map(|(handle, ..)| handle).collect();
@@ -70,14 +74,15 @@ impl Adapter {
         }
         let moved = self.device.progress()?;
         if moved {
-            // Sends acknowledgements before the program sees the completions, because it may then destroy the queue pair.
+            // Sends acknowledgements before the program can read the completions. After that, the
+            // program may destroy the queue pair.
             self.device.flush();
         }
         self.settle(objects);
         Ok(moved)
     }
 
-    /// Moves completions and events to the program.
+    /// Passes completions and events of the engine to the program.
     pub(super) fn settle(&mut self, objects: &mut Objects) {
         self.complete(objects);
         while let Some(event) = self.device.poll_event() {
@@ -90,7 +95,7 @@ impl Adapter {
         self.report_port(objects);
     }
 
-    /// Takes the send requests of a queue pair from its ring, as far as the engine has room.
+    /// Takes send requests of a queue pair from its ring until the engine has no more room.
     pub(super) fn take_sends(&mut self, objects: &mut Objects, handle: u32) {
         let Some(qp) = objects.qps.get_mut(handle) else { return };
         let state = self.device.hca().query_qp(qp.id).map(|(_, state, _)| state);
@@ -114,7 +119,7 @@ impl Adapter {
                     }
                 };
                 let flags = SendFlags { signaled: true, ..element.flags };
-                // Completions are matched by order, not by ID.
+                // Completions are matched to requests by their order, not by `wr_id`.
                 let wr = SendWr { wr_id, op, data: element.data, flags };
                 match self.device.hca().post_send(clock::now(), qp.id, wr) {
                     Ok(()) => Ok(Some(posted)),
@@ -134,7 +139,7 @@ impl Adapter {
         self.complete_refused(objects, handle);
     }
 
-    /// Completes a refused request after the requests before it.
+    /// Completes a refused request, if all earlier requests of the queue pair are complete.
     fn complete_refused(&mut self, objects: &mut Objects, handle: u32) {
         let Some(qp) = objects.qps.get_mut(handle) else { return };
         let Some((wr_id, status)) = qp.refused.take_if(|_| qp.posted.is_empty()) else { return };
@@ -147,7 +152,7 @@ impl Adapter {
         self.complete(objects);
     }
 
-    /// Takes receives from all rings, as far as the engine has room.
+    /// Takes receives from all rings until the engine has no more room.
     pub(super) fn take_receives(&mut self, objects: &mut Objects) {
         let mut failed = Vec::new();
         for (handle, _, qp) in objects.qps.iter_mut() {
@@ -178,7 +183,8 @@ impl Adapter {
         }
         for (_, _, srq) in objects.srqs.iter_mut() {
             while srq.ring.peek(&mut self.element) {
-                // An invalid receive has no queue pair that could report it; it is dropped.
+                // An invalid receive of an SRQ is dropped, because no queue pair could report the
+                // error.
                 if let Ok(wr) = rxe::decode_receive(&self.element) {
                     let posted = self.device.hca().post_srq_recv(srq.id, wr);
                     if matches!(posted, Err(PostError::Full(_))) {
@@ -197,10 +203,10 @@ impl Adapter {
         posted.map_err(|error| (wr_id, Some(error)))
     }
 
-    /// Moves a queue pair to state `Err`; all of its requests are flushed.
+    /// Moves a queue pair to state `Err`, in which all its requests are flushed.
     fn fail(&mut self, qp: QpId) {
         let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
-        // A destroyed queue pair has no requests to flush.
+        // The error is ignored: if the queue pair is destroyed, it has no requests to flush.
         let _ = self.device.hca().modify_qp(clock::now(), qp, &attr);
     }
 
@@ -266,7 +272,7 @@ pub(super) fn report_fatal(objects: &mut Objects) {
     report_to_all(objects, 0, event_type::DEVICE_FATAL);
 }
 
-/// Returns the completion status of a request that the engine has refused.
+/// Returns the completion status of a request that the engine refuses with this error.
 fn status_of(error: &PostError) -> WcStatus {
     match error {
         PostError::Sge { .. } => WcStatus::LocProtErr,
@@ -279,7 +285,7 @@ fn completion(qp: &Qp, opcode: WcOpcode) -> Wc {
     completion_of(qp.number, opcode)
 }
 
-/// Returns a completion with a queue pair number and an opcode, for struct update syntax.
+/// Returns a completion with this queue pair number and opcode, and default values of other fields.
 fn completion_of(number: ib_types::Qpn, opcode: WcOpcode) -> Wc {
     Wc {
         wr_id: 0,
@@ -296,7 +302,8 @@ fn completion_of(number: ib_types::Qpn, opcode: WcOpcode) -> Wc {
     }
 }
 
-/// Puts a completion into the ring of a CQ, and an event into its channel if it is armed.
+/// Puts a completion into the ring of a CQ. If the CQ is armed, puts an event into its completion
+/// channel.
 fn push(objects: &mut Objects, handle: u32, wc: &Wc) {
     let Some(cq) = objects.cqs.get_mut(handle) else { return };
     if !cq.ring.push(&rxe::encode_completion(wc)) {
@@ -310,7 +317,7 @@ fn push(objects: &mut Objects, handle: u32, wc: &Wc) {
     }
 }
 
-/// Puts a completion event into the channel of a CQ.
+/// Puts a completion event into the completion channel of a CQ.
 fn notify(objects: &mut Objects, handle: u32) {
     let Some(cq) = objects.cqs.get_mut(handle) else { return };
     let (channel, user_handle) = (cq.channel, cq.user_handle);
@@ -335,7 +342,8 @@ fn report_cq_error(objects: &mut Objects, handle: u32) {
     report_to(objects, context, (Source::Cq(handle), element), event_type::CQ_ERR);
 }
 
-/// Reports an asynchronous event of the engine.
+/// Reports an asynchronous event of the engine to the context of the affected object, or to all
+/// contexts.
 fn report(objects: &mut Objects, event: &AsyncEvent) {
     let of_cq = |objects: &mut Objects, id: CqId| {
         let found = objects.cqs.iter_mut().find(|(_, _, cq)| cq.id == id);
@@ -368,7 +376,7 @@ fn report(objects: &mut Objects, event: &AsyncEvent) {
     }
 }
 
-/// Puts an event about the port or the device into the files of all contexts.
+/// Puts an event about the port or the device into the asynchronous event files of all contexts.
 fn report_to_all(objects: &mut Objects, element: u64, event_type: u32) {
     let contexts: Vec<u64> = objects.contexts.keys().copied().collect();
     for context in contexts {

@@ -1,4 +1,4 @@
-//! Attributes of device, port and queue pairs in the formats of the uverbs ABI.
+//! Attributes of the device, its port and its queue pairs, in the formats of the uverbs ABI.
 
 use ib_device::Device;
 use ib_hca::{AccessFlags, HcaConfig, QpAttr, QpState, QpType};
@@ -11,7 +11,7 @@ use crate::errno::Errno;
 /// Maximum number of completions in a CQ, as in rxe.
 pub(super) const MAX_CQE: u32 = (1 << 15) - 1;
 
-/// Maximum number of READs and atomics in flight in each direction.
+/// Maximum number of READs and atomics of a queue pair in flight in each direction.
 const MAX_RD_ATOMIC: u32 = 128;
 
 /// Device capabilities (`ib_uverbs_device_cap_flags`): UD address vectors bound to a port, port events, system image
@@ -30,7 +30,7 @@ pub(super) fn device(config: &HcaConfig, p_keys: usize) -> DeviceAttributes {
         node_guid: config.node_guid.0.to_be_bytes(),
         sys_image_guid: config.node_guid.0.to_be_bytes(),
         max_mr_size: u64::MAX,
-        // No OUI is assigned; rxe has the same number.
+        // This project has no OUI. The number is that of rxe.
         vendor_id: 0xff_ffff,
         page_size_cap: 0xffff_f000,
         max_qp: objects,
@@ -45,7 +45,8 @@ pub(super) fn device(config: &HcaConfig, p_keys: usize) -> DeviceAttributes {
         max_qp_rd_atom: MAX_RD_ATOMIC,
         max_res_rd_atom: MAX_RD_ATOMIC.saturating_mul(objects),
         max_qp_init_rd_atom: MAX_RD_ATOMIC,
-        // Atomics are atomic among operations of this device (`IB_ATOMIC_HCA`).
+        // Atomic operations are atomic with respect to other operations of this device
+        // (`IB_ATOMIC_HCA`).
         atomic_cap: 1,
         max_mcast_grp: objects,
         max_mcast_qp_attach: objects,
@@ -75,12 +76,12 @@ pub(super) struct Port {
     pub(super) sm_sl: u8,
     pub(super) p_keys: Vec<u16>,
     pub(super) node_description: String,
-    /// Network interface, for RoCE.
+    /// Name of the network interface; `None` if the port is InfiniBand.
     pub(super) interface: Option<String>,
 }
 
 impl Port {
-    /// Returns the port of a device.
+    /// Returns the attributes of a device's port.
     pub(super) fn of(device: &mut Device) -> Self {
         let config = device.hca().config();
         let (node_guid, gid, mtu) = (config.node_guid.0, config.gids[0], config.active_mtu);
@@ -120,7 +121,7 @@ impl Port {
         }
     }
 
-    /// Returns the attributes for QUERY_PORT.
+    /// Returns the attributes in the format of QUERY_PORT.
     pub(super) fn attributes(&self) -> PortAttributes {
         const DOWN: u8 = 1;
         const ACTIVE: u8 = 4;
@@ -147,10 +148,11 @@ impl Port {
         }
     }
 
-    /// Returns the route of an address handle or of a connection.
+    /// Returns the route for the path of an address handle or of a connected queue pair.
     ///
     /// # Errors
-    /// `EINVAL` if the port or the GID index does not exist, or a port of Ethernet has no destination GID.
+    /// Fails with `EINVAL` if the port, the GID index or the service level does not exist, or if
+    /// the path is not global on Ethernet.
     pub(super) fn route(&self, path: &QpDestination) -> Result<Route, Errno> {
         let is_global = path.is_global != 0;
         if path.port_num != 1
@@ -203,14 +205,16 @@ pub(super) mod mask {
     pub(crate) const SQ_PSN: u32 = 1 << 16;
     pub(crate) const MAX_DEST_RD_ATOMIC: u32 = 1 << 17;
     pub(crate) const DEST_QPN: u32 = 1 << 20;
-    /// All of the above, and `IB_QP_EN_SQD_ASYNC_NOTIFY`: every drained queue pair reports it.
+    /// All bits above, and `IB_QP_EN_SQD_ASYNC_NOTIFY`, which has no effect: every drained queue
+    /// pair reports the event.
     pub(crate) const KNOWN: u32 = 0x13_bfff;
 }
 
-/// Returns the change of a MODIFY_QP.
+/// Returns the changes that a MODIFY_QP command requests.
 ///
 /// # Errors
-/// `EINVAL` for invalid values, `EOPNOTSUPP` for alternate paths and rate limits.
+/// Fails with `EINVAL` for invalid values, and with `EOPNOTSUPP` for alternate paths and rate
+/// limits.
 pub(super) fn change(
     command: &ModifyQp,
     (qp_type, current): (QpType, QpState),
@@ -257,12 +261,12 @@ pub(super) fn change(
     })
 }
 
-/// Returns the state of a number (`ib_qp_state`).
+/// Returns the queue pair state with this number (`ib_qp_state`).
 fn state_of(number: u8) -> Option<QpState> {
     QpState::ALL.get(usize::from(number)).copied()
 }
 
-/// Returns the number of a state (`ib_qp_state`).
+/// Returns the number of a queue pair state (`ib_qp_state`).
 pub(super) fn state_number(state: QpState) -> u8 {
     let number = QpState::ALL.iter().position(|&it| it == state);
     number.expect("`ALL` has all states") as u8

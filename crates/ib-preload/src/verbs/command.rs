@@ -1,11 +1,11 @@
-//! Commands that a program writes to a uverbs device: decoding, without any I/O.
+//! Decodes the commands that a program writes to a uverbs device. Sans-IO.
 //!
 //! ```text
 //! legacy:    command:32 in_words:16 out_words:16 | [response:64] fields | driver data
 //! extended:  command:32 in_words:16 out_words:16 | response:64 provider_in:16 provider_out:16 0:32 | fields | driver data
 //! ```
-//! Words are 4 bytes in legacy commands and 8 bytes in extended ones. The kernel's `uverbs_main.c` is the reference for
-//! the checks and their error numbers.
+//! The word counts have units of 4 bytes in legacy commands and of 8 bytes in extended ones. Checks
+//! and their error numbers follow the kernel's `uverbs_main.c`.
 
 use super::abi::{
     CommandHeader, CreateAh, CreateCq, CreateCqEx, CreateQp, CreateQpEx, CreateSrq, CreateXsrq,
@@ -14,13 +14,13 @@ use super::abi::{
 };
 use crate::errno::Errno;
 
-/// Flag of the extended commands.
+/// Flag by which extended commands are marked.
 const EXTENDED: u32 = 0x8000_0000;
 
-/// Bits of a command number.
+/// Bits of the command word that contain the command number.
 const NUMBER: u32 = 0xff;
 
-/// SRQ type `IB_SRQT_BASIC`; others need XRC or tag matching.
+/// SRQ type `IB_SRQT_BASIC`. Other types need XRC or tag matching.
 const SRQ_BASIC: u32 = 0;
 
 /// A command.
@@ -55,14 +55,15 @@ pub(super) enum Request {
     DestroySrq(u32),
 }
 
-/// Memory of the program that takes the response.
+/// Buffer of the program into which the response is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResponseBuffer {
     /// Address of the buffer; 0 if the command has no response.
     pub(super) address: u64,
-    /// Size in bytes without the driver's part.
+    /// Size of the part for the core's response in bytes.
     pub(super) core: usize,
-    /// Size of the driver's part in bytes; 0 for legacy commands, which do not separate both parts.
+    /// Size of the part for the driver's response in bytes; 0 for legacy commands, which do not
+    /// separate both parts.
     pub(super) driver: usize,
 }
 
@@ -77,8 +78,9 @@ impl Command {
     /// Decodes a command.
     ///
     /// # Errors
-    /// `EINVAL` if sizes contradict each other or the number is unknown, `ENOSPC` if the response does not fit,
-    /// `EOPNOTSUPP` for commands that the device does not support.
+    /// Fails with `EINVAL` if sizes contradict each other or the command number is unknown. Fails
+    /// with `ENOSPC` if the response does not fit, and with `EOPNOTSUPP` for commands that the
+    /// device does not support.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, Errno> {
         let header: CommandHeader = take(bytes, 0)?;
         if header.command & EXTENDED == 0 {
@@ -92,7 +94,8 @@ impl Command {
         if header.command & !NUMBER != 0 || bytes.len() != usize::from(header.in_words) * 4 {
             return Err(Errno::INVALID);
         }
-        // Offset of the fields: behind the header, and behind the response address if there is one.
+        // Offsets of the fields: after the header, or after the response address if the command has
+        // a response.
         const PLAIN: usize = 8;
         const ANSWERED: usize = 16;
         let (request, least) = match header.command {
@@ -129,7 +132,9 @@ impl Command {
                 let srq = CreateSrq { user_handle, pd_handle, max_wr, max_sge, srq_limit };
                 (Request::CreateSrq(srq), 16)
             }
-            // MODIFY_AH to OPEN_QP: re-registration, memory windows, CQ resizing, XRC, and verbs that rxe does in its rings.
+            // The other commands from MODIFY_AH to OPEN_QP are refused: re-registration, memory
+            // windows, CQ resizing, XRC, and operations that the rxe provider performs in its
+            // rings.
             6..=40 => return Err(Errno::NOT_SUPPORTED),
             _ => return Err(Errno::INVALID),
         };
@@ -156,7 +161,8 @@ impl Command {
         if (core + driver > 0) != (extended.response != 0) {
             return Err(Errno::INVALID);
         }
-        // A program with a newer header may append fields; the device knows the first ones.
+        // A program that was compiled with newer headers may append fields. The device reads only
+        // the fields that it knows.
         let fields = &bytes[..FIELDS + usize::from(header.in_words) * 8];
         let (request, least) = match header.command & NUMBER {
             1 => {
@@ -179,7 +185,8 @@ impl Command {
     }
 }
 
-/// Reads a structure at an offset.
+/// Reads the structure at an offset. Fails with `EINVAL` if the bytes end before the structure
+/// does.
 fn take<T: Field>(bytes: &[u8], at: usize) -> Result<T, Errno> {
     bytes.get(at..at + T::SIZE).map(T::read).ok_or(Errno::INVALID)
 }

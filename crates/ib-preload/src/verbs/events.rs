@@ -1,7 +1,7 @@
-//! Event files: completion channels and asynchronous events of a context.
+//! Event files of a context: its completion channels, and the file of its asynchronous events.
 //!
-//! The descriptor of the program is that of an `eventfd(2)`, which is readable while events wait: `poll`, `epoll` and blocking
-//! reads work. A read returns one event, as that of the kernel's files does.
+//! The program's descriptor is that of an `eventfd(2)`. It is readable while events wait, so that
+//! `poll`, `epoll` and blocking reads work. As with the kernel's files, a read returns one event.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -12,7 +12,7 @@ use crate::errno::Errno;
 /// Maximum number of waiting events of a file.
 const MOST: usize = 1 << 16;
 
-/// Object that an event is about, by its handle.
+/// Object to which an event refers, with its handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
     Cq(u32),
@@ -34,7 +34,7 @@ pub(super) struct EventFile {
 }
 
 impl EventFile {
-    /// Creates a file; returns it with the descriptor for the program.
+    /// Creates an event file. Returns the file and the program's descriptor of the file.
     ///
     /// # Errors
     /// Fails if the process has no more descriptors.
@@ -50,7 +50,7 @@ impl EventFile {
         Ok((Self { event, queue: VecDeque::new() }, descriptor))
     }
 
-    /// Adds a completion event of a CQ, which the program knows by its own handle.
+    /// Adds a completion event of a CQ. The program identifies the CQ by `user_handle`.
     pub(super) fn push_completion(&mut self, cq: u32, user_handle: u64) {
         self.push(Source::Cq(cq), user_handle.to_ne_bytes().to_vec());
     }
@@ -66,14 +66,15 @@ impl EventFile {
         }
         self.queue.push_back(Event { source, bytes });
         let one = 1_u64;
-        // SAFETY: the call reads eight live bytes. It cannot block: the counter is at most the number of events.
+        // SAFETY: the call reads eight live bytes. It cannot block: the counter of the eventfd is
+        // far from its maximum.
         unsafe { libc::write(self.event.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
-    /// Reads the next event into a buffer; returns its size and its source.
+    /// Reads the next event into a buffer. Returns the size and the source of the event.
     ///
     /// # Errors
-    /// `EAGAIN` if no event waits, `EINVAL` if the buffer is too small.
+    /// Fails with `EAGAIN` if no event waits, and with `EINVAL` if the buffer is too small.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<(usize, Source), Errno> {
         let event = self.queue.front().ok_or(Errno::AGAIN)?;
         let size = event.bytes.len();
@@ -94,12 +95,12 @@ impl EventFile {
     fn lower(&self) {
         let mut polled =
             libc::pollfd { fd: self.event.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the call reads and writes the one live structure.
+        // SAFETY: the call reads and writes one live structure.
         let is_raised = unsafe { libc::poll(&raw mut polled, 1, 0) } == 1;
         if self.queue.is_empty() && is_raised {
             let mut count = 0_u64;
-            // SAFETY: the call writes eight live bytes. It does not block: the counter is above zero, and only this
-            // type, under the lock of its owner, reads it.
+            // SAFETY: the call writes eight live bytes. It does not block: the counter is above
+            // zero, and only this function reads it, while its caller holds the lock.
             unsafe { libc::read(self.event.as_raw_fd(), (&raw mut count).cast(), 8) };
         }
     }

@@ -1,4 +1,5 @@
-//! Execution of commands on the objects of a context. Error numbers are those of the kernel's uverbs and rxe.
+//! Executes commands on the objects of a context. Error numbers are those of the kernel's uverbs
+//! and rxe.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -24,7 +25,7 @@ use super::ring::{self, Ring};
 use super::rxe;
 use crate::errno::Errno;
 
-/// Response of a command: the part of the core, and the part of the driver behind it.
+/// Response of a command: the core's part, followed by the driver's part.
 #[derive(Debug, Default)]
 pub(super) struct Response {
     pub(super) core: Vec<u8>,
@@ -41,7 +42,7 @@ impl Response {
         self
     }
 
-    /// Appends `comp_mask` and `response_length` of an extended response.
+    /// Appends the fields `comp_mask` and `response_length` of an extended response.
     fn extended(mut self) -> Self {
         let length = self.core.len() as u32 + 8;
         0_u32.write(&mut self.core);
@@ -50,7 +51,8 @@ impl Response {
     }
 }
 
-/// Access flags: the engine's, binding of memory windows (without effect), huge pages and relaxed ordering.
+/// Accepted access flags: those of the engine, and binding of memory windows, huge pages and
+/// relaxed ordering, which have no effect.
 const KNOWN_ACCESS: u32 = 0xf | 1 << 4 | 1 << 7 | 0x3ff0_0000;
 
 /// Executes commands of a context.
@@ -195,7 +197,8 @@ impl Executor<'_> {
         let route = self.adapter.port.route(&path)?;
         let ah = self.adapter.device.hca().create_ah(pd, route).map_err(created)?;
         let handle = self.objects.ahs.insert(self.context, ah);
-        // Requests of UD queue pairs name the address handle by its handle, too.
+        // The driver's part contains the handle, too: send requests of UD queue pairs refer to the
+        // address handle by this number.
         Ok(Response::core(&handle).with_driver(&handle).with_driver(&0_u32))
     }
 
@@ -215,11 +218,12 @@ impl Executor<'_> {
         if !super::mappings::is_mapped(start..end, access.contains(AccessFlags::LOCAL_WRITE)) {
             return Err(Errno::FAULT);
         }
-        // The memory begins at the page of the region, so that addresses for atomics are aligned in both alike.
+        // The memory begins at the page boundary before the region. So an address that is aligned
+        // for atomics is aligned in the memory, too.
         let page = start & !4095;
         let first = NonNull::new(std::ptr::with_exposed_provenance_mut(page));
         let first = first.ok_or(Errno::FAULT)?;
-        // SAFETY: the program has registered the range, which is mapped; it keeps it mapped while it is registered.
+        // SAFETY: the range is mapped. The program keeps the range mapped while it is registered.
         let memory = unsafe { Memory::borrowed(first, end - page) };
         let range = (&memory, start - page, length);
         let hca = self.adapter.device.hca();
@@ -229,7 +233,7 @@ impl Executor<'_> {
         Ok(Response::core(&RegMrResponse { mr_handle, lkey: key, rkey: key }))
     }
 
-    /// Creates a CQ, whose channel was resolved by the caller.
+    /// Creates a CQ. The caller has looked up its completion channel.
     pub(super) fn create_cq(
         &mut self,
         create: &CreateCq,
@@ -240,7 +244,8 @@ impl Executor<'_> {
         }
         let rings = self.rings()?;
         let ring = Ring::create(rings, create.cqe, rxe::CQE)?;
-        // The engine's queue holds completions until they are moved into the ring, also those of unsignaled requests.
+        // The engine's CQ holds completions until they are moved into the ring, including
+        // completions of unsignaled requests.
         let most = self.adapter.device.hca().config().max_cqe;
         let id = self.adapter.device.hca().create_cq(most).map_err(created)?;
         let info = ring.info();
@@ -260,7 +265,8 @@ impl Executor<'_> {
         Ok(Response::core(&response).with_driver(&info))
     }
 
-    /// Creates a CQ by the extended command; completion timestamps and ignored overruns are not supported.
+    /// Executes the extended command that creates a CQ. Completion timestamps and ignored overruns
+    /// are not supported.
     pub(super) fn create_cq_ex(
         &mut self,
         create: &CreateCqEx,
@@ -305,7 +311,8 @@ impl Executor<'_> {
         if create.max_send_sge > max_sge || create.max_inline_data > max_inline {
             return Err(Errno::INVALID);
         }
-        // SGEs and inline data share the end of an element; the larger one gives room to the other.
+        // SGEs and inline data use the same bytes at the end of an element. The larger of both
+        // sizes is available to each.
         let room = (create.max_send_sge as usize * rxe::SGE).max(create.max_inline_data as usize);
         let cap = QpCap {
             max_send_wr: queue_size(create.max_send_wr, max_wr),
@@ -318,13 +325,14 @@ impl Executor<'_> {
         let id = self.adapter.device.hca().create_qp(pd, &init).map_err(created)?;
         let made = self.add_qp(create, id, &init, room);
         if made.is_err() {
-            // It has just been created, so that nothing uses it.
+            // The error is ignored: nothing uses the new queue pair, so it can be destroyed.
             let _ = self.adapter.device.hca().destroy_qp(id);
         }
         made
     }
 
-    /// Adds a queue pair of the engine with its rings.
+    /// Creates the rings of a queue pair that the engine has created, and adds the queue pair to
+    /// the objects.
     fn add_qp(
         &mut self,
         create: &CreateQp,
@@ -468,7 +476,7 @@ impl Executor<'_> {
         let ring = match self.rings().and_then(|rings| Ring::create(rings, max_wr, element)) {
             Ok(ring) => ring,
             Err(error) => {
-                // The object was just created, so it is not in use.
+                // The error is ignored: nothing uses the new SRQ, so it can be destroyed.
                 let _ = self.adapter.device.hca().destroy_srq(id);
                 return Err(error);
             }
@@ -500,7 +508,8 @@ impl Executor<'_> {
         Ok(Response::default())
     }
 
-    /// Destroys all objects of the context, dependent ones first.
+    /// Destroys all objects of the context. Objects are destroyed before the objects on which they
+    /// depend.
     pub(super) fn destroy_all(&mut self) {
         for handle in self.objects.qps.handles(self.context) {
             if let Ok(qp) = self.objects.qps.of(self.context, handle) {
@@ -527,7 +536,7 @@ impl Executor<'_> {
         self.execute(&Command { request, response: super::command::ResponseBuffer::default() })
     }
 
-    /// Removes the waiting events of an object from all event files.
+    /// Removes events of an object that wait in any event file.
     fn forget_events(&mut self, source: Source) {
         for file in self.objects.event_files.values_mut() {
             file.forget(source);
@@ -540,13 +549,13 @@ impl Executor<'_> {
     }
 }
 
-/// Returns the size of a queue in work requests: the capacity of its ring, up to the limit of the device. A requested number
-/// above the limit is returned unchanged, and the engine refuses it.
+/// Returns the size of a queue in work requests: the capacity of its ring, up to the limit of the
+/// device. A requested size above the limit is returned unchanged, and the engine refuses it.
 fn queue_size(work_requests: u32, most: u32) -> u32 {
     ring::capacity(work_requests).map_or(work_requests, |room| work_requests.max(room.min(most)))
 }
 
-/// Size of the response of the extended QUERY_DEVICE.
+/// Returns the size of the response of the extended QUERY_DEVICE in bytes.
 const fn attributes_size() -> usize {
     super::abi::DeviceAttributes::SIZE + ExtendedAttributes::SIZE
 }

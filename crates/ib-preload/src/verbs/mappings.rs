@@ -1,9 +1,10 @@
-//! Mapped ranges of the process, from `/proc/self/maps`: a range that is registered must be mapped.
+//! Mapped address ranges of the process, from `/proc/self/maps`. Only mapped ranges can be
+//! registered.
 
 use std::ops::Range;
 
-/// Returns true if a range of addresses is mapped, readable, and writable if that is needed. Without `/proc` every range
-/// counts as mapped.
+/// Returns true if the whole address range is mapped and readable, and also writable if
+/// `is_written` is true. Without `/proc`, returns true for every range.
 pub(super) fn is_mapped(range: Range<usize>, is_written: bool) -> bool {
     match std::fs::read_to_string("/proc/self/maps") {
         Ok(maps) => covers(&maps, range, is_written),
@@ -30,7 +31,7 @@ fn covers(maps: &str, range: Range<usize>, is_written: bool) -> bool {
     false
 }
 
-/// Returns the range and the flags of a line.
+/// Returns the address range and the flags in a line of `/proc/self/maps`.
 fn mapping(line: &str) -> Option<(Range<usize>, &str)> {
     let mut words = line.split(' ');
     let (start, end) = words.next()?.split_once('-')?;

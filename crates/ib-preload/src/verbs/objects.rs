@@ -1,4 +1,4 @@
-//! Objects of the contexts of a process, by their handles in the program.
+//! Objects of the contexts of a process, by the handles that the program uses.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::errno::Errno;
 /// Number of an open file of the program: a context or an event file.
 pub(super) type FileId = u64;
 
-/// Objects of one kind.
+/// Objects of one kind, by handle.
 pub(super) struct Table<T> {
     objects: BTreeMap<u32, (FileId, T)>,
     last: u32,
@@ -26,7 +26,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// Adds an object of a context; returns its handle, which is not 0.
+    /// Adds an object of a context. Returns the object's handle, which is never 0.
     pub(super) fn insert(&mut self, context: FileId, object: T) -> u32 {
         loop {
             self.last = self.last.wrapping_add(1);
@@ -37,10 +37,10 @@ impl<T> Table<T> {
         }
     }
 
-    /// Returns an object of a context.
+    /// Returns the object of a context that has this handle.
     ///
     /// # Errors
-    /// `EINVAL` if the context has no object with this handle.
+    /// Fails with `EINVAL` if the context has no object with this handle.
     pub(super) fn of(&mut self, context: FileId, handle: u32) -> Result<&mut T, Errno> {
         match self.objects.get_mut(&handle) {
             Some((owner, object)) if *owner == context => Ok(object),
@@ -48,12 +48,12 @@ impl<T> Table<T> {
         }
     }
 
-    /// Returns an object of any context.
+    /// Returns the object with this handle, of whatever context.
     pub(super) fn get_mut(&mut self, handle: u32) -> Option<&mut T> {
         self.objects.get_mut(&handle).map(|(_, object)| object)
     }
 
-    /// Removes an object; returns it.
+    /// Removes the object with this handle and returns it.
     pub(super) fn remove(&mut self, handle: u32) -> Option<T> {
         self.objects.remove(&handle).map(|(_, object)| object)
     }
@@ -64,7 +64,7 @@ impl<T> Table<T> {
         own.map(|(&handle, _)| handle).collect()
     }
 
-    /// Iterates over all objects: handle, context, object.
+    /// Iterates over all objects. Returns the handle, the context and the object.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, FileId, &mut T)> {
         self.objects.iter_mut().map(|(&handle, (context, object))| (handle, *context, object))
     }
@@ -75,7 +75,7 @@ pub(super) struct Cq {
     pub(super) id: CqId,
     pub(super) ring: Ring,
     pub(super) channel: Option<FileId>,
-    /// Handle by which the program finds the CQ of an event.
+    /// Handle by which the program identifies the CQ in events.
     pub(super) user_handle: u64,
     /// True if the next completion causes an event.
     pub(super) is_armed: bool,
@@ -100,17 +100,18 @@ pub(super) struct Qp {
     pub(super) qp_type: QpType,
     pub(super) cap: QpCap,
     pub(super) send_ring: Ring,
-    /// `None` if receives come from an SRQ.
+    /// Ring of receives; `None` if the queue pair takes receives from an SRQ.
     pub(super) recv_ring: Option<Ring>,
     pub(super) send_cq: u32,
     pub(super) recv_cq: u32,
     pub(super) user_handle: u64,
-    /// True if every send request has a completion.
+    /// True if all send requests are signaled (`sq_sig_all`).
     pub(super) signals_all: bool,
     pub(super) posted: VecDeque<Posted>,
-    /// Request that the engine has refused; it completes after the posted ones.
+    /// ID and status of a send request that the engine has refused. The request completes after the
+    /// posted requests.
     pub(super) refused: Option<(u64, WcStatus)>,
-    /// Path as set by MODIFY_QP, for QUERY_QP.
+    /// Path that MODIFY_QP has set, which QUERY_QP returns.
     pub(super) path: QpDestination,
     pub(super) p_key_index: u16,
     pub(super) events: u32,
@@ -130,7 +131,7 @@ pub(super) struct Srq {
 /// An open device file.
 pub(super) struct Context {
     pub(super) rings: RingFile,
-    /// File of asynchronous events, after GET_CONTEXT.
+    /// File of asynchronous events; `None` before GET_CONTEXT.
     pub(super) async_file: Option<FileId>,
 }
 
@@ -145,6 +146,6 @@ pub(super) struct Objects {
     pub(super) cqs: Table<Cq>,
     pub(super) qps: Table<Qp>,
     pub(super) srqs: Table<Srq>,
-    /// Queue pairs by their number.
+    /// Handles of queue pairs, by queue pair number.
     pub(super) by_number: BTreeMap<u32, u32>,
 }

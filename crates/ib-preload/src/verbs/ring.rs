@@ -3,8 +3,8 @@
 //! ```text
 //! 0: log2_elem_size:32 index_mask:32    128: producer_index:32    256: consumer_index:32    384: elements
 //! ```
-//! The contents of a ring are untrusted: the local index, the mask and the size of an element are kept outside, and an index
-//! of the program is masked when it is read.
+//! The contents of a ring are untrusted. The library keeps its index, the mask and the element size
+//! outside the ring, and masks each index of the program that it reads.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -28,7 +28,7 @@ const ELEMENTS: usize = 384;
 /// Size of a page in bytes.
 const PAGE: usize = 4096;
 
-/// The file behind the descriptor of a device: anonymous memory that grows with each ring.
+/// The file of a context's descriptor: anonymous memory, to which each new ring is appended.
 pub(super) struct RingFile {
     file: OwnedFd,
     end: usize,
@@ -40,8 +40,9 @@ impl RingFile {
     }
 }
 
-/// Returns the capacity of a ring for a requested number of elements; `None` if it is too large. The number of slots is a
-/// power of two, and one slot is always free, so that a full ring differs from an empty one.
+/// Returns the capacity of a ring that has room for the requested number of elements; `None` if the
+/// number is too large. The number of slots is a power of two. One slot is always free, so that a
+/// full ring differs from an empty one.
 pub(super) fn capacity(elements: u32) -> Option<u32> {
     let slots = elements.checked_add(1)?.checked_next_power_of_two()?;
     Some(slots.max(2) - 1)
@@ -60,14 +61,16 @@ pub(super) struct Ring {
     released: u32,
 }
 
-// SAFETY: the mapping belongs to the ring, and is reached through `Memory` and atomics only.
+// SAFETY: the mapping belongs to the ring, and is accessed through `Memory` and atomics only.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Creates a ring with room for a number of elements of a size at the end of a file.
+    /// Creates a ring at the end of the file. The ring has room for at least `elements` elements of
+    /// `element` bytes.
     ///
     /// # Errors
-    /// `ENOMEM` if the system has no memory for it.
+    /// Fails with `EINVAL` if the ring would be too large, and with `ENOMEM` if the system has not
+    /// enough memory.
     pub(super) fn create(
         file: &mut RingFile,
         elements: u32,
@@ -85,7 +88,8 @@ impl Ring {
             return Err(Errno::NO_MEMORY);
         }
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping of a file whose size was just set; it replaces no other mapping.
+        // SAFETY: the kernel chooses the address, so the mapping replaces no other one. The file
+        // was just enlarged to cover the mapped range.
         let mapped = unsafe {
             let none = std::ptr::null_mut();
             libc::mmap(none, size, access, libc::MAP_SHARED, descriptor, offset as libc::off_t)
@@ -94,7 +98,8 @@ impl Ring {
             .filter(|_| mapped != libc::MAP_FAILED)
             .ok_or(Errno::NO_MEMORY)?;
         file.end = end;
-        // SAFETY: the mapping lives until the ring is dropped, and no copy of the memory leaves the ring.
+        // SAFETY: the mapping lives until the ring is dropped, and no copy of `memory` outlives the
+        // ring.
         let memory = unsafe { Memory::borrowed(start, size) };
         let info = MapInfo { offset: offset as u64, size: size as u32, pad: 0 };
         let ring = Self { memory, start, info, mask: slots - 1, log2, next: 0, released: 0 };
@@ -103,7 +108,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Returns offset and size of the ring in the file.
+    /// Returns the offset and the size of the ring in the file.
     pub(super) const fn info(&self) -> MapInfo {
         self.info
     }
@@ -113,7 +118,8 @@ impl Ring {
         1 << self.log2
     }
 
-    /// Copies the next element that the program has put into a buffer; false if the ring is empty.
+    /// Copies the next element that the program has put in, without taking it. Returns false if the
+    /// ring is empty.
     pub(super) fn peek(&self, buffer: &mut Vec<u8>) -> bool {
         if self.index(PRODUCER).load(Ordering::Acquire) & self.mask == self.next {
             return false;
@@ -122,12 +128,12 @@ impl Ring {
         self.memory.read(self.offset(self.next), buffer).is_ok()
     }
 
-    /// Takes the element of the last [`Self::peek`].
+    /// Takes the element that the last [`Self::peek`] has copied.
     pub(super) const fn advance(&mut self) {
         self.next = (self.next + 1) & self.mask;
     }
 
-    /// Returns the oldest taken element to the program.
+    /// Releases the oldest taken element, so that the program can reuse its slot.
     pub(super) fn release(&mut self) {
         if self.released != self.next {
             self.released = (self.released + 1) & self.mask;
@@ -135,20 +141,21 @@ impl Ring {
         }
     }
 
-    /// Returns the taken elements to the program, except for the last ones.
+    /// Releases the taken elements, except for the last `count`.
     pub(super) fn release_all_but(&mut self, count: usize) {
         let pending = (count as u32).min(self.next.wrapping_sub(self.released) & self.mask);
         self.released = self.next.wrapping_sub(pending) & self.mask;
         self.index(CONSUMER).store(self.released, Ordering::Release);
     }
 
-    /// Drops all elements, put and taken.
+    /// Drops all elements of the program, and releases all slots.
     pub(super) fn clear(&mut self) {
         self.next = self.index(PRODUCER).load(Ordering::Acquire) & self.mask;
         self.release_all_but(0);
     }
 
-    /// Puts an element for the program; false if the ring is full.
+    /// Puts an element into the ring for the program. Returns false if the ring is full or the
+    /// element is too long.
     pub(super) fn push(&mut self, element: &[u8]) -> bool {
         let next = (self.next + 1) & self.mask;
         if self.index(CONSUMER).load(Ordering::Acquire) & self.mask == next
@@ -168,18 +175,19 @@ impl Ring {
         ELEMENTS + ((index as usize) << self.log2)
     }
 
-    /// Returns a number of the header at an offset.
+    /// Returns the 32-bit number at an offset of the ring's header.
     fn index(&self, offset: usize) -> &AtomicU32 {
         let pointer = self.memory.pointer(offset, 4).expect("the header is within the ring");
-        // SAFETY: four bytes within the mapping, aligned, which live as long as the ring; the program accesses them
-        // by atomic operations, too.
+        // SAFETY: the four bytes are aligned, within the mapping, and live as long as the ring. The
+        // program accesses them by atomic operations, too.
         unsafe { AtomicU32::from_ptr(pointer.cast()) }
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `create` and has no other user. The program has its own.
+        // SAFETY: the mapping was made in `create` and nothing else uses it. The program has a
+        // mapping of its own.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.info.size as usize) };
     }
 }

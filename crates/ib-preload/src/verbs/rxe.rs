@@ -1,4 +1,5 @@
-//! Elements of the rings that a program shares with rxe: work requests and completions.
+//! Ring elements in the format that programs share with the rxe driver: work requests and
+//! completions.
 //!
 //! ```text
 //! send:     wr_id:64 0:32 opcode:32 flags:32 immediate:32 | union:960 | state:320 | DMA | SGEs or inline data
@@ -6,15 +7,15 @@
 //! DMA:      length:32 resid:32 cur_sge:32 num_sge:32 sge_offset:32 0:32
 //! SGE:      address:64 length:32 lkey:32
 //! ```
-//! The bytes are copied out of the ring before they are decoded, so that a program that changes them at the same time
-//! affects its own request only. Source: `rdma_user_rxe.h` of the Linux kernel.
+//! Elements are copied out of the ring before they are decoded. A program that changes an element
+//! at the same time affects only its own request. Source: `rdma_user_rxe.h` of the Linux kernel.
 
 use ib_hca::{Data, RecvWr, RemoteAddress, SendFlags, SendOp, Sge, Wc, WcOpcode, WcStatus};
 use ib_types::{QKey, Qpn};
 
 use super::abi::{Completion, Field, bytes_of};
 
-/// Offset of the union of operations in a send request.
+/// Offset of the union of operation parameters in a send request.
 const UNION: usize = 24;
 
 /// Offset of the DMA structure in a send request.
@@ -41,9 +42,9 @@ pub(super) const CQE: usize = Completion::SIZE;
 /// Operation of a send request.
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
-    /// An operation of a connected queue pair.
+    /// Operation of an RC or UC queue pair.
     Connected(SendOp),
-    /// A datagram; its destination is an address handle of the device.
+    /// SEND of a UD queue pair, to the destination of the address handle `ah`.
     Datagram { ah: u32, remote_qpn: Qpn, remote_qkey: QKey, imm: Option<u32> },
 }
 
@@ -85,11 +86,11 @@ mod wc_flag {
 }
 
 impl SendElement {
-    /// Decodes a send request of a queue pair.
+    /// Decodes a send request. If `is_datagram` is true, it is a request of a UD queue pair.
     ///
     /// # Errors
-    /// Returns the ID of the request and the status that it completes with: `LocQpOpErr` for operations that the device
-    /// does not support, `LocLenErr` if the element does not hold the data.
+    /// Returns the ID of the request and its completion status: `LocQpOpErr` for operations that
+    /// the device does not support, `LocLenErr` if SGEs or inline data exceed the element.
     pub(super) fn decode(bytes: &[u8], is_datagram: bool) -> Result<Self, (u64, WcStatus)> {
         let wr_id = read(bytes, 0);
         let failed = (wr_id, WcStatus::LocQpOpErr);
@@ -152,13 +153,14 @@ impl SendElement {
 /// Decodes a receive.
 ///
 /// # Errors
-/// Returns the ID of the receive if the element does not hold its SGEs.
+/// Returns the ID of the receive if the SGEs exceed the element.
 pub(super) fn decode_receive(bytes: &[u8]) -> Result<RecvWr, u64> {
     let wr_id = read(bytes, 0);
     Ok(RecvWr { wr_id, data: sges(bytes, RECV_DMA).ok_or(wr_id)? })
 }
 
-/// Returns the SGEs of a queue element, which follow its DMA structure at offset `dma`. `None` if they exceed the element.
+/// Returns the SGEs of a queue element, which follow the DMA structure at offset `dma`. Returns
+/// `None` if they exceed the element.
 fn sges(bytes: &[u8], dma: usize) -> Option<Data> {
     let count: u32 = read(bytes, dma + 12);
     let size = (count as usize).checked_mul(SGE)?;
@@ -169,12 +171,12 @@ fn sges(bytes: &[u8], dma: usize) -> Option<Data> {
     Some(Data::from(&sges[..]))
 }
 
-/// Reads a value at an offset; zero if the element is too short.
+/// Reads the value at an offset. Returns zero if the element is too short.
 fn read<T: Field + Default>(bytes: &[u8], at: usize) -> T {
     bytes.get(at..at + T::SIZE).map(T::read).unwrap_or_default()
 }
 
-/// Returns the element of a completion.
+/// Returns the ring element of a completion.
 pub(super) fn encode_completion(wc: &Wc) -> Vec<u8> {
     let (immediate, flags) = match (wc.imm_data, wc.invalidated_rkey) {
         (Some(data), _) => (data.to_be_bytes(), wc_flag::WITH_IMM),
@@ -208,7 +210,7 @@ pub(super) fn encode_completion(wc: &Wc) -> Vec<u8> {
     })
 }
 
-/// Returns the number of a status (`ibv_wc_status`).
+/// Returns the number of a completion status (`ibv_wc_status`).
 const fn status_number(status: WcStatus) -> u32 {
     match status {
         WcStatus::Success => 0,
@@ -227,7 +229,7 @@ const fn status_number(status: WcStatus) -> u32 {
     }
 }
 
-/// Returns true if a completion belongs to a receive.
+/// Returns true if completions with this opcode belong to receives.
 pub(super) const fn is_receive(opcode: WcOpcode) -> bool {
     matches!(opcode, WcOpcode::Recv | WcOpcode::RecvRdmaWithImm)
 }

@@ -1,4 +1,4 @@
-//! Settings from environment variables: port and name of the device.
+//! Settings of the uverbs device from environment variables: its port and its name.
 
 use std::net::IpAddr;
 
@@ -22,8 +22,9 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the environment: `IBFABRIC_ATTACH` and `IBFABRIC_NODE`, or `IBFABRIC_ROCE`; `IBFABRIC_DEVICE`. Returns
-    /// `None` if neither port is set.
+    /// Reads the environment variables. `IBFABRIC_ATTACH` and `IBFABRIC_NODE`, or `IBFABRIC_ROCE`,
+    /// specify the port; `IBFABRIC_DEVICE` specifies the name. Returns `None` if no port is
+    /// specified.
     ///
     /// # Errors
     /// Fails with a message if a value is invalid.

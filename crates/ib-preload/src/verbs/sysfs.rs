@@ -30,11 +30,12 @@ pub(super) fn write(tree: &mut Tree, device: &str, port: &Port) -> io::Result<()
         (format!("{class}/uverbs0/abi_version"), DRIVER_ABI_VERSION.to_string()),
         (format!("{class}/uverbs0/dev"), format!("{major}:{minor}")),
         (format!("{class}/uverbs0/ibdev"), device.to_owned()),
-        // Programs check that the device file exists. Opening it opens the device.
+        // Programs check that the device file exists. An `open` of its path opens the device
+        // instead.
         ("dev/infiniband/uverbs0".to_owned(), String::new()),
     ];
     let own = format!("sys/class/infiniband/{device}");
-    // libibverbs selects the provider by this alias, so the device may have any name.
+    // libibverbs selects the provider by this alias, whatever the name of the device is.
     files.push((format!("{own}/device/modalias"), "rdma_device:Nrxe".to_owned()));
     for (name, content) in [
         ("node_type", "1: CA".to_owned()),

@@ -1,5 +1,5 @@
-//! Worker thread of the device: handles packets and timers, and moves completions, while the program polls its rings or
-//! sleeps.
+//! Worker thread of the uverbs device: handles packets, timers and completions while the program
+//! polls its rings or sleeps.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::PoisonError;
@@ -48,21 +48,25 @@ fn run(verbs: &Verbs, generation: u64, wake: &OwnedFd) {
     }
 }
 
-/// Time for which the link is left to threads that poll CQs.
+/// While threads of the program poll CQs, the worker pauses for this time and leaves the link to
+/// them.
 const NAP: Duration = Duration::from_micros(100);
 
-/// Time without a poll after which the program is considered not to be polling a CQ.
+/// If no thread has polled a CQ for this time, the worker assumes that no thread is polling.
 const RECENT: Duration = Duration::from_micros(20);
 
-/// Pause of the thread.
+/// Pause of the worker thread between turns.
 enum Pause {
-    /// Threads of the program have polled CQs since the last turn; the link does not wake this one.
+    /// Threads of the program have polled CQs since the last turn. The worker sleeps for a short
+    /// time, and packets do not wake it.
     Nap,
-    /// Sleep until a time, or until one of the descriptors of the link is readable.
+    /// The worker sleeps until this time, or until one of these descriptors of the link is
+    /// readable.
     Sleep(Instant, [i32; 2]),
 }
 
-/// Makes progress until there is nothing to do. Returns the following pause; `None` if the device is closed.
+/// Makes turns until there is nothing to do. Returns the pause that has to follow; `None` if the
+/// device is closed.
 fn turns(verbs: &Verbs, generation: u64, polls: &mut u64) -> Option<Pause> {
     loop {
         let mut state = lock(verbs);
@@ -94,7 +98,7 @@ fn turns(verbs: &Verbs, generation: u64, polls: &mut u64) -> Option<Pause> {
     }
 }
 
-/// Locks the state after the threads of the program that wait for it.
+/// Locks the state. Threads of the program that wait for the lock get it first.
 fn lock(verbs: &Verbs) -> std::sync::MutexGuard<'_, State> {
     while verbs.waiting.load(Ordering::Relaxed) > 0 {
         std::thread::yield_now();
@@ -102,14 +106,16 @@ fn lock(verbs: &Verbs) -> std::sync::MutexGuard<'_, State> {
     verbs.state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Closes the device after an error of the link, and reports it to all contexts.
+/// Handles an error of the link: prints it, reports to all contexts that the device has failed, and
+/// closes the device.
 fn fail(state: &mut State, message: &str) {
     print(message);
     adapter::report_fatal(&mut state.objects);
     state.close();
 }
 
-/// Waits until the link or the wake-up descriptor is readable, or until a time; returns which descriptors of the link are.
+/// Waits until the link or `wake` is readable, or the time `until` has come. Returns which
+/// descriptors of the link are readable.
 fn wait(link: [i32; 2], wake: &OwnedFd, until: Instant) -> [bool; 2] {
     let watched = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut polled = [watched(link[0]), watched(link[1]), watched(wake.as_raw_fd())];
@@ -119,8 +125,8 @@ fn wait(link: [i32; 2], wake: &OwnedFd, until: Instant) -> [bool; 2] {
         tv_nsec: left.subsec_nanos().into(),
     };
     let limit = if until == Instant::NEVER { std::ptr::null() } else { &raw const left };
-    // SAFETY: the call reads and writes three live structures, and reads the time limit. Its result does not matter: a
-    // turn follows.
+    // SAFETY: the call reads and writes three live structures, and reads the time limit. The result
+    // is ignored, because a turn follows in any case.
     unsafe { libc::ppoll(polled.as_mut_ptr(), 3, limit, std::ptr::null()) };
     if polled[2].revents != 0 {
         let mut count = 0_u64;

@@ -14,21 +14,24 @@ use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
 
 use crate::fabric::{SILENT, UNREACHABLE};
 
-/// Calls a function of the C library and fails with its error.
+/// Calls a function of the C library. Returns `Err` with the value of `errno` if the function
+/// fails.
 macro_rules! call {
     ($function:ident($($argument:expr),*)) => {{
-        // SAFETY: every pointer among the arguments is to live memory of the length given with it.
+        // SAFETY: every pointer among the arguments refers to live memory of the length given with
+        // it.
         let result = unsafe { libc::$function($($argument),*) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
     }};
 }
 
-/// Checks the descriptors of the umad device: requests, waiting, long messages, duplicates, threads, and `UmadLink`.
+/// Checks the descriptors of the umad device: requests, waiting, long messages, duplicates, use by
+/// several threads, and `UmadLink`.
 pub(crate) fn check_descriptors() {
     let file = open(libc::O_NONBLOCK);
     assert!(call!(fcntl(file, libc::F_GETFD)).is_ok(), "the descriptor is open in the kernel");
     assert!(file < 1024);
-    call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("before the first agent");
+    call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("no agent was registered yet");
     check_requests(file);
     check_waiting(file);
     check_long_messages(file);
@@ -94,7 +97,7 @@ fn check_requests(file: i32) {
         send(file, &UmadHeader { agent, ..header }, &mad.0);
         assert!(readable(file, 5_000), "the request fails");
         assert!(started.elapsed() >= Duration::from_millis(least), "after its retries");
-        let (header, body) = read(file, 320).expect("the end of it");
+        let (header, body) = read(file, 320).expect("the report of the failed request");
         assert_eq!((header.status, header.lid, body.len()), (110, lid, 24));
         assert_eq!(body[12..16], mad.0[12..16]);
     }
@@ -115,7 +118,7 @@ fn check_waiting(file: i32) {
     call!(epoll_ctl(queue, libc::EPOLL_CTL_ADD, file, &raw mut event)).expect("it is watched");
     assert_eq!(call!(epoll_wait(queue, &raw mut event, 1, 5_000)).expect("a wait"), 1);
     call!(close(queue)).expect("closed");
-    // SAFETY: all bits zero are an empty set, and the descriptor is below its size.
+    // SAFETY: all bits zero are an empty set, and the descriptor is below the size of the set.
     let mut set = unsafe {
         let mut set: libc::fd_set = std::mem::zeroed();
         libc::FD_SET(file, &raw mut set);
@@ -125,7 +128,7 @@ fn check_waiting(file: i32) {
     let none_at_all = std::ptr::null_mut();
     assert_eq!(call!(select(file + 1, &raw mut set, none, none, none_at_all)).expect("a wait"), 1);
     read(file, 320).expect("a response");
-    // A blocking descriptor waits in `read`.
+    // Without O_NONBLOCK, `read` waits for a message.
     let blocking = open(0);
     let agent = register(blocking, MgmtClass::SUBN_LID_ROUTED, 0);
     let header = UmadHeader { agent, ..header }.to_bytes();
@@ -133,7 +136,7 @@ fn check_waiting(file: i32) {
     call!(write(blocking, bytes.as_ptr().cast(), bytes.len())).expect("it is sent");
     let mut buffer = [0_u8; 320];
     let length = call!(read(blocking, buffer.as_mut_ptr().cast(), 320)).expect("a response");
-    assert_eq!(length as usize, SHORT_HEADER + 256, "without ENABLE_PKEY headers are short");
+    assert_eq!(length as usize, SHORT_HEADER + 256, "without ENABLE_PKEY the umad header is short");
     call!(close(blocking)).expect("closed");
 }
 
@@ -173,7 +176,7 @@ fn check_duplicates(file: i32) {
     send(other, &header, &mad.0);
     assert!(readable(other, 5_000));
     call!(close(other)).expect("closed");
-    // The number does not belong to the library any more.
+    // The closed descriptor does not belong to the library any more.
     let mut byte = 0_u8;
     let error = call!(read(other, (&raw mut byte).cast(), 1)).expect_err("it is closed");
     assert_eq!(error.raw_os_error(), Some(libc::EBADF));
@@ -181,7 +184,7 @@ fn check_duplicates(file: i32) {
 
 fn check_threads() {
     let file = open(libc::O_NONBLOCK);
-    call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("before the first agent");
+    call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("no agent was registered yet");
     let agent = register(file, MgmtClass::SUBN_LID_ROUTED, 0);
     let (threads, each) = (4, 250);
     std::thread::scope(|scope| {

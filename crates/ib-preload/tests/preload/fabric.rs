@@ -1,4 +1,5 @@
-//! A fabric of two directly connected hosts behind ibsim's sockets, which programs can discover and query.
+//! A fabric of two directly connected hosts, which programs can discover and query through ibsim's
+//! sockets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +15,13 @@ use ib_wire::mad::sm::{
 };
 use ib_wire::mad::{Mad, MadStatus, MgmtClass, TransactionId};
 
-/// LID whose requests are lost without a response.
+/// Requests to this LID get no response.
 pub(crate) const SILENT: u16 = 77;
 
-/// LID whose requests the simulator returns as undeliverable.
+/// Requests to this LID are returned as undelivered.
 pub(crate) const UNREACHABLE: u16 = 99;
 
-/// The fabric, in a thread.
+/// The fabric, which runs in a thread.
 pub(crate) struct Fabric {
     pub(crate) name: String,
     stop: Arc<AtomicBool>,
@@ -80,7 +81,8 @@ fn serve(server: &mut Server, input: Input) {
     }
 }
 
-/// Responds to SMPs, and delivers other MADs: responses to their requester, requests to the only client.
+/// Responds to SMPs and delivers other MADs. Responses go to the requester, requests to the only
+/// client.
 fn deliver(server: &mut Server, client: u32, request: Request) {
     let mut mad = Mad(request.mad);
     let back = Request { dlid: request.slid, slid: request.dlid, ..request };

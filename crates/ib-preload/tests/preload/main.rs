@@ -1,4 +1,4 @@
-//! Programs under the preloaded library, on a fabric of two hosts.
+//! Runs programs with the preloaded library on a fabric of two hosts.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -8,12 +8,12 @@ mod fabric;
 
 use fabric::Fabric;
 
-/// Environment variable that marks the test process under the library.
+/// Environment variable that is set in the test process that runs with the preloaded library.
 const UNDER_THE_LIBRARY: &str = "UMAD_PRELOAD_TEST_CHILD";
 
-/// Returns the path of the library, which cargo builds into the directory of the tests.
+/// Returns the path of the library, which cargo builds in the directory of the test executables.
 fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a path");
+    let test = std::env::current_exe().expect("the path of the test executable is known");
     let library = test.parent().expect("in a directory").join("libib_preload.so");
     assert!(library.exists(), "{} is not built", library.display());
     library
@@ -30,7 +30,7 @@ fn preloaded(program: &str, fabric: &Fabric) -> Command {
     command
 }
 
-/// Runs a program of infiniband-diags; `None` if it is not installed.
+/// Runs a program of infiniband-diags. Returns `None` if the program is not installed.
 fn run(program: &str, arguments: &[&str], fabric: &Fabric) -> Option<Output> {
     let path = ["/usr/sbin/", "/usr/bin/"].map(|directory| format!("{directory}{program}"));
     let Some(path) = path.iter().find(|path| PathBuf::from(path).exists()) else {
@@ -71,12 +71,12 @@ fn infiniband_diags_discover_the_fabric() {
 
 #[test]
 fn umad_descriptors_behave_as_those_of_the_kernel() {
-    // The test starts itself again under the library.
+    // The test starts its own executable again, with the preloaded library.
     if std::env::var_os(UNDER_THE_LIBRARY).is_some() {
         return child::check_descriptors();
     }
     let fabric = Fabric::start("child");
-    let own = std::env::current_exe().expect("a test has a path");
+    let own = std::env::current_exe().expect("the path of the test executable is known");
     let output = preloaded(own.to_str().expect("UTF-8"), &fabric)
         .env(UNDER_THE_LIBRARY, "1")
         .args(["--exact", "umad_descriptors_behave_as_those_of_the_kernel", "--nocapture"])

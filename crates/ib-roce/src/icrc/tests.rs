@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns the headers of a flow, for the oracle of ib-wire and for this module.
+/// Returns the headers of a flow in two forms: for ib-wire, whose ICRCs are the expected ones, and
+/// for this module.
 fn v4(source: u32, destination: u32, ports: (u16, u16), id: u16) -> (RoceNetwork, Headers) {
     let (source, destination) = (Ipv4Addr::from(source), Ipv4Addr::from(destination));
     let network = RoceNetwork {
@@ -36,7 +37,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Appends the ICRC of the oracle.
+/// Appends the ICRC that ib-wire computes.
 fn sealed(network: &RoceNetwork, mut bytes: Vec<u8>) -> Vec<u8> {
     let icrc = network.icrc(&bytes);
     bytes.extend(icrc.to_be_bytes());
@@ -92,8 +93,8 @@ proptest! {
     }
 }
 
-/// The effect of a wrong bit depends only on its distance from the identification. Therefore the longest packet represents
-/// all others, except for bits of the ICRC itself.
+/// The effect of a wrong bit depends only on the bit's distance from the identification. Therefore
+/// the test uses the longest packet, and other lengths only for bits of the ICRC itself.
 #[test]
 fn single_wrong_bits_never_match_an_own_identification() {
     let tables = Tables::get();
@@ -116,7 +117,7 @@ fn single_wrong_bits_never_match_an_own_identification() {
     for length in (12..=MAX_PACKET).step_by(4) {
         try_bits(length, &mut (length..length + ICRC));
     }
-    // 2 undetected corruptions are expected by chance.
+    // By chance, 2 undetected corruptions are expected.
     assert_eq!((tries, some), (66_488, 4));
 }
 
@@ -134,7 +135,7 @@ fn undetected_corruptions_have_the_documented_rate() {
         let packet_v6 = sealed(&network_v6, bytes);
         for _ in 0..TRIES / 2 {
             let (mut wrong, mut wrong_v6) = (packet.clone(), packet_v6.clone());
-            // A burst of wrong bytes that is longer than the CRC.
+            // Overwrites a burst of bytes that is longer than the CRC.
             let at = 5 + rng.next_u64() as usize % (length - 5);
             for (byte, noise) in (at..length + 4).zip(rng.next_u64().to_le_bytes()) {
                 wrong[byte] ^= noise;
@@ -151,13 +152,14 @@ fn undetected_corruptions_have_the_documented_rate() {
             verified += usize::from(headers_v6.check(tables, &wrong_v6, 0).is_some());
         }
     }
-    // 32 are expected; the chance of more than 70 or fewer than 8 is below one in a million.
-    assert!((8..=70).contains(&some), "{some} of {TRIES} corruptions looked like another packet");
-    assert!(own <= 2, "{own} of {TRIES} looked like an own packet");
+    // 32 undetected corruptions are expected. The chance of more than 70 or fewer than 8 is below
+    // one in a million.
+    assert!((8..=70).contains(&some), "{some} of {TRIES} corruptions were undetected");
+    assert!(own <= 2, "{own} of {TRIES} corruptions matched an identification below 64");
     assert_eq!(verified, 0, "of {TRIES}");
 }
 
-/// IP packets captured from the driver `rdma_rxe` of Linux 6.1.
+/// Checks IP packets that were captured from the driver `rdma_rxe` of Linux 6.1.
 #[test]
 fn captured_packets_of_rxe_have_valid_icrcs() {
     let packets = [

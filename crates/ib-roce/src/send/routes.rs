@@ -1,4 +1,4 @@
-//! Cache of routes: headers, socket addresses and control messages of their packets.
+//! Caches the headers, socket addresses and control messages for the packets of each route.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use crate::error::PushError;
 use crate::icrc::Headers;
 use crate::udp::UdpSocket;
 
-/// Headers, destination and control messages of the packets of a route.
+/// Headers, destination and control messages for the packets of a route.
 pub(super) struct PreparedRoute {
     pub(super) headers: Headers,
     pub(super) destination: SocketAddress,
     pub(super) control: Control,
 }
 
-/// Cache of routes, by number.
+/// Cache of routes. Each route has a number.
 #[derive(Default)]
 pub(super) struct Routes {
     numbers: HashMap<Route, usize>,
     prepared: Vec<PreparedRoute>,
-    /// The route of the last lookup.
+    /// The route of the last lookup, and its number.
     last: Option<(Route, usize)>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Routes {
 const MOST: usize = 4096;
 
 impl Routes {
-    /// Returns the number of a route, which is added if it is not cached.
+    /// Returns the number of a route. Adds the route if it is not cached.
     pub(super) fn number(
         &mut self,
         route: &Route,
@@ -53,18 +53,19 @@ impl Routes {
         &self.prepared[number]
     }
 
-    /// Returns true if the cache is full and should be cleared.
+    /// Returns true if the cache is full and has to be cleared.
     pub(super) fn is_full(&self) -> bool {
         self.prepared.len() >= MOST
     }
 
-    /// Removes all routes. All numbers become invalid.
+    /// Removes all routes. Their numbers become invalid.
     pub(super) fn clear(&mut self) {
         self.forget();
         self.prepared.clear();
     }
 
-    /// Removes the routes from the index. Their numbers remain valid.
+    /// Removes all routes from the lookup index, so that they are prepared again. Their old numbers
+    /// remain valid.
     pub(super) fn forget(&mut self) {
         self.numbers.clear();
         self.last = None;

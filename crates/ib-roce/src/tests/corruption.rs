@@ -1,5 +1,6 @@
-//! Reliable connections over a wire that corrupts packets without UDP checksums, so that only the ICRC detects the
-//! corruptions. Runs are in memory and in virtual time, and follow from their seeds.
+//! Tests reliable connections over a wire that corrupts packets. The packets have no UDP checksum,
+//! so that only the ICRC detects corruptions. Tests run in memory and in virtual time, and are
+//! determined by their seeds.
 
 use std::sync::Arc;
 
@@ -14,13 +15,14 @@ use ib_wire::packet::{RoceAddresses, RoceNetwork};
 use super::icrc::{Headers, IcrcCheck, Tables};
 use super::*;
 
-/// Size of a block, in packets of 1,024 bytes, and number of blocks written in a run.
+/// Size of a block, which is sent as packets of 1,024 bytes, and number of blocks that a run
+/// writes.
 const BLOCK: usize = 4096;
 const BLOCKS: usize = 200;
 
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 
-/// One of N packets is corrupted.
+/// On average, one of this many packets is corrupted.
 const CORRUPTION: u64 = 20;
 
 struct Side {
@@ -48,7 +50,7 @@ fn network(from: usize, identification: u16) -> RoceNetwork {
     }
 }
 
-/// Two connected queue pairs; the route of each may be weak.
+/// Returns two connected queue pairs, which accept packets with weak routes if `is_weak` is true.
 fn connected(is_weak: bool) -> [Side; 2] {
     let mut sides = [0, 1].map(|side: usize| {
         let config = HcaConfig::new(Guid(side as u64 + 1), vec![route_from(side).source]);
@@ -88,8 +90,8 @@ fn connected(is_weak: bool) -> [Side; 2] {
     sides
 }
 
-/// Changes a bit or a burst of eight bytes. Half of the corrupted packets then have the ICRC of an identification that
-/// no sender of this module uses.
+/// Changes a bit or a burst of eight bytes. Half of the corrupted packets get a matching ICRC for
+/// an identification that no sender of this module uses.
 fn corrupt(packet: &mut [u8], from: usize, rng: &mut Rng) {
     let end = packet.len() - ICRC;
     let at = rng.below(end);
@@ -111,7 +113,7 @@ fn corrupt(packet: &mut [u8], from: usize, rng: &mut Rng) {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     corrupted: u64,
-    /// Corrupted blocks whose writes have succeeded.
+    /// Number of blocks that arrived corrupted although their writes succeeded.
     torn: usize,
     succeeded: usize,
 }
@@ -187,7 +189,8 @@ fn corruptions_between_hcas_of_this_project_are_detected() {
     assert!(corrupted > runs * BLOCKS as u64 / CORRUPTION, "{corrupted} packets were corrupted");
 }
 
-/// The identification of other senders is not known, so corruptions that match some identification are undetected.
+/// The identifications that other senders use are not known. Therefore a corruption is undetected
+/// if its ICRC matches any identification.
 #[test]
 fn corrupted_packets_of_others_may_tear_blocks() {
     let torn: usize = (0..20).map(|seed| run(seed, true).torn).sum();

@@ -1,4 +1,4 @@
-//! Packets that are not sent, or not returned by the receiver.
+//! Tests with packets that the sender refuses or loses, or that the receiver drops.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn invalid_packets_are_counted_and_dropped() {
         let received = here.counters().received;
         assert_eq!((received.bad_icrc, received.malformed), (1, 6), "{received:?}");
 
-        // Without GRO the buffer is smaller, so that a long datagram is truncated.
+        // Without GRO, the receiver's buffer is smaller, so that a long datagram is truncated.
         let alone = RoceOptions { gro: false, ..options(address) };
         let mut here = RoceSocket::bind(&alone).unwrap();
         other.send_to(&[0; 9999], (address, here.port())).unwrap();
@@ -41,7 +41,8 @@ fn invalid_packets_are_counted_and_dropped() {
 #[test]
 fn rejected_batch_is_sent_as_single_packets() {
     let (mut here, mut there) = pair(&RoceOptions { allow_zero_checksum: true, ..options(V4) });
-    // SO_NO_CHECK disables GSO, as on a system or device that does not support it.
+    // With SO_NO_CHECK, the system rejects GSO datagrams, like a system or device that does not
+    // support GSO.
     ib_os::sockopt::set(here.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
     let packets = [96, 96, 96, 32].map(|length| packet(length, length));
     for _ in 0..2 {
@@ -69,7 +70,7 @@ fn rejected_packet_is_counted_and_later_ones_are_sent() {
     let sent = here.counters().sent;
     assert_eq!((sent.packets, sent.batches, sent.full), (2, 1, 0));
     assert_eq!(sent.errors, [(libc::EACCES, 2)].into());
-    assert!(here.sender.gso(), "GSO is not disabled by an invalid address");
+    assert!(here.sender.gso(), "an invalid address does not disable GSO");
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn overflows_of_the_receive_buffer_are_counted() {
         }
     }
     let received = there.counters().received;
-    // The system reports a drop with the next datagram.
+    // The system reports drops with the next datagram that arrives.
     assert!(received.overflows > 0 && received.overflows + arrived <= 80, "{received:?}");
     assert_eq!(received.packets, arrived);
 }
@@ -121,7 +122,7 @@ fn zero_udp_checksums_over_ipv4_are_refused_unless_allowed() {
     for (address, allow, expected) in [(V4, false, 0), (V4, true, 2), (V6, false, 2)] {
         let options = RoceOptions { allow_zero_checksum: allow, ..options(address) };
         let (mut here, mut there) = pair(&options);
-        // Packets of the sender then have a UDP checksum of zero.
+        // With this option, the system sends packets with a UDP checksum of zero.
         let (level, name) = if address.is_ipv4() {
             (libc::SOL_SOCKET, libc::SO_NO_CHECK)
         } else {

@@ -33,13 +33,13 @@ fn hca_ports_have_unique_stable_addresses() {
         }
     }
     assert_eq!(addresses.find("10.0.0.0".parse().unwrap()), None);
-    // Derived addresses must never change: users write them down.
+    // Derived addresses must not change between versions, because users note them.
     assert_eq!(hash(0x0002_c903_00a1_b2c1), 6_237);
 }
 
 #[test]
 fn colliding_addresses_are_resolved() {
-    // Two GUIDs with the same hash, found by search.
+    // Searches for two GUIDs with the same hash.
     let mut seen = BTreeMap::new();
     let mut rng = ib_types::rng::Rng::new(1);
     let (one, other) = std::iter::repeat_with(|| rng.next_u64() >> 1 | 1)
@@ -73,7 +73,7 @@ fn file_overrides_derived_addresses() {
     assert_eq!(addresses.of(two)[0], old);
     assert_eq!(addresses.find("fd00::7:1".parse().unwrap()), Some(one));
     let taken = Addresses::derive(&sim).of(one)[0];
-    assert_eq!(addresses.find(taken), None, "the derived one is gone");
+    assert_eq!(addresses.find(taken), None, "the derived address is unused");
 }
 
 #[test]
@@ -182,7 +182,8 @@ fn addresses_can_be_exchanged_and_stay_unique() {
     assert_eq!((exchanged.of(one), exchanged.of(two)), (derived.of(two), derived.of(one)));
     assert_eq!(exchanged.of(other), derived.of(other));
     check_unique(&exchanged);
-    // A port whose address is assigned to another port gets a new derived one.
+    // If a port's derived address is assigned to another port, the first port gets another derived
+    // address.
     let mut moved = derived.clone();
     moved.override_from(&sim, "f", &format!("h1[1]{}\n", text(two))).unwrap();
     check_unique(&moved);
@@ -191,7 +192,7 @@ fn addresses_can_be_exchanged_and_stay_unique() {
         IpAddr::V6(_) => unreachable!("the IPv4 address comes first"),
     };
     assert_eq!(host(moved.of(two)[0]), next(host(derived.of(two)[0])));
-    // An assigned address is not derived for a port whose GUID changes later.
+    // A port whose GUID changes does not get an address that a file has assigned to another port.
     let mut later = derived.clone();
     let wanted = format!("h2[1] {} {}\n", v4(hash(0x77)), v6(0x77));
     later.override_from(&sim, "f", &wanted).unwrap();

@@ -16,9 +16,9 @@ pub(crate) struct Request {
     pub(crate) client: ClientId,
     /// The MAD as the client sent it.
     pub(super) datagram: Datagram,
-    /// True if a response is expected; a MAD without a response is done when it arrives.
+    /// True if a response is expected. A MAD that gets no response is removed when it arrives.
     pub(super) answered: bool,
-    /// Distinguishes requests that use the same index one after the other.
+    /// Distinguishes this request from earlier requests at the same index.
     number: u32,
     /// Transaction ID and port with which the request was assigned to a responder.
     assigned: Option<(u64, PortId)>,
@@ -28,24 +28,24 @@ pub(crate) struct Request {
 
 /// All outstanding requests.
 ///
-/// Invariant: each entry of `assigned` refers to an outstanding request, which refers back to the
-/// entry.
+/// Invariant: each entry of `assigned` refers to an outstanding request, whose `assigned` is the
+/// key of the entry.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     requests: Slab<Request>,
-    /// Requests assigned to clients and agents, by transaction ID and port.
+    /// Requests that are assigned to clients and agents, by transaction ID and port.
     assigned: BTreeMap<(u64, PortId), RequestKey>,
     last_number: u32,
 }
 
 impl Requests {
-    /// Returns an outstanding request.
+    /// Returns the request with this key; `None` if it is no longer outstanding.
     pub(crate) fn get(&self, key: RequestKey) -> Option<&Request> {
         let request = self.requests.get(key.index as usize)?;
         (request.number == key.number).then_some(request)
     }
 
-    /// Returns the number of requests.
+    /// Returns the number of outstanding requests.
     pub(crate) fn len(&self) -> usize {
         self.requests.len()
     }
@@ -98,14 +98,14 @@ impl Requests {
             .collect()
     }
 
-    /// Returns the request that a new one with the same transaction ID and port replaces, and true
-    /// if the new one repeats it.
+    /// Returns the earlier request that a new request with the same transaction ID and port
+    /// replaces. Also returns true if both belong to the same message.
     ///
-    /// The transaction ID includes the client ID, so both are of the same client. Retries and
-    /// further segments of a message have the same header as the first MAD. Their sender waits for
-    /// one response and finds it by transaction ID, so the older request must not fail. Any other
-    /// MAD with the same transaction ID is a separate request, and the older one can no longer be
-    /// answered.
+    /// The transaction ID includes the client ID, so both requests are of the same client. Retries
+    /// and further segments of a message have the same header as the first MAD. Their sender waits
+    /// for one response with this transaction ID, so the earlier request must not fail. Any other
+    /// MAD with the same transaction ID is a separate request, after which the earlier request can
+    /// no longer be answered.
     pub(super) fn replaced_by(
         &self,
         key: RequestKey,
@@ -117,7 +117,7 @@ impl Requests {
         Some((older, header(older).is_some() && header(older) == header(key)))
     }
 
-    /// Records that a request was assigned to a responder, with a transaction ID and at a port.
+    /// Records that a request with this transaction ID was assigned to a responder at this port.
     pub(super) fn assign(
         &mut self,
         key: RequestKey,
@@ -131,13 +131,14 @@ impl Requests {
         (request.assigned, request.responder) = (Some(assigned), responder);
     }
 
-    /// Returns the ports at which a request with a transaction ID was assigned.
+    /// Returns the ports at which requests with this transaction ID are assigned.
     pub(crate) fn assigned_ports(&self, transaction: u64) -> impl Iterator<Item = PortId> {
         let all = (transaction, PortId(0))..=(transaction, PortId(u32::MAX));
         self.assigned.range(all).map(|(&(_, port), _)| port)
     }
 
-    /// Returns and removes the request with a transaction ID at a port: its response was sent.
+    /// Removes the assignment of a request with this transaction ID at a port, because the response
+    /// was sent. Returns the request.
     pub(super) fn take_assigned(&mut self, transaction: u64, port: PortId) -> Option<RequestKey> {
         let key = self.assigned.remove(&(transaction, port))?;
         self.requests[key.index as usize].assigned = None;
@@ -147,7 +148,7 @@ impl Requests {
 
 #[cfg(test)]
 impl Requests {
-    /// Returns the number of assigned requests without a response.
+    /// Returns the number of assigned requests that have no response yet.
     pub(crate) fn assigned_count(&self) -> usize {
         self.assigned.len()
     }
@@ -156,7 +157,7 @@ impl Requests {
         self.requests.iter().map(|(_, request)| request)
     }
 
-    /// Checks that each assigned request is outstanding and refers back to its entry.
+    /// Checks that each assigned request is outstanding and contains the key of its entry.
     pub(super) fn check(&self) {
         for (&assigned, &key) in &self.assigned {
             let request = self.get(key).expect("assigned requests are outstanding");
@@ -165,19 +166,19 @@ impl Requests {
     }
 }
 
-/// Length of the common MAD header: class, method, transaction ID, attribute.
+/// Length of the common MAD header in bytes: class, method, transaction ID and attribute.
 const HEADER: usize = 24;
 
-/// Returns true for RMPP ACK, STOP and ABORT, which carry no data of the message.
+/// Returns true if the MAD is an RMPP ACK, STOP or ABORT. Such MADs contain no data of the message.
 ///
-/// OpenSM leaves the RMPP type of a response to the kernel, so with libumad2sim.so a response has
-/// none.
+/// OpenSM leaves the RMPP type of a response to the kernel. With libumad2sim.so, responses
+/// therefore have no RMPP type.
 pub(crate) fn is_rmpp_control(mad: &Mad) -> bool {
     let controls = [RmppType::ACK, RmppType::STOP, RmppType::ABORT];
     mad.is_rmpp() && controls.contains(&mad.rmpp().rmpp_type)
 }
 
-/// Returns true if a MAD is a request with a response.
+/// Returns true if the MAD is a request that gets a response.
 fn expects_answer(mad: &Mad) -> bool {
     let method = mad.method();
     let one_way = matches!(method, Method::SEND | Method::TRAP) || method.is_response();

@@ -57,7 +57,7 @@ fn clients_of_a_port_receive_their_own_responses() {
     let (mut sim, _, manager, remote) = made();
     let askers: Vec<ClientId> = (0..300).map(|_| lab::client(&mut sim, "h1")).collect();
     for &requester in &askers {
-        // The upper 16 bits of the transaction ID are those of the client, too.
+        // The client uses the upper 16 bits of the transaction ID, too.
         sim.submit(requester, &Datagram::new(remote, query(Method::GET, 0xabcd_0000_0000_0042)));
     }
     let requests = received(&mut sim, manager);
@@ -80,7 +80,7 @@ fn clients_of_a_port_receive_their_own_responses() {
     assert_eq!(std::iter::from_fn(|| sim.next_woken()).count(), 301);
     assert!((lab::assigned(&sim) == 0));
     lab::check_settled(&sim);
-    // The response timers find no request.
+    // The response timers expire, but their requests are no longer outstanding.
     sim.run_until(Instant::ZERO + Duration::from_secs(60));
     assert_eq!(lab::lost(&sim, "no_answer"), 0);
 }
@@ -108,7 +108,7 @@ fn unsolicited_mads_go_to_the_sm_or_the_queue_pair() {
     sim.submit(requester, &Datagram::new(remote, query(Method::SEND, 4)));
     sim.settle(sim.now());
     assert!(matches!(sim.receive(requester), Some(Incoming::Lost(_))));
-    // The trap about the detached SM waits until the trap before it is repressed.
+    // The trap about the detached SM is sent only after an earlier trap is repressed.
     assert_eq!(lab::lost(&sim, "no_receiver"), before + 2);
     lab::check_settled(&sim);
 }
@@ -125,7 +125,11 @@ fn losses_are_reported_only_on_request() {
     let Some(Incoming::Lost(lost)) = sim.receive(requester) else {
         panic!("the loss is not reported")
     };
-    assert_eq!((lost.mad, lost.remote), (query(Method::GET, 5), nowhere), "as it was sent");
+    assert_eq!(
+        (lost.mad, lost.remote),
+        (query(Method::GET, 5), nowhere),
+        "the lost MAD is returned unchanged"
+    );
     assert_eq!(sim.receive(silent), None);
     for client in [requester, silent] {
         let report = sim.client_report(client);
@@ -219,7 +223,7 @@ fn same_transaction_at_two_ports_has_two_responses() {
     }
     sim.settle(sim.now());
     assert_eq!((lab::assigned(&sim), sim.outstanding()), (2, 2));
-    // One responder answers, the other detaches.
+    // One responder sends its response, the other detaches.
     let requests = received(&mut sim, managers[0].0);
     respond(&mut sim, managers[0].0, &requests[0]);
     assert_eq!(received(&mut sim, requester).len(), 1);
@@ -278,7 +282,7 @@ fn requests_fail_at_once_when_their_sm_detaches() {
     sim.submit(requester, &Datagram::new(remote, query(Method::GET, 1)));
     sim.settle(sim.now());
     assert_eq!(lab::assigned(&sim), 1);
-    // The request was not assigned to this client.
+    // The request is not assigned to this client, so its detach does not matter.
     sim.detach(others[0]);
     sim.settle(sim.now());
     assert_eq!(sim.receive(requester), None);
@@ -336,7 +340,11 @@ fn attach_fails_when_all_client_ids_are_in_use() {
     }
     assert_eq!(sim.attach(at, ClientOptions::default()), Err(AttachError::Full));
     sim.detach(requester);
-    assert_eq!(sim.attach(at, ClientOptions::default()), Ok(requester), "the only free number");
+    assert_eq!(
+        sim.attach(at, ClientOptions::default()),
+        Ok(requester),
+        "the detached client's ID is the only free one"
+    );
     assert_eq!(sim.attach(at, ClientOptions::default()), Err(AttachError::Full));
 }
 
@@ -401,9 +409,9 @@ fn every_segment_has_the_transaction_of_its_client() {
     assert_eq!(transactions(&mut sim, requester), [WHOLE]);
     sim.submit(requester, &Datagram::new(remote, query(Method::SEND, 0x7777_0000_0000_0999)));
     answer(&mut sim, &requests[0], 5..6);
-    assert_eq!(transactions(&mut sim, requester), [9], "only the last transactions are remembered");
+    assert_eq!(transactions(&mut sim, requester), [9], "only 4,096 transactions are stored");
 
-    // The same lower bits with other upper bits, or none.
+    // Sends requests with the same lower bits, but with other upper bits or zeros there.
     for transaction in [0x1234_0000_0000_0009, 9] {
         sim.submit(requester, &Datagram::new(remote, query(Method(0x12), transaction)));
         let request = received(&mut sim, manager).pop().unwrap();
@@ -434,7 +442,7 @@ fn acknowledgement_is_not_a_response() {
     mad.set_method(Method(0x94));
     sim.submit(manager, &request.reply(segment(mad, RmppType::ACK, 1)));
     assert_eq!(received(&mut sim, requester).len(), 1);
-    assert_eq!(lab::assigned(&sim), 1, "the request is not answered");
+    assert_eq!(lab::assigned(&sim), 1, "an ACK does not complete the request");
     sim.run_until(Instant::ZERO + Duration::from_secs(31));
     assert!(matches!(sim.receive(requester), Some(Incoming::Lost(_))));
 }
@@ -466,7 +474,7 @@ fn detach_with_many_requests_does_not_block_others() {
     assert_eq!((lab::assigned(&sim) as u64, sim.net.flights.len()), (COUNT + 1, 1));
     sim.detach(requester);
     assert_eq!((lab::assigned(&sim), sim.outstanding()), (1, 1));
-    // The request in flight still arrives and belongs to no client.
+    // The request in flight still arrives, but belongs to no client.
     assert_eq!(received(&mut sim, manager).len() as u64, COUNT + 2);
     lab::check_settled(&sim);
 
@@ -476,7 +484,7 @@ fn detach_with_many_requests_does_not_block_others() {
     }
     sim.run_until(Instant::ZERO + Duration::from_secs(60));
     let lost = std::iter::from_fn(|| sim.receive(other)).count() as u64;
-    assert_eq!(lost, COUNT - 1, "none of them was answered in time");
+    assert_eq!(lost, COUNT - 1, "no request was answered in time");
     assert!((lab::assigned(&sim) == 0) && (sim.outstanding() == 0));
 }
 
@@ -509,11 +517,13 @@ fn request_beyond_the_limit_is_lost_at_once() {
         sim.submit(requester, &Datagram::new(remote, mad));
         sim.settle(sim.now());
     }
-    let Some(Incoming::Lost(lost)) = sim.receive(requester) else { panic!("the last one is lost") };
+    let Some(Incoming::Lost(lost)) = sim.receive(requester) else {
+        panic!("the last request is lost")
+    };
     assert_eq!(lost.mad.transaction_id(), TransactionId(most));
     assert!(sim.receive(requester).is_none());
     assert_eq!(sim.stats().lost["too_many_requests"], 1);
-    // Every response frees one request, and detaching frees all.
+    // Every response removes one outstanding request. The detach removes all others.
     let first = received(&mut sim, manager)[0];
     respond(&mut sim, manager, &first);
     sim.settle(sim.now());

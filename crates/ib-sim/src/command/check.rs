@@ -1,4 +1,5 @@
-//! Checks of a command before it is run: its targets exist and its values are in range.
+//! Checks commands before they are run: their targets have to exist, and their values have to be in
+//! range.
 
 use ib_wire::layout::FieldInfo;
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
@@ -73,7 +74,8 @@ pub(crate) fn check(fabric: &FabricState, command: &Command) -> Result<(), Comma
     Ok(())
 }
 
-/// Refuses faults without effect: a maximum delay of reordering without reordering.
+/// Refuses a maximum delay of reordered packets if no packets are reordered, because it has no
+/// effect.
 fn check_faults(faults: &[Fault]) -> Result<(), CommandError> {
     let holds = faults.iter().any(|fault| matches!(fault, Fault::HeldBack(_)));
     let reorders = |fault: &Fault| matches!(fault, Fault::Reordering(part) if *part > 0.0);
@@ -86,10 +88,10 @@ fn check_faults(faults: &[Fault]) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Width of a counter in PortCountersExtended; no other field has this width.
+/// Width of a counter in PortCountersExtended in bits. Other fields have other widths.
 const COUNTER_BITS: usize = 64;
 
-/// Returns the field of PortCountersExtended with a name.
+/// Returns the counter of PortCountersExtended with this name.
 pub(super) fn counter(name: &str) -> Result<&'static FieldInfo, CommandError> {
     let wanted = normalized(name);
     PortCountersExtended::FIELDS
@@ -102,7 +104,8 @@ pub(super) fn counter(name: &str) -> Result<&'static FieldInfo, CommandError> {
         })
 }
 
-/// Returns the maximum of a counter in PortCounters; `None` if PortCounters lacks it.
+/// Returns the maximum value of a counter in PortCounters; `None` if PortCounters does not contain
+/// the counter.
 pub(super) fn highest(name: &str) -> Option<u64> {
     let known = counter(name).ok()?;
     let short = PortCounters::FIELDS.iter().find(|field| field.name == known.name)?;
@@ -114,7 +117,7 @@ fn normalized(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }
 
-/// Returns the name of a field as perfquery and ibsim spell it, normalized by [`normalized`].
+/// Returns the name by which perfquery and ibsim call a field, normalized by [`normalized`].
 fn perfquery_name(field: &str) -> String {
     let known = match field {
         "symbol_errors" => "SymbolErrorCounter",

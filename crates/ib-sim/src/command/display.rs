@@ -27,7 +27,7 @@ impl fmt::Display for Command {
                 attribute.map_or(Ok(()), |attribute| write!(f, " {}", attribute.0))
             }
             Self::PerformanceSet(target, field, value) => {
-                // PortCountersExtended has room for every value.
+                // PortCountersExtended is used because its counters have room for every value.
                 write!(f, "PerformanceSet {target} PortCountersExtended.{field}={value}")
             }
             Self::BaseLid(target, lid, lmc) => write!(f, "Baselid {target} {lid} {lmc}"),
@@ -81,7 +81,7 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// A duration, displayed in the greatest unit in which it is an integer.
+/// A duration, which is displayed in the greatest unit in which it is an integer.
 pub(crate) struct DisplayDuration(pub(crate) Duration);
 
 impl fmt::Display for DisplayDuration {

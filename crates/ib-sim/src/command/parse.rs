@@ -96,7 +96,8 @@ impl FromStr for Command {
 
 const NODE_OR_PORT: &str = "\"node\" or \"node\"[port]";
 
-/// Parses a duration such as `250us`, `10ms` or `1.5s`, below 10^9 s, rounded to nanoseconds.
+/// Parses a duration such as `250us`, `10ms` or `1.5s`. It has to be below 10^9 s, and is rounded
+/// to nanoseconds.
 #[must_use]
 pub fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
@@ -113,13 +114,14 @@ pub fn duration(text: &str) -> Option<Duration> {
         return None;
     }
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    // The integer part is exact; the fraction is less than 2^53 nanoseconds.
+    // The integer part is exact. The fraction is below 2^53 nanoseconds, so that an `f64` suffices
+    // for it.
     let part: f64 = format!("0.{part}").parse().ok()?;
     let all = whole.checked_mul(nanos)?.checked_add((part * nanos as f64).round() as u64)?;
     (all < 1_000_000_000_000_000_000).then(|| Duration::from_nanos(all))
 }
 
-/// Returns the position of the closing quote of a name; doubled quotes belong to the name.
+/// Returns the offset of the quote that ends a name. Doubled quotes belong to the name.
 pub(crate) fn closing(quoted: &str) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -131,7 +133,7 @@ pub(crate) fn closing(quoted: &str) -> Option<usize> {
     }
 }
 
-/// The words of a line, and the position of the last one read.
+/// The words of a line, the offset of the unread rest, and the offset of the last word read.
 struct Words<'a> {
     text: &'a str,
     at: usize,
@@ -158,7 +160,7 @@ impl<'a> Words<'a> {
         if self.is_over() { Ok(()) } else { Err(self.wrong("the end of the line")) }
     }
 
-    /// Returns an error at the last word.
+    /// Returns an error with the column of the last word.
     fn wrong(&self, expected: &str) -> ParseCommandError {
         let rest = &self.text[self.last..];
         let word = rest.split_whitespace().next();
@@ -250,7 +252,8 @@ impl<'a> Words<'a> {
         Ok(Command::Error(target, rate, attribute))
     }
 
-    /// Reads an attribute: its number, or its name in the SM or PM class.
+    /// Reads an attribute: its number, or its name in the subnet management or performance
+    /// management class.
     fn attribute(&mut self) -> Result<AttributeId, ParseCommandError> {
         const EXPECTED: &str =
             "the number of an attribute, or its name, such as PortInfo or PortCounters";

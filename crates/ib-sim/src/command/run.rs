@@ -169,7 +169,7 @@ fn set_guid(fabric: &mut FabricState, target: &Target, guid: Guid) -> Result<(),
     }
     let node = target.find_node(fabric)?;
     fabric.node_mut(node).guid = guid;
-    // As in ibsim, switch ports have the node GUID, other ports the node GUID plus their number.
+    // As in ibsim, ports of a switch get the node GUID; port n of an HCA gets the node GUID plus n.
     let is_switch = fabric.is_switch(node);
     for number in u8::from(!is_switch)..=fabric.node(node).ports {
         let port = fabric.port_id(node, number);
@@ -187,7 +187,7 @@ fn set_counter(
     value: u64,
 ) -> Result<(), CommandError> {
     let field = counter(field)?;
-    // ibsim has one counter for both attributes, so both show the value set.
+    // As in ibsim, both attributes show the same counter, so both show the new value.
     let (mut full, mut short) = (fabric.counters(port, now), fabric.short_counters(port, now));
     for counters in [&mut full, &mut short] {
         let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::SET, TransactionId(0));

@@ -11,7 +11,7 @@ impl Target {
         fabric.find_node(&self.node).ok_or_else(|| CommandError::NoSuchNode(self.node.clone()))
     }
 
-    /// Returns the node of a target without a port.
+    /// Returns the node of a target that names no port.
     pub(super) fn find_whole_node(&self, fabric: &FabricState) -> Result<NodeId, CommandError> {
         let node = self.find_node(fabric)?;
         match self.port {
@@ -23,7 +23,7 @@ impl Target {
         }
     }
 
-    /// Returns the switch of a target without a port.
+    /// Returns the switch of a target that names no port.
     pub(super) fn find_switch(&self, fabric: &FabricState) -> Result<NodeId, CommandError> {
         let node = self.find_whole_node(fabric)?;
         if fabric.is_switch(node) {
@@ -33,7 +33,7 @@ impl Target {
         }
     }
 
-    /// Returns the port of a target, which must name one.
+    /// Returns the port of a target. The target has to name a port.
     pub(crate) fn find_port(&self, fabric: &FabricState) -> Result<PortId, CommandError> {
         let node = self.find_node(fabric)?;
         let Some(number) = self.port else {
@@ -46,7 +46,7 @@ impl Target {
             .ok_or_else(|| self.no_such_port(number, first, fabric.node(node).ports))
     }
 
-    /// Returns the port of a target, or all external ports of a node.
+    /// Returns the port that a target names, or all external ports of the target's node.
     pub(crate) fn find_ports(&self, fabric: &FabricState) -> Result<Vec<PortId>, CommandError> {
         if self.port.is_some() {
             return Ok(vec![self.find_port(fabric)?]);
@@ -54,7 +54,8 @@ impl Target {
         Ok(fabric.external_ports(self.find_node(fabric)?).collect())
     }
 
-    /// Returns the port of a target, or all ports of a node with port 0 of a switch last.
+    /// Returns the port that a target names, or all ports of the target's node. Port 0 of a switch
+    /// is the last.
     pub(super) fn find_all_ports(&self, fabric: &FabricState) -> Result<Vec<PortId>, CommandError> {
         let mut ports = self.find_ports(fabric)?;
         let node = self.find_node(fabric)?;
@@ -64,7 +65,7 @@ impl Target {
         Ok(ports)
     }
 
-    /// Returns the end port of a target: the named port, or that of the node.
+    /// Returns the end port of the port that a target names, or the end port of the target's node.
     pub(super) fn find_end_port(&self, fabric: &FabricState) -> Result<PortId, CommandError> {
         if self.port.is_some() {
             return Ok(fabric.end_port_of(self.find_port(fabric)?));
@@ -73,7 +74,7 @@ impl Target {
         fabric.end_port(node).ok_or_else(|| CommandError::NeedsPort(self.node.clone()))
     }
 
-    /// Returns the external port of a target, which must name one.
+    /// Returns the external port of a target. The target has to name a port.
     pub(super) fn find_external_port(&self, fabric: &FabricState) -> Result<PortId, CommandError> {
         let port = self.find_port(fabric)?;
         match fabric.port(port).number {
@@ -82,7 +83,7 @@ impl Target {
         }
     }
 
-    /// Returns the external port of a target, or all external ports of a node.
+    /// Returns the external port that a target names, or all external ports of the target's node.
     pub(super) fn find_external_ports(
         &self,
         fabric: &FabricState,

@@ -234,9 +234,9 @@ fn cables_are_pulled_plugged_and_swapped() {
     run(&mut sim, "Link s1[1] s2[2]");
     run(&mut sim, "ReLink s1");
     assert_eq!(state(&sim, "h1.1"), PortState::INIT);
-    assert_eq!(state(&sim, "s1.2"), PortState::INIT, "both cables of s1 are back");
+    assert_eq!(state(&sim, "s1.2"), PortState::INIT, "both cables of s1 are plugged in again");
     assert_eq!(sim.peer(port(&sim, "s2.2")), Some(port(&sim, "s1.1")));
-    // A port with a new cable does not get the old one back.
+    // If a port has got a new cable, its old cable is not plugged back in.
     run(&mut sim, "Unlink s1[2]");
     run(&mut sim, "Link s1[2] s2[3]");
     fails(&mut sim, "ReLink s2[1]");
@@ -273,7 +273,11 @@ fn guids_lids_counters_and_keys_are_set() {
     assert_eq!(sim.link_port(port(&sim, "s1.0")).node_guid, Guid(0x77));
     run(&mut sim, "Guid h1 0x80");
     assert_eq!(sim.link_port(port(&sim, "h1.1")).node_guid, Guid(0x80));
-    assert_eq!(sim.link_port(port(&sim, "h1.1")).port_guid, Guid(0x81), "as ibsim numbers it");
+    assert_eq!(
+        sim.link_port(port(&sim, "h1.1")).port_guid,
+        Guid(0x81),
+        "port n has the node GUID plus n, as in ibsim"
+    );
     run(&mut sim, "Guid h1[1] 0x78");
     assert_eq!(sim.link_port(port(&sim, "h1.1")).port_guid, Guid(0x78));
     run(&mut sim, "Baselid s1[3] 40 2");
@@ -296,8 +300,8 @@ fn guids_lids_counters_and_keys_are_set() {
     assert_eq!((info.m_key, info.m_key_protect), (0x55, 2));
 }
 
-/// Sends `count` data packets from h1 to h2; returns their first payload bytes in the order of
-/// arrival.
+/// Sends `count` data packets from h1 to h2. Returns the first payload byte of each arrived packet,
+/// in the order of arrival.
 fn arrivals(sim: &mut Sim, count: u8) -> Vec<u8> {
     let (from, to) = (port(sim, "h1.1"), port(sim, "h2.1"));
     sim.open(to);
@@ -355,7 +359,7 @@ fn faults_lose_corrupt_duplicate_and_delay_packets() {
     sim.send_packet(from, packet);
     sim.settle(sim.now());
     let hop = 4 + 8 + 12 + 4 + 200;
-    // Three hops, the added delay, and the credit update of the last buffer.
+    // The time is that of three hops, the added delay, and the last credit update.
     assert_eq!(sim.now(), Instant::from_nanos(3 * hop + 5000 + 200));
     run(&mut sim, "Fault s1[2] none");
     assert_eq!(arrivals(&mut sim, 100).len(), 100);
@@ -401,7 +405,7 @@ fn link_flaps_the_requested_number_of_times() {
     assert_eq!(states, expected);
     assert_eq!(sim.counters(port(&sim, "s1.2")).link_downed, 3);
     assert_eq!(sim.port_info(port(&sim, "s1.2")).phys_state, PhysState::LINK_UP);
-    // Virtual time advances however short the pauses are.
+    // Virtual time advances even if the times down and up are zero.
     sim.run(&"Flap s1[2] 0ns 0ns 4000000000".parse().unwrap()).unwrap();
     sim.run_until(Instant::from_nanos(20_000_000));
 }
@@ -504,7 +508,7 @@ fn misrouting_switch_forwards_differently_from_its_lft() {
     assert_eq!(arrivals(&mut sim, 1).len(), 0);
     assert_eq!(lab::lost(&sim, "link_down"), 1, "port 1 has no cable");
     let (status, _) = lab::get(&mut sim, client, &[1, 2], (AttributeId::NODE_INFO, 0));
-    assert_eq!(status.0, 0, "directed routes are right");
+    assert_eq!(status.0, 0, "directed-route SMPs are not misrouted");
     run(&mut sim, "Misroute s1 none");
     assert_eq!(arrivals(&mut sim, 1).len(), 1);
 }

@@ -12,7 +12,8 @@ use crate::ids::ClientId;
 use crate::lab::{self, lid, node, port};
 use crate::options::Options;
 
-/// An agent that responds after a delay with the port of arrival.
+/// An agent that responds after a delay. Its response contains the port at which the request
+/// arrived.
 #[derive(Default)]
 struct Echo {
     answers: Vec<(Instant, Datagram)>,
@@ -60,7 +61,7 @@ fn hosted_agent_gets_the_arrival_port_and_may_respond_late() {
     assert_eq!((answer.mad.transaction_id().0, answer.mad.0[100]), (5, 1));
     lab::check_settled(&sim);
     assert!((lab::assigned(&sim) == 0));
-    // A second agent replaces the first one for the class.
+    // A second agent of the same class replaces the first one.
     sim.host(s2, Box::new(Echo::default()));
     lab::query(&mut sim, client, remote, mad);
     assert!(sim.agents.wakes(1).is_some());
@@ -88,7 +89,7 @@ fn mad_sent_as_bytes_is_parsed() {
     assert!(counters.is_some());
 }
 
-/// An action of a hostile client.
+/// An action of clients, ports or the user.
 #[derive(Clone, Debug)]
 enum Action {
     Attach {
@@ -104,7 +105,7 @@ enum Action {
         mad: Vec<u8>,
         plausible: bool,
     },
-    /// Sends the last received MAD back, as a response or unchanged.
+    /// Sends the last received MAD again, as a response or unchanged.
     Return {
         client: usize,
         respond: bool,
@@ -164,7 +165,7 @@ fn any_action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// Fills fields of a random MAD so that it passes the first checks.
+/// Changes fields of a random MAD so that it passes the first checks.
 fn plausible(mad: &mut Mad) {
     let pick = |byte: u8, from: &[u8]| from[usize::from(byte) % from.len()];
     let bytes = &mut mad.0;
@@ -200,7 +201,7 @@ fn plausible(mad: &mut Mad) {
     }
 }
 
-/// A fabric, its clients and the actions on it.
+/// A fabric and its clients, to which actions are applied.
 struct Scenario {
     sim: Sim,
     clients: Vec<ClientId>,
@@ -288,7 +289,8 @@ proptest! {
         std::env::var("SIM_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200)
     ))]
 
-    /// Whatever clients send, the simulator does not panic, becomes idle and keeps no packets.
+    /// Checks that whatever clients send, the simulator does not panic, becomes idle and keeps no
+    /// packets.
     #[test]
     fn no_client_action_breaks_the_fabric(actions in vec(any_action(), 1..60)) {
         let mut play = Scenario::new();
@@ -299,7 +301,7 @@ proptest! {
         play.sim.settle(play.sim.now());
         prop_assert!(play.sim.stats().hops < hops + 100_000);
         lab::check_settled(&play.sim);
-        // All assigned requests are answered or fail.
+        // By this time, all assigned requests are answered or have failed.
         play.sim.run_until(play.sim.now() + std::time::Duration::from_secs(60));
         play.sim.settle(play.sim.now());
         lab::check_settled(&play.sim);

@@ -40,7 +40,7 @@ fn next_open_returns_ports_with_free_output_queues() {
     let there = lid(&sim, "h2");
     sim.open(from);
     for number in 0..20 {
-        // The first packet is sent at once.
+        // The first packet is sent at once, so it never waits.
         assert_eq!(sim.waiting(from), if number == 0 { 0 } else { number - 1 });
         sim.send_packet(from, data(&sim, from, there, 0, 2000));
     }
@@ -184,7 +184,11 @@ fn mtu_capability_follows_the_options() {
             assert_eq!(sim.port_info(port(&sim, name)).mtu_cap, code);
         }
         let own = sim.end_port(lab::node(&sim, "s1")).unwrap();
-        assert_eq!(sim.port_info(own).mtu_cap, MtuCode::MTU_1024, "port 0 has its own");
+        assert_eq!(
+            sim.port_info(own).mtu_cap,
+            MtuCode::MTU_1024,
+            "port 0 has an MTU capability of its own"
+        );
         sim.open(to);
         let packet = data(&sim, from, lid(&sim, "h2"), 0, 4096);
         sim.send_packet(from, packet);
@@ -196,6 +200,6 @@ fn mtu_capability_follows_the_options() {
         });
         assert_eq!(length, (mtu_cap == Mtu::B4096).then_some(4108));
         lab::run(&mut sim, "Clear \"h1\"");
-        assert_eq!(sim.port_info(from).mtu_cap, code, "after a reset, too");
+        assert_eq!(sim.port_info(from).mtu_cap, code, "a reset keeps the MTU capability");
     }
 }

@@ -14,7 +14,7 @@ fn events_come_by_time_then_by_insertion() {
     while let Some((_, event)) = queue.pop_by(at(4)) {
         order.push(event);
     }
-    assert_eq!(order, "abc", "later events remain queued");
+    assert_eq!(order, "abc", "the event after the given time remains queued");
     assert_eq!(queue.pop_by(at(5)), Some((at(5), 'd')));
     assert_eq!(queue.pop_by(Instant::NEVER), Some((at(5), 'e')));
     assert_eq!(queue.pop_by(Instant::NEVER), None);
@@ -30,7 +30,7 @@ fn events_at_never_are_not_returned() {
 }
 
 proptest! {
-    /// The queue behaves like a list sorted by time with a stable sort.
+    /// Checks that the queue returns events in the order of a stable sort by time.
     #[test]
     fn queue_is_a_stable_sort(steps in prop::collection::vec((0..6u64, any::<bool>()), 0..200)) {
         let (mut queue, mut list) = (EventQueue::new(), Vec::new());

@@ -12,7 +12,8 @@ use crate::options::Options;
 
 const CLASS: MgmtClass = MgmtClass(0x30);
 
-/// An agent that acknowledges a request and responds one second later, or never.
+/// An agent that acknowledges a request. It responds one second later, or never if `answers` is
+/// false.
 struct Slow {
     answers: bool,
     due: Vec<(Instant, Datagram)>,
@@ -63,8 +64,8 @@ fn acknowledgement_by_an_agent_is_not_a_response() {
             panic!("no acknowledgement")
         };
         assert_eq!(ack.mad.rmpp().rmpp_type, RmppType::ACK);
-        assert_eq!(lab::assigned(&sim), 1, "the request is not answered");
-        // Detaching another client of the port has no effect on the request.
+        assert_eq!(lab::assigned(&sim), 1, "an ACK does not complete the request");
+        // The request is not assigned to this client, so its detach does not matter.
         let other = lab::client(&mut sim, "h2");
         sim.detach(other);
         assert_eq!(sim.receive(client), None);

@@ -1,4 +1,4 @@
-//! Links that go up and down, cables that are plugged and pulled.
+//! Takes links up and down, and plugs and pulls cables.
 
 use ib_topology::PortId;
 use ib_wire::mad::sm::PortState;
@@ -8,7 +8,7 @@ use crate::log::Entry;
 use crate::loss::Loss;
 
 impl Network {
-    /// Takes a link up or down according to the state of both ends.
+    /// Takes a link up or down, as the states of both ends require.
     pub(crate) fn update_link(&mut self, port: PortId) {
         let Some(peer) = self.fabric.port(port).cable else { return };
         let rate = self.fabric.negotiate(port, peer);
@@ -25,7 +25,7 @@ impl Network {
         self.trap_ends(port, peer);
     }
 
-    /// Takes a link down, and up again if both ends allow it.
+    /// Takes a link down. Takes it up again if both ends allow it.
     pub(crate) fn retrain(&mut self, port: PortId) {
         let Some(peer) = self.fabric.port(port).cable else { return };
         let was_up = self.fabric.port(port).is_up();
@@ -33,20 +33,20 @@ impl Network {
             self.switch_ends(port, peer, false);
         }
         self.update_link(port);
-        // If the link came up again, `update_link` has sent the traps.
+        // If the link has come up again, `update_link` has sent the traps.
         if was_up && !self.fabric.port(port).is_up() {
             self.trap_ends(port, peer);
         }
     }
 
-    /// Adds or removes a hold that keeps the link of a port down; several can be active.
+    /// Adds or removes a hold, which keeps the link of a port down. A port can have several holds.
     pub(crate) fn hold_down(&mut self, port: PortId, hold: bool) {
         let held = &mut self.fabric.port_mut(port).held_down;
         *held = if hold { held.saturating_add(1) } else { held.saturating_sub(1) };
         self.update_link(port);
     }
 
-    /// Pulls the cable from a port, at both ends; returns the other end.
+    /// Pulls the cable of a port at both ends. Returns the port at the other end.
     pub(crate) fn unplug(&mut self, port: PortId) -> Option<PortId> {
         let peer = self.fabric.port(port).cable?;
         let was_up = self.fabric.port(port).is_up();
@@ -74,7 +74,8 @@ impl Network {
         self.switch_end(other, up);
     }
 
-    /// Takes one end of a link up or down; drops the packets in flight and in the queue.
+    /// Takes one end of a link up or down. Packets in flight to this port and in its output queue
+    /// are dropped.
     fn switch_end(&mut self, port: PortId, up: bool) {
         self.log(Entry::Link { port, up });
         let powered = self.fabric.node_of(port).powered;
@@ -92,7 +93,7 @@ impl Network {
         self.trap_end(other);
     }
 
-    /// Sends the link state trap of a switch.
+    /// If a switch has this port, sends the switch's link state trap.
     fn trap_end(&mut self, port: PortId) {
         let node = self.fabric.port(port).node;
         if let Some(switch) = &mut self.fabric.node_mut(node).switch {

@@ -1,4 +1,4 @@
-//! Sending and receiving by clients and open ports.
+//! Sends and receives packets of clients and open ports.
 
 use ib_link::{Datagram, LinkPort, Remote};
 use ib_topology::PortId;
@@ -54,7 +54,7 @@ impl Network {
         }
     }
 
-    /// Updates `IsSM` in the capability mask of a port, and sends a trap if it changed.
+    /// Updates `IsSM` in the capability mask of a port. Sends a trap if this changes the mask.
     fn update_is_sm(&mut self, port: PortId) {
         let is_sm = self.clients.has_sm(port);
         if self.fabric.set_capability(port, CapabilityMask::SM, is_sm) {
@@ -68,7 +68,7 @@ impl Network {
         let transaction = datagram.mad.transaction_id();
         let mut packet = self.fabric.datagram_packet(port, datagram);
         let request = if datagram.mad.method().is_response() {
-            // A response belongs to the request of the requester. An acknowledgement of a segment
+            // A response belongs to the request that it completes. An acknowledgement of a segment
             // is not a response.
             let answers = !is_rmpp_control(&datagram.mad);
             answers.then(|| self.clients.take_assigned(transaction.0, port)).flatten()
@@ -91,7 +91,7 @@ impl Network {
         }
     }
 
-    /// Delivers a MAD that has arrived at an end port to its client.
+    /// Delivers a MAD that has arrived at an end port to the client that gets it.
     pub(crate) fn deliver_mad(&mut self, port: PortId, key: u32) {
         let packet = &self.flights.get(key).packet;
         let Payload::Mad(payload) = &packet.payload else {
@@ -125,7 +125,7 @@ impl Network {
         self.clients.deliver(target, datagram, &mut self.open_ports);
     }
 
-    /// Assigns a request to a client or agent and starts the timer for the response.
+    /// Assigns a request to a client or agent, and starts the timer for the response.
     pub(crate) fn await_answer(
         &mut self,
         responder: Option<ClientId>,
@@ -139,7 +139,7 @@ impl Network {
         }
     }
 
-    /// Fails a request that was not answered in time.
+    /// Fails a request that has got no response in time.
     pub(crate) fn no_answer(&mut self, key: RequestKey) {
         let Some(waiting) = self.clients.requests().get(key) else { return };
         let client = waiting.client;
@@ -155,7 +155,7 @@ impl Network {
         self.fabric.set_capability(port, CapabilityMask::CLIENT_REREGISTRATION, true);
     }
 
-    /// Closes an end port and drops arrived packets.
+    /// Closes an end port. Drops packets that have arrived, but were not taken.
     pub(crate) fn close(&mut self, port: PortId) {
         let Some(holds) = self.open_ports.close(port) else { return };
         for hold in holds {
@@ -164,7 +164,7 @@ impl Network {
         self.fabric.set_capability(port, CapabilityMask::CLIENT_REREGISTRATION, false);
     }
 
-    /// Takes the next packet that arrived at an open port.
+    /// Takes the next packet that has arrived at an open port.
     pub(crate) fn receive_packet(&mut self, port: PortId) -> Option<Packet> {
         let (packet, hold) = self.open_ports.receive(port)?;
         if let Some(hold) = hold {
@@ -173,8 +173,8 @@ impl Network {
         Some(packet)
     }
 
-    /// Sends a packet from an end port. A MAD to QP 1 that is given as bytes is parsed, so that
-    /// agents can process it.
+    /// Sends a packet from an end port. If the payload is a MAD to QP 1 as bytes, the MAD is
+    /// parsed, so that agents can process it.
     pub(crate) fn send_packet(&mut self, port: PortId, packet: Packet) -> Option<Delivery> {
         if let Payload::Transport(bytes) = &packet.payload
             && (bytes.len() < Bth::LENGTH || bytes.len() % 4 != 0)
@@ -185,7 +185,7 @@ impl Network {
         self.send_by_lid(port, parse_mad_packet(packet), None)
     }
 
-    /// Delivers a packet at an open port.
+    /// Delivers a packet at an end port, if the port is open. Otherwise drops the packet.
     pub(crate) fn deliver_transport(&mut self, port: PortId, key: u32) {
         if !self.open_ports.is_open(port) {
             return self.lose(port, key, Loss::NoReceiver);
@@ -214,8 +214,8 @@ impl FabricState {
         }
     }
 
-    /// Returns a packet with a MAD from an end port: an SMP if the class is subnet management,
-    /// otherwise a GMP between QPs 1.
+    /// Returns the packet by which an end port sends a MAD: an SMP between QPs 0 if the class is
+    /// subnet management, otherwise a GMP between QPs 1.
     pub(crate) fn management_packet(
         &self,
         port: PortId,
@@ -240,7 +240,7 @@ impl FabricState {
         }
     }
 
-    /// Returns the packet for a MAD that leaves an end port.
+    /// Returns the packet by which an end port sends a datagram.
     #[inline]
     pub(crate) fn datagram_packet(&self, port: PortId, datagram: &Datagram) -> Packet {
         let remote = &datagram.remote;
@@ -265,7 +265,7 @@ impl FabricState {
         }
     }
 
-    /// Returns the MAD of a packet that has arrived at an end port.
+    /// Returns the datagram in a packet that has arrived at an end port.
     #[inline]
     pub(crate) fn received_datagram(&self, port: PortId, flight: &Flight) -> Datagram {
         let packet = &flight.packet;
@@ -295,7 +295,8 @@ impl FabricState {
     }
 }
 
-/// Converts a packet with the bytes of a MAD into a MAD packet; returns other packets unchanged.
+/// Converts a packet whose payload is the bytes of a MAD to QP 1 into a MAD packet. Returns other
+/// packets unchanged.
 fn parse_mad_packet(packet: Packet) -> Packet {
     let Payload::Transport(bytes) = &packet.payload else { return packet };
     let (Some(bth), Some(deth)) = (bytes.first_chunk(), bytes.get(Bth::LENGTH..)) else {

@@ -1,4 +1,4 @@
-//! Forwarding of packets by nodes: arrival, LFT and MFT lookup, directed routes.
+//! Forwards packets at nodes: arrival, LFT and MFT lookup, and directed routes.
 
 use ib_topology::{NodeId, PortId};
 use ib_wire::mad::MgmtClass;
@@ -14,7 +14,7 @@ use crate::options::LogLevel;
 use crate::packet::{MANAGEMENT_VL, MadPayload, Packet, Payload};
 
 impl Delivery {
-    /// Returns the port of arrival and the key of the packet.
+    /// Returns the port at which the packet has arrived, and the key of the packet.
     pub(super) const fn parts(self) -> (PortId, u32) {
         match self {
             Self::Smp { port, key } | Self::Data { port, key } => (port, key),
@@ -55,7 +55,7 @@ impl Network {
         if !self.fabric.port(port).receives_data() {
             return self.drop(port, key, Loss::NotActive);
         }
-        // An armed port becomes active when a data packet arrives.
+        // A port in state Armed becomes Active when a data packet arrives.
         if self.fabric.port(port).info.port_state == PortState::ARMED {
             self.set_state(port, PortState::ACTIVE);
         }
@@ -66,11 +66,12 @@ impl Network {
         }
     }
 
-    /// Processes the arrival of an SMP.
+    /// Processes the arrival of an SMP at a port.
     fn arrive_smp(&mut self, node: NodeId, port: PortId, key: u32) -> Option<Delivery> {
         let packet = &mut self.flights.get_mut(key).packet;
         let dlid = packet.dlid;
-        // In a LID-routed part, a directed route SMP is forwarded by LID until the part ends.
+        // In a LID-routed part of its route, a directed-route SMP is forwarded by LID until the
+        // part ends.
         if dlid != PERMISSIVE_LID {
             if self.fabric.is_switch(node) {
                 let own = self.fabric.port_id(node, 0);
@@ -91,7 +92,7 @@ impl Network {
         }
     }
 
-    /// Carries out the action that directed route processing has determined.
+    /// Performs the action that directed-route processing has determined.
     fn follow(
         &mut self,
         node: NodeId,
@@ -128,8 +129,8 @@ impl Network {
         }
     }
 
-    /// Forwards a packet by the tables of a switch. `arrival` is port 0 for packets of the switch
-    /// itself.
+    /// Forwards a packet by the forwarding tables of a switch. `arrival` is port 0 if the switch
+    /// itself sends the packet.
     fn relay(&mut self, node: NodeId, arrival: PortId, key: u32) -> Option<Delivery> {
         let flight = self.flights.get_mut(key);
         flight.hops += 1;
@@ -152,7 +153,7 @@ impl Network {
         None
     }
 
-    /// Returns the egress port of a unicast packet.
+    /// Returns the egress port of a unicast packet at a switch.
     fn output_port(&self, node: NodeId, arrival: PortId, dlid: u16) -> Result<PortId, Loss> {
         let state = self.fabric.node(node);
         let switch = state.switch.as_ref().expect("only a switch relays");
@@ -173,7 +174,7 @@ impl Network {
         if out == arrival { Err(Loss::TurnsBack(dlid)) } else { Ok(out) }
     }
 
-    /// Drops a packet that a switch cannot forward, and counts the relay error.
+    /// Drops a packet that a switch cannot forward, and counts a relay error at the ingress port.
     fn relay_error(&mut self, arrival: PortId, key: u32, why: Loss) {
         let counters = &mut self.fabric.port_mut(arrival).counters;
         counters.rcv_switch_relay_errors += 1;
@@ -212,7 +213,7 @@ impl Network {
         self.enqueue(out, key, vl);
     }
 
-    /// Forwards a packet to all ports of its multicast group except the port of arrival.
+    /// Forwards a packet out of all ports of its multicast group, except for the ingress port.
     fn relay_multicast(&mut self, node: NodeId, arrival: PortId, key: u32) -> Option<Delivery> {
         let dlid = self.flights.get(key).packet.dlid;
         let state = self.fabric.node(node);
@@ -224,8 +225,8 @@ impl Network {
             .collect();
         let is_known = switch.multicast_ports(dlid).next().is_some();
         if ports.is_empty() && !is_known {
-            // A group without an MFT entry uses the default multicast ports, if the subnet manager
-            // has set them.
+            // If the group has no MFT entry, the switch uses the default multicast ports, if the
+            // subnet manager has set them.
             let primary = switch.info.default_multicast_primary_port;
             let other = switch.info.default_multicast_not_primary_port;
             let default = if from == primary { other } else { primary };
@@ -234,7 +235,7 @@ impl Network {
             }
         }
         let Some((&first, others)) = ports.split_first() else {
-            // A group without further members is not an error.
+            // If the ingress port is the group's only port, this is not an error.
             if is_known {
                 self.lose(arrival, key, Loss::TurnsBack(dlid));
             } else {
@@ -242,7 +243,7 @@ impl Network {
             }
             return None;
         };
-        // Buffer space is freed when the last copy leaves.
+        // The buffer space is freed when the last copy has left it.
         if !others.is_empty() {
             self.flights.share_space(key, ports.len(), self.clock.now());
         }
@@ -301,7 +302,7 @@ impl Network {
         None
     }
 
-    /// Sends an SMP over the link of a port, ignoring its LIDs.
+    /// Sends an SMP over the link of a port, whatever its LIDs are.
     pub(crate) fn send_to_neighbor(
         &mut self,
         port: PortId,
@@ -312,7 +313,7 @@ impl Network {
         self.leave(port, key, MANAGEMENT_VL)
     }
 
-    /// Sends a directed route SMP from an end port.
+    /// Sends a directed-route SMP from an end port.
     pub(crate) fn send_directed(
         &mut self,
         port: PortId,
@@ -334,8 +335,8 @@ impl Network {
             let action = smp::send(mad, hop);
             return self.follow(node, port, key, action);
         }
-        // A LID-routed part at the start ends where the directed part starts. A response without
-        // directed hops starts with its LID-routed part.
+        // The route starts with a LID-routed part, which ends where the directed part starts. A
+        // response without directed hops also starts with a LID-routed part.
         if mad.is_returning()
             && mad.hop_count() == 0
             && mad.dr_dlid() == PERMISSIVE_LID
@@ -373,13 +374,13 @@ impl Network {
         key
     }
 
-    /// Drops a packet; returns no delivery.
+    /// Drops a packet. Returns `None`, because nothing is delivered.
     fn drop(&mut self, port: PortId, key: u32, why: Loss) -> Option<Delivery> {
         self.lose(port, key, why);
         None
     }
 
-    /// Adds a packet to the output queue of a port.
+    /// Adds a packet to the output queue of a port. Returns `None`, because nothing is delivered.
     fn leave(&mut self, port: PortId, key: u32, vl: u8) -> Option<Delivery> {
         self.enqueue(port, key, vl);
         None

@@ -1,9 +1,9 @@
 //! Links: transmission, arrival, credits and output queues.
 //!
-//! A port sends one packet at a time, at the rate of its link. The packet arrives as a whole after
-//! the latency of the link. Data packets need buffer space of their VL at the other end. A switch
-//! frees the space when it has forwarded the packet, an end port at once. SMPs have no credits and
-//! a bounded queue: surplus SMPs are dropped.
+//! A port sends one packet at a time, at the rate of its link. The whole packet arrives after the
+//! latency of the link. A data packet needs buffer space of its VL at the other end. A switch frees
+//! the space when it has forwarded the packet; an end port frees it at once. SMPs need no credits.
+//! Their queue is bounded: surplus SMPs are dropped.
 
 use std::time::Duration;
 
@@ -19,15 +19,16 @@ use crate::loss::Loss;
 use crate::packet::MANAGEMENT_VL;
 use crate::queue::lifetime;
 
-/// Default maximum delay of reordered packets, in transmission times of the longest packet of the
-/// link.
+/// By default, reordered packets are delayed by at most the transmission time of this many packets
+/// of maximum length.
 const DEFAULT_REORDER_PACKETS: u128 = 8;
 
-/// Number of packets in the output queue of a port at which its owner is notified of free space.
+/// When at most this many packets remain in the output queue of a port, the port's owner is
+/// notified.
 pub(crate) const LOW_WATERMARK: usize = 8;
 
 impl Network {
-    /// Removes a packet from the network at a port, and frees its buffer space.
+    /// Removes a packet from the network, and frees its buffer space.
     pub(crate) fn land(&mut self, key: u32) -> Flight {
         let flight = self.flights.remove(key);
         if let Some(hold) = flight.holds {
@@ -80,12 +81,12 @@ impl Network {
             self.watch_head(port, vl);
         }
         if idle {
-            // Packets of other VLs wait for credits; this one may have credits.
+            // Packets of other VLs wait for credits, but this packet may have credits.
             self.serve(port);
         }
     }
 
-    /// Schedules an event for the end of the current transmission.
+    /// Schedules an event for the end of the current transmission of a port.
     fn arm(&mut self, port: PortId) {
         let state = self.fabric.port_mut(port);
         state.armed = true;
@@ -95,8 +96,8 @@ impl Network {
 
     /// Drops an SMP for which the output queue of a port has no space.
     ///
-    /// An SMP that arrived over a link is counted at the port of arrival, as VL15Dropped requires
-    /// (IBTA volume 1, chapter 16.1.3.5). An SMP of the node itself is not counted.
+    /// An SMP that has arrived over a link is counted by VL15Dropped of the port at which it
+    /// arrived (IBTA volume 1, chapter 16.1.3.5). An SMP that the node itself sends is not counted.
     fn drop_management(&mut self, port: PortId, key: u32) {
         match self.flights.get(key).arrived_by {
             0 => self.discard(port, key, Loss::ManagementOverflow),
@@ -108,7 +109,7 @@ impl Network {
         }
     }
 
-    /// Returns true if the other end has buffer space for a packet.
+    /// Returns true if a port has the credits to send a packet.
     fn has_credit(&self, port: PortId, key: u32, vl: u8) -> bool {
         if vl == MANAGEMENT_VL {
             return true;
@@ -120,7 +121,7 @@ impl Network {
         }
     }
 
-    /// Sends a packet; the port must be idle and the other end have buffer space.
+    /// Sends a packet over the link of a port. The port has to be idle, and to have the credits.
     fn transmit(&mut self, port: PortId, key: u32) {
         let now = self.now();
         let flight = self.flights.get(key);
@@ -154,8 +155,8 @@ impl Network {
         self.clock.schedule(arrives, Event::Arrive { port: peer, flight: key, epoch });
     }
 
-    /// Applies the faults of a port to a packet that it sends. Returns the time of arrival; `None`
-    /// if the packet is lost.
+    /// Applies the faults of a port to a packet that it sends. Returns the time at which the packet
+    /// arrives; `None` if the packet is lost.
     fn apply_faults(
         &mut self,
         port: PortId,
@@ -174,7 +175,7 @@ impl Network {
             self.flights.get_mut(key).damaged = true;
         }
         if happens(&mut self.rng, faults.duplication) {
-            // The duplicate needs no buffer space.
+            // The duplicate occupies no buffer space.
             let copy = self.flights.copy(key);
             self.flights.get_mut(copy).holds = None;
             let epoch = self.fabric.port(peer).epoch;
@@ -191,8 +192,8 @@ impl Network {
         Some(arrives)
     }
 
-    /// Frees buffer space that a packet leaves at a time; the credits reach the sender after the
-    /// latency of the link.
+    /// Records that a packet leaves its buffer space at the given time. When the space is free,
+    /// credits are sent, which reach the sender after the latency of the link.
     pub(crate) fn release(&mut self, hold: BufferSpace, at: Instant) {
         let Some(at) = self.flights.free_at(hold, at) else { return };
         let state = self.fabric.port(hold.port);
@@ -228,7 +229,7 @@ impl Network {
         self.serve(port);
     }
 
-    /// Sends the next packet of an idle port, if any has credits.
+    /// If a port is idle, sends the next packet for which it has credits.
     fn serve(&mut self, port: PortId) {
         let now = self.now();
         let state = self.fabric.port(port);
@@ -263,7 +264,7 @@ impl Network {
         }
     }
 
-    /// Removes the first packet of a VL, which must not be empty.
+    /// Removes the first packet of a VL. The VL has to have a packet.
     fn take_head(&mut self, port: PortId, vl: u8) -> u32 {
         let now = self.now();
         let queues =
@@ -275,10 +276,11 @@ impl Network {
         key
     }
 
-    /// Starts a timer for the packet at the head of a VL of a switch, unless the VL has one.
+    /// Starts a timer for the lifetime of the packet at the head of a VL of a switch port, unless
+    /// the VL already has a timer.
     ///
-    /// An existing timer checks the new head when it expires. This is early enough: a packet never
-    /// expires before the one ahead of it.
+    /// When an existing timer expires, it checks the new head. This is early enough, because a
+    /// packet never expires before the packet ahead of it.
     fn watch_head(&mut self, port: PortId, vl: u8) {
         if vl == MANAGEMENT_VL {
             return;
@@ -292,8 +294,8 @@ impl Network {
         }
     }
 
-    /// Returns the times when the head of a VL exceeds the lifetime in the switch and the lifetime
-    /// at the head; `None` if unlimited.
+    /// Returns the times at which the packet at the head of a VL exceeds the switch lifetime limit
+    /// and the head-of-queue lifetime limit. `None` means that there is no limit.
     fn head_ends(&self, port: PortId, vl: u8) -> (Option<Instant>, Option<Instant>) {
         let state = self.fabric.port(port);
         let Some(switch) = &self.fabric.node(state.node).switch else { return (None, None) };
@@ -303,7 +305,7 @@ impl Network {
         (old_at, queues.head_expires(vl, state.info.hoq_life))
     }
 
-    /// Drops the packet at the head of a VL if it has exceeded a lifetime.
+    /// Drops the packet at the head of a VL if it has exceeded a lifetime limit.
     pub(crate) fn head_of_queue(&mut self, port: PortId, vl: u8, epoch: u32) {
         let now = self.now();
         let state = self.fabric.port_mut(port);
@@ -329,7 +331,7 @@ impl Network {
         self.drop_waiting(port, &dropped, Loss::HeadOfQueue(vl));
     }
 
-    /// Drops packets that were removed from a queue.
+    /// Drops packets that were removed from the output queue of a port.
     fn drop_waiting(&mut self, port: PortId, dropped: &[u32], why: Loss) {
         let now = self.now();
         let state = self.fabric.port_mut(port);
@@ -339,7 +341,7 @@ impl Network {
         for &key in dropped {
             self.discard(port, key, why);
         }
-        // The next packet may be shorter and have credits.
+        // The next packet may be shorter, so that the credits suffice for it.
         self.serve(port);
     }
 

@@ -1,4 +1,4 @@
-//! Traps: raising, sending and repeating.
+//! Raises, sends and repeats traps.
 
 use ib_topology::{NodeId, PortId};
 use ib_types::ServiceLevel;
@@ -33,7 +33,7 @@ impl Network {
         self.raise(port, NoticeType::INFORMATIONAL, TrapNumber::LOCAL_CHANGES, &details);
     }
 
-    /// Drops a packet whose P_Key does not match at an end port, and sends a trap.
+    /// Drops a packet whose P_Key does not match those of an end port, and sends a trap.
     pub(crate) fn refuse_key(&mut self, port: PortId, key: u32) {
         let violations = &mut self.fabric.port_mut(port).info.p_key_violations;
         *violations = violations.saturating_add(1);
@@ -57,7 +57,7 @@ impl Network {
         let packet = &self.flights.get(key).packet;
         let p_key = packet.p_key();
         let mut details = SwitchKeyDetails::zeroed();
-        // Only a UD packet carries the source QP, and only a GRH carries GIDs.
+        // Only UD packets contain the source QP, and only packets with a GRH contain GIDs.
         type Fields = SwitchKeyFields;
         details.valid = Fields::LID1 | Fields::LID2 | Fields::P_KEY | Fields::SL | Fields::QP2;
         details.valid = details.valid.with(Fields::QP1, packet.mad().is_some());
@@ -77,7 +77,8 @@ impl Network {
         self.lose(port, key, Loss::Partition(p_key.0));
     }
 
-    /// Sends a trap from an end port that has a LID and the LID of its subnet manager.
+    /// Sends a trap from an end port, if the port has a LID and knows the LID of its subnet
+    /// manager.
     pub(crate) fn raise(
         &mut self,
         port: PortId,
@@ -98,7 +99,7 @@ impl Network {
         }
     }
 
-    /// Sends or repeats a trap that is not repressed.
+    /// Sends or repeats a trap, unless it was repressed.
     pub(crate) fn send_trap(&mut self, node: NodeId, transaction: u32) {
         let traps = &mut self.fabric.node_mut(node).traps;
         let Some((port, notice, sent)) = traps.send(transaction) else { return };
@@ -112,7 +113,8 @@ impl Network {
         mad.set_attribute(&notice);
         self.log(Entry::Trap { port, number: notice.trap, count: sent });
         let packet = self.fabric.management_packet(port, dlid, level, mad);
-        // A trap to a subnet manager on the same node is delivered to a client of its end port.
+        // If the subnet manager is at the same node, the trap is delivered to a client of the end
+        // port.
         if let Some(delivery) = self.send_by_lid(port, packet, None) {
             let (port, key) = delivery.parts();
             self.deliver_mad(self.fabric.end_port_of(port), key);

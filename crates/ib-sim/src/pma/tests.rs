@@ -138,7 +138,7 @@ fn set_writes_only_selected_counters() {
         request.counter_select = CounterSelect(1 << bit);
         write(&mut sim, to, &request);
         let after = sim.fabric().short_counters(at, sim.now());
-        assert_eq!(sim.counters(at), before, "the 64-bit counters are separate");
+        assert_eq!(sim.counters(at), before, "the 64-bit counters are unchanged");
         let changed: Vec<_> =
             before.named().into_iter().zip(after.named()).filter(|(b, a)| b != a).collect();
         assert_eq!(changed.len(), 1, "bit {bit}: {changed:?}");
@@ -154,11 +154,7 @@ fn set_writes_only_selected_counters() {
             _ => request.counter_select2 = 1 << (bit - 8),
         }
         write(&mut sim, to, &request);
-        assert_eq!(
-            sim.fabric().short_counters(at, sim.now()),
-            before,
-            "the short counters are separate"
-        );
+        assert_eq!(sim.fabric().short_counters(at, sim.now()), before, "PortCounters is unchanged");
         let changed = before.named().into_iter().zip(sim.counters(at).named());
         let expected = usize::from(bit < 22);
         assert_eq!(changed.filter(|(b, a)| b != a).count(), expected, "bit {bit}");
@@ -169,7 +165,7 @@ fn set_writes_only_selected_counters() {
     request.counter_select = CounterSelect(1);
     request.symbol_errors = 4;
     let shown = write(&mut sim, to, &request);
-    assert_eq!(shown.symbol_errors, 20, "four in each of five ports");
+    assert_eq!(shown.symbol_errors, 20, "the sum of 4 at each of five ports");
 }
 
 #[test]
@@ -233,9 +229,13 @@ fn error_details_are_written_by_their_selection_bits() {
         let mut expected = [40, 41, 42, 33, 34, 35];
         expected[bit] = 0;
         assert_eq!(shown(&write(&mut sim, (client, remote), &request)), expected, "bit {bit}");
-        assert_eq!(sim.counters(at).rcv_errors, 20, "a counter of another attribute");
+        assert_eq!(
+            sim.counters(at).rcv_errors,
+            20,
+            "the counter of another attribute is unchanged"
+        );
     }
-    // Packets damaged on the link are counted.
+    // Packets that are damaged on the link are counted.
     let mut request = PortRcvErrorDetails::zeroed();
     (request.port_select, request.counter_select) = (2, 0xffff);
     assert_eq!(shown(&write(&mut sim, (client, remote), &request)), [0; 6]);
@@ -246,7 +246,7 @@ fn error_details_are_written_by_their_selection_bits() {
     let at = port(&sim, "s1.4");
     let counters = sim.counters(at);
     assert_eq!((counters.rcv_errors, counters.local_physical_errors), (1, 1));
-    // Packets lost by an error rate are counted too.
+    // Packets that are lost because of an error rate are counted, too.
     sim.run(&"Fault h2[1] none".parse().unwrap()).unwrap();
     sim.run(&"Error s1[4] 100".parse().unwrap()).unwrap();
     lab::query(&mut sim, h2, remote, mad);

@@ -22,7 +22,7 @@ fn head_expires_counted_from_when_it_became_the_head() {
     assert_eq!(queues.head_expires(0, 0), Some(AT(100 + 4096)));
     queues.pop(0, AT(300));
     assert_eq!(queues.head_expires(0, 1), Some(AT(300 + 8192)));
-    assert_eq!(queues.head_expires(0, 20), None, "HOQLife above 19 limits nothing");
+    assert_eq!(queues.head_expires(0, 20), None, "HOQLife above 19 means no limit");
 }
 
 #[test]
@@ -33,7 +33,11 @@ fn vl_stalls_only_after_consecutive_drops() {
     }
     assert_eq!(queues.stall(2, 2, 0, AT(10)), None);
     queues.end_drops(2);
-    assert_eq!(queues.stall(2, 2, 0, AT(10)), None, "a packet was sent in between");
+    assert_eq!(
+        queues.stall(2, 2, 0, AT(10)),
+        None,
+        "drops with a sent packet in between are not consecutive"
+    );
     assert_eq!(queues.stall(2, 2, 0, AT(10)), Some(vec![0, 1, 2, 3, 4]));
     assert!(
         queues.is_stalled(2, AT(10 + 8 * 4096 - 1)) && !queues.is_stalled(2, AT(10 + 8 * 4096))

@@ -130,7 +130,7 @@ fn random_faults_depend_on_the_seed_and_end_in_time() {
 fn random_faults_spare_the_first_host_and_its_cables() {
     let time = Duration::from_millis(10);
     let torus = lab::generated("torus 2x2 hosts=1");
-    // The first host with two cables.
+    // In the second fabric, the first host has two cables.
     let nodes = [("s1", 4), ("h1", 2), ("h2", 1), ("s2", 4)];
     let links = ["h1.1 s1.1", "s1.2 h1.2", "s1.3 s2.1", "s1.4 s2.2", "h2.1 s2.3"];
     let fabrics = [torus, lab::fabric(&nodes, &links)];

@@ -9,11 +9,11 @@ use ib_wire::mad::{AttributeId, Method, TransactionId, smp};
 use super::*;
 use crate::lab::{self, generated};
 
-/// The two ends of a link: node GUID and port number.
+/// The two ends of a link. Each has the node GUID and the port number.
 type Link = [(Guid, u8); 2];
 
-/// Discovers a fabric by directed routes like a subnet manager; returns the nodes with their
-/// numbers of ports, and the links.
+/// Discovers a fabric by directed routes, as a subnet manager does. Returns the number of ports of
+/// each node, and the links.
 fn discover(sim: &mut Sim) -> (BTreeMap<Guid, u8>, BTreeSet<Link>) {
     let client =
         sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default()).unwrap();
@@ -142,7 +142,8 @@ fn keep_up_limits_the_lead_of_virtual_time() {
 
 #[test]
 fn keep_up_returns_during_a_packet_storm() {
-    // A multicast group whose tree is a cycle: its packets circulate indefinitely.
+    // The MFTs of a multicast group contain forwarding loops, so that its packets circulate
+    // indefinitely.
     let fabric = generated("torus 3x3 hosts=1");
     let mut sim = lab::ready(&fabric, Options::default());
     let switches: Vec<_> = sim.node_ids().filter(|&node| sim.is_switch(node)).collect();
@@ -159,7 +160,7 @@ fn keep_up_returns_during_a_packet_storm() {
     let before = sim.steps();
     sim.keep_up(start);
     assert_eq!(sim.steps() - before, Sim::BATCH as u64, "the storm continues");
-    assert!(sim.due().unwrap() <= sim.now(), "further events are due");
+    assert!(sim.due().unwrap() <= sim.now(), "further events remain to be processed");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The M_Key of a port and its protection; IBTA volume 1, chapter 14.2.4.
+//! The M_Key of a port and its protection level (IBTA volume 1, chapter 14.2.4).
 
 use std::time::Duration;
 
@@ -11,20 +11,21 @@ use crate::event::{Event, Timer};
 use crate::fabric::FabricState;
 use crate::network::Network;
 
-/// The access that the M_Key of a request gives, from full access to none.
+/// The access that a request gets because of its M_Key. The variants are ordered from full access
+/// to none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     /// Reads and writes.
     Full,
-    /// Reads; the M_Key in the response is zero.
+    /// Reads only. The M_Key in the response is zero.
     WithoutKey,
     /// No access.
     Denied,
 }
 
-/// Checks the M_Key of a request that arrived at a port; IBTA volume 1, chapter 14.2.4.
+/// Checks the M_Key of a request that has arrived at a port (IBTA volume 1, chapter 14.2.4).
 ///
-/// A request for another port of an HCA must also have the M_Key of that port.
+/// If the request selects another port of an HCA, its M_Key also has to be that of the other port.
 pub(crate) fn check_m_key(net: &mut Network, port: PortId, slid: u16, mad: &Mad) -> Access {
     let access = check_port(net, port, slid, mad);
     match other_port(&net.fabric, port, mad) {
@@ -33,7 +34,8 @@ pub(crate) fn check_m_key(net: &mut Network, port: PortId, slid: u16, mad: &Mad)
     }
 }
 
-/// Returns the port of an HCA that a request selects, if it is not the port of arrival.
+/// Returns the port of an HCA that a request selects; `None` if it is the port at which the request
+/// has arrived.
 fn other_port(fabric: &FabricState, port: PortId, mad: &Mad) -> Option<PortId> {
     if fabric.node_of(port).kind.is_switch() {
         return None;
@@ -71,7 +73,7 @@ fn check_port(net: &mut Network, port: PortId, slid: u16, mad: &Mad) -> Access {
     Access::Denied
 }
 
-/// Ends the M_Key lease of a port: it is not protected any more.
+/// Ends the M_Key lease of a port: sets the protection level to 0.
 pub(crate) fn lease_ends(net: &mut Network, port: PortId) {
     let now = net.now();
     let state = net.fabric.port_mut(port);
@@ -92,7 +94,7 @@ fn violation(slid: u16, mad: &Mad) -> MKeyDetails {
     details.is_directed = mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE;
     if details.is_directed {
         details.dr_slid = mad.dr_slid();
-        // Entry 0 of the path is unused.
+        // Entry 0 of the return path is unused.
         let path = &mad.return_path()[1..];
         let hops = usize::from(mad.hop_count());
         let shown = hops.min(details.return_path.len());

@@ -1,4 +1,4 @@
-//! Set of PortInfo; IBTA volume 1, chapter 14.2.5.6.
+//! Handles a Set of PortInfo (IBTA volume 1, chapter 14.2.5.6).
 
 use ib_topology::PortId;
 use ib_wire::mad::MadStatus;
@@ -10,14 +10,14 @@ use ib_wire::mad::sm::{
 use crate::network::Network;
 use crate::port::Port;
 
-/// Writes the writable fields of PortInfo, or none if a value is out of range.
+/// Writes the writable fields of PortInfo. Writes no field if a value is out of range.
 pub(super) fn set(net: &mut Network, port: PortId, to: &PortInfo) -> Result<(), MadStatus> {
     let state = net.fabric.port(port);
     let (number, now) = (state.number, state.info);
     let is_switch = net.fabric.is_switch(state.node);
     let is_end = number == 0 || !is_switch;
     check_values(&now, to, is_end)?;
-    // Port 0 of a switch has no link state to change.
+    // Port 0 of a switch has no link whose state could be changed.
     let has_link = !(is_switch && number == 0);
     if has_link {
         check_states(&now, to)?;
@@ -41,7 +41,7 @@ pub(super) fn set(net: &mut Network, port: PortId, to: &PortInfo) -> Result<(), 
         info.m_key_protect = to.m_key_protect;
         info.subnet_timeout = to.subnet_timeout;
         info.client_reregister = false;
-        // Writing zero clears the counters.
+        // A write of zero clears these counters.
         info.m_key_violations = kept(info.m_key_violations, to.m_key_violations);
         info.q_key_violations = kept(info.q_key_violations, to.q_key_violations);
     }
@@ -108,7 +108,8 @@ pub(super) fn set_mellanox(port: &mut Port, to: &MlnxExtPortInfo) {
     }
 }
 
-/// Returns a counter after a write: a value up to the old one is written.
+/// Returns the value of a violation counter after a write: the new value, unless it is above the
+/// old value.
 const fn kept(old: u16, new: u16) -> u16 {
     if new <= old { new } else { old }
 }
@@ -139,7 +140,7 @@ const fn is_enabled(mask: u8, all: u8, supported: u8) -> bool {
     mask == 0 || mask == all || mask & !supported == 0
 }
 
-/// Checks that the requested states can be reached from the current ones.
+/// Checks that the requested states can be reached from the current states.
 fn check_states(now: &PortInfo, to: &PortInfo) -> Result<(), MadStatus> {
     let phys_fits = matches!(
         to.phys_state,
@@ -151,13 +152,13 @@ fn check_states(now: &PortInfo, to: &PortInfo) -> Result<(), MadStatus> {
         PortState::ACTIVE => matches!(now.port_state, PortState::ARMED | PortState::ACTIVE),
         _ => false,
     };
-    // The physical state can be changed only together with port state Down.
+    // A request for a physical state must not also request a port state other than Down.
     let together = to.phys_state == PhysState::NO_CHANGE
         || matches!(to.port_state, PortState::NO_CHANGE | PortState::DOWN);
     if phys_fits && state_fits && together { Ok(()) } else { Err(MadStatus::BAD_FIELD) }
 }
 
-/// Writes the enabled widths and speeds for the next link training.
+/// Writes the enabled widths and speeds, which take effect at the next link training.
 fn set_enabled(info: &mut PortInfo, to: &PortInfo) {
     info.link_width_enabled = match to.link_width_enabled {
         LinkWidthMask(0) => info.link_width_enabled,

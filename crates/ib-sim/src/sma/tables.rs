@@ -1,4 +1,5 @@
-//! Tables of a node that the modifier of a request selects, with range checks.
+//! Returns and writes the tables of a node that the attribute modifier of a request selects, after
+//! range checks.
 
 use ib_topology::PortId;
 use ib_types::Guid;
@@ -9,12 +10,12 @@ use crate::fabric::FabricState;
 use crate::node::{Node, Switch};
 use crate::port::{Port, p_key_capacity};
 
-/// Returns the switch state of a node; fails if it is not a switch.
+/// Returns the switch state of a node. Fails if the node is not a switch.
 pub(super) fn switch(node: &Node) -> Result<&Switch, MadStatus> {
     node.switch.as_deref().ok_or(MadStatus::BAD_METHOD_ATTRIBUTE)
 }
 
-/// Returns the switch state of a node for writing; fails if it is not a switch.
+/// Returns the switch state of a node for writing. Fails if the node is not a switch.
 pub(super) fn switch_mut(node: &mut Node) -> Result<&mut Switch, MadStatus> {
     node.switch.as_deref_mut().ok_or(MadStatus::BAD_METHOD_ATTRIBUTE)
 }
@@ -45,7 +46,7 @@ pub(super) fn set_guid_block(
     }
     let first = block as usize * 8;
     let own = &mut fabric.tables_mut(port).guids;
-    // The first GUID is the port GUID and is read-only.
+    // The first GUID of the table is the port GUID, which is read-only.
     for (index, &guid) in (first..capacity).zip(guids).filter(|&(index, _)| index > 0) {
         if own.len() < index {
             own.resize(index, Guid(0));
@@ -55,8 +56,8 @@ pub(super) fn set_guid_block(
     Ok(())
 }
 
-/// Returns the port whose P_Key table a modifier selects, and the index of the first key of the
-/// block.
+/// Returns the port whose P_Key table a modifier selects, and the index of the first P_Key in the
+/// selected block.
 pub(super) fn p_key_block(
     fabric: &FabricState,
     port: PortId,
@@ -72,7 +73,8 @@ pub(super) fn p_key_block(
     Ok((target, first as usize))
 }
 
-/// Returns the port whose SL-to-VL table a modifier selects, and the index of the table.
+/// Returns the port whose SL-to-VL table a modifier selects, and the index of the table at this
+/// port.
 pub(super) fn sl_to_vl_table(
     fabric: &FabricState,
     port: PortId,
@@ -90,7 +92,8 @@ pub(super) fn sl_to_vl_table(
     Ok((fabric.selected_port(port, leaving)?, arrival as usize))
 }
 
-/// Returns the port whose VL arbitration table a modifier selects, and the number of the block.
+/// Returns the port whose VL arbitration table a modifier selects, and the index of the selected
+/// block.
 pub(super) fn arbitration_block(
     fabric: &FabricState,
     port: PortId,
@@ -118,7 +121,7 @@ pub(super) fn linear_block(switch: &Switch, modifier: u32) -> Result<u16, MadSta
     Ok(modifier as u16)
 }
 
-/// Returns the MFT block that a modifier selects, and the position of its 16 ports.
+/// Returns the MFT block that a modifier selects, and the number of the selected group of 16 ports.
 pub(super) fn multicast_block(
     ports: u8,
     switch: &Switch,
@@ -132,7 +135,7 @@ pub(super) fn multicast_block(
     Ok((block, position))
 }
 
-/// Writes the writable fields of SwitchInfo; returns true if the range of the LFT in use changed.
+/// Writes the writable fields of SwitchInfo. Returns true if this changed LinearFDBTop.
 pub(super) fn set_switch_info(
     switch: &mut Switch,
     ports: u8,

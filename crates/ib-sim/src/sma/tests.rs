@@ -16,7 +16,7 @@ use crate::ids::ClientId;
 use crate::lab::{self, node, port};
 use crate::options::Options;
 
-/// Returns a fabric where s1 has 20 ports, and h1 has two ports, both linked to s1.
+/// Returns a fabric in which s1 has 20 ports, and h1 has two ports that are both linked to s1.
 fn made() -> (Sim, ClientId) {
     let fabric =
         lab::fabric(&[("h1", 2), ("h2", 1), ("s1", 20)], &["h1.1 s1.1", "h1.2 s1.2", "h2.1 s1.3"]);
@@ -34,7 +34,8 @@ fn invalid_modifiers_and_attributes_are_refused() {
     const OK: u16 = 0;
     const NO: u16 = 0x0c;
     const BAD: u16 = 0x1c;
-    // Attribute, modifier, status of the switch, status of the HCA.
+    // Each case: attribute, modifier, status in the switch's response, status in the HCA's
+    // response.
     let cases = [
         (AttributeId::NODE_DESCRIPTION, 0, OK, OK),
         (AttributeId::NODE_INFO, 0, OK, OK),
@@ -90,7 +91,8 @@ fn invalid_modifiers_and_attributes_are_refused() {
         for (path, expected) in [(SWITCH, switch), (HCA, adapter)] {
             let (status, mad) = lab::get(&mut sim, client, path, (id, modifier));
             assert_eq!(status.0, expected, "Get {id} {modifier:#x} by {path:?}");
-            // Writing the read value has the same status, except for read-only attributes.
+            // A Set of the value that was read gets the same status, except for read-only
+            // attributes.
             let mut mad = mad;
             if let Some(mut info) = mad.attribute::<PortInfo>() {
                 (info.port_state, info.phys_state) = (PortState::NO_CHANGE, PhysState::NO_CHANGE);
@@ -129,7 +131,7 @@ fn node_attributes_describe_the_node() {
         let guids = mad.attribute::<GuidInfo>().unwrap().guids;
         assert_eq!(guids[0], info.port_guid);
     }
-    // A client at a port sends only by this port.
+    // A client at a port sends only out of this port.
     let path: &[u8] = &[2];
     let what = (AttributeId::NODE_INFO, 0);
     let mad = smp::directed_request(Method::GET, TransactionId(1), what, path);
@@ -154,7 +156,7 @@ fn written_attributes_are_read_back() {
         assert_eq!(mad.attribute(), Some(keys));
     }
     assert_eq!(sim.port(port(&sim, "s1.7")).p_key(63), PKey(0x8123));
-    assert_eq!(sim.port(port(&sim, "s1.7")).p_key(0), PKey::DEFAULT, "block 0 is as it was");
+    assert_eq!(sim.port(port(&sim, "s1.7")).p_key(0), PKey::DEFAULT, "block 0 is unchanged");
 
     let table = SlToVl { lanes: [VirtualLane::new(3).unwrap(); 16] };
     let modifier = SlToVl::modifier(3, 1);
@@ -188,7 +190,11 @@ fn written_attributes_are_read_back() {
     let guids = GuidInfo { guids: std::array::from_fn(|index| Guid(index as u64 + 100)) };
     let (status, set) = lab::set(&mut sim, client, HCA, (&guids, 0));
     assert_eq!(status, MadStatus::OK);
-    assert_eq!(set.guids[0], sim.port(port(&sim, "h2.1")).guid, "the first is the port's own");
+    assert_eq!(
+        set.guids[0],
+        sim.port(port(&sim, "h2.1")).guid,
+        "the first GUID remains the port GUID"
+    );
     assert_eq!(set.guids[1..], guids.guids[1..]);
     assert_eq!(lab::set(&mut sim, client, HCA, (&guids, 3)), (MadStatus::OK, guids));
     assert_eq!(lab::set(&mut sim, client, SWITCH, (&guids, 0)).1.guids[1], Guid(0), "room for one");
@@ -268,7 +274,7 @@ fn unsupported_versions_classes_methods_are_refused() {
         let told = matches!(came, Some(Incoming::Lost(_)));
         assert!(told || sim.stats().lost.contains_key("no_receiver"), "{method:#x}: {came:?}");
     }
-    // Only the subnet management classes are accepted on QP 0.
+    // QP 0 accepts only the subnet management classes.
     for (class, id) in [
         (MgmtClass::PERFORMANCE, AttributeId::PORT_COUNTERS),
         (MgmtClass(3), AttributeId::NODE_INFO),

@@ -15,7 +15,7 @@ use crate::ids::ClientId;
 use crate::lab::{self, lid, port};
 use crate::options::Options;
 
-/// Returns a chain h1, s1, s2, h2 with an SM at h1, without pending traps.
+/// Returns a chain h1, s1, s2, h2 with an SM at h1. No trap is pending.
 fn made() -> (Sim, ClientId) {
     let mut sim = lab::ready(&lab::row(2), Options::default());
     let manager = lab::manager(&mut sim, "h1");
@@ -26,7 +26,7 @@ fn made() -> (Sim, ClientId) {
     (sim, manager)
 }
 
-/// Returns the received traps.
+/// Returns the traps that the SM has received.
 fn traps(sim: &mut Sim, manager: ClientId) -> Vec<(Notice, Datagram)> {
     std::iter::from_fn(|| sim.receive(manager))
         .filter_map(|incoming| match incoming {
@@ -74,7 +74,7 @@ fn both_switches_send_link_state_traps() {
 fn trap_is_repeated_until_repressed() {
     let (mut sim, manager) = made();
     run(&mut sim, "Unlink s2[4]");
-    // 4.096 us * 2^18, as set by the SM.
+    // The SM has set SubnetTimeOut 18, which means 4.096 us * 2^18.
     let pace = Duration::from_nanos(4096 << 18);
     let start = sim.now();
     for repetition in 1..OFTEN {
@@ -109,7 +109,7 @@ fn run_until_never_is_refused() {
 #[test]
 fn endless_traps_do_not_block_a_waiting_client() {
     let mut sim = lab::ready(&lab::row(2), Options::default());
-    // The LID of their SM belongs to h1, where no SM is attached.
+    // The ports' SM LID is that of h1, where no SM is attached.
     run(&mut sim, "Unlink s2[4]");
     let far = ib_types::Instant::from_nanos(u64::MAX - 1_000_000_000_000);
     sim.repeat(sim.steps(), far);
@@ -216,8 +216,11 @@ fn enforcing_switch_drops_packets_and_sends_traps() {
         let NoticeDetails::SwitchKey(details) = came[0].0.details() else { panic!("{came:?}") };
         assert_eq!((details.switch_lid, details.p_key), (lid(&sim, "s1"), PKey(0x8777)));
         assert_eq!(details.port, sim.place(at).1);
-        assert_eq!(details.valid.0, 0xfc00, "all but the GIDs, which only a GRH has");
-        // The text of OpenSM's log.
+        assert_eq!(
+            details.valid.0, 0xfc00,
+            "all fields are valid except the GIDs, which only a GRH contains"
+        );
+        // OpenSM logs the notice data like this.
         let mut bytes = [0; 54];
         let [from, to, switch] = ["h1", "h2", "s1"].map(|name| lid(&sim, name) as u8);
         bytes[..8].copy_from_slice(&[0xfc, 0, 0, from, 0, to, 0x87, 0x77]);
@@ -248,7 +251,7 @@ fn limited_member_reaches_only_full_members() {
     let (full, limited) = (PKey(0x8123), PKey(0x0123));
     for (other, heard) in [(full, true), (limited, false)] {
         let (mut sim, manager) = made();
-        // The tables of switch ports are those of the HCAs at their links.
+        // A switch port has the same P_Key table as the HCA at its link.
         for (end, at, key) in [("h1.1", "s1.3", limited), ("h2.1", "s2.4", other)] {
             set_key(&mut sim, end, key);
             set_key(&mut sim, at, key);
@@ -269,8 +272,12 @@ fn limited_member_reaches_only_full_members() {
             continue;
         };
         assert_eq!(answer.mad.method(), Method::GET_RESP);
-        assert_eq!(answer.remote.p_key, limited, "the P_Key of the responding port");
-        // A client also gets the P_Key of its own port, and responds with it.
+        assert_eq!(
+            answer.remote.p_key, limited,
+            "the response has the P_Key of the responding port"
+        );
+        // A client's requests also arrive with the P_Key of the client's own port. Its response
+        // contains this P_Key.
         let mad = Mad::new(ib_wire::mad::MgmtClass::SUBN_ADM, Method::GET, TransactionId(3));
         sim.submit(manager, &Datagram::new(remote, mad));
         sim.settle(sim.now());

@@ -13,17 +13,17 @@ fn route_changes_are_counted() {
     let client = lab::client(&mut sim, "h1");
     let (one, other) = (port(&sim, "s1.2"), port(&sim, "s2.1"));
     assert!(sim.is_active(one, other) && sim.is_active(other, one));
-    assert!(!sim.is_active(one, port(&sim, "h2.1")), "another port is at the other end");
+    assert!(!sim.is_active(one, port(&sim, "h2.1")), "the cable leads to another port");
     let before = sim.route_changes();
     let mut table = LinearForwardingBlock { ports: [0xff; 64] };
     table.ports[..5].copy_from_slice(sim.forwarding_table(lab::node(&sim, "s1")));
     let asked = lab::set(&mut sim, client, &[1], (&table, 0));
     assert_eq!(asked.0, MadStatus::OK);
-    assert_eq!(sim.route_changes(), before, "it is as it was");
+    assert_eq!(sim.route_changes(), before, "the LFT has not changed");
     table.ports[4] = 1;
     lab::set(&mut sim, client, &[1], (&table, 0));
     assert_eq!(sim.route_changes(), before + 1);
-    // LFT entries above `LinearFDBTop` are not in use.
+    // LFT entries above `LinearFDBTop` are not used, so a change of `LinearFDBTop` changes routes.
     let (_, mad) = lab::get(&mut sim, client, &[1], (ib_wire::mad::AttributeId::SWITCH_INFO, 0));
     let info: SwitchInfo = mad.attribute().expect("SwitchInfo");
     lab::set(&mut sim, client, &[1], (&SwitchInfo { linear_fdb_top: 2, ..info }, 0));

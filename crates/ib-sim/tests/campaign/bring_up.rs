@@ -1,4 +1,4 @@
-//! Configuration by a subnet manager: LIDs, tables, port states.
+//! Configures a fabric as a subnet manager does: LIDs, forwarding tables and port states.
 
 use ib_link::Remote;
 use ib_mad::{Client, Request, RequesterConfig};
@@ -11,8 +11,8 @@ use ib_wire::mad::{Attribute, Mad, Method, TransactionId, smp};
 
 use crate::paths::paths;
 
-/// The SMPs of a subnet manager at the first host, nearest nodes first. The responses to each part
-/// arrive before the next part is sent.
+/// The SMPs that a subnet manager at the first host sends, to the nearest nodes first. A part is
+/// sent after the responses to the preceding part have arrived.
 pub(crate) struct Configuration(Vec<Vec<Mad>>);
 
 impl Configuration {
@@ -30,7 +30,7 @@ impl Configuration {
                 tables.push(set(&path, &info, 0));
                 let mut ports = [0xff; 64];
                 let entries = routing.lfts.table(id);
-                assert!(entries.len() < ports.len(), "one block holds them and a free entry");
+                assert!(entries.len() < ports.len(), "one block holds all entries and a free one");
                 ports[..entries.len()].copy_from_slice(entries);
                 tables.push(set(&path, &LinearForwardingBlock { ports }, 0));
             }
@@ -58,12 +58,12 @@ impl Configuration {
     }
 }
 
-/// Writes the whole configuration into a fabric without faults.
+/// Applies the whole configuration to a fabric without faults.
 pub(crate) fn run(link: &mut SimLink<'_>, configuration: &Configuration) {
     let mut client = Client::new(RequesterConfig { tag: 2, ..RequesterConfig::default() });
     for part in &configuration.0 {
         let requests = part.iter().map(|&mad| Request::new(Remote::directed(), mad)).collect();
-        for answer in client.call_all(link, requests).expect("the fabric is there") {
+        for answer in client.call_all(link, requests).expect("a simulated link does not fail") {
             assert!(answer.expect("an answer").status().is_ok());
         }
     }

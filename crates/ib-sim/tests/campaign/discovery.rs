@@ -16,31 +16,32 @@ use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId, smp};
 use crate::Tally;
 use crate::plan::Plan;
 
-/// Index of an LFT entry that no LID of these fabrics uses.
+/// Index of an LFT entry for a LID that no port of these fabrics has.
 const FREE_ENTRY: usize = 63;
 
 /// A query of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Query {
-    /// NodeInfo at the end of a path.
+    /// NodeInfo of the node at the end of a path.
     Node(Vec<u8>),
     Description(Vec<u8>),
     Switch(Vec<u8>),
-    /// PortInfo of the node at the end of a path: whether a link may continue from there, and which
-    /// ports have counters at its LID.
+    /// PortInfo of a port of the node at the end of a path. `leads_on` is true if the path can
+    /// continue out of this port. `counted` are the ports whose counters can be queried at this
+    /// port's LID.
     Port {
         path: Vec<u8>,
         number: u8,
         leads_on: bool,
         counted: Vec<u8>,
     },
-    /// The first LFT block, which is changed afterwards.
+    /// Reads the first LFT block. The client changes the block afterwards.
     Table(Vec<u8>),
-    /// Writes the LFT block.
+    /// Writes the changed LFT block.
     NewTable(Vec<u8>, LinearForwardingBlock),
-    /// Reads the LFT block back.
+    /// Reads the LFT block after the write.
     Written(Vec<u8>, LinearForwardingBlock),
-    /// The counters of a port of the node with a LID.
+    /// The counters of a port of the node that has this LID.
     Counters {
         lid: u16,
         number: u8,
@@ -91,14 +92,14 @@ pub(crate) struct Discovery<'p> {
     plan: &'p Plan<'p>,
     requester: Requester,
     asked: BTreeMap<TransactionId, PendingQuery>,
-    /// The nodes of this round.
+    /// The nodes that were discovered in this round.
     pub(crate) nodes: BTreeSet<Guid>,
-    /// The ports whose counters can be read by LID in this round.
+    /// The ports whose counters can be queried by LID in this round.
     counted: BTreeSet<(u16, u8)>,
     guids: BTreeSet<Guid>,
     descriptions: BTreeSet<String>,
     tally: Tally,
-    /// One line per completed query.
+    /// The completed queries, one per line.
     pub(crate) ends: String,
 }
 
@@ -118,7 +119,7 @@ impl<'p> Discovery<'p> {
         }
     }
 
-    /// Queries all nodes, first by directed route, then by LID.
+    /// Queries all nodes by directed route, and then their counters by LID.
     pub(crate) fn round(&mut self, link: &mut SimLink<'_>) {
         self.tally.rounds += 1;
         self.nodes.clear();
@@ -140,7 +141,7 @@ impl<'p> Discovery<'p> {
         self.plan.reports_losses
     }
 
-    /// Processes input that arrives when no query is outstanding.
+    /// Processes input that arrives while no query is outstanding.
     pub(crate) fn late(&mut self, now: Instant, incoming: &Incoming) {
         self.requester.handle(now, incoming);
         assert_eq!(self.requester.poll_event(), None, "a query completed twice");
@@ -148,7 +149,10 @@ impl<'p> Discovery<'p> {
 
     pub(crate) fn tally(&self) -> Tally {
         let counters = self.requester.counters();
-        assert!(counters.foreign == 0 || self.plan.reports_losses, "responses to no request");
+        assert!(
+            counters.foreign == 0 || self.plan.reports_losses,
+            "every response belongs to a request"
+        );
         Tally { retries: counters.retries, late: counters.late, ..self.tally.clone() }
     }
 
@@ -162,7 +166,9 @@ impl<'p> Discovery<'p> {
     }
 
     fn run_queries(&mut self, link: &mut SimLink<'_>) {
-        while let Some(end) = drive(&mut self.requester, link).expect("the fabric is there") {
+        while let Some(end) =
+            drive(&mut self.requester, link).expect("a simulated link does not fail")
+        {
             let asked = self.asked.remove(&end.transaction_id).expect("the query is outstanding");
             self.note(link.sim().now(), &asked, &end);
             match &end.result {
@@ -172,7 +178,7 @@ impl<'p> Discovery<'p> {
                     if message.status().is_ok() {
                         self.learn(asked.query, message.mad());
                     } else {
-                        // While cables are swapped, a path may lead to another node than before.
+                        // While cables are swapped, a path can lead to another node than before.
                         assert!(self.plan.faults > 0, "{}", message.mad());
                     }
                 }
@@ -192,7 +198,7 @@ impl<'p> Discovery<'p> {
         assert!(end.elapsed <= patience, "{:?} of {patience:?}", end.elapsed);
         if let Err(Failure::TimedOut { waited, attempts }) = end.result {
             assert_eq!(attempts, timing.retries + 1);
-            // A reported loss ends a query before the time limit.
+            // If losses are reported, they can end a query before its time limit.
             assert!(waited == patience || self.plan.reports_losses, "{waited:?} of {patience:?}");
         }
         let result = match &end.result {
@@ -203,7 +209,7 @@ impl<'p> Discovery<'p> {
             .expect("writing to a string does not fail");
     }
 
-    /// Sends the queries that follow from a response.
+    /// Processes a successful response: checks it and sends further queries.
     fn learn(&mut self, query: Query, answer: &Mad) {
         match query {
             Query::Node(path) => self.learn_node(&path, &answer.attribute().expect("NodeInfo")),
@@ -257,7 +263,8 @@ impl<'p> Discovery<'p> {
             self.send_query(Query::Table(path.to_vec()));
         }
         for number in u8::from(!switch)..=info.num_ports {
-            // A packet can leave a host only by the port of the client.
+            // A host forwards no packets, so a path can continue only from switches and from the
+            // client's host.
             let leads_on = number > 0 && (switch || path.is_empty());
             let counted = match number {
                 0 => (1..=info.num_ports).collect(),

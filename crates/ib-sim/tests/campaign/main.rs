@@ -1,18 +1,19 @@
 //! Discovery of fabrics under random faults.
 //!
 //! A client with the requester of `ib-mad` queries every node by directed route and every end port
-//! by LID, in rounds. Random faults of every kind happen meanwhile and are removed before the last
-//! round. Every request completes exactly once, with a response or a timeout. No request or packet
-//! remains in the fabric. The same seed gives exactly the same run.
+//! by LID, in rounds. Meanwhile, random faults of every kind occur; they are removed before the
+//! last round. Every request completes exactly once, with a response or a timeout. No request or
+//! packet remains in the fabric. The same seed gives exactly the same run.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `plan` | choices of a seed: the fabric, its faults, the client's timing |
-//! | `bring_up` | LIDs, forwarding tables and states, as written by a subnet manager |
+//! | `plan` | what the seed determines: the fabric, its faults and the client's timing |
+//! | `bring_up` | LIDs, forwarding tables and port states, set as by a subnet manager |
 //! | `discovery` | the client |
 //!
-//! `SIM_RUNS` is the number of runs, `SIM_FIRST` the seed of the first one. To repeat a failed run,
-//! set `SIM_FIRST=SEED SIM_RUNS=1`. `cargo xtask campaign discovery --runs 10000` runs many.
+//! `SIM_RUNS` is the number of runs, and `SIM_FIRST` the seed of the first run. To repeat a failed
+//! run, set `SIM_FIRST=SEED SIM_RUNS=1`. `cargo xtask campaign discovery --runs 10000` does many
+//! runs.
 
 mod bring_up;
 mod discovery;
@@ -29,7 +30,7 @@ use ib_types::Guid;
 use discovery::Discovery;
 use plan::{Kinds, Plan};
 
-/// The results of a run; two runs of a seed have equal results.
+/// The results of a run. Two runs with the same seed have equal results.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     /// The completed queries of the client, in order.
@@ -50,13 +51,13 @@ struct Tally {
     lost: u64,
     retries: u64,
     late: u64,
-    /// Responses routed by LID.
+    /// Number of responses to requests that were routed by LID.
     routed: u64,
-    /// LFT writes that a switch acknowledged and ignored.
+    /// LFT writes that a switch has acknowledged, but ignored.
     ignored_tables: u64,
     /// Number of discovery rounds.
     rounds: u64,
-    /// Lost packets by reason, and steps by command.
+    /// Number of lost packets by reason, and number of steps by command.
     kinds: BTreeMap<String, u64>,
 }
 
@@ -91,9 +92,10 @@ fn run(plan: &Plan<'_>) -> Outcome {
     }
     let start = link.now();
     let steps = plan.steps(start);
-    link.sim().load_script(&steps).expect("the faults are of this fabric");
+    link.sim().load_script(&steps).expect("the targets of all faults exist");
     let mut discovery = Discovery::new(plan);
-    // Rounds during the faults, and one after their removal, which must find the whole fabric.
+    // Does rounds during the faults, and then one round after their removal, which has to find the
+    // whole fabric.
     let mended = start + plan.time;
     for _ in 0..plan.rounds {
         discovery.round(&mut link);
@@ -120,19 +122,19 @@ fn run(plan: &Plan<'_>) -> Outcome {
     Outcome { ends: discovery.ends, log, tally, nodes: discovery.nodes }
 }
 
-/// Waits for all late responses, which complete no query again; then checks that no request of the
-/// client remains.
+/// Waits for all late responses, and checks that they complete no query a second time. Then checks
+/// that no request of the client remains.
 fn settle(link: &mut SimLink<'_>, discovery: &mut Discovery<'_>) {
-    assert_eq!(discovery.waiting(), 0, "requests that have not ended");
+    assert_eq!(discovery.waiting(), 0, "no query is outstanding");
     let until = link.now() + Duration::from_secs(60);
     link.sim().run_until(until);
     let now = link.now();
     link.sim().settle(now);
-    while let Some(incoming) = link.receive().expect("the fabric is there") {
+    while let Some(incoming) = link.receive().expect("a simulated link does not fail") {
         discovery.late(now, &incoming);
         assert!(!matches!(incoming, Incoming::Lost(_)) || discovery.reports_losses());
     }
-    assert_eq!(link.sim().outstanding(), 0, "outstanding requests in the fabric");
+    assert_eq!(link.sim().outstanding(), 0, "no request is outstanding in the fabric");
 }
 
 /// Prints the seed if the test fails.
@@ -161,7 +163,7 @@ fn discovery_under_faults_ends_and_is_reproducible() {
         let _guard = Seed(seed);
         let plan = Plan::new(&kinds, seed);
         let outcome = run(&plan);
-        assert!(outcome == run(&plan), "the same run is different the second time");
+        assert!(outcome == run(&plan), "two runs with the same seed differ");
         let all: BTreeSet<Guid> = plan.kind.fabric.nodes().map(|(_, node)| node.guid).collect();
         assert!(outcome.nodes.is_subset(&all), "unknown nodes");
         if plan.heals() {
@@ -179,7 +181,7 @@ fn discovery_under_faults_ends_and_is_reproducible() {
         began.elapsed().as_secs_f64(),
     );
     if runs >= 100 {
-        assert!(different > runs / 2, "faults make a difference");
+        assert!(different > runs / 2, "most runs differ from the run before");
         for (what, count) in [
             ("answers", sum.answered),
             ("timeouts", sum.timed_out),
@@ -209,7 +211,7 @@ fn discovery_without_faults_finds_all_nodes() {
         let Tally { started, answered, timed_out, lost, retries, late, routed, .. } = outcome.tally;
         assert_eq!((answered, timed_out, lost, retries, late), (started, 0, 0, 0, 0));
         assert_eq!(outcome.tally.ignored_tables, 0);
-        // Every round reads the counters of every port of every node with a LID.
+        // Every round queries the counters of every port of every node with a LID.
         let expected = if plan.configured { plan.kind.counted_ports() } else { 0 };
         assert_eq!(routed, outcome.tally.rounds * expected);
     }

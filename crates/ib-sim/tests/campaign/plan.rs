@@ -1,4 +1,4 @@
-//! Random plans: fabric, faults and client of a run.
+//! Random plans, which determine the fabric, the faults and the client of a run.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use ib_types::rng::Rng;
 
 use crate::bring_up::Configuration;
 
-/// Fabrics with fewer than 64 LIDs, which fit into one LFT block.
+/// Kinds of fabrics. Each has fewer than 64 LIDs, which fit into one LFT block.
 const KINDS: [&str; 7] = [
     "k-ary-n-tree 2 3",
     "torus 3x3 hosts=1",
@@ -22,7 +22,7 @@ const KINDS: [&str; 7] = [
     "random switches=8 ports=6 hosts=1 links=14",
 ];
 
-/// Commands, faults and loss reasons that must occur in a campaign.
+/// Commands, faults and loss reasons that have to occur in a campaign of at least 100 runs.
 pub(crate) const EXPECTED: [&str; 23] = [
     "Unlink",
     "ReLink",
@@ -64,7 +64,7 @@ impl Kind {
         Self { fabric, configuration }
     }
 
-    /// Returns the number of ports whose counters a round reads if all nodes have LIDs.
+    /// Returns the number of ports whose counters a round queries if all nodes have LIDs.
     pub(crate) fn counted_ports(&self) -> u64 {
         let nodes = self.fabric.nodes();
         nodes.map(|(_, node)| if node.kind.is_switch() { u64::from(node.ports) } else { 1 }).sum()
@@ -88,11 +88,11 @@ impl Kinds {
 pub(crate) struct Plan<'k> {
     pub(crate) kind: &'k Kind,
     pub(crate) seed: u64,
-    /// True if LIDs and tables are configured before the faults.
+    /// True if LIDs and forwarding tables are configured before the faults start.
     pub(crate) configured: bool,
     /// Number of faults.
     pub(crate) faults: usize,
-    /// Duration of the faults.
+    /// Time after which all faults are removed.
     pub(crate) time: Duration,
     /// Maximum number of discovery rounds during the faults.
     pub(crate) rounds: usize,
@@ -124,7 +124,7 @@ impl<'k> Plan<'k> {
             on_loss: [OnLoss::Fail, OnLoss::Retry][rng.below(2)],
             requester: RequesterConfig {
                 window: [1, 4, 16, 200][rng.below(4)],
-                // Some transaction IDs wrap around.
+                // In some runs, transaction IDs wrap around.
                 first: if rng.below(8) == 0 { u32::MAX - 50 } else { 1 },
                 ..RequesterConfig::default()
             },
@@ -132,7 +132,7 @@ impl<'k> Plan<'k> {
     }
 
     pub(crate) fn options(&self) -> Options {
-        // Every fourth log contains all MADs, the others only events.
+        // In every fourth run, the log contains all MADs; in other runs, it contains only events.
         let log = if self.seed % 4 == 1 { LogLevel::Datagrams } else { LogLevel::Events };
         Options { seed: self.seed, log, ..Options::default() }
     }
@@ -141,7 +141,7 @@ impl<'k> Plan<'k> {
         ClientOptions { reports_losses: self.reports_losses, ..ClientOptions::default() }
     }
 
-    /// Returns the faults, starting at a time.
+    /// Returns the steps of the faults. Their times count from `start`.
     pub(crate) fn steps(&self, start: Instant) -> Vec<Step> {
         let mut steps = random_faults(&self.kind.fabric, self.seed, self.time, self.faults);
         for step in &mut steps {
@@ -150,15 +150,16 @@ impl<'k> Plan<'k> {
         steps
     }
 
-    /// Returns true if every node responds to directed routes after the faults: no M_Key was
-    /// changed.
+    /// Returns true if no fault changes an M_Key. Then every node responds to directed-route SMPs
+    /// after the faults.
     pub(crate) fn heals(&self) -> bool {
         let steps = self.steps(Instant::ZERO);
         !steps.iter().any(|step| matches!(step.command, Command::MKey(..)))
     }
 }
 
-/// Returns the names under which a command is counted: its own name, and those of its faults.
+/// Returns the names under which a command is counted: the name of the command, and the names of
+/// its faults.
 pub(crate) fn kinds(command: &Command) -> Vec<String> {
     let text = command.to_string();
     let name = text.split(' ').next().map(str::to_owned);

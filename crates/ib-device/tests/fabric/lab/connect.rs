@@ -1,4 +1,4 @@
-//! Connections between queue pairs of two hosts, by their connection managers.
+//! Connects queue pairs of two hosts through their connection managers.
 
 use ib_cm::{AcceptParams, CmEvent, ConnectParams, ConnectionId, Requested};
 use ib_device::route_of;
@@ -16,7 +16,7 @@ impl Lab {
         self.connect_by(here, there, |path| route_of(&path))
     }
 
-    /// Connects two hosts over another path.
+    /// Connects two hosts over the route that `route` returns for the SA's path.
     pub(crate) fn connect_by(
         &mut self,
         here: usize,

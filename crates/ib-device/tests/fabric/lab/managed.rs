@@ -16,7 +16,7 @@ use ib_types::Instant;
 pub(crate) struct Manager {
     engine: SubnetManager,
     client: ClientId,
-    /// True if the SM has brought the subnet up.
+    /// True if the SM has brought the subnet up at least once.
     is_up: bool,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Managed {
     engines: EngineList,
 }
 
-/// Generates a fabric, such as `fat-tree 4 2`.
+/// Generates a fabric of the given kind, such as `fat-tree 4 2`.
 pub(crate) fn fabric(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
     let kind = Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
@@ -38,12 +38,13 @@ pub(crate) fn fabric(kind: &str) -> Fabric {
 }
 
 impl Managed {
-    /// Creates a fabric that an SM at its first host has brought up with an engine.
+    /// Creates a fabric with an SM at the first host, which has brought the subnet up with the
+    /// given routing engine.
     pub(crate) fn new(fabric: &Fabric, options: Options, engine: &str) -> Self {
         Self::with(fabric, options, engine, SmConfig::default())
     }
 
-    /// Creates such a fabric with a configuration of the SM.
+    /// Creates a fabric like [`Self::new`], with the given configuration of the SM.
     pub(crate) fn with(fabric: &Fabric, options: Options, engine: &str, config: SmConfig) -> Self {
         let sim = Sim::new(fabric, options);
         let engines = engine.parse().expect("an engine");
@@ -55,12 +56,12 @@ impl Managed {
         while !this.managers[0].is_up {
             assert!(this.step(Instant::NEVER), "the subnet does not come up");
         }
-        // Waits until packets in flight, such as traps, have arrived.
+        // Waits until all packets in flight have arrived, such as traps.
         this.run_for(Duration::from_secs(1));
         this
     }
 
-    /// Adds an SM at a port.
+    /// Adds an SM at the given port.
     pub(crate) fn add_manager(&mut self, port: PortId, config: SmConfig) {
         let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
         let client = self.sim.attach(port, options).expect("the port accepts a client");
@@ -74,12 +75,12 @@ impl Managed {
         self.managers.push(Manager { engine, client, is_up: false });
     }
 
-    /// Runs the SMs until they have nothing to do at the present time.
+    /// Runs the SMs until they have nothing more to do at the current time.
     pub(crate) fn manage(&mut self) {
         let now = self.sim.now();
         for manager in &mut self.managers {
             while let Some(incoming) = self.sim.receive(manager.client) {
-                // Losses are not reported to the SM, as on a wire.
+                // As on a real fabric, losses are not reported to the SM.
                 if matches!(incoming, Incoming::Received(_)) {
                     manager.engine.handle(now, &incoming);
                 }
@@ -106,12 +107,12 @@ impl Managed {
         }
     }
 
-    /// Returns the next timeout of the SMs.
+    /// Returns the time of the SMs' next timeout.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.managers.iter().filter_map(|manager| manager.engine.poll_timeout()).min()
     }
 
-    /// Runs until the next event that is due by `until`. Returns false if there is none.
+    /// Processes the next event that is due by `until`. Returns false if there is none.
     pub(crate) fn step(&mut self, until: Instant) -> bool {
         let due = self.due().unwrap_or(Instant::NEVER);
         let goes_on = self.devices.run_step(&mut self.sim, due.min(until));
@@ -125,7 +126,7 @@ impl Managed {
         goes_on || due <= until && due < Instant::NEVER
     }
 
-    /// Runs for some time.
+    /// Runs the fabric for the given time.
     pub(crate) fn run_for(&mut self, time: Duration) {
         let end = self.sim.now() + time;
         while self.step(end) {}
@@ -143,7 +144,7 @@ impl Managed {
         self.change(|manager| manager.set_lids(lids));
     }
 
-    /// Changes the first SM and requests a sweep.
+    /// Applies a change to the first SM, and requests a sweep.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut SubnetManager)) {
         let now = self.sim.now();
         if let Some(manager) = self.managers.first_mut() {
@@ -153,7 +154,7 @@ impl Managed {
         self.manage();
     }
 
-    /// Stops the first SM without notice.
+    /// Stops the first SM. The SM does not sign off.
     pub(crate) fn kill_manager(&mut self) {
         let manager = self.managers.remove(0);
         self.sim.detach(manager.client);
@@ -161,6 +162,6 @@ impl Managed {
 
     /// Executes a console command.
     pub(crate) fn command(&mut self, text: &str) {
-        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts it");
+        self.sim.run(&text.parse().expect("a command")).expect("the simulator accepts the command");
     }
 }

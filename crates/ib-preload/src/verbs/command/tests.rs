@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::super::abi::{Field, bytes_of};
 use super::*;
 
-/// Returns a legacy command with a response address and fields.
+/// Returns a legacy command with these fields and, if `has_response` is true, a response address.
 fn legacy(number: u32, out_words: u16, fields: &[u8], has_response: bool) -> Vec<u8> {
     let mut bytes = vec![];
     number.write(&mut bytes);
@@ -24,7 +24,7 @@ fn legacy_fields_follow_the_response_address() {
     let Request::CreateCq(create) = command.request else { panic!("{command:?}") };
     assert_eq!((create.cqe, create.comp_channel), (7, -1));
     assert_eq!(command.response, ResponseBuffer { address: 0x1000, core: 24, driver: 0 });
-    // Commands without a response have no address.
+    // Commands without a response contain no response address.
     let fields = bytes_of(&ModifyQp { qp_handle: 3, ..ModifyQp::default() });
     let command = Command::decode(&legacy(26, 0, &fields, false)).expect("a valid command");
     let Request::ModifyQp(modify) = command.request else { panic!("{command:?}") };
@@ -44,7 +44,7 @@ fn inconsistent_sizes_are_refused() {
 
 #[test]
 fn unsupported_commands_are_reported_as_such() {
-    // REREG_MR, ALLOC_MW, RESIZE_CQ, OPEN_XRCD
+    // These are the numbers of REREG_MR, ALLOC_MW, RESIZE_CQ and OPEN_XRCD.
     for number in [11, 14, 19, 37] {
         let bytes = legacy(number, 64, &[0; 64], true);
         assert_eq!(Command::decode(&bytes), Err(Errno::NOT_SUPPORTED), "{number}");

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn file() -> RingFile {
-    // SAFETY: the name ends with a zero; the descriptor has no other owner.
+    // SAFETY: the name ends with a zero byte; the descriptor has no other owner.
     let file = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"test".as_ptr(), 0)) };
     RingFile::new(file)
 }
@@ -14,7 +14,7 @@ fn ring(elements: u32) -> Ring {
     Ring::create(&mut file(), elements, 16).expect("memory for a ring")
 }
 
-/// Sets an index as a program does.
+/// Writes an index of the ring, as a program does.
 fn set(ring: &Ring, offset: usize, value: u32) {
     ring.index(offset).store(value, Ordering::Release);
 }
@@ -53,7 +53,7 @@ fn full_ring_takes_no_completion() {
     assert!(!ring.push(&[1; 16]));
     set(&ring, CONSUMER, 1);
     assert!(ring.push(&[1; 16]));
-    assert!(!ring.push(&[1; 17]), "a longer element does not fit");
+    assert!(!ring.push(&[1; 17]), "the element is longer than a slot");
 }
 
 #[test]

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns the element of a send request with SGEs.
+/// Returns the ring element of a send request with the given SGEs.
 fn element(opcode: u32, flags: u32, sges: &[Sge]) -> Vec<u8> {
     let mut bytes = vec![0; SEND_WQE + 64];
     bytes[..8].copy_from_slice(&77_u64.to_ne_bytes());
@@ -40,7 +40,7 @@ fn datagrams_name_an_address_handle() {
         panic!("a datagram")
     };
     assert_eq!((ah, remote_qpn.get(), remote_qkey.0, imm), (6, 0x1234, 0x1111_1111, None));
-    // A UD queue pair has no RDMA.
+    // UD queue pairs do not support RDMA.
     let write = self::element(opcode::RDMA_WRITE, 0, &[]);
     assert_eq!(SendElement::decode(&write, true).err(), Some((77, WcStatus::LocQpOpErr)));
 }

@@ -33,7 +33,7 @@ fn durations_use_the_greatest_integer_unit() {
         (1_500_000, "1500us"),
         (20_000_000, "20ms"),
         (3_000_000_000, "3s"),
-        // Exceeds the 53 bits of an `f64`.
+        // The number needs more than the 53 bits of an `f64`.
         (999_999_999_999_999_999, "999999999999999999ns"),
     ] {
         let time = Duration::from_nanos(nanos);
@@ -55,14 +55,14 @@ fn values_are_displayed_in_canonical_form() {
     }
 }
 
-/// A duration that can be parsed.
+/// Generates durations that can be parsed.
 fn time() -> impl Strategy<Value = Duration> {
     let units = prop_oneof![Just(1), Just(1_000), Just(1_000_000), Just(1_000_000_000)];
     let small = (0..1_000_000u64, units).prop_map(|(count, unit)| count * unit);
     prop_oneof![small, 0..1_000_000_000_000_000_000u64].prop_map(Duration::from_nanos)
 }
 
-/// A node or one of its ports. Names are not empty and contain no line end.
+/// Generates targets: a node or one of its ports. Names are not empty and contain no line end.
 fn target(port: impl Strategy<Value = Option<u8>>) -> impl Strategy<Value = Target> {
     let name = prop_oneof![".{1,12}", "[\"\\[\\] a]{1,6}"];
     (name, port).prop_map(|(node, port)| Target { node, port })
@@ -104,7 +104,7 @@ fn ignored() -> impl Strategy<Value = Ignored> {
     ]
 }
 
-/// Every command with all values that can be parsed.
+/// Generates every command, with all values that can be parsed.
 fn command() -> impl Strategy<Value = Command> {
     let attribute = any::<Option<u16>>().prop_map(|id| id.map(AttributeId));
     let rate = probability().prop_map(|part| part * 100.0);

@@ -11,7 +11,7 @@ use crate::ids::ClientId;
 use crate::lab::{self, lid, node, port, run, two_switches as made};
 use crate::options::Options;
 
-/// Reads PortCounters of port 2 of s1; with `reset`, sets all of them to zero first.
+/// Reads PortCounters of port 2 of s1. With `reset`, sets all counters to zero first.
 fn port_counters(sim: &mut Sim, client: ClientId, reset: bool) -> PortCounters {
     let mut mad = lab::performance(if reset { Method::SET } else { Method::GET }, PortCounters::ID);
     let mut request = PortCounters::zeroed();
@@ -54,7 +54,7 @@ fn clear_resets_counters_that_were_written() {
     assert_eq!(port_counters(&mut sim, client, false).symbol_errors, 0);
 }
 
-/// Configures s2 and h2 as a subnet manager does, and makes them count errors.
+/// Configures s2 and h2 as a subnet manager does, and lets them count errors.
 fn configure(sim: &mut Sim) {
     let client = lab::client(sim, "h1");
     for name in ["s2.0", "h2.1"] {
@@ -73,7 +73,8 @@ fn configure(sim: &mut Sim) {
     }
 }
 
-/// Checks that s2 and h2 are in the state of an unconfigured fabric, except for their links.
+/// Checks that s2 and h2 have the state of an unconfigured fabric, except for the states of their
+/// links.
 fn check_fresh(sim: &Sim) {
     let fresh = Sim::new(&lab::row(2), Options::default());
     for name in ["s2", "h2"] {
@@ -132,13 +133,13 @@ fn link_faults_and_request_loss_are_removed_separately() {
     run(&mut sim, "Fault s1[3] loss=0.5 delay=5us");
     run(&mut sim, "Fault s1[3] none");
     let at = port(&sim, "s1.3");
-    let faults = sim.port(at).faults.clone().expect("the request loss is unchanged");
+    let faults = sim.port(at).faults.clone().expect("`Fault` does not change the loss of requests");
     assert_eq!((faults.loss, faults.delay.as_nanos()), (0.0, 0));
     assert_eq!(faults.unanswered, 100.0);
     assert_eq!(faults.unanswered_attribute, Some(AttributeId::NODE_INFO));
     run(&mut sim, "Fault s1[3] loss=0.5");
     run(&mut sim, "Error s1[3] 0");
-    let faults = sim.port(at).faults.clone().expect("the packet loss is unchanged");
+    let faults = sim.port(at).faults.clone().expect("`Error` does not change the loss of packets");
     assert_eq!((faults.unanswered, faults.loss), (0.0, 0.5));
     run(&mut sim, "Fault s1[3] none");
     assert!(sim.port(at).faults.is_none());

@@ -7,7 +7,7 @@ use crate::counters::Counters;
 use crate::lab::{self, lid, node, port};
 use crate::options::Options;
 
-/// Sends a packet from h1 to a LID; returns the reason of its loss, if lost.
+/// Sends a packet from h1 to a LID. Returns the reason of its loss; `None` if it is not lost.
 fn send(sim: &mut Sim, dlid: u16) -> Option<&'static str> {
     let from = port(sim, "h1.1");
     let before = sim.stats().lost.clone();
@@ -25,7 +25,7 @@ fn counters(sim: &Sim, name: &str) -> Counters {
     sim.counters(port(sim, name))
 }
 
-/// Returns the relay errors of a port: total, DLID, VL and looping.
+/// Returns the relay error counters of a port: total, DLID mapping, VL mapping and looping errors.
 fn relay(sim: &Sim, name: &str) -> [u64; 4] {
     let all = counters(sim, name);
     [
@@ -48,7 +48,7 @@ fn packet_reaches_its_dlid() {
     assert_eq!(sim.receive_packet(to), None);
     for name in ["h1.1", "s1.2", "s2.2", "s3.4"] {
         assert_eq!(counters(&sim, name).xmit_packets, 1, "{name}");
-        // LRH, BTH, payload and ICRC in units of four bytes.
+        // The data consists of LRH, BTH, payload and ICRC; the unit is four bytes.
         assert_eq!(counters(&sim, name).xmit_data, (8 + 12 + 100 + 4) / 4, "{name}");
     }
     for name in ["s1.3", "s2.1", "s3.1", "h2.1"] {
@@ -82,13 +82,17 @@ fn switch_drops_packets_without_valid_lft_entry() {
     assert_eq!(relay(&sim, "s1.3"), [5, 4, 0, 1]);
 
     lab::set_route(&mut sim, s1, dlid, 1);
-    assert_eq!(send(&mut sim, dlid), Some("link_down"), "a port without a cable");
+    assert_eq!(send(&mut sim, dlid), Some("link_down"), "port 1 has no cable");
     let out = counters(&sim, "s1.1");
     assert_eq!((out.xmit_discards, out.inactive_discards), (1, 1));
 
     lab::set_route(&mut sim, s1, dlid, 2);
     lab::set_route(&mut sim, s2, dlid, 1);
-    assert_eq!(send(&mut sim, dlid), Some("turns_back"), "two switches send it to each other");
+    assert_eq!(
+        send(&mut sim, dlid),
+        Some("turns_back"),
+        "two switches forward the packet to each other"
+    );
     assert_eq!(relay(&sim, "s2.1"), [1, 0, 0, 1]);
 }
 
@@ -148,7 +152,7 @@ fn inactive_port_passes_no_data() {
         assert_eq!(all.xmit_discards, all.inactive_discards, "{name}");
         assert_eq!(all.rcv_switch_relay_errors, 0, "{name}");
         if why.is_none() {
-            // A data packet activates an armed port.
+            // A data packet changes a port from Armed to Active.
             assert_eq!(sim.port_info(at).port_state, PortState::ACTIVE);
         }
     }
@@ -165,7 +169,7 @@ fn packet_that_cannot_be_sent_is_lost_at_its_port() {
         lab::check_settled(sim);
         std::mem::take(&mut sim.net.stats.lost).into_keys().next()
     };
-    assert_eq!(try_packet(&mut sim, 9, 4), Some("no_lane"), "VL 9 of 8");
+    assert_eq!(try_packet(&mut sim, 9, 4), Some("no_lane"), "there are only VLs 0 to 7");
     assert_eq!(try_packet(&mut sim, 0, 4096), Some("too_long"), "the MTU is 2048");
     assert_eq!(try_packet(&mut sim, 0, 1 << 23), Some("too_long"));
     assert_eq!(sim.counters(from).neighbor_mtu_discards, 2);
@@ -195,13 +199,13 @@ fn sl_without_vl_at_a_switch_is_a_relay_error() {
     let table = &mut sim.port_mut(out).tables_mut(kind, 4).sl_to_vl;
     table[3].lanes[0] = VirtualLane::new(1).unwrap();
     sim.port_mut(out).info.operational_vls = VlCap::VL0;
-    assert_eq!(send(&mut sim, dlid), None.or(Some("no_lane")), "VL 1 of one");
+    assert_eq!(send(&mut sim, dlid), None.or(Some("no_lane")), "there is only VL 0");
     assert_eq!(relay(&sim, "s1.3"), [2, 0, 2, 0]);
     sim.port_mut(out).info.operational_vls = VlCap::VL0_1;
     assert_eq!(send(&mut sim, dlid), Some("no_receiver"));
 }
 
-/// Configures a tree of switches with four hosts; returns the fabric.
+/// Returns a tree of three switches with four hosts.
 fn tree() -> ib_topology::Fabric {
     lab::fabric(
         &[("h1", 1), ("h2", 1), ("h3", 1), ("h4", 1), ("s1", 20), ("s2", 20), ("s3", 20)],
@@ -265,12 +269,24 @@ fn group_without_mft_entry_uses_default_ports() {
         hosts.map(|host| sim.receive_packet(host).is_some())
     };
     assert_eq!(send(&mut sim, h3), [false; 2]);
-    assert_eq!(relay(&sim, "s2.1"), [1, 1, 0, 0], "no entry, no default");
+    assert_eq!(
+        relay(&sim, "s2.1"),
+        [1, 1, 0, 0],
+        "the switch has neither an MFT entry nor default multicast ports"
+    );
     let switch = sim.node_mut(s1).switch.as_mut().unwrap();
     switch.info.default_multicast_primary_port = 1;
     switch.info.default_multicast_not_primary_port = 18;
-    assert_eq!(send(&mut sim, hosts[1]), [true, false], "to the primary port");
-    assert_eq!(send(&mut sim, hosts[0]), [false, true], "from the primary port");
+    assert_eq!(
+        send(&mut sim, hosts[1]),
+        [true, false],
+        "packets are forwarded out of the primary port"
+    );
+    assert_eq!(
+        send(&mut sim, hosts[0]),
+        [false, true],
+        "packets from the primary port are forwarded out of the other port"
+    );
 }
 
 #[test]
@@ -286,7 +302,7 @@ fn group_without_other_members_is_no_relay_error() {
     assert_eq!(lab::lost(&sim, "turns_back"), 1);
 }
 
-/// Sends a directed route SMP with LID-routed parts; returns the GUID of the responding node.
+/// Sends a directed-route SMP with LID-routed parts. Returns the GUID of the node that responds.
 fn combined(
     sim: &mut Sim,
     (to, dr_slid, dr_dlid): (u16, u16, u16),
@@ -319,22 +335,22 @@ fn directed_routes_may_have_lid_routed_parts() {
     let mut sim = lab::ready(&lab::row(3), Options::default());
     let guid = |sim: &Sim, name| Some(sim.node(node(sim, name)).guid);
     let [h1, h2, s2, s3] = ["h1", "h2", "s2", "s3"].map(|name| lid(&sim, name));
-    // From h1 by port 1, then from s1 by port 2: s2.
+    // From h1 out of port 1, then from s1 out of port 2, to s2.
     assert_eq!(combined(&mut sim, (NONE, NONE, NONE), &[1, 2]), guid(&sim, "s2"));
-    // By LID to s2, by port 2 to s3, by port 4 to h2.
+    // By LID to s2, then out of port 2 to s3, then out of port 4 to h2.
     assert_eq!(combined(&mut sim, (s2, h1, NONE), &[2]), guid(&sim, "s3"));
     assert_eq!(combined(&mut sim, (s2, h1, NONE), &[2, 4]), guid(&sim, "h2"));
     // By directed route to s2, then by LID.
     assert_eq!(combined(&mut sim, (NONE, NONE, h2), &[1, 2]), guid(&sim, "h2"));
     assert_eq!(combined(&mut sim, (NONE, NONE, s3), &[1, 2]), guid(&sim, "s3"));
     assert_eq!(combined(&mut sim, (NONE, NONE, s2), &[1, 2]), guid(&sim, "s2"));
-    // By LID to s2, by port 2 to s3, then by LID.
+    // By LID to s2, then out of port 2 to s3, then by LID.
     assert_eq!(combined(&mut sim, (s2, h1, h2), &[2]), guid(&sim, "h2"));
-    // Without directed hops between the LID-routed parts, or after the first one.
+    // No directed hops between the LID-routed parts, or after the first LID-routed part.
     assert_eq!(combined(&mut sim, (s2, h1, NONE), &[]), guid(&sim, "s2"));
     assert_eq!(combined(&mut sim, (s2, h1, h2), &[]), guid(&sim, "h2"));
     assert_eq!(combined(&mut sim, (NONE, NONE, NONE), &[]), guid(&sim, "h1"));
-    // The first LID-routed part must end at a switch.
+    // The first LID-routed part has to end at a switch.
     assert_eq!(combined(&mut sim, (h2, h1, NONE), &[1]), None);
 }
 
@@ -357,7 +373,7 @@ fn lid_routed_smps_reach_inactive_ports() {
         assert_eq!(info.node_guid, sim.node(node(&sim, name)).guid, "{name}");
         assert_eq!(info.local_port, arrival, "{name}");
     }
-    // The neighbour can be reached without LIDs.
+    // The neighbor can be reached without LIDs.
     let mad = smp::lid_request(Method::GET, TransactionId(3), (AttributeId::NODE_INFO, 0));
     let info: ib_wire::mad::sm::NodeInfo =
         lab::answer(&mut sim, client, Remote::smi(PERMISSIVE_LID), mad).attribute().unwrap();

@@ -9,7 +9,7 @@ fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
 
-/// Two hosts joined by a cable with a rate.
+/// Returns a fabric of two hosts that are joined by a cable of the given rate.
 fn pair(rate: LinkRate) -> Fabric {
     let mut fabric = lab::fabric(&[("h1", 1), ("h2", 1)], &[]);
     let [one, other] = ["h1", "h2"].map(|name| fabric.find_name(name).unwrap());
@@ -32,7 +32,7 @@ fn packet_takes_its_transmission_time_and_the_latency() {
         let from = port(&sim, "h1.1");
         let packet = lab::data(&sim, from, 2, 0, 1000);
         sim.send_packet(from, packet);
-        // 1000 bytes, LRH, BTH and ICRC.
+        // The packet has 1000 bytes of payload, LRH, BTH and ICRC.
         let arrives = (1024u64 * picos).div_ceil(1000) + 200;
         assert_eq!(sim.next_at(), Some(at(arrives)), "{width} {speed}");
     }
@@ -47,7 +47,7 @@ fn packets_are_sent_at_the_rate_of_the_link() {
         let packet = lab::data(&sim, from, dlid, 0, 1000);
         sim.send_packet(from, packet);
     }
-    // Each packet takes 1024 ns per link and 200 ns of latency, twice.
+    // On each of the two links, a packet takes 1024 ns and 200 ns of latency.
     for (number, arrives) in [(1, 2448), (2, 3472), (3, 4496)] {
         lab::run_checked(&mut sim, at(arrives - 1));
         assert_eq!(sim.counters(to).rcv_packets, number - 1);
@@ -56,7 +56,8 @@ fn packets_are_sent_at_the_rate_of_the_link() {
     }
 }
 
-/// A fabric where the link s1.4 to h2 has a quarter of the rate of h1 to s1.
+/// Returns a fabric in which the link from s1 to h2 has a quarter of the rate of the link from h1
+/// to s1.
 fn slow_end() -> Fabric {
     let mut fabric = lab::fabric(&[("h1", 1), ("h2", 1), ("s1", 4)], &["h1.1 s1.3"]);
     let [h2, s1] = ["h2", "s1"].map(|name| fabric.find_name(name).unwrap());
@@ -75,8 +76,9 @@ fn sender_waits_for_credits() {
         let packet = lab::data(&sim, from, dlid, 0, 1000);
         sim.send_packet(from, packet);
     }
-    // Four packets of 16 blocks fit into 66 blocks. The fifth waits for the first one, which
-    // arrives at 1224 ns and takes 4096 ns to leave; the credits take 200 ns.
+    // Four packets of 16 blocks fit into 66 blocks. The fifth packet waits until the first has left
+    // the switch. The first packet arrives at 1224 ns and needs 4096 ns to leave; the credits need
+    // 200 ns.
     lab::run_checked(&mut sim, at(4096));
     assert_eq!(sim.counters(from).xmit_packets, 4);
     lab::run_checked(&mut sim, at(1224 + 4096 + 200 - 1));
@@ -87,7 +89,7 @@ fn sender_waits_for_credits() {
     lab::run_checked(&mut sim, Instant::NEVER);
     assert_eq!(sim.counters(to).rcv_packets, 40);
     lab::check_settled(&sim);
-    // The wait time of each other packet is 4096 ns minus 1024 ns of transmission.
+    // Each of the other 36 packets waits for 4096 ns minus the transmission time of 1024 ns.
     let wait = sim.counters(from).xmit_wait * 8;
     assert!((36 * 3072 - 3000..=36 * 3072).contains(&wait), "{wait}");
 }
@@ -110,7 +112,7 @@ fn dropped_packets_return_their_credits_once() {
         let packet = lab::data(&sim, from, dlid, level, 1000);
         sim.send_packet(from, packet);
         if round % 50 == 20 {
-            // The link goes down and up with packets on it and in the queue.
+            // The link goes down and up while packets are on the link and in the queue.
             sim.net.retrain(out);
             lab::check(&sim);
             for end in [out, port(&sim, "h2.1")] {
@@ -146,8 +148,12 @@ fn multicast_copies_share_buffer_space() {
         sim.send_packet(from, packet);
     }
     lab::run_checked(&mut sim, at(1224 + 4096 + 200 - 1));
-    assert_eq!(sim.counters(from).xmit_packets, 4, "the slow member delays the others");
-    assert_eq!(sim.counters(port(&sim, "h2.1")).rcv_packets, 3, "the fourth is in flight");
+    assert_eq!(
+        sim.counters(from).xmit_packets,
+        4,
+        "the slow member of the group delays the others"
+    );
+    assert_eq!(sim.counters(port(&sim, "h2.1")).rcv_packets, 3, "the fourth packet is in flight");
     lab::run_checked(&mut sim, Instant::NEVER);
     assert_eq!(sim.counters(port(&sim, "h2.1")).rcv_packets, 20);
     assert_eq!(sim.counters(port(&sim, "h3.1")).rcv_packets, 20);
@@ -176,7 +182,7 @@ fn smps_pass_while_data_is_blocked() {
     sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
     lab::run_checked(&mut sim, at(4200 + 2 * (MAD_PACKET + 200)));
     assert!(sim.receive(client).is_some());
-    assert_eq!(sim.counters(from).xmit_packets, 5, "four of data, one of management");
+    assert_eq!(sim.counters(from).xmit_packets, 5, "four data packets and one SMP");
 }
 
 #[test]
@@ -216,7 +222,7 @@ fn dropped_smp_is_counted_at_the_port_of_arrival() {
             &[1, 4],
         );
         sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
-        // At the rate of the first link, which is faster than the second.
+        // SMPs are sent at the rate of the first link, which is faster than the second.
         lab::run_checked(&mut sim, at((number + 1) * MAD_PACKET));
     }
     lab::run_checked(&mut sim, at(1_000_000));
@@ -233,5 +239,5 @@ fn dropped_smp_is_counted_at_the_port_of_arrival() {
     let remote = ib_link::Remote::gsi(lid(&sim, "s1"));
     let mad = lab::answer(&mut sim, client, remote, mad);
     let details: ib_wire::mad::pm::PortRcvErrorDetails = mad.attribute().unwrap();
-    assert_eq!(details.buffer_overrun_errors, 0, "SMPs have no buffer overruns");
+    assert_eq!(details.buffer_overrun_errors, 0, "dropped SMPs are not counted as buffer overruns");
 }

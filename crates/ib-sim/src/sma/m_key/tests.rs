@@ -11,7 +11,7 @@ use crate::options::Options;
 
 const KEY: u64 = 0x1234_5678_9abc_def0;
 
-/// Returns a chain h1, s1, h2 with an M_Key at h2, and an SM at h1.
+/// Returns a chain h1, s1, h2. The port of h2 has an M_Key, and an SM is at h1.
 fn guarded(protect: u8, lease: u16) -> (Sim, ClientId) {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let manager = lab::manager(&mut sim, "h1");
@@ -23,7 +23,8 @@ fn guarded(protect: u8, lease: u16) -> (Sim, ClientId) {
     (sim, manager)
 }
 
-/// Reads or writes PortInfo of h2 with an M_Key; returns the response, if any.
+/// Sends a Get or Set of h2's PortInfo with the given M_Key. Returns the response; `None` if there
+/// is none.
 fn touch(sim: &mut Sim, client: ClientId, method: Method, key: u64) -> Option<PortInfo> {
     let what = (AttributeId::PORT_INFO, 1);
     let mut mad = smp::directed_request(method, TransactionId(1), what, &[1, 4]);
@@ -50,7 +51,8 @@ fn touch(sim: &mut Sim, client: ClientId, method: Method, key: u64) -> Option<Po
 
 #[test]
 fn protection_level_decides_on_reads_and_writes() {
-    // Protection level, method, right M_Key, response expected, M_Key in the response.
+    // Each case: protection level, method, whether the M_Key is right, whether a response is
+    // expected, whether it contains the M_Key.
     for (protect, method, right, answered, shown) in [
         (0, Method::GET, false, true, true),
         (0, Method::GET, true, true, true),
@@ -119,14 +121,14 @@ fn lease_ends_the_protection_unless_the_right_key_arrives() {
     assert_eq!(sim.port_info(at).m_key_protect, 2);
     sim.run_until(seconds(8));
     assert_eq!(sim.port_info(at).m_key_protect, 0);
-    // All clients can read the M_Key now, and write with it.
+    // After the lease, all clients can read the M_Key, and can write if they use this M_Key.
     let info = touch(&mut sim, client, Method::GET, 1).unwrap();
     assert_eq!(info.m_key, KEY);
     assert_eq!(touch(&mut sim, client, Method::SET, 1), None);
     assert!(touch(&mut sim, client, Method::SET, KEY).is_some());
 }
 
-/// Sends a request with a wrong M_Key to h2; returns the trap that follows.
+/// Sends a request with a wrong M_Key to h2. Returns the trap that h2 sends.
 fn violate(sim: &mut Sim, client: ClientId, remote: Remote, mut mad: Mad) -> Datagram {
     mad.set_m_key(0xbad);
     sim.submit(client, &Datagram::new(remote, mad));
@@ -148,7 +150,7 @@ fn violation_is_reported_by_a_trap() {
     assert_eq!(trap.remote.lid, lab::lid(&sim, "h2"));
     let notice: Notice = trap.mad.attribute().unwrap();
     assert_eq!((notice.trap, notice.issuer_lid), (TrapNumber::BAD_M_KEY, lab::lid(&sim, "h2")));
-    // The request passed port 3 of s1 and port 1 of h2.
+    // The request has arrived at port 3 of s1 and at port 1 of h2.
     let mut expected = [0; 54];
     expected[2..14].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0x15, 0, 0, 0, 1]);
     expected[14..22].copy_from_slice(&0xbad_u64.to_be_bytes());
@@ -187,8 +189,8 @@ fn long_return_path_is_truncated() {
     }
 }
 
-/// Returns an HCA `h2` with a port at each of two switches, the second port protected by an M_Key,
-/// and an SM at h1 of the first switch.
+/// Returns a fabric in which HCA `h2` has a port at each of two switches. Its second port is
+/// protected by an M_Key. An SM is at h1, which is at the first switch.
 fn two_ports(protect: u8) -> (Sim, ClientId) {
     let nodes = [("h1", 1), ("h2", 2), ("s1", 2), ("s2", 2)];
     let fabric = lab::fabric(&nodes, &["h1.1 s1.1", "h2.1 s1.2", "h2.2 s2.1"]);
@@ -202,8 +204,8 @@ fn two_ports(protect: u8) -> (Sim, ClientId) {
     (sim, client)
 }
 
-/// Reads or writes the protected port by way of the other port of the HCA; returns the response, if
-/// any.
+/// Sends a Get or Set for the protected port to the HCA's other port. Returns the response; `None`
+/// if there is none.
 fn touch_other(
     sim: &mut Sim,
     client: ClientId,

@@ -8,7 +8,7 @@ use crate::ids::ClientId;
 use crate::lab::{self, port};
 use crate::options::Options;
 
-/// Returns a chain h1, s1, h2 and PortInfo of s1.4, which leads to h2.
+/// Returns a chain h1, s1, h2, a client at h1, and the PortInfo of s1's port 4, which leads to h2.
 fn made() -> (Sim, ClientId, PortInfo) {
     let mut sim = Sim::new(&lab::row(1), Options::default());
     let client = lab::client(&mut sim, "h1");
@@ -33,7 +33,7 @@ fn unchanged(info: PortInfo) -> PortInfo {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Start {
     Disabled,
-    /// The other end is disabled.
+    /// The port at the other end of the link is disabled.
     Polling,
     Init,
     Armed,
@@ -44,8 +44,8 @@ enum Start {
 fn every_state_transition_matches_the_table() {
     const STARTS: [Start; 5] =
         [Start::Disabled, Start::Polling, Start::Init, Start::Armed, Start::Active];
-    // For each initial state, the port states 0 to 5 that a Set without a physical state may
-    // request.
+    // For each state before, whether a Set without a physical state can request the port states 0
+    // to 5.
     let allowed = [
         [true, true, false, false, false, false],
         [true, true, false, false, false, false],
@@ -130,7 +130,11 @@ fn values_out_of_range_change_nothing() {
     }
     for to in [PortInfo { lid: 0xc000, ..good }, PortInfo { master_sm_lid: 0xffff, ..good }] {
         assert_eq!(lab::set(&mut sim, client, &[1, 4], (&to, 0)).0, MadStatus::BAD_FIELD);
-        assert_eq!(write(&mut sim, client, &to).0, MadStatus::OK, "no end port, no LID");
+        assert_eq!(
+            write(&mut sim, client, &to).0,
+            MadStatus::OK,
+            "LIDs are ignored because the port is not an end port"
+        );
     }
 }
 
@@ -161,7 +165,7 @@ fn end_port_keeps_the_values_of_its_sm() {
     let states = (info.port_state, info.phys_state);
     let expected = PortInfo { port_state: states.0, phys_state: states.1, ..to };
     assert_eq!((status, shown), (MadStatus::OK, expected));
-    // Zeros request no change.
+    // These zeros request no change.
     let none = PortInfo {
         neighbor_mtu: MtuCode(0),
         operational_vls: VlCap(0),
@@ -197,12 +201,12 @@ fn link_trains_to_the_best_common_rate() {
     assert_eq!(sim.port_info(port(&sim, "h2.1")).link_width_active, LinkWidth::X1.into());
     assert_eq!(sim.counters(port(&sim, "s1.4")).link_downed, downed + 1);
     assert_eq!(sim.port(port(&sim, "s1.4")).picos_per_byte, 4000);
-    // Nothing in common: the link remains down.
+    // The ends have no common width, so the link remains down.
     let peer = port(&sim, "h2.1");
     sim.port_mut(peer).info.link_width_enabled = LinkWidth::X12.into();
     let (_, shown) = write(&mut sim, client, &again);
     assert_eq!(shown.port_state, PortState::DOWN);
-    // All supported widths, as initially.
+    // Enables all supported widths, as in the initial state.
     sim.port_mut(peer).info.link_width_enabled = LinkWidth::X4.into();
     let all = PortInfo { link_width_enabled: LinkWidthMask::ALL_SUPPORTED, ..again };
     let (_, shown) = write(&mut sim, client, &all);

@@ -15,7 +15,7 @@ fn entry(vl: u8, weight: u8) -> VlArbitrationEntry {
     VlArbitrationEntry { lane: VirtualLane::new(vl).unwrap(), weight }
 }
 
-/// VLs and their weights.
+/// Entries of a VL arbitration table: VL and weight.
 type Weights<'a> = &'a [(u8, u8)];
 
 /// Writes the VL arbitration tables of a port.
@@ -34,15 +34,15 @@ fn arbitrate(sim: &mut Sim, at: PortId, (high, low): (Weights<'_>, Weights<'_>),
     state.tables_mut(kind, ports).arbitration.blocks = [table(low), empty, table(high), empty];
 }
 
-/// Sends packets of 1000 bytes from h1 to h2 on each VL of `vls`; returns the number of arrived
-/// packets per VL when `of` packets in total have arrived.
+/// Sends packets of 1000 bytes from h1 to h2 on each VL of `vls`. When `of` packets in total have
+/// arrived, returns the number of arrived packets of each VL.
 fn shares(high: Weights<'_>, low: Weights<'_>, limit: u8, vls: &[u8], of: u64) -> Vec<u64> {
     let fabric = lab::fabric(&[("h1", 1), ("h2", 1)], &["h1.1 h2.1"]);
     let mut sim = lab::ready(&fabric, Options { vl_buffer: 1 << 20, ..Options::default() });
     let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
     sim.open(to);
     arbitrate(&mut sim, from, (high, low), limit);
-    // The first packet is sent without arbitration and not counted.
+    // The first packet is sent without arbitration, so it is not counted.
     let first = lab::data(&sim, from, 2, vls[0], 1000);
     sim.send_packet(from, first);
     for _ in 0..of {
@@ -66,10 +66,10 @@ fn shares(high: Weights<'_>, low: Weights<'_>, limit: u8, vls: &[u8], of: u64) -
 
 #[test]
 fn vls_share_a_link_by_their_weights() {
-    // Weights are in units of 64 bytes: 16 is a packet of 1024 bytes.
+    // Weights are in units of 64 bytes, so a weight of 16 lasts for one packet of 1024 bytes.
     assert_eq!(shares(&[], &[(0, 16), (1, 48)], 0, &[0, 1], 80), [20, 60]);
     assert_eq!(shares(&[], &[(0, 16), (1, 16), (2, 32)], 0, &[0, 1, 2], 80), [20, 20, 40]);
-    // A VL may have several entries.
+    // A VL can have several entries.
     assert_eq!(shares(&[], &[(0, 16), (1, 16), (0, 32)], 0, &[0, 1], 80), [60, 20]);
     // A VL in neither table is served when no other VL is waiting.
     assert_eq!(shares(&[], &[(0, 16)], 0, &[0, 1], 80), [80, 0]);
@@ -79,11 +79,12 @@ fn vls_share_a_link_by_their_weights() {
 fn high_priority_is_served_first_up_to_its_limit() {
     assert_eq!(shares(&[(0, 16)], &[(1, 16)], 255, &[0, 1], 60), [60, 0], "no limit");
     assert_eq!(shares(&[(0, 16)], &[(1, 16)], 0, &[0, 1], 60), [30, 30], "a packet each");
-    // Twice 4 KiB are eight packets.
+    // A limit of two units of 4 KiB means eight packets.
     assert_eq!(shares(&[(0, 16)], &[(1, 16)], 2, &[0, 1], 90), [80, 10]);
 }
 
-/// A fabric where h1 and h3 send to h2 over s1, whose credits for h2 are kept at zero.
+/// Returns a fabric in which s1 has no credits to send to h2. Also returns the ports of h1, and of
+/// s1 to h2.
 fn stuck(life: u8, stall: u8) -> (Sim, PortId, PortId) {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let (from, out) = (port(&sim, "h1.1"), port(&sim, "s1.4"));
@@ -107,8 +108,8 @@ fn packet_beyond_the_switch_lifetime_is_dropped() {
     for _ in 0..4 {
         send(&mut sim, from, 0, 1000);
     }
-    // The first packet arrives at 1224 ns, the others at intervals of 1024 ns; each has a lifetime
-    // of 8192 ns. Consecutive drops for this reason do not stall the VL.
+    // The first packet arrives at 1224 ns, the others at intervals of 1024 ns. Each has a switch
+    // lifetime limit of 8192 ns. Consecutive drops due to this limit do not stall the VL.
     for number in 1..=4 {
         let dropped = 1224 + (number - 1) * 1024 + 8192;
         sim.run_until(at(dropped - 1));
@@ -120,7 +121,8 @@ fn packet_beyond_the_switch_lifetime_is_dropped() {
     assert_eq!((counters.xmit_discards, counters.hoq_life_discards), (4, 0));
     assert_eq!(lab::lost(&sim, "life_time"), 4);
     assert!((sim.net.flights.len() == 0));
-    // A packet that arrived early and became the head late has no separate lifetime at the head.
+    // If a packet becomes the head late, it can exceed the switch lifetime limit before the
+    // head-of-queue limit.
     let (mut sim, from, out) = stuck(1, 0);
     sim.node_mut(s1).switch.as_mut().unwrap().info.life_time = 1;
     send(&mut sim, from, 0, 1000);
@@ -128,7 +130,7 @@ fn packet_beyond_the_switch_lifetime_is_dropped() {
     sim.run_until(at(1224 + 1024 + 8192));
     let counters = sim.counters(out);
     assert_eq!((counters.hoq_life_discards, counters.lifetime_discards), (1, 1));
-    // A value above 19 means no limit.
+    // A HOQLife value above 19 means that there is no limit.
     let (mut sim, from, out) = stuck(20, 0);
     send(&mut sim, from, 0, 1000);
     sim.run_until(at(10_000_000_000));
@@ -141,8 +143,8 @@ fn packet_beyond_the_head_of_queue_lifetime_is_dropped() {
     for _ in 0..3 {
         send(&mut sim, from, 0, 1000);
     }
-    // The first packet arrives at 1224 ns and expires after 8192 ns; then the next one becomes the
-    // head.
+    // The first packet arrives at 1224 ns and expires after 8192 ns. Then the next packet becomes
+    // the head.
     for (number, dropped) in [(1u64, 1224 + 8192), (2, 1224 + 2 * 8192), (3, 1224 + 3 * 8192)] {
         sim.run_until(at(dropped - 1));
         assert_eq!(sim.counters(out).hoq_life_discards, number - 1);
@@ -151,7 +153,11 @@ fn packet_beyond_the_head_of_queue_lifetime_is_dropped() {
     }
     let counters = sim.counters(out);
     assert_eq!((counters.xmit_discards, counters.xmit_packets), (3, 0));
-    assert_eq!(counters.xmit_wait, 3 * 8192 / 8, "waiting ends with the last packet");
+    assert_eq!(
+        counters.xmit_wait,
+        3 * 8192 / 8,
+        "the wait time ends when the last packet is dropped"
+    );
     sim.run_until(at(1_000_000));
     assert_eq!(sim.counters(out).xmit_wait, 3 * 8192 / 8);
     assert_eq!(lab::lost(&sim, "head_of_queue"), 3);
@@ -186,15 +192,19 @@ fn vl_stalls_after_consecutive_drops() {
         send(&mut sim, from, 1, 1000);
     }
     sim.port_mut(out).credits.as_mut().unwrap()[1] = 1000;
-    // The second drop stalls VL 0: all waiting and arriving packets are dropped.
+    // The second drop stalls VL 0, so that all waiting and arriving packets of VL 0 are dropped.
     let stalled = 1224 + 2 * 8192;
     sim.run_until(at(stalled));
     assert_eq!(sim.counters(out).hoq_life_discards, 5);
-    assert_eq!(sim.counters(out).xmit_packets, 5, "VL 1 is not blocked");
+    assert_eq!(sim.counters(out).xmit_packets, 5, "VL 1 is not stalled");
     sim.port_mut(out).credits.as_mut().unwrap()[0] = 1000;
     send(&mut sim, from, 0, 1000);
     sim.run_until(at(stalled + 8 * 8192 - 1));
-    assert_eq!(sim.counters(out).hoq_life_discards, 6, "in spite of credits");
+    assert_eq!(
+        sim.counters(out).hoq_life_discards,
+        6,
+        "VL 0 is still stalled although it has credits"
+    );
     sim.run_until(at(stalled + 8 * 8192));
     send(&mut sim, from, 0, 1000);
     sim.run_until(at(1_000_000));
@@ -215,8 +225,9 @@ fn each_vl_has_at_most_one_head_timer() {
     assert!(timers <= 1, "{timers}");
 }
 
-/// A cycle of four switches with a host each. Every host sends to the host two switches further,
-/// always in the same direction. With a dateline, packets change to VL 1 from s4 to s1.
+/// Returns a cycle of four switches with a host each. Every host sends to the host two switches
+/// further, always in the same direction. With a dateline, packets change to VL 1 on the link from
+/// s4 to s1.
 fn ring(dateline: bool, life: u8) -> Sim {
     let names = ["1", "2", "3", "4"];
     let hosts = names.map(|n| format!("h{n}"));
@@ -252,8 +263,8 @@ fn ring(dateline: bool, life: u8) -> Sim {
             let state = sim.port_mut(at);
             state.info.hoq_life = life;
             state.info.operational_vls = if dateline { VlCap::VL0_1 } else { VlCap::VL0 };
-            // SL 0 starts on VL 0. Packets that have crossed the dateline, s4 to s1, continue on VL
-            // 1. The SL identifies the source; packets of h3 and h4 cross the dateline.
+            // Packets of h3 and h4 have SL 1 and cross the dateline, the link from s4 to s1. From
+            // there on, they use VL 1. All other packets use VL 0.
             let vl = |value| VirtualLane::new(value).unwrap();
             let all = |value| SlToVl { lanes: [vl(value); 16] };
             state.tables_mut(kind, 3).sl_to_vl = vec![all(0); 4];
