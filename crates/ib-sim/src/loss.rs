@@ -18,7 +18,7 @@ pub enum Loss {
         port: u8,
     },
     /// The egress port of the packet would be its ingress port.
-    #[error("the route to LID {0} leaves by the port of arrival")]
+    #[error("the route to LID {0} leaves through the port of arrival")]
     TurnsBack(u16),
     /// The packet would pass more than 255 switches.
     #[error("LID {0} was not reached in {hops} hops", hops = Loss::MAX_HOPS)]
