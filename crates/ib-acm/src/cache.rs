@@ -1,8 +1,8 @@
 //! Address cache: the owner of each address, and the LID and the route of each owner.
 //!
 //! Addresses and their owners (peers) are separate entries, so that a changed LID applies to all addresses of a peer.
-//! Two arrays store the addresses and the peers, and hash tables find their indices. A peer with one address takes about
-//! 150 bytes.
+//! Two arrays store the addresses and the peers, and hash tables find their indices. A peer with one address takes
+//! about 150 bytes.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -298,7 +298,8 @@ impl AddressCache {
         Some(key)
     }
 
-    /// Returns the time at which the owner last confirmed the address; `None` if the address is preloaded or not cached.
+    /// Returns the time at which the owner last confirmed the address; `None` if the address is preloaded or not
+    /// cached.
     pub(crate) fn seen(&self, address: &Address) -> Option<Timestamp> {
         let cached = self.addresses.get(self.find(address)?)?;
         (!cached.is_preloaded).then_some(cached.seen)
@@ -321,8 +322,8 @@ impl AddressCache {
         self.by_gid.find(hash, is_it).map(|&number| PeerKey(number))
     }
 
-    /// Returns the name or IP address that a request to the peer asks for: the most recently confirmed one, or if none a
-    /// preloaded one. Ignores the address `but`.
+    /// Returns the name or IP address that a request to the peer asks for: the most recently confirmed one, or if none
+    /// a preloaded one. Ignores the address `but`.
     pub(crate) fn address_to_query(&self, key: PeerKey, but: Option<&Address>) -> Option<&Address> {
         let may_be = |it: &Address| !is_assigned_by_sm(it) && Some(it) != but;
         let answered = self.of_peer(key).filter(|cached| may_be(&cached.address));

@@ -1,5 +1,5 @@
-//! ACM service for InfiniBand: resolves names, addresses and routes, with few SA queries. It is compatible with rdma-core's
-//! ibacm.
+//! ACM service for InfiniBand: resolves names, addresses and routes, with few SA queries. It is compatible with
+//! rdma-core's ibacm.
 //!
 //! | module | holds |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | [`config`] | configuration files: options, addresses, preloaded hosts and routes |
 //! | [`client`] | [`client::Client`]: client of a service |
 //!
-//! [`ib_wire::acm`] is the protocol between clients and the service of their machine. [`ib_wire::mad::acm`] is the protocol
-//! between services of different machines, which uses multicast groups.
+//! [`ib_wire::acm`] is the protocol between clients and the service of their machine. [`ib_wire::mad::acm`] is the
+//! protocol between services of different machines, which uses multicast groups.
 //!
 //! # Example
 //! A service resolves an address of its own machine for a client:

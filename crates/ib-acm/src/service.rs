@@ -22,8 +22,8 @@
 //! | `context` | timers, random numbers, counters and events, shared by the parts |
 //! | `config`, `event`, `key` | configuration; events and counters; identifiers |
 //!
-//! The service owns no socket and no clock. Its owner passes messages of clients to [`Service::request`], and datagrams and
-//! MADs to [`Service::handle`]. After these calls and after [`Service::handle_timeout`], the owner calls
+//! The service owns no socket and no clock. Its owner passes messages of clients to [`Service::request`], and datagrams
+//! and MADs to [`Service::handle`]. After these calls and after [`Service::handle_timeout`], the owner calls
 //! [`Service::poll_action`], [`Service::poll_reply`] and [`Service::poll_event`] until they return `None`.
 //! [`Service::drive`] passes the input and the actions of a [`Port`].
 
@@ -89,8 +89,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Creates a service without ports. The seed determines the transaction IDs, which peers must not be able to guess. It
-    /// has to come from the system's random number generator, except for reproducible runs.
+    /// Creates a service without ports. The seed determines the transaction IDs, which peers must not be able to guess.
+    /// It has to come from the system's random number generator, except for reproducible runs.
     #[must_use]
     pub fn new(config: ServiceConfig, seed: [u8; 32]) -> Self {
         let shared = Shared {
@@ -175,8 +175,8 @@ impl Service {
         self.table.remove_all(now, &mut self.shared);
     }
 
-    /// Replaces the configuration. Cached data is kept, except hosts that are no longer preloaded. The caller has to add
-    /// preloaded routes again with [`Service::preload_paths`].
+    /// Replaces the configuration. Cached data is kept, except hosts that are no longer preloaded. The caller has to
+    /// add preloaded routes again with [`Service::preload_paths`].
     pub fn configure(&mut self, now: Instant, config: ServiceConfig) {
         let before = std::mem::replace(&mut self.shared.config, config);
         // The sweep interval may have changed.
@@ -189,8 +189,8 @@ impl Service {
         self.table.remove_preloaded_paths(id);
     }
 
-    /// Adds preloaded routes of a port, for example from a file. Paths that start at other ports are ignored. The routes
-    /// become invalid when the SM or the LID of the port changes.
+    /// Adds preloaded routes of a port, for example from a file. Paths that start at other ports are ignored. The
+    /// routes become invalid when the SM or the LID of the port changes.
     pub fn preload_paths<'a>(
         &mut self,
         now: Instant,
@@ -346,7 +346,8 @@ impl Service {
         }
     }
 
-    /// Sweeps a part of each cache. A cache is swept completely once in an eighth of the shortest lifetime of its entries.
+    /// Sweeps a part of each cache. A cache is swept completely once in an eighth of the shortest lifetime of its
+    /// entries.
     fn sweep(&mut self, now: Instant) {
         self.next_sweep = None;
         let Some(lifetime) = self.shared.config.shortest_lifetime() else { return };

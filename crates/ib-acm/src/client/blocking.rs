@@ -20,7 +20,8 @@ use crate::Address;
 pub struct ClientOptions {
     /// Time limit of the connection setup. The lookup of a host name is not included.
     pub connect: Duration,
-    /// Time limit of a reply. The service may need several seconds, because it retries its requests to peers and the SA.
+    /// Time limit of a reply. The service may need several seconds, because it retries its requests to peers and the
+    /// SA.
     pub reply: Duration,
 }
 

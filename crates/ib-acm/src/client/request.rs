@@ -17,8 +17,8 @@ pub struct ResolveOptions {
     ///
     /// [`ENODATA`]: ib_wire::acm::ClientStatus::ENODATA
     pub no_delay: bool,
-    /// True if the service has to query the SA, for a path between GIDs or LIDs. If the query fails, the service returns
-    /// the status of the SA.
+    /// True if the service has to query the SA, for a path between GIDs or LIDs. If the query fails, the service
+    /// returns the status of the SA.
     pub query_sa: bool,
 }
 
@@ -115,8 +115,8 @@ impl Request {
         Ok(request)
     }
 
-    /// Creates a query of the endpoint with this index among the endpoints of the ports with number `port`. Port 0 stands
-    /// for all ports.
+    /// Creates a query of the endpoint with this index among the endpoints of the ports with number `port`. Port 0
+    /// stands for all ports.
     #[must_use]
     pub fn endpoint(index: NonZeroU8, port: u8) -> Self {
         let request = Self::with_entries(ClientOpcode::EP_QUERY, Vec::new());

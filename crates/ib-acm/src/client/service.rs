@@ -28,8 +28,8 @@ pub enum ServiceAddress {
 }
 
 impl ServiceAddress {
-    /// Finds the service of this machine as librdmacm does: at the TCP port in the port file, or if none, at the socket for
-    /// all programs.
+    /// Finds the service of this machine as librdmacm does: at the TCP port in the port file, or if none, at the socket
+    /// for all programs.
     #[must_use]
     pub fn find() -> Self {
         Self::find_in(&ServiceFiles::default())
@@ -73,8 +73,8 @@ impl ServiceAddress {
         Self::Tcp { host: host.to_owned(), port }
     }
 
-    /// Returns the address of a Unix domain socket. On systems without such sockets, returns the default TCP port of this
-    /// machine.
+    /// Returns the address of a Unix domain socket. On systems without such sockets, returns the default TCP port of
+    /// this machine.
     fn local(socket: &Path) -> Self {
         if cfg!(unix) {
             #[cfg(unix)]

@@ -59,7 +59,8 @@ pub struct Options {
     pub server_port: u16,
     /// Type of the sockets for clients [default: `unix`].
     pub server_mode: ServerMode,
-    /// True if the service serves only `ib_acme` and the kernel, and creates no socket for other programs [default: false].
+    /// True if the service serves only `ib_acme` and the kernel, and creates no socket for other programs [default:
+    /// false].
     pub acme_plus_kernel_only: bool,
     /// Directory of ibacm's provider libraries. The option has no effect, since this service loads no libraries.
     pub provider_lib_path: Option<Word>,
@@ -89,8 +90,8 @@ pub struct Options {
     pub loopback_prot: Loopback,
     /// MTU of the base group, which all machines join [default: 2048 bytes].
     pub min_mtu: Mtu,
-    /// Rate of the base group, one of [`RateCode::RATES`] [default: 10 Gbit/s]. ibacm (as of version 44) reads 28, 50, and
-    /// 400 or more as 10, and therefore joins another group.
+    /// Rate of the base group, one of [`RateCode::RATES`] [default: 10 Gbit/s]. ibacm (as of version 44) reads 28, 50,
+    /// and 400 or more as 10, and therefore joins another group.
     pub min_rate: RateCode,
     /// Format of the file of preloaded routes [default: `none`].
     pub route_preload: RoutePreload,
@@ -105,11 +106,13 @@ pub struct Options {
     pub check_interval: Option<Duration>,
     /// Number of announcements of an address after its endpoint comes up, 0 to 255 [default: 2]. ibfabric only.
     pub announce: u8,
-    /// True if a route is derived from a group only if the SA gives the same service level [default: true]. ibfabric only.
+    /// True if a route is derived from a group only if the SA gives the same service level [default: true]. ibfabric
+    /// only.
     pub route_check: bool,
     /// Maximum number of cached addresses, 1 to 2^31 − 1 [default: 1,000,000]. ibfabric only.
     pub max_destinations: u32,
-    /// Up to five groups in addition to the base group, in ascending order of preference [default: none]. ibfabric only.
+    /// Up to five groups in addition to the base group, in ascending order of preference [default: none]. ibfabric
+    /// only.
     pub group: Vec<GroupOption>,
 }
 

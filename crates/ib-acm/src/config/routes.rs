@@ -96,9 +96,9 @@ pub enum RoutesError {
 impl Routes {
     /// Reads the block of the port with the given GUID and base LID, and the headers of all blocks.
     ///
-    /// Lines of other blocks are not parsed. Invalid lines of the port's block, and lines with unknown codes, are ignored
-    /// with a warning. If several lines have the same LID, the last one is used. A file without a block of the port causes
-    /// a warning.
+    /// Lines of other blocks are not parsed. Invalid lines of the port's block, and lines with unknown codes, are
+    /// ignored with a warning. If several lines have the same LID, the last one is used. A file without a block of the
+    /// port causes a warning.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
@@ -160,8 +160,8 @@ impl Block<'_> {
     }
 }
 
-/// Reads the next line up to [`LONGEST_LINE`] bytes, and skips the rest of the line. Returns two flags: true if there is a
-/// line, and true if the line was truncated.
+/// Reads the next line up to [`LONGEST_LINE`] bytes, and skips the rest of the line. Returns two flags: true if there
+/// is a line, and true if the line was truncated.
 fn next(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<(bool, bool)> {
     let length = (&mut *input).take(LONGEST_LINE).read_until(b'\n', line)?;
     let whole = (length as u64) < LONGEST_LINE || line.ends_with(b"\n");

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-/// A word of a configuration file, such as a file name. It is not empty, has no blanks and no control characters, and does
-/// not start with `#`.
+/// A word of a configuration file, such as a file name. It is not empty, has no blanks and no control characters, and
+/// does not start with `#`.
 ///
 /// ibacm truncates lines after 119 bytes, so a file name that ibacm can read has at most about 100 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -18,7 +18,8 @@ const SMALL: usize = 128;
 impl Options {
     /// Returns the options for a cluster of `nodes` machines. Options that do not depend on the size have their defaults.
     ///
-    /// The load is highest when a program starts on all machines, and each machine resolves the addresses of all others.
+    /// The load is highest when a program starts on all machines, and each machine resolves the addresses of all
+    /// others.
     ///
     /// * `route_prot`: at such a start, the SA would receive one query for each pair of machines. With 128 machines the
     ///   queries keep the SA busy for about 2 s, with 10,000 machines for hours. Clusters of more than 128 machines
@@ -29,11 +30,11 @@ impl Options {
     /// * `send_depth`: 32 to 1024, because a machine that all others resolve at once sends a response to each.
     /// * `recv_depth`: four messages for each machine of the cluster, 1024 to 16384. If the queue is full, messages are
     ///   lost, and their senders wait for the timeout.
-    /// * `timeout`: 250 ms up to 64 machines, and doubled up to 4 s whenever the number of machines is four times as high.
-    ///   In a small cluster a response takes milliseconds. In a large cluster it waits behind bursts of requests, and
-    ///   early retries would make the bursts longer.
-    /// * `retries`: 3 if the timeout is below 1 s, because a retry then costs little. Also 3 above 8,192 machines, because
-    ///   their bursts lose more messages. Otherwise 2.
+    /// * `timeout`: 250 ms up to 64 machines, and doubled up to 4 s whenever the number of machines is four times as
+    ///   high. In a small cluster a response takes milliseconds. In a large cluster it waits behind bursts of requests,
+    ///   and early retries would make the bursts longer.
+    /// * `retries`: 3 if the timeout is below 1 s, because a retry then costs little. Also 3 above 8,192 machines,
+    ///   because their bursts lose more messages. Otherwise 2.
     /// * `check_interval`: 5 minutes up to 4,096 machines, 15 minutes above. A machine verifies up to all others, which
     ///   takes about a dozen messages per second with 4,096 machines and 5 minutes.
     /// * `announce`: 2 up to 4,096 machines, 1 above, because every machine receives every announcement.
