@@ -12,7 +12,7 @@ fn line(line: usize, address: &str, gid: &str) -> HostLine {
     HostLine { line, address: Address::parse(address).unwrap(), gid: gid.parse().unwrap() }
 }
 
-/// Returns the lines without their numbers.
+/// Returns the contents of a file without line numbers.
 fn bare(file: &HostFile) -> HostFile {
     HostFile { lines: file.lines.iter().map(|line| HostLine { line: 0, ..line.clone() }).collect() }
 }

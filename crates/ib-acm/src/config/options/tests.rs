@@ -11,7 +11,7 @@ fn parsed(text: &str) -> Parsed<Options> {
     Options::read(FILE, text.as_bytes()).unwrap()
 }
 
-/// Returns the options of a text that nothing is strange about.
+/// Returns the options in a text. Fails if there are warnings.
 fn read(text: &str) -> Options {
     let parsed = parsed(text);
     assert_eq!(parsed.warnings, []);

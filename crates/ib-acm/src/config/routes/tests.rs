@@ -116,7 +116,7 @@ fn lines_below_an_invalid_header_are_ignored() {
         "Switch 0x7, LID 7",
         "Switch 0x7, base LID 0",
         "Switch7, base LID 7",
-        // The port's own LID.
+        // Another node has the LID of the port.
         "Router 0x7, base LID 1",
     ];
     for head in damaged {
