@@ -457,7 +457,7 @@ impl Client {
             let errno = if errno.is_ok() { Errno::EINVAL } else { errno };
             self.refuse(id, errno, |name| match errno {
                 Errno::EINVAL => {
-                    OpenError::InvalidResponse { name, what: "the response is not a session response" }
+                    OpenError::InvalidResponse { name, what: "not a session response" }
                 }
                 errno => OpenError::Refused { name, errno },
             });
@@ -492,7 +492,7 @@ impl Client {
                     found => found.map(|geometry| (device_id, geometry, history)),
                 }
             }
-            _ => Err("the response is not an open response"),
+            _ => Err("not an open response"),
         };
         let (number, geometry, history) = match found {
             Ok(found) => found,

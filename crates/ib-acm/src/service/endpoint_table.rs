@@ -102,7 +102,7 @@ impl EndpointTable {
         for key in self.keys_of(id) {
             match wanted.get(&key) {
                 None => {
-                    self.remove(now, shared, key, "the partition or the addresses of the endpoint were removed");
+                    self.remove(now, shared, key, "the partition or the addresses were removed");
                 }
                 // The membership bit of the P_Key has changed. Peers and the SA know the endpoint by the full P_Key.
                 Some((p_key, _)) if *p_key != self.endpoints[&key].identity.p_key => {

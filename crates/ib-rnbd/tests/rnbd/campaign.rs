@@ -276,7 +276,7 @@ impl Run {
         if took <= bound {
             Ok(())
         } else {
-            Err(format!("a command stalls for {took:?}").into())
+            Err(format!("a command was stalled for {took:?}").into())
         }
     }
 

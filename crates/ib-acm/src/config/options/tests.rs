@@ -98,7 +98,10 @@ fn suspicious_lines_cause_warnings() {
             "\ntimeout # 5\n",
             &["2: found nothing, expected a value of timeout; the line is ignored"],
         ),
-        ("timeout 2000 1 2\n", &["1: found `1 2`, expected the end of the line; the found text is ignored"]),
+        (
+            "timeout 2000 1 2\n",
+            &["1: found `1 2`, expected the end of the line; the found text is ignored"],
+        ),
         (
             "timeout 2000ms\nmin_rate 10Gb\n",
             &[

@@ -138,7 +138,10 @@ fn long_lines_are_truncated_with_a_warning() {
     assert_eq!(parsed.value.routes, [route(2, 0, 4, 3)]);
     assert_eq!(parsed.warnings.len(), 1);
     let message = warnings(&parsed).remove(0);
-    assert!(message.ends_with("a line of at most 1024 bytes; the rest of the line is ignored"), "{message}");
+    assert!(
+        message.ends_with("a line of at most 1024 bytes; the rest of the line is ignored"),
+        "{message}"
+    );
 }
 
 #[test]

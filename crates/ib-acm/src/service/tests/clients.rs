@@ -36,8 +36,8 @@ fn invalid_requests_fail_with_a_status() {
             vec![source(&one), source(&one), destination(&other)],
             ClientStatus::EINVAL,
         ),
-        ("an entry that is source and destination", vec![odd(3, 1, [b'a'; 64])], ClientStatus::EINVAL),
-        ("an entry that is neither source nor destination", vec![odd(0, 1, [b'a'; 64])], ClientStatus::EINVAL),
+        ("source and destination in one entry", vec![odd(3, 1, [b'a'; 64])], ClientStatus::EINVAL),
+        ("neither source nor destination", vec![odd(0, 1, [b'a'; 64])], ClientStatus::EINVAL),
         (
             "a source of another machine",
             vec![source(&other), destination(&other)],

@@ -178,7 +178,7 @@ fn malformed_messages_are_dropped_and_counted() {
         ("255 groups", |it| it.gid_count = 255),
         ("a short source", |it| it.source_length = 4),
         ("a long destination", |it| it.destination_length = 255),
-        ("a source without a terminating zero", |it| (it.source_type, it.source) = (1.into_type(), [b'x'; 64])),
+        ("an unterminated source", |it| (it.source_type, it.source) = (1.into_type(), [b'x'; 64])),
         ("a source of type 0", |it| it.source_type = 0.into_type()),
         ("a destination of unknown type", |it| it.destination_type = 99.into_type()),
     ];

@@ -103,7 +103,7 @@ fn unexpected_service_level_triggers_a_comparison() {
     let to = Address::Gid(gid(1));
     assert_eq!(net.find(0, &to).map(|path| path.sl), Ok(3));
     net.run_for(5 * SECOND);
-    assert_eq!(net.level(2), (3, false), "the comparison of all paths has updated the service level");
+    assert_eq!(net.level(2), (3, false), "all paths were compared again");
     assert!(net.events(0).iter().any(differs));
 }
 
