@@ -83,7 +83,7 @@ fn only_compatible_responses_are_accepted() {
         ("another class version", |it| it.class_version = 2, false),
         ("an error status", |it| it.status = MadStatus(1 << 8), false),
         ("no group", |it| it.gid_count = 0, false),
-        ("an address length, which is 0 in responses of ibacm", |it| it.destination_length = 64, true),
+        ("a length, which is 0 in responses of ibacm", |it| it.destination_length = 64, true),
     ];
     for (case, make, counts) in cases {
         let mut net = three();
