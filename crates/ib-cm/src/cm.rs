@@ -28,7 +28,7 @@ mod sidr;
 /// Connection manager of one HCA.
 ///
 /// The owner passes MADs received at QP1 to [`Cm::handle`], and calls [`Cm::handle_timeout`] at the time that
-/// [`Cm::poll_timeout`] returns. After any call that can change the CM, it polls [`Cm::poll_transmit`] and
+/// [`Cm::poll_timeout`] returns. After any call that can change the CM, the owner polls [`Cm::poll_transmit`] and
 /// [`Cm::poll_event`] until both return `None`.
 ///
 /// The CM accepts a message if it contains both communication IDs of the connection, which are random. It does not

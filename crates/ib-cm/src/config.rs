@@ -19,11 +19,11 @@ pub struct Ece {
 
 /// Configuration of a CM.
 ///
-/// Timeouts that are exponents mean 4.096 µs × 2^value, 0 to 31; see [`timeout`].
+/// A timeout that is an exponent, 0 to 31, stands for 4.096 µs × 2^exponent; see [`timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmConfig {
-    /// GUID of the local HCA, by which peers distinguish connections. Within one time-wait, no other CM of the same
-    /// peers may use the same GUID, not even the CM of the program's next run.
+    /// GUID of the local HCA, by which peers distinguish connections. If two CMs communicate with the same peer within
+    /// one time-wait, their GUIDs must be different. This also applies to the next run of a program.
     pub ca_guid: Guid,
     /// The ECE that the REQ offers, if any.
     ///
@@ -41,7 +41,7 @@ pub struct CmConfig {
     /// consumer has responded. If the response after the MRA is lost, the peer waits for this time before it repeats
     /// its message.
     pub service_timeout: u8,
-    /// Maximum timeout, an exponent. If a REQ or MRA of a peer has a larger timeout, this one is used instead.
+    /// Maximum timeout, an exponent. If a REQ or MRA of a peer has a larger timeout, the maximum is used instead.
     pub longest_timeout: u8,
     /// If the consumer does not respond to a REQ, REP or `SIDR_REQ` within this time, the CM rejects the message.
     pub consumer_timeout: Duration,
@@ -69,7 +69,7 @@ pub struct CmConfig {
 }
 
 impl Default for CmConfig {
-    /// Returns a configuration without a GUID, with 15 retries, a response timeout of 268 ms, a packet life
+    /// Returns a configuration without a GUID. It has 15 retries, a response timeout of 268 ms, a packet life
     /// time of 67 ms, and a consumer timeout of 60 s.
     ///
     /// If a message has no response, the CM retransmits it after 403 ms, and gives up after 6.4 s. Linux uses
@@ -109,7 +109,7 @@ impl CmConfig {
 
     /// Limits a timeout that a peer requests to a sensible range.
     ///
-    /// The lower limit prevents that the CM floods a peer that requests a timeout of 0.
+    /// The lower limit prevents the CM from flooding a peer that requests a timeout of 0.
     pub(crate) fn limited_timeout(&self, exponent: u8) -> Duration {
         timeout(exponent.min(self.longest_timeout).max(SHORTEST_TIMEOUT))
     }
@@ -136,7 +136,8 @@ pub struct CmCounters {
     pub sent: u64,
     /// Messages retransmitted because no response came in time.
     pub resent: u64,
-    /// MADs dropped because of the version, a method other than Send, an invalid queue pair, or a weak ICRC.
+    /// MADs dropped because of the version, a method other than Send, an invalid queue pair, or an ICRC that could be
+    /// checked only in part.
     pub malformed: u64,
     /// MADs dropped because the message is not supported, such as SAP and APR.
     pub unsupported: u64,

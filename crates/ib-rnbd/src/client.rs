@@ -111,7 +111,7 @@ pub struct Client {
     greeting: VersionState,
     /// Number of paths that were connected so far.
     paths: u32,
-    /// Value of `paths` when the version was sent. If it differs from `paths`, the version is sent again: the server
+    /// Value of `paths` when the version was sent. If `paths` has changed since, the version is sent again. The server
     /// may have lost all other paths, so that the new path has started a new session.
     greeted: u32,
     /// Number of times that the server's device numbers became invalid.
@@ -197,7 +197,7 @@ impl Client {
         self.busy.insert(number);
     }
 
-    /// Allows to send the close message of the device with this server's number.
+    /// Allows the client to send the close message of the device with this server's number.
     pub(super) fn release(&mut self, number: u32) {
         self.busy.remove(&number);
     }

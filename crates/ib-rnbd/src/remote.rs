@@ -214,7 +214,7 @@ impl Remote {
     /// of a read.
     ///
     /// If the status is [`Errno::ECONNABORTED`] or [`Errno::ETIMEDOUT`], the server may have executed any part of the
-    /// command: it does not fence failed paths, or has not confirmed the fence in time.
+    /// command. The reason is that it does not fence failed paths, or has not confirmed the fence in time.
     pub fn poll(&mut self) -> Option<(u64, Errno)> {
         self.commands.poll()
     }

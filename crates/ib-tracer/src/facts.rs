@@ -98,7 +98,7 @@ pub(crate) struct Facts {
 /// Progress of a fact after a response.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// More requests are needed, namely these. The list is empty while responses are outstanding.
+    /// The fact needs these further requests. The list is empty while responses are outstanding.
     Waits(Vec<(Part, Request)>),
     /// The model now has the fact, or the reason why the fact could not be read.
     Done,
@@ -186,7 +186,7 @@ impl Facts {
                     pending.retries += 1;
                     more.push(part);
                 }
-                // Paths can be traced without these parts.
+                // Paths can be traced without NodeDescription, SwitchInfo and the state of the near port.
                 Part::Description | Part::Switch | Part::Near => {}
                 _ => drop(pending.failed.get_or_insert(why)),
             },
@@ -347,8 +347,8 @@ impl PendingFact {
         parts
     }
 
-    /// Returns the node at the far end of a link, if the model has it: a node with the same GUID, type, number of
-    /// ports and LID, whose arrival port has no other cable.
+    /// Returns the node at the far end of a link, if the model has this node. It must have the same GUID, type, number
+    /// of ports and LID, and no other cable at the arrival port.
     fn known(
         &self,
         info: &NodeInfo,

@@ -42,7 +42,7 @@ pub enum AgentState {
 /// The verdict on a hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Proven good: the agent behind the link reports the expected arrival port.
+    /// Proven good: the agent at the far end of the link reports the expected arrival port.
     Validated,
     /// Proven good without an agent.
     Observed {
@@ -260,7 +260,7 @@ pub enum TraceError {
         why: String,
         /// The hops of the path to the start.
         hops: Vec<Hop>,
-        /// The end of the path.
+        /// The end of the path to the start.
         stop: Box<Stop>,
     },
     /// The number is not a multicast LID.

@@ -147,7 +147,7 @@ enum RequestPurpose {
     CombinedRoute(CombinedRoute),
     Trial(CombinedRoute, Sample),
     Census(CombinedRoute, CensusRequest),
-    /// PathRecord of a GID; true for the start of the path, false for its destination.
+    /// Query of the PathRecord of a GID. The flag is true for the start of the path, and false for the destination.
     Path(TraceId, bool),
 }
 

@@ -187,8 +187,8 @@ impl Trial {
     }
 }
 
-/// Returns the probability that only controls are answered, by Fisher's exact test: there are `count` probes and
-/// `count` controls with the same loss rate, of which `successes` are answered.
+/// Returns the probability that only controls are answered, by Fisher's exact test. There are `count` probes and
+/// `count` controls with the same loss rate, and `successes` of all these are answered.
 fn chance(count: u32, successes: u32) -> f64 {
     let count = f64::from(count);
     (0..successes).map(f64::from).map(|taken| (count - taken) / (2.0 * count - taken)).product()

@@ -220,7 +220,7 @@ impl Reader {
         }
         self.own = (guid, lid) == (self.guid, self.base_lid);
         if guid == self.guid && !self.own {
-            let expected = format!("base LID {}, the current one of the port", self.base_lid);
+            let expected = format!("base LID {}, which the port has now", self.base_lid);
             self.parsed.warn(self.line, text, expected, "the block is ignored");
         }
         self.parsed.value.found |= self.own;

@@ -78,7 +78,7 @@ pub struct ServiceConfig {
 }
 
 impl Default for ServiceConfig {
-    /// Returns ibacm's defaults. For example, the timeout is 2 s, with 2 retries, an address is cached for a day, and
+    /// Returns ibacm's defaults. For example, the timeout is 2 s with 2 retries, an address is cached for a day, and
     /// the base group has a rate of 10 Gbit/s and an MTU of 2048 bytes.
     fn default() -> Self {
         Self {

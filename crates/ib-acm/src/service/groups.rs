@@ -19,7 +19,7 @@ use crate::port::{Action, PortState};
 enum Membership {
     /// Not joined.
     None,
-    /// The endpoint has requested the SA to join it, and waits for the response.
+    /// The endpoint has sent a request to join the group, and waits for the SA's response.
     Joining,
     /// Joined, with the SA's record of the group.
     Joined(Box<MCMemberRecord>),

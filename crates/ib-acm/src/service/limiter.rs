@@ -34,7 +34,7 @@ const FEW: usize = 64;
 /// State of the rate limits of a port.
 #[derive(Debug)]
 struct PortRate {
-    /// Number of tokens in the token bucket at the time `filled`. Each admitted request takes one.
+    /// Number of tokens in the token bucket at the time `filled`. Each admitted request takes one token.
     left: u16,
     /// Number of new GIDs since the time `since`.
     gids: u8,

@@ -296,7 +296,8 @@ impl Peers {
                 }
             }
             None => {
-                // A peer that has lost only the requested address does not respond either. Another address is tried.
+                // A peer that has lost only the requested address does not respond to the check, so another address is
+                // tried.
                 let other =
                     key.and_then(|it| cache.address_to_query(it, Some(&check.address)).cloned());
                 if let Some(address) = other.filter(|_| !check.is_second) {

@@ -1,6 +1,6 @@
 //! Address and route resolution of one endpoint.
 //!
-//! [`Resolver`] owns the parts of an endpoint and passes the results of one to the others. A part never calls the
+//! [`Resolver`] owns the parts of an endpoint, and passes results from one part to another. A part never calls the
 //! resolver.
 
 use ib_link::Route;

@@ -52,7 +52,7 @@ impl Cm {
             state: State::ReqSent,
             serial: 0,
             route: params.route,
-            // Weak messages are accepted until the REP identifies the peer.
+            // Until the REP identifies the peer, messages whose ICRC could be checked only in part are accepted.
             accepts_weak: true,
             transaction_id,
             local_qpn: params.qpn,

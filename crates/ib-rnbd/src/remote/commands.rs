@@ -122,7 +122,7 @@ impl Commands {
                 assert_eq!(
                     data.len() as u64,
                     command.length,
-                    "a write must have the data of its length"
+                    "the data of a write must have the length of the command"
                 );
                 let mut kept = self.spare.take(data.len());
                 kept.copy_from_slice(data);

@@ -77,7 +77,7 @@ impl Remote {
         }
     }
 
-    /// Returns true if all paths are disconnected, and the client has given up to reconnect one of them. A path that
+    /// Returns true if all paths are disconnected, and the client has given up reconnecting one of them. A path that
     /// the user has disconnected does not count as given up, because the user may reconnect it.
     pub(super) fn is_hopeless(&self) -> bool {
         let mut states = self.rtrs.paths().filter_map(|path| self.rtrs.path_state(path)).peekable();

@@ -94,8 +94,8 @@ impl Devices {
         self.devices.get(&id).map_or(0, |device| device.changes)
     }
 
-    /// Returns the changes of a device since a command was sent. `opening` is the number of openings before the
-    /// command.
+    /// Returns the changes of a device since a command was sent. `opening` is the number of openings until the
+    /// command was sent.
     pub(super) fn state(&self, id: DeviceId, opening: u32) -> DeviceState {
         let Some(device) = self.devices.get(&id) else { return DeviceState::Closed };
         if (1..=device.overwritten_until).contains(&opening) {

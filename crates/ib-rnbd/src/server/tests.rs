@@ -113,7 +113,7 @@ fn open_response_describes_the_device() {
     };
     assert_eq!(found, expected);
     assert_eq!(found.writers & OpenResponse::WRITERS_PERSISTENT, 0, "nothing is kept");
-    let found = opened(&mut server, 1, b"//dev//disk1/", AccessMode::READ_ONLY).expect("it is");
+    let found = opened(&mut server, 1, b"//dev//disk1/", AccessMode::READ_ONLY).expect("a device");
     assert_eq!((found.device_id, found.logical_block_size, found.cache_policy.0), (1, 4096, 0));
     assert_eq!((found.max_discard_sectors, found.secure_discard), (0, 0));
 }

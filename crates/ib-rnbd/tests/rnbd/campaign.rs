@@ -1,6 +1,6 @@
-//! Runs with random faults check these invariants: a read returns the last confirmed write or a newer one, flushed data
-//! is on the medium, and every command completes once. If only one path fails at a time, and there are no other faults,
-//! commands stall no longer than RTRS requests.
+//! Runs with random faults. A read must return the last confirmed write or a newer one. Flushed data must be on the
+//! medium. Every command must complete once. If only one path fails at a time, and there are no other faults, commands
+//! stall no longer than RTRS requests.
 //!
 //! `RNBD_RUNS` sets the number of runs, and `RNBD_SEED` the first seed. A run is determined by its seed.
 

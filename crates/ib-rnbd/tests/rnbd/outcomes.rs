@@ -181,7 +181,7 @@ fn closed_device_does_not_cause_reopening_of_others() {
     ask(&mut lab, device, 1, Operation::Read);
     lab.guests[0].remote.close(device);
     lab.run_for(SECOND);
-    assert_eq!(lab.unknown, 1, "the server does not know it any more");
+    assert_eq!(lab.unknown, 1, "the server no longer has the device open");
     assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [Errno::ENODEV]);
     let is_other = |event: &RemoteEvent| matches!(event, RemoteEvent::Opened(id, _) | RemoteEvent::Refused(id, _) if *id == other);
     assert_eq!(lab.guests[0].events.iter().filter(|(_, event)| is_other(event)).count(), 1);
@@ -329,7 +329,7 @@ fn flush_fails_once_if_cached_writes_may_be_lost() {
             let data = vec![7; if command.operation == Operation::Write { 1024 } else { 0 }];
             lab.guests[0].remote.submit(device, number, command, &data);
             lab.run_until(SECOND, |lab| lab.guests[0].done.len() as u64 == number);
-            lab.guests[0].done.last().expect("it has ended").1
+            lab.guests[0].done.last().expect("the command has ended").1
         };
         for &command in before {
             assert_eq!(ask(&mut lab, command), Errno::OK);
@@ -372,12 +372,13 @@ fn reopening_waits_for_another_writer_for_limited_time() {
         });
         lab.guests[0].remote.submit(device, 1, command(Operation::Read), b"");
         lab.run_for(20 * SECOND);
-        assert!(lab.guests[0].done.is_empty(), "it waits");
+        assert!(lab.guests[0].done.is_empty(), "the read waits");
         if leaves {
-            lab.guests[1].remote.close(other.expect("it was opened"));
+            lab.guests[1].remote.close(other.expect("the device was opened"));
         }
         lab.run_for(15 * SECOND);
-        // The pending write fails, because it would overwrite the data of the other client.
+        // If the other client has closed the device, the first client finds its change. If not, the server refuses the
+        // device.
         let errno = if leaves { Errno::EIO } else { Errno::EPERM };
         assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [errno]);
         let is_told = |event: &RemoteEvent| match event {

@@ -3,7 +3,7 @@
 //! A hop is proven good if a probe shows that a packet arrived over its link, or if counters show it.
 //!
 //! A hop is proven bad if counters show another port. A hop is also proven bad if a trial excludes random loss
-//! of the combined-route probe over it, and every other component that the probe depends on is proven good.
+//! of the combined-route probe over the hop, and all other components on which the probe depends are proven good.
 //!
 //! The proofs hold for any number of faults. If there is no proof, the verdict is "not proven", and the
 //! components that are not proven good are suspects.

@@ -284,7 +284,7 @@ struct Truth {
     arrives: bool,
 }
 
-/// Walks the simulator's tables and links from a node to a LID.
+/// Follows the path from a node to a LID through the simulator's tables and links.
 fn follow(lab: &Lab, misroutes: &BTreeMap<(NodeId, u8), u8>, from: NodeId, lid: u16) -> Truth {
     let mut truth = Truth::default();
     let Some(mut at) = lab.sim.end_port(from) else { return truth };

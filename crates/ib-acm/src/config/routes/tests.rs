@@ -70,7 +70,7 @@ fn missing_block_of_the_port_causes_a_warning() {
     let text = TEXT.replace("base LID 1,", "base LID 9,");
     let parsed = read(text.as_bytes());
     let old = "7: found `Channel Adapter 0x0002c90300a1b2c3, base LID 9, \"node-1 \u{e9}\", port 1`, \
-               expected base LID 1, the current one of the port; the block is ignored";
+               expected base LID 1, which the port has now; the block is ignored";
     assert_eq!(warnings(&parsed)[1..], [old.to_owned(), format!("14: found nothing, {expected}")]);
     assert!(!parsed.value.found && parsed.value.routes.is_empty());
     assert_eq!(parsed.value.ports.len(), 3);

@@ -80,7 +80,7 @@ fn responses_have_the_format_of_ibacm() {
         ] {
             let mut bytes = Vec::new();
             Resolve::request(*b"whatever", entries).put(order, &mut bytes);
-            let answer = net.request(0, &bytes).expect("it is known");
+            let answer = net.request(0, &bytes).expect("the path is cached");
             let (header, rest) = parts(&answer);
             assert_eq!(header.length(), Ok((length, order)));
             assert_eq!((header.version, header.status), (1, ClientStatus::SUCCESS));

@@ -298,7 +298,7 @@ fn response_cannot_claim_other_gids() {
         "the response is accepted"
     );
     assert_eq!(net.cached_path(0, &Address::Gid(gid(1))).map(|path| path.dlid), Some(lid(1)));
-    assert_eq!(net.counters(0).checks, before.checks, "it causes no query");
+    assert_eq!(net.counters(0).checks, before.checks, "the response causes no check");
     assert_eq!(net.cached_path(0, &nobodys), None);
 }
 

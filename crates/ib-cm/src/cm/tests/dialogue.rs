@@ -22,7 +22,7 @@ fn connection_is_established_and_disconnected() {
     let incoming = requested(&mut pair.there);
     assert_eq!((incoming.service_id, incoming.cma), (SERVICE, None));
     assert_eq!((&incoming.private_data[..6], incoming.private_data.len()), (&b"hello\0"[..], 92));
-    // A peer of another vendor may send packets with a weak ICRC.
+    // The peer may be of another vendor, so the ICRC of its packets may be checked only in part.
     assert_eq!(
         (incoming.route, incoming.path),
         (route(2, 1), Route { is_weak: true, ..route(2, 1) })
