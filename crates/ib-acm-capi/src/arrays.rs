@@ -12,7 +12,7 @@ impl<T: Copy> Out<T> {
     /// Creates the pair of output parameters; fails if one is null.
     pub(crate) fn new(array: *mut *mut T, count: *mut usize) -> Result<Self, Failure> {
         if array.is_null() || count.is_null() {
-            return Err(Failure::argument("the pointer for the result or for its count is NULL"));
+            return Err(Failure::argument("the pointer for the result or for the count is NULL"));
         }
         Ok(Self { array, count })
     }

@@ -322,8 +322,8 @@ impl AddressCache {
         self.by_gid.find(hash, is_it).map(|&number| PeerKey(number))
     }
 
-    /// Returns the name or IP address that a request to the peer asks for: the most recently confirmed one, or if none
-    /// a preloaded one. Ignores the address `but`.
+    /// Returns the name or IP address that a request to the peer asks for. It is the most recently confirmed one
+    /// or, if none was confirmed, a preloaded one. Ignores the address `but`.
     pub(crate) fn address_to_query(&self, key: PeerKey, but: Option<&Address>) -> Option<&Address> {
         let may_be = |it: &Address| !is_assigned_by_sm(it) && Some(it) != but;
         let answered = self.of_peer(key).filter(|cached| may_be(&cached.address));

@@ -235,7 +235,8 @@ pub(crate) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
         is_global: is_ethernet || !path.subnet_local,
         traffic_class: path.traffic_class,
         flow_label: path.flow_label,
-        // If a peer sets the hop limit to 0, another one is used, because packets with hop limit 0 would be dropped.
+        // If a peer sets the hop limit to 0, the hop limit of `arrived` is used. Packets with hop limit 0 would be
+        // dropped.
         hop_limit: if path.hop_limit == 0 { arrived.hop_limit } else { path.hop_limit },
         source_port: arrived.source_port,
         is_weak: false,

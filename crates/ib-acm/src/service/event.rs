@@ -73,7 +73,7 @@ pub enum Event {
         given: u8,
         /// Destination port of a path for which the SA gives the service level `given`.
         to: Gid,
-        /// Number of paths whose service level differs from that of a group, and number of all paths.
+        /// Number of paths whose service level differs from the service level of a group, and number of all paths.
         count: (usize, usize),
     },
     /// All routes are derived from multicast groups again, because the SA gives the service levels of the groups.

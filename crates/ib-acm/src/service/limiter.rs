@@ -52,7 +52,7 @@ impl PortRate {
         Self { left: BURST as u16, gids: 0, since, last: 0, filled: now, reported: None }
     }
 
-    /// Returns true if the state equals that of a port without requests.
+    /// Returns true if the state equals the state of a port that has sent no requests.
     fn is_idle(&self, now: Instant) -> bool {
         let earned = now.since(self.filled).as_secs_f64() * f64::from(REQUESTS_PER_SECOND);
         let is_full = f64::from(self.left) + earned >= f64::from(BURST);

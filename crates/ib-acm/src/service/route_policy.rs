@@ -66,7 +66,8 @@ const QUERY_DELAY_MAX: Duration = Duration::from_secs(30);
 /// Shortest and longest delay until the query is repeated after a failure or after an unexpected service level.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// Shortest and longest delay until the query is repeated while service levels differ from those of groups.
+/// While service levels differ from the service levels of groups: shortest and longest delay until the query is
+/// repeated.
 const RECOMPARE: [Duration; 2] = [Duration::from_mins(5), Duration::from_hours(1)];
 
 /// Route protocol of an endpoint, and the service levels that the SA gives to its paths.
@@ -90,7 +91,7 @@ struct ServiceLevels {
     paths: usize,
     /// Number of failed queries of all paths since the last successful query.
     failures: u32,
-    /// Number of consecutive comparisons in which service levels differed from those of groups.
+    /// Number of consecutive comparisons in which service levels differed from the service levels of groups.
     mismatches: u32,
     /// Number of responses to single path queries whose service level differed from the known one.
     surprises: u32,

@@ -4,7 +4,7 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Packet lifetime of groups. Routes derived from groups have this lifetime, and routes of the SA have another one.
+/// Packet lifetime of groups. Only routes derived from groups have this lifetime, not routes of the SA.
 const OF_GROUP: LifeTimeCode = LifeTimeCode(18);
 
 impl Net {
