@@ -257,8 +257,8 @@ impl Censuses {
                 census.tries += 1;
                 *self.sent.entry(combined_route).or_default() += 4 * census.burst as u32;
                 let left = found.pop().filter(|_| found.is_empty());
-                // Other traffic may resemble the bursts of one try, but not also those of a second try with another
-                // size.
+                // Other traffic may resemble the bursts of one try, but not the bursts of two tries with different
+                // sizes.
                 let is_settled = left.is_some() && left == census.suspect;
                 if is_settled || census.tries == MAX_TRIES {
                     self.end(combined_route, Outcome::Known(left.filter(|_| is_settled)));

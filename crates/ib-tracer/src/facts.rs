@@ -27,7 +27,7 @@ use crate::path::NodeNumber;
 pub(crate) enum Part {
     /// NodeInfo of the node. If the source is the SA: the LinkRecord, which names the port at the far end.
     Node,
-    /// The SA's NodeRecord of the node.
+    /// The SA's `NodeRecord` of the node.
     Record,
     /// PortInfo of the node's port that has the LIDs.
     Port,
