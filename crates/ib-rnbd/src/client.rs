@@ -34,7 +34,7 @@ pub struct DeviceId(u32);
 /// An event of the RNBD client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// A device was opened. It has this geometry, and has kept these writes. At the first opening, it is [`Kept::All`].
+    /// A device was opened. It has this geometry, and has kept these writes ([`Kept::All`] at the first opening).
     Opened(DeviceId, Geometry, Kept),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),

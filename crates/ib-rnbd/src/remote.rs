@@ -58,8 +58,8 @@ pub enum ReadMode {
     Dropped,
     /// The data is copied from the registered memory.
     Copied,
-    /// Data of at least this many bytes is lent: the user reads it in the registered memory ([`Remote::take_data`]). Shorter
-    /// data is copied. Longer data is also copied while half of the buffers are lent.
+    /// Data of at least this many bytes is lent: the user reads it in the registered memory ([`Remote::take_data`]).
+    /// Shorter data is copied. Longer data is also copied while half of the buffers are lent.
     Lent(u64),
 }
 

@@ -34,7 +34,8 @@ impl Writers {
     /// Length of a stored client in bytes.
     const LENGTH: usize = 11;
 
-    /// Notes that a client opens the device. Returns the number for the open response, and true if the state has to be stored.
+    /// Notes that a client opens the device. Returns the number for the open response, and true if the state has to be
+    /// stored.
     ///
     /// The number of a new client is derived from the seed, which must be different in each call. If there are too many
     /// clients, removes one that does not have the device open, which `has_open` tells.

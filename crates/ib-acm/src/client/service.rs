@@ -50,8 +50,9 @@ impl ServiceAddress {
         Self::local(&ServiceFiles::default().own_socket)
     }
 
-    /// Parses the address of a service. A text with a `/` is the path of a socket. Any other text is the name or address of
-    /// a host. The port is then read from this machine's port file; if there is none, it is [`DEFAULT_PORT`].
+    /// Parses the address of a service. A text with a `/` is the path of a socket. Any other text is the name or
+    /// address of a host. The port is then read from this machine's port file; without that file, it is
+    /// [`DEFAULT_PORT`].
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         Self::from_text_in(text, &ServiceFiles::default())

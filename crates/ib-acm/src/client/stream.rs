@@ -108,8 +108,8 @@ pub(super) fn check_service(socket: impl std::os::fd::AsFd) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
-/// Connects to a Unix domain socket. While the backlog of its listener is full, the system waits for the send timeout of
-/// the socket.
+/// Connects to a Unix domain socket. While the backlog of its listener is full, the system waits for the send timeout
+/// of the socket.
 #[cfg(unix)]
 fn connect_local(
     path: &std::path::Path,

@@ -16,7 +16,8 @@ const SA_BURST: usize = 4_096;
 const SMALL: usize = 128;
 
 impl Options {
-    /// Returns the options for a cluster of `nodes` machines. Options that do not depend on the size have their defaults.
+    /// Returns the options for a cluster of `nodes` machines. Options that do not depend on the size have their
+    /// defaults.
     ///
     /// The load is highest when a program starts on all machines, and each machine resolves the addresses of all
     /// others.
@@ -35,11 +36,11 @@ impl Options {
     ///   and early retries would make the bursts longer.
     /// * `retries`: 3 if the timeout is below 1 s, because a retry then costs little. Also 3 above 8,192 machines,
     ///   because their bursts lose more messages. Otherwise 2.
-    /// * `check_interval`: 5 minutes up to 4,096 machines, 15 minutes above. A machine verifies up to all others, which
-    ///   takes about a dozen messages per second with 4,096 machines and 5 minutes.
+    /// * `check_interval`: 5 minutes up to 4,096 machines, 15 minutes above. At most, a machine verifies the
+    ///   addresses of all others. With 4,096 machines and 5 minutes, that takes about a dozen messages per second.
     /// * `announce`: 2 up to 4,096 machines, 1 above, because every machine receives every announcement.
-    /// * `max_destinations`: 16 addresses per machine, at least the default. A machine has a name, two IP addresses, a GID
-    ///   and a LID for each of a few ports.
+    /// * `max_destinations`: 16 addresses per machine, at least the default. A machine has a name, two IP addresses, a
+    ///   GID and a LID for each of a few ports.
     #[must_use]
     pub fn fitted(nodes: usize) -> Self {
         let nodes = nodes.max(1);

@@ -149,7 +149,8 @@ fn lines_that_are_not_utf8_cause_warnings() {
 fn spelling_of_the_man_page_is_accepted() {
     let parsed = parsed("route_preload full_opensm_v1\n");
     assert_eq!(parsed.value.route_preload, RoutePreload::OpensmFullV1);
-    let expected = "1: found `full_opensm_v1`, expected opensm_full_v1; the value is accepted, but ibacm would preload no routes";
+    let expected = "1: found `full_opensm_v1`, expected opensm_full_v1; \
+                    the value is accepted, but ibacm would preload no routes";
     assert_eq!(parsed.warnings[0].to_string(), expected);
 }
 
@@ -157,7 +158,8 @@ fn spelling_of_the_man_page_is_accepted() {
 fn other_providers_cause_a_warning() {
     let parsed = parsed("provider other 0x1\n");
     assert_eq!(parsed.value.provider, [Provider { name: word("other"), prefix: Some(1) }]);
-    let expected = "1: found `other`, expected ibacmp; this provider cannot be loaded, so the built-in provider serves its subnets";
+    let expected = "1: found `other`, expected ibacmp; \
+                    this provider cannot be loaded, so the built-in provider serves its subnets";
     assert_eq!(parsed.warnings[0].to_string(), expected);
 }
 

@@ -56,7 +56,8 @@ fn only_the_block_of_the_port_is_read() {
     };
     assert_eq!(parsed.value, routes);
     let expected = "5: found `this is not a line of a block`, expected \
-                    Channel Adapter, Switch or Router, a GUID and a base LID; this line and the lines of its block are ignored";
+                    Channel Adapter, Switch or Router, a GUID and a base LID; \
+                    this line and the lines of its block are ignored";
     assert_eq!(warnings(&parsed), [expected]);
 }
 
