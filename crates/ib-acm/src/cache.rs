@@ -145,7 +145,7 @@ impl Peer {
     }
 
     /// Sets the time of confirmation because the SA returned a path to the peer. Does nothing if the peer has an ACM
-    /// service, which confirms the peer itself.
+    /// service, because the messages of this service confirm the peer.
     pub(crate) fn confirm_by_sa(&mut self, now: Instant) {
         if self.qpn == 0 {
             self.confirmed = Timestamp::of(now);

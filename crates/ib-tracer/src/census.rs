@@ -31,7 +31,8 @@ const MAX_TRIES: u32 = 4;
 /// Factor by which the burst grows for the next try if requests were lost.
 const GROWTH: u64 = 4;
 
-/// Another port than the port of the table is proven only if the port of the table has counted less by this factor.
+/// Counters prove that a switch sends packets out of another port than the port in its table only if the other port
+/// counts more than this factor times as many.
 const IDLE_FACTOR: u64 = 4;
 
 /// Returns the number of packets in the first burst. The second burst is three times as large. A burst must

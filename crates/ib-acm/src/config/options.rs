@@ -144,7 +144,7 @@ pub enum ServerMode {
 pub enum Loopback {
     /// `none`: in the same way as addresses of other machines.
     None,
-    /// `local`: without a query.
+    /// `local`: the service knows its addresses, and sends no query.
     #[default]
     Local,
 }

@@ -300,7 +300,7 @@ impl RoutePolicy {
     pub(super) fn store_level(&mut self, cx: &mut Context<'_>, gid: Gid, level: u8) {
         let levels = &mut self.levels;
         let known = levels.of(gid);
-        // If several paths lead to the port, the service level of one of them is no news.
+        // If paths to the port have different service levels, the service level of one path shows no change.
         let is_known = known == Some(level) || known == Some(SEVERAL);
         if levels.comparison != Comparison::Complete || is_known {
             return;

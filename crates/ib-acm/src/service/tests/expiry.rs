@@ -239,7 +239,7 @@ fn removed_preloaded_entries_make_room_for_others() {
         let known = net.hosts[0].service.cached(now, None);
         assert_eq!(known.iter().filter(|it| it.is_preloaded).count(), 30);
     }
-    // Preloaded routes become invalid with another SM.
+    // If the port gets another SM, preloaded routes become invalid.
     net.hosts[0].state.link.sm_lid = 101;
     net.update(0);
     let known = net.hosts[0].service.cached(net.now, None);
