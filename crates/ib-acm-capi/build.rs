@@ -1,4 +1,4 @@
-//! Sets the soname of the library. Its number is the version of the binary interface.
+//! Sets the soname of the library. The number in the soname is the version of the binary interface.
 
 #[expect(clippy::disallowed_macros, reason = "cargo reads standard output")]
 fn main() {

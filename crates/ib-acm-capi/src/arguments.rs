@@ -1,4 +1,4 @@
-//! Conversion of arguments of C programs.
+//! Conversion of the arguments that C programs pass.
 
 use std::ffi::CStr;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,11 +10,11 @@ use libc::{c_char, sockaddr, sockaddr_in, sockaddr_in6};
 
 use crate::error::Failure;
 
-/// Converts a C string; `None` for null. `what` names the argument in errors.
+/// Returns a C string as `&str`; `None` if the pointer is null. Errors call the argument `what`.
 ///
 /// # Safety
-/// The pointer is null or a string that ends with a zero byte. The string is not changed while the
-/// result is used.
+/// The pointer is null or points to a string that ends with a zero byte. The string is not changed
+/// while the result is used.
 pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>, Failure> {
     if text.is_null() {
         return Ok(None);
@@ -24,35 +24,35 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<Option<
     text.map(Some).map_err(|error| Failure::argument(format!("{what}: {error}")))
 }
 
-/// Converts a name; `None` for null.
+/// Converts a C string to the address of type name; `None` if the pointer is null.
 ///
 /// # Safety
-/// The pointer is null or a string that ends with a zero byte.
+/// The pointer is null or points to a string that ends with a zero byte.
 pub(crate) unsafe fn name(name: *const c_char, what: &str) -> Result<Option<Address>, Failure> {
-    // SAFETY: the caller promises a string or null, which is used only during this call.
+    // SAFETY: the caller promises a string or null. The string is used only during this call.
     let Some(name) = (unsafe { text(name, what) })? else { return Ok(None) };
     let name = Address::name(name);
     name.map(Some).map_err(|error| Failure::argument(format!("{what}: {error}")))
 }
 
-/// Converts an IP address; `None` for null.
+/// Converts the IP address in a `sockaddr`; `None` if the pointer is null.
 ///
 /// # Safety
-/// The pointer is null or an address with the size of its family.
+/// The pointer is null or points to an address with the size of its address family.
 pub(crate) unsafe fn ip(address: *const sockaddr, what: &str) -> Result<Option<Address>, Failure> {
     if address.is_null() {
         return Ok(None);
     }
-    // SAFETY: every address starts with its family, and the unaligned read requires no alignment.
+    // SAFETY: every `sockaddr` starts with its family, and an unaligned read needs no alignment.
     let family = unsafe { (&raw const (*address).sa_family).read_unaligned() };
     match libc::c_int::from(family) {
         libc::AF_INET => {
-            // SAFETY: the caller promises an address with the size of this family.
+            // SAFETY: the caller promises that an `AF_INET` address has the size of `sockaddr_in`.
             let address = unsafe { address.cast::<sockaddr_in>().read_unaligned() };
             Ok(Some(Address::V4(Ipv4Addr::from(address.sin_addr.s_addr.to_ne_bytes()))))
         }
         libc::AF_INET6 => {
-            // SAFETY: as above.
+            // SAFETY: the caller promises that an `AF_INET6` address has the size of `sockaddr_in6`.
             let address = unsafe { address.cast::<sockaddr_in6>().read_unaligned() };
             Ok(Some(Address::V6(Ipv6Addr::from(address.sin6_addr.s6_addr))))
         }
@@ -63,7 +63,7 @@ pub(crate) unsafe fn ip(address: *const sockaddr, what: &str) -> Result<Option<A
     }
 }
 
-/// Converts the flags of a request.
+/// Converts the flags of a resolve call; fails if a flag is unknown.
 pub(crate) fn options(flags: u32) -> Result<ResolveOptions, Failure> {
     let known = EntryFlags::NODELAY.with(EntryFlags::QUERY_SA);
     if flags & !known.0 != 0 {

@@ -1,4 +1,4 @@
-//! Result arrays in memory of the C library.
+//! Result arrays in memory that the C library allocates.
 
 use crate::error::Failure;
 
@@ -12,26 +12,26 @@ impl<T: Copy> Out<T> {
     /// Creates the pair of output parameters; fails if one is null.
     pub(crate) fn new(array: *mut *mut T, count: *mut usize) -> Result<Self, Failure> {
         if array.is_null() || count.is_null() {
-            return Err(Failure::argument("the pointer for the result or for its count is NULL"));
+            return Err(Failure::argument("the pointer for the result or for the count is NULL"));
         }
         Ok(Self { array, count })
     }
 
-    /// Copies elements to memory from `malloc`, and stores its address and the count.
+    /// Copies elements to an array from `malloc`, and stores the array's address and the count.
     ///
     /// # Safety
-    /// Both output parameters are writable. The alignment of `T` is at most that of `malloc`.
+    /// Both output parameters are writable. `T` needs no larger alignment than `malloc` guarantees.
     pub(crate) unsafe fn store(self, elements: &[T]) -> Result<(), Failure> {
-        // An empty array is allocated, too, so that all results are freed in the same way.
+        // Memory is allocated even for an empty array, so that all results are freed in the same way.
         let size = size_of_val(elements).max(1);
         // SAFETY: `malloc` accepts all sizes.
         let array = unsafe { libc::malloc(size) }.cast::<T>();
         if array.is_null() {
             return Err(Failure::memory());
         }
-        // SAFETY: the memory is new and large enough, and the caller promises its alignment.
+        // SAFETY: the memory is new and large enough, and the caller promises that it is aligned.
         unsafe { array.copy_from_nonoverlapping(elements.as_ptr(), elements.len()) };
-        // SAFETY: the caller promises that both are writable.
+        // SAFETY: the caller promises that both output parameters are writable.
         unsafe {
             self.array.write(array);
             self.count.write(elements.len());
@@ -40,11 +40,11 @@ impl<T: Copy> Out<T> {
     }
 }
 
-/// Frees an array.
+/// Frees a result array.
 ///
 /// # Safety
 /// The pointer is null or was stored by [`Out::store`], and is not used afterwards.
 pub(crate) unsafe fn free<T>(array: *mut T) {
-    // SAFETY: it came from `malloc`, and the caller promises that this is its last use.
+    // SAFETY: `store` got the array from `malloc`, and the caller promises not to use it again.
     unsafe { libc::free(array.cast()) };
 }

@@ -10,14 +10,14 @@ use crate::ClientHandle;
 use crate::arrays::{Out, free};
 use crate::error::{Failure, guarded, status};
 
-/// The size of a text with its terminating zero in bytes.
+/// The size in bytes of a text field, including the terminating zero.
 const TEXT: usize = 65;
 
 /// An endpoint: `struct ib_acm_endpoint`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Endpoint {
-    /// The GUID of the HCA. All numbers are in host byte order.
+    /// The GUID of the HCA. All numbers of this structure are in host byte order.
     pub device_guid: u64,
     /// The P_Key.
     pub pkey: u16,
@@ -73,7 +73,8 @@ pub unsafe extern "C" fn ib_acm_query_endpoint(
             device_guid, port, port_count, p_key, provider, addresses, ..
         } = found;
         let texts = addresses.iter().map(|text| Text { text: text_of(text) });
-        // SAFETY: the caller promises that both are writable; bytes need no alignment.
+        // SAFETY: the caller promises that `addresses` and `count` are writable. Bytes need no
+        // alignment.
         unsafe { out.store(&texts.collect::<Vec<_>>()) }?;
         let told = Endpoint {
             device_guid: device_guid.0,
@@ -83,7 +84,7 @@ pub unsafe extern "C" fn ib_acm_query_endpoint(
             reserved: 0,
             provider: text_of(&provider),
         };
-        // SAFETY: the caller promises that the pointer is writable.
+        // SAFETY: the caller promises that `endpoint` is writable.
         unsafe { endpoint.write_unaligned(told) };
         Ok(())
     }))
@@ -92,10 +93,10 @@ pub unsafe extern "C" fn ib_acm_query_endpoint(
 /// Frees names and addresses; see `ib_acm_free_addresses` in the header.
 ///
 /// # Safety
-/// The pointer is null or from [`ib_acm_query_endpoint`], and is not used afterwards.
+/// The pointer is null or a result of [`ib_acm_query_endpoint`], and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_free_addresses(addresses: *mut Text) {
-    // SAFETY: the caller promises the same.
+    // SAFETY: the caller promises null or a result array that is not used afterwards.
     unsafe { free(addresses) };
 }
 

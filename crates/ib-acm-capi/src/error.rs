@@ -21,12 +21,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Returns the error of an invalid argument.
+    /// Returns the error for an invalid argument: `EINVAL`.
     pub(crate) fn argument(text: impl Into<String>) -> Self {
         Self { number: libc::EINVAL, text: text.into() }
     }
 
-    /// Returns the error of a failed allocation.
+    /// Returns the error for a failed allocation: `ENOMEM`.
     pub(crate) fn memory() -> Self {
         Self { number: libc::ENOMEM, text: "out of memory for the result".into() }
     }
@@ -39,8 +39,8 @@ impl From<ClientError> for Failure {
             ClientError::Connect { error, .. } => {
                 error.raw_os_error().unwrap_or_else(|| of_kind(error.kind()))
             }
-            // The service accepts no requests. `ETIMEDOUT` would mean that the connection is still
-            // usable.
+            // A broken connection accepts no further requests. `ETIMEDOUT` would mean that the
+            // connection is still usable.
             ClientError::Broken { error, .. } => error.raw_os_error().unwrap_or(libc::EPIPE),
             other => of_kind(other.kind()),
         };
@@ -65,33 +65,34 @@ fn of_kind(kind: io::ErrorKind) -> c_int {
         io::ErrorKind::ConnectionReset => libc::ECONNRESET,
         io::ErrorKind::InvalidData => libc::EPROTO,
         io::ErrorKind::InvalidInput => libc::EINVAL,
-        // For example an unknown host name.
+        // Other kinds are, for example, reported for an unknown host name.
         _ => libc::EHOSTUNREACH,
     }
 }
 
-/// Runs the body of a call. Returns `None`, and sets `errno` and the text, if it fails or panics.
+/// Runs the body of a C call. If the body fails or panics, sets `errno` and the error text, and
+/// returns `None`.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Option<T> {
     let panicked = || Failure { number: libc::EIO, text: "internal error in the library".into() };
-    // After a panic only a connection may be inconsistent. Its input is validated anyway.
+    // After a panic only a connection can be inconsistent. All input of a connection is validated.
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()));
     result
         .map_err(|Failure { number, text }| {
             let text = CString::new(text).unwrap_or_default();
             // The thread-local text is not available while the thread exits.
             let _ = LAST.try_with(|last| *last.borrow_mut() = text);
-            // SAFETY: the pointer refers to the `errno` of the thread, which is always valid.
+            // SAFETY: the pointer to the `errno` of the calling thread is always valid.
             unsafe { *libc::__errno_location() = number };
         })
         .ok()
 }
 
-/// Returns the C result of a call: 0, or -1 if it failed.
+/// Returns the result of a C call: 0 if it succeeded, or -1 if it failed.
 pub(crate) fn status(done: Option<()>) -> c_int {
     if done.is_some() { 0 } else { -1 }
 }
 
-/// Returns the text of the last error of the thread; see `ib_acm_error_string` in the header.
+/// Returns the text of the last error in this thread; see `ib_acm_error_string` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn ib_acm_error_string() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())

@@ -1,4 +1,4 @@
-//! Connections, and their mutual exclusion.
+//! Connections to the service. Calls on the same connection exclude each other.
 
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
@@ -22,15 +22,15 @@ impl ClientHandle {
         Ok(Box::into_raw(Box::new(Self { client: Mutex::new(client) })))
     }
 
-    /// Locks a connection and calls `work` with its client.
+    /// Locks a connection and calls `work` with the client of this connection.
     ///
     /// # Safety
-    /// The pointer is null or an open connection.
+    /// The handle is null or an open connection.
     pub(crate) unsafe fn with<T>(
         handle: *mut Self,
         work: impl FnOnce(&mut Client) -> Result<T, ClientError>,
     ) -> Result<T, Failure> {
-        // SAFETY: the caller promises an open connection or null. All references to it are shared.
+        // SAFETY: the caller promises null or an open connection, to which all references are shared.
         let handle = unsafe { handle.as_ref() };
         let handle = handle.ok_or_else(|| Failure::argument("the connection is NULL"))?;
         let mut client = handle.client.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ impl ClientHandle {
 /// Connects to a service; see `ib_acm_connect` in the header.
 ///
 /// # Safety
-/// The pointer is null or a string that ends with a zero byte.
+/// The pointer is null or points to a string that ends with a zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_connect(service: *const c_char) -> *mut ClientHandle {
     let connect = || {
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn ib_acm_connect(service: *const c_char) -> *mut ClientHa
 /// Connects to a service at a TCP port; see `ib_acm_connect_tcp` in the header.
 ///
 /// # Safety
-/// The pointer is null or a string that ends with a zero byte.
+/// The pointer is null or points to a string that ends with a zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_connect_tcp(host: *const c_char, port: u16) -> *mut ClientHandle {
     let connect = || {
@@ -74,14 +74,13 @@ pub unsafe extern "C" fn ib_acm_connect_tcp(host: *const c_char, port: u16) -> *
 /// Closes a connection; see `ib_acm_disconnect` in the header.
 ///
 /// # Safety
-/// The pointer is null or an open connection, and no other call uses it now or later.
+/// The handle is null or an open connection. No other call uses the connection now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_disconnect(handle: *mut ClientHandle) {
     if handle.is_null() {
         return;
     }
-    // SAFETY: the pointer is from `Box::into_raw`, and the caller promises that this is its last
-    // use.
+    // SAFETY: the pointer is from `Box::into_raw`, and the caller promises not to use it again.
     let handle = unsafe { Box::from_raw(handle) };
     guarded(|| {
         drop(handle);
@@ -89,10 +88,10 @@ pub unsafe extern "C" fn ib_acm_disconnect(handle: *mut ClientHandle) {
     });
 }
 
-/// Sets the timeout of responses; see `ib_acm_set_patience` in the header.
+/// Sets the response timeout of a connection; see `ib_acm_set_patience` in the header.
 ///
 /// # Safety
-/// The pointer is null or an open connection.
+/// The handle is null or an open connection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_set_patience(
     handle: *mut ClientHandle,

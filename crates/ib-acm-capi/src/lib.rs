@@ -1,8 +1,8 @@
 //! C interface of the ACM client: `libibfabric_acm.so`, with the header `include/ibfabric_acm.h`.
 //!
-//! C programs resolve names and addresses to path records, and read counters and endpoints of the
-//! ACM service. All calls block. Calls on one connection are serialized. Panics do not reach the
-//! program.
+//! C programs use the library to resolve names and addresses to path records, and to read counters
+//! and endpoints of the ACM service. All calls block. Calls on one connection are serialized.
+//! Panics do not reach the program.
 //!
 //! ```c
 //! struct ib_acm_client *client = ib_acm_connect(NULL);
@@ -19,12 +19,12 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `resolve` | names, addresses and paths resolved |
-//! | `perf` | counters |
+//! | `resolve` | resolution of names, addresses and paths |
+//! | `perf` | queries of counters |
 //! | `endpoint` | queries of endpoints |
-//! | `handle` | connections, and their mutual exclusion |
+//! | `handle` | connections to the service |
 //! | `arguments` | conversion of arguments |
-//! | `arrays` | result arrays in memory of the C library |
+//! | `arrays` | result arrays in memory that the C library allocates |
 //! | `error` | `errno`, and the text of the last error |
 //!
 //! The crate is empty on systems other than Linux.

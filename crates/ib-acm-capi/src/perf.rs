@@ -36,9 +36,9 @@ pub unsafe extern "C" fn ib_acm_query_perf(
 /// Frees counters; see `ib_acm_free_perf` in the header.
 ///
 /// # Safety
-/// The pointer is null or from [`ib_acm_query_perf`], and is not used afterwards.
+/// The pointer is null or a result of [`ib_acm_query_perf`], and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_free_perf(counters: *mut u64) {
-    // SAFETY: the caller promises the same.
+    // SAFETY: the caller promises null or a result array that is not used afterwards.
     unsafe { free(counters) };
 }

@@ -15,7 +15,7 @@ use crate::error::{Failure, guarded, status};
 #[repr(C, align(8))]
 pub struct PathRecordBytes(pub [u8; PathRecord::LENGTH]);
 
-/// A path of a result: `struct ib_acm_path`.
+/// A path to the resolved address: `struct ib_acm_path`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Path {
@@ -27,16 +27,16 @@ pub struct Path {
     pub record: PathRecordBytes,
 }
 
-/// The name of the argument `source` in errors.
+/// The words for the argument `source` in error texts.
 const SOURCE: &str = "the source";
-/// The name of the argument `destination` in errors.
+/// The words for the argument `destination` in error texts.
 const DESTINATION: &str = "the destination";
 
 /// Resolves a name; see `ib_acm_resolve_name` in the header.
 ///
 /// # Safety
-/// The handle is null or an open connection. Strings are null or end with a zero byte. Other
-/// pointers are null or writable.
+/// The handle is null or an open connection. `source` and `destination` are null or strings that
+/// end with a zero byte. Other pointers are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_resolve_name(
     handle: *mut ClientHandle,
@@ -56,8 +56,8 @@ pub unsafe extern "C" fn ib_acm_resolve_name(
 /// Resolves an IP address; see `ib_acm_resolve_ip` in the header.
 ///
 /// # Safety
-/// The handle is null or an open connection. Addresses are null or have the size of their family.
-/// Other pointers are null or writable.
+/// The handle is null or an open connection. `source` and `destination` are null or addresses with
+/// the size of their address family. Other pointers are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_resolve_ip(
     handle: *mut ClientHandle,
@@ -77,7 +77,8 @@ pub unsafe extern "C" fn ib_acm_resolve_ip(
 /// Resolves a path; see `ib_acm_resolve_path` in the header.
 ///
 /// # Safety
-/// The handle is null or an open connection. The path is null or readable and writable.
+/// The handle is null or an open connection. The pointer to the path is null, or the path is
+/// readable and writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_resolve_path(
     handle: *mut ClientHandle,
@@ -89,7 +90,7 @@ pub unsafe extern "C" fn ib_acm_resolve_path(
             return Err(Failure::argument("the path is NULL"));
         }
         let options = options(flags)?;
-        // SAFETY: the caller promises that the path is readable; the unaligned read requires no
+        // SAFETY: the caller promises that the path is readable. An unaligned read needs no
         // alignment.
         let requested = PathRecord::parse(&unsafe { path.read_unaligned() }.0);
         // SAFETY: the caller promises an open connection or null.
@@ -105,14 +106,15 @@ pub unsafe extern "C" fn ib_acm_resolve_path(
 /// Frees paths; see `ib_acm_free_paths` in the header.
 ///
 /// # Safety
-/// The pointer is null or the result of a resolution, and is not used afterwards.
+/// The pointer is null or a result of [`ib_acm_resolve_name`] or [`ib_acm_resolve_ip`], and is not
+/// used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ib_acm_free_paths(paths: *mut Path) {
-    // SAFETY: the caller promises the same.
+    // SAFETY: the caller promises null or a result array that is not used afterwards.
     unsafe { free(paths) };
 }
 
-/// Resolves an address to paths.
+/// Resolves the destination of `ends` (source and destination), and stores its paths.
 ///
 /// # Safety
 /// The handle is null or an open connection. The output parameters are null or writable.
@@ -136,7 +138,8 @@ unsafe fn resolve(
             reserved: 0,
             record: PathRecordBytes(path.record.to_bytes()),
         };
-        // SAFETY: the caller promises that both are writable; paths need an alignment of 8.
+        // SAFETY: the caller promises that `paths` and `count` are writable. `malloc` guarantees the
+        // alignment of 8 that a path needs.
         unsafe { out.store(&paths.iter().map(path).collect::<Vec<_>>()) }
     }))
 }

@@ -1,4 +1,4 @@
-//! A C program calls all functions of the library, with a server of predefined responses.
+//! A C program calls all functions of the library. A server sends it predefined responses.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -23,24 +23,24 @@ fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Returns the path of the library, which cargo builds in the directory of the tests.
+/// Returns the path of the library. Cargo builds it in the directory of the test programs.
 fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("the path of the test is known");
-    let directory = test.parent().expect("the test is in a directory").to_owned();
+    let test = std::env::current_exe().expect("the path of the test program is known");
+    let directory = test.parent().expect("the test program is in a directory").to_owned();
     let library = directory.join("libibfabric_acm.so");
     assert!(library.exists(), "{} is not built", library.display());
     library
 }
 
-/// Installs the library with both names: the linker uses the first one, the dynamic loader the
-/// soname.
+/// Installs the library with the name that the linker uses, and with the soname for the dynamic
+/// loader.
 fn install(directory: &Path) {
     for name in ["libibfabric_acm.so", "libibfabric_acm.so.0"] {
         std::os::unix::fs::symlink(library(), directory.join(name)).expect("create a symlink");
     }
 }
 
-/// Returns the layouts of the library's structures as options of the C compiler.
+/// Returns options of the C compiler that define the sizes and offsets of the library's structures.
 fn layouts() -> Vec<String> {
     let layouts = [
         ("ENDPOINT", size_of::<Endpoint>()),
@@ -56,7 +56,7 @@ fn layouts() -> Vec<String> {
     layouts.into_iter().map(|(what, number)| format!("-DLAYOUT_{what}={number}")).collect()
 }
 
-/// Returns true if a compiler is installed; else prints that the test is skipped.
+/// Returns true if the compiler is installed. If not, prints that the test is skipped.
 fn has(compiler: &str) -> bool {
     let found = Command::new(compiler).arg("--version").output().is_ok();
     if !found {
@@ -91,7 +91,7 @@ fn c_program_calls_all_functions() {
         .arg("-L")
         .arg(libraries)
         .arg("-libfabric_acm"));
-    // The program contains the soname, so that it cannot be loaded with another interface version.
+    // The program contains the soname, so a library of another interface version is not loaded.
     let linked = std::fs::read(&program).expect("read the program");
     assert!(linked.windows(21).any(|text| text == b"libibfabric_acm.so.0\0"));
     let unix = UnixListener::bind(&socket).expect("bind the socket");
@@ -116,7 +116,7 @@ fn header_is_valid_cpp() {
         .arg(file("include/ibfabric_acm.h")));
 }
 
-/// Serves a client. Like ibacm, it expects one request per `read`.
+/// Serves a client. Like ibacm, expects that each `read` returns one request.
 fn serve(mut stream: impl Read + Write) {
     let mut buffer = [0; MAX_LENGTH];
     while let Ok(read @ 1..) = stream.read(&mut buffer) {
@@ -169,7 +169,7 @@ fn endpoint() -> Vec<u8> {
     [&info.to_bytes()[..], &padded("node7"), &padded("10.0.0.7")].concat()
 }
 
-/// Status without a meaning in the protocol: no response is sent.
+/// Status that the protocol does not define. The test server sends no response in its place.
 const SILENCE: ClientStatus = ClientStatus(255);
 
 /// Returns the response that the destination name selects; `None` to close the connection.
@@ -191,7 +191,7 @@ fn resolve(request: &Resolve) -> Option<(ClientStatus, Vec<u8>)> {
                 vec![7, 8]
             }
             name => {
-                let number = name.strip_prefix("status").expect("the name is one of the test");
+                let number = name.strip_prefix("status").expect("the test server knows the name");
                 status = ClientStatus(number.parse().expect("a status number follows"));
                 vec![]
             }

@@ -3,7 +3,7 @@
 //! ```text
 //! $ cargo run -p ib-acm --example options
 //! route_prot Acm, response timeout 500 ms
-//! ibacm_opts.cfg:1: found `ms`, expected the end of the line; it is ignored
+//! ibacm_opts.cfg:1: found `ms`, expected the end of the line; the found text is ignored
 //! ibacm_opts.cfg:3: …
 //! options after writing and reading: equal
 //! ```

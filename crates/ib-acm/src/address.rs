@@ -7,15 +7,15 @@ use ib_types::Gid;
 use ib_wire::acm::{Entry, EntryFlags, EntryType};
 use ib_wire::mad::acm::AddressType;
 
-/// Maximum length of a name in bytes: a field of 64 bytes with a terminating zero.
+/// Maximum length of a name in bytes: the field of 64 bytes ends with a zero.
 pub const LONGEST_NAME: usize = 63;
 
 /// A name or an address of an endpoint.
 ///
-/// Names are compared without regard to the case of ASCII letters, so they are stored in lower case.
+/// The case of ASCII letters does not matter when names are compared, so names are stored in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
-    /// A name, such as that of a host; 1 to 63 bytes of UTF-8 without zeros, in lower case.
+    /// A name, such as a host name: 1 to 63 bytes of UTF-8 in lower case, without zeros.
     Name(Box<str>),
     /// An IPv4 address.
     V4(Ipv4Addr),
@@ -43,7 +43,7 @@ pub enum AddressError {
     /// The address is of a type that cannot be resolved.
     #[error("the address has type {0}: expected a name, an IPv4 or IPv6 address, a GID or a LID")]
     Type(u16),
-    /// The length of the field differs from that of the protocol.
+    /// The address field does not have the length that the protocol defines.
     #[error("the address field has {0} bytes: expected 64")]
     Field(u8),
 }
@@ -84,7 +84,7 @@ impl Address {
         }
     }
 
-    /// Returns the address in an entry of a client message.
+    /// Returns the address that an entry of a client message contains.
     ///
     /// # Errors
     /// Fails if the type is unknown, or if the name is invalid.
@@ -98,7 +98,7 @@ impl Address {
         Self::from_field(kind, &entry.info)
     }
 
-    /// Returns the entry for a client message; `None` for a GID or a LID, which client messages contain in paths.
+    /// Returns the entry for a client message; `None` for a GID or a LID, which client messages contain only in paths.
     #[must_use]
     pub fn to_entry(&self, flags: EntryFlags) -> Option<Entry> {
         match self {
@@ -109,7 +109,7 @@ impl Address {
         }
     }
 
-    /// Returns the address in a field of a message between services.
+    /// Returns the address that a field of a message between services contains.
     ///
     /// # Errors
     /// Fails if the type is unknown, or if the name is invalid.
@@ -131,7 +131,7 @@ impl Address {
         }
     }
 
-    /// Returns the type and the bytes of a field of a message between services, padded with zeros.
+    /// Returns the address type and the field, padded with zeros, for a message between services.
     #[must_use]
     pub fn to_field(&self) -> (AddressType, [u8; 64]) {
         let mut field = [0; 64];

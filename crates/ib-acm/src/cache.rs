@@ -1,7 +1,8 @@
 //! Address cache: the owner of each address, and the LID and the route of each owner.
 //!
-//! Addresses and their owners (peers) are separate entries, so that a changed LID applies to all addresses of a peer. Both
-//! are stored in arrays, with hash tables of their indices: some 150 bytes for a peer with one address.
+//! Addresses and their owners (peers) are separate entries, so that a changed LID applies to all addresses of a peer.
+//! Two arrays store the addresses and the peers, and hash tables find their indices. A peer with one address takes
+//! about 150 bytes.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -25,7 +26,7 @@ impl Timestamp {
         Self((now.as_nanos() / 100_000_000) as u32)
     }
 
-    /// Returns the time since the timestamp.
+    /// Returns the time from the timestamp until `now`.
     pub(crate) const fn age(self, now: Instant) -> Duration {
         let tenths = Self::of(now).0.saturating_sub(self.0);
         Duration::from_millis(tenths as u64 * 100)
@@ -53,7 +54,7 @@ pub(crate) struct SaRoute {
 }
 
 impl SaRoute {
-    /// Creates a route from a path record: stores the fields that depend on the peer.
+    /// Creates a route from the fields of a path record that depend on the peer.
     pub(crate) fn of(path: &PathRecord, now: Instant) -> Self {
         let bytes = path.to_bytes();
         Self {
@@ -89,7 +90,7 @@ impl SaRoute {
         self.sl
     }
 
-    /// Returns the path between two GIDs.
+    /// Returns a path record with the route and the given GIDs.
     pub(crate) fn path(&self, sgid: Gid, dgid: Gid) -> PathRecord {
         let mut bytes = PathRecord {
             dgid,
@@ -112,26 +113,26 @@ impl SaRoute {
     }
 }
 
-/// Index of no multicast group.
+/// Group index of a peer that has no multicast group in common with the endpoint.
 pub(crate) const NO_GROUP: u8 = u8::MAX;
 
 /// A port with cached addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) gid: Gid,
-    /// LID from which the peer sent messages; 0 if it sent none.
+    /// LID from which the peer sent messages; 0 if the peer sent none.
     pub(crate) lid: u16,
-    /// Index of the most preferred common multicast group; [`NO_GROUP`] if there is none.
+    /// Index of the most preferred multicast group that the peer and the endpoint have joined; [`NO_GROUP`] if none.
     pub(crate) group: u8,
     /// Number of addresses.
     addresses: u16,
     /// QP of the peer's ACM service; 0 if unknown.
     pub(crate) qpn: u32,
-    /// Index of the first address.
+    /// Index of the peer's first address.
     first: u32,
     /// Time at which the peer was last seen.
     pub(crate) confirmed: Timestamp,
-    /// Time at which a client last requested the peer.
+    /// Time at which a client last requested the path to the peer.
     pub(crate) used: Timestamp,
     pub(crate) route: Option<SaRoute>,
 }
@@ -143,7 +144,8 @@ impl Peer {
         self.confirm_by_sa(now);
     }
 
-    /// Notes that the SA returned a path to the peer, which confirms a port without an ACM service.
+    /// Sets the time of confirmation because the SA returned a path to the peer. Does nothing if the peer has an ACM
+    /// service, because the messages of this service confirm the peer.
     pub(crate) fn confirm_by_sa(&mut self, now: Instant) {
         if self.qpn == 0 {
             self.confirmed = Timestamp::of(now);
@@ -161,9 +163,9 @@ impl Peer {
 #[derive(Debug)]
 struct CachedAddress {
     address: Address,
-    /// Index of the owner.
+    /// Index of the peer that owns the address.
     peer: u32,
-    /// Index of the owner's next address.
+    /// Index of the next address of the same owner.
     next: u32,
     /// Time at which the owner last confirmed the address.
     seen: Timestamp,
@@ -172,7 +174,7 @@ struct CachedAddress {
     is_preloaded: bool,
 }
 
-/// Maximum number of addresses of a peer; further claims are refused.
+/// Maximum number of cached addresses of a peer. Claims of the peer to more addresses are refused.
 pub(crate) const MAX_ADDRESSES: u16 = 64;
 
 /// Result of binding an address to a peer.
@@ -180,15 +182,15 @@ pub(crate) const MAX_ADDRESSES: u16 = 64;
 pub(crate) enum BindResult {
     /// The address was not cached.
     New,
-    /// The peer was the owner before.
+    /// The peer already was the owner.
     Same,
-    /// Another peer is the owner. Nothing was changed.
+    /// This other peer is the owner, and the cache was not changed.
     Other(PeerKey),
     /// The peer has the maximum number of addresses, or the cache is full.
     TooMany,
 }
 
-/// Identifies a peer. The number of a removed peer is reused.
+/// Identifies a cached peer. After a peer was removed, another peer may get the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PeerKey(u32);
 
@@ -201,20 +203,20 @@ pub(crate) struct AddressCache {
     peers: Slots<Peer>,
     by_gid: HashTable<u32>,
     max_addresses: usize,
-    /// Position of the last eviction.
+    /// Index of the last address that was sampled for an eviction.
     hand: u32,
 }
 
-/// Returns true for GIDs and LIDs, which the SM assigns; false for names and IP addresses.
+/// Returns true for a GID or a LID, which the SM assigns, and false for a name or an IP address.
 pub(crate) const fn is_assigned_by_sm(address: &Address) -> bool {
     matches!(address, Address::Gid(_) | Address::Lid(_))
 }
 
-/// Number of addresses sampled for an eviction.
+/// Number of addresses that are compared to find the address to evict.
 const SAMPLE: usize = 16;
 
 impl AddressCache {
-    /// Returns an empty cache with a maximum number of addresses.
+    /// Returns an empty cache for at most this number of addresses.
     pub(crate) fn new(max_addresses: usize) -> Self {
         Self {
             hasher: RandomState::new(),
@@ -245,13 +247,13 @@ impl AddressCache {
         self.by_address.find(hash, is_it).copied()
     }
 
-    /// Sets the maximum number of addresses. Evicts the least recently used ones.
+    /// Sets the maximum number of addresses. Evicts addresses that were not used recently until no excess remains.
     pub(crate) fn set_max(&mut self, max: usize) {
         self.max_addresses = max;
         while self.addresses.count > max && self.evict(PeerKey(NONE)) {}
     }
 
-    /// Removes a preloaded address of a port.
+    /// Removes a preloaded address of the port with this GID.
     pub(crate) fn unbind_preloaded(&mut self, address: &Address, gid: Gid) {
         if let Some(number) = self.find(address)
             && let Some(cached) = self.addresses.get(number).filter(|cached| cached.is_preloaded)
@@ -261,7 +263,7 @@ impl AddressCache {
         }
     }
 
-    /// Removes preloaded routes. Preloaded GIDs remain cached, but expire like learned ones.
+    /// Removes preloaded routes. Preloaded GIDs remain cached, but expire like GIDs that were learned from messages.
     pub(crate) fn remove_preloaded_routes(&mut self) {
         self.for_each(|peer| peer.route = peer.route.filter(|route| !route.is_preloaded));
         for slot in &mut self.addresses.slots {
@@ -278,7 +280,7 @@ impl AddressCache {
         self.addresses.get(self.find(address)?).map(|cached| PeerKey(cached.peer))
     }
 
-    /// Returns the owner of an address, and marks both as used.
+    /// Returns the owner of an address, and marks the address and the owner as used.
     pub(crate) fn use_address(&mut self, address: &Address, now: Instant) -> Option<PeerKey> {
         let number = self.find(address)?;
         let cached = self.addresses.get_mut(number)?;
@@ -288,7 +290,7 @@ impl AddressCache {
         Some(key)
     }
 
-    /// Returns the peer with a GID, and marks it as used.
+    /// Returns the peer with this GID, and marks the peer as used.
     pub(crate) fn use_gid(&mut self, gid: Gid, now: Instant) -> Option<PeerKey> {
         let key = self.by_gid(gid)?;
         self.peers.get_mut(key.0)?.used = Timestamp::of(now);
@@ -296,7 +298,8 @@ impl AddressCache {
         Some(key)
     }
 
-    /// Returns when the owner of an address last confirmed it; `None` if it is preloaded or not cached.
+    /// Returns the time at which the owner last confirmed the address; `None` if the address is preloaded or not
+    /// cached.
     pub(crate) fn seen(&self, address: &Address) -> Option<Timestamp> {
         let cached = self.addresses.get(self.find(address)?)?;
         (!cached.is_preloaded).then_some(cached.seen)
@@ -307,20 +310,20 @@ impl AddressCache {
         self.peers.get(key.0)
     }
 
-    /// Returns a peer for changes, except of its GID.
+    /// Returns a peer, whose fields other than the GID may be changed.
     pub(crate) fn peer_mut(&mut self, key: PeerKey) -> Option<&mut Peer> {
         self.peers.get_mut(key.0)
     }
 
-    /// Returns the peer with a GID.
+    /// Returns the peer with this GID.
     pub(crate) fn by_gid(&self, gid: Gid) -> Option<PeerKey> {
         let hash = self.hasher.hash_one(gid);
         let is_it = |&number: &u32| self.peers.get(number).is_some_and(|peer| peer.gid == gid);
         self.by_gid.find(hash, is_it).map(|&number| PeerKey(number))
     }
 
-    /// Returns a name or an IP address of a peer other than `but`, for a request to the peer: the most recently confirmed
-    /// one, or else a preloaded one.
+    /// Returns the name or IP address that a request to the peer asks for. It is the most recently confirmed one
+    /// or, if none was confirmed, a preloaded one. Ignores the address `but`.
     pub(crate) fn address_to_query(&self, key: PeerKey, but: Option<&Address>) -> Option<&Address> {
         let may_be = |it: &Address| !is_assigned_by_sm(it) && Some(it) != but;
         let answered = self.of_peer(key).filter(|cached| may_be(&cached.address));
@@ -329,8 +332,11 @@ impl AddressCache {
             .map(|cached| &cached.address)
     }
 
-    /// Returns the oldest address of a peer that was used since its owner confirmed it, at least `age` ago, and that
-    /// satisfies the predicate.
+    /// Returns the address whose last confirmation is the oldest, among the addresses of the peer that:
+    ///
+    /// * were confirmed at least `age` ago,
+    /// * were used since then,
+    /// * and satisfy the predicate `which`.
     pub(crate) fn aging_address(
         &self,
         key: PeerKey,
@@ -346,7 +352,7 @@ impl AddressCache {
         aging.min_by_key(|cached| cached.seen).map(|cached| &cached.address)
     }
 
-    /// Confirms the GID and the LID from which a peer sent a message, if they are among its addresses.
+    /// Confirms the GID and the LID from which a peer sent a message, if they are cached as addresses of the peer.
     pub(crate) fn confirm_source(&mut self, key: PeerKey, gid: Gid, lid: u16, now: Instant) {
         for address in [Address::Gid(gid), Address::Lid(lid)] {
             if let Some(number) = self.find(&address)
@@ -363,7 +369,7 @@ impl AddressCache {
         std::iter::successors(first, |cached| self.addresses.get(cached.next))
     }
 
-    /// Returns the peer with a GID; adds one without an address if there is none.
+    /// Returns the peer with this GID. If there is none, adds a peer without addresses.
     pub(crate) fn peer_of(&mut self, gid: Gid, now: Instant) -> PeerKey {
         if let Some(key) = self.by_gid(gid) {
             return key;
@@ -435,8 +441,8 @@ impl AddressCache {
         BindResult::New
     }
 
-    /// Removes the least recently used of a sample of addresses, except those of peer `but`. Returns false if there is no
-    /// other address.
+    /// Samples addresses of peers other than `but`, and removes the least recently used one. Returns false if no other
+    /// peer has an address that can be removed.
     fn evict(&mut self, but: PeerKey) -> bool {
         let count = self.addresses.slots.len() as u32;
         let (mut victim, mut oldest, mut seen) = (None, None, 0);
@@ -458,7 +464,7 @@ impl AddressCache {
         victim.is_some_and(|number| self.unbind_number(number))
     }
 
-    /// Removes an address, and its owner with the last one.
+    /// Removes an address, and also its owner if the owner has no other address. Returns false if there was none.
     pub(crate) fn unbind(&mut self, address: &Address) -> bool {
         self.find(address).is_some_and(|number| self.unbind_number(number))
     }
@@ -498,7 +504,8 @@ impl AddressCache {
         }
     }
 
-    /// Removes a peer with its addresses. If it has preloaded addresses, they and the peer remain cached, without a LID.
+    /// Removes a peer with its addresses. If some of the addresses are preloaded, these and the peer remain cached, and
+    /// the peer loses its LID and route.
     pub(crate) fn remove(&mut self, key: PeerKey) {
         let Some(peer) = self.peers.get_mut(key.0) else { return };
         (peer.lid, peer.qpn, peer.group, peer.route) = (0, 0, NO_GROUP, None);
@@ -515,14 +522,14 @@ impl AddressCache {
         }
     }
 
-    /// Removes a peer without an address.
+    /// Removes the peer if it has no address.
     pub(crate) fn remove_if_nameless(&mut self, key: PeerKey) {
         if self.peers.get(key.0).is_some_and(|peer| peer.addresses == 0) {
             self.remove_peer(key.0);
         }
     }
 
-    /// Visits the peers in the next `count` slots after a position, and advances the position.
+    /// Calls `look` with the peers in the `count` slots that follow the slot `from`, and advances `from`.
     pub(crate) fn sweep(&self, from: &mut u32, count: u32, mut look: impl FnMut(PeerKey, &Peer)) {
         let length = self.peers.slots.len() as u32;
         for _ in 0..count.min(length) {
@@ -533,12 +540,12 @@ impl AddressCache {
         }
     }
 
-    /// Returns the number of slots of peers, free ones included.
+    /// Returns the number of slots for peers, including the free ones.
     pub(crate) const fn slot_count(&self) -> usize {
         self.peers.slots.len()
     }
 
-    /// Visits all addresses: address, owner, time of the last confirmation, true if preloaded.
+    /// Calls `with` for each address: address, owner, time of the last confirmation, true if the address is preloaded.
     pub(crate) fn each(&self, mut with: impl FnMut(&Address, &Peer, Timestamp, bool)) {
         for slot in &self.addresses.slots {
             if let Slot::Taken(cached) = slot
@@ -549,7 +556,7 @@ impl AddressCache {
         }
     }
 
-    /// Removes all but preloaded addresses; returns the number of removed addresses.
+    /// Removes all addresses except preloaded ones; returns the number of removed addresses.
     pub(crate) fn clear(&mut self) -> usize {
         let before = self.len();
         for number in 0..self.peers.slots.len() as u32 {

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `client/service.rs` | [`ServiceAddress`]: address of the service, and where clients find it |
+//! | `client/service.rs` | [`ServiceAddress`]: address of the service, and how clients find the service |
 //! | `client/blocking.rs` | [`Client`]: a blocking client |
 //! | `client/stream.rs` | a socket with time limits |
 //! | `client/pipeline.rs` | [`Pipeline`]: outstanding requests and their replies in a byte stream; sans-IO |

@@ -4,14 +4,14 @@
 //! |---|---|---|
 //! | [`options`] | `ibacm_opts.cfg` | [`Options`]: options of address and route resolution |
 //! | [`addresses`] | `ibacm_addr.cfg` | [`AddressFile`]: names and addresses of the machine's endpoints |
-//! | [`hosts`] | `ibacm_hosts.data` | [`HostFile`]: preloaded addresses: GIDs of other machines' names and addresses |
+//! | [`hosts`] | `ibacm_hosts.data` | [`HostFile`]: preloaded names and addresses of other machines, and their GIDs |
 //! | [`routes`] | `ibacm_route.data` | [`Routes`]: preloaded routes, as dumped by an SM |
 //!
-//! Readers take bytes and the file name for messages, writers return text: no file is opened.
-//! Lines end with a line feed, with or without a carriage return; a word that starts with `#` begins a comment.
+//! The readers and writers open no files. Readers take the bytes of a file, and its name for messages. Writers return
+//! text. Lines end with a line feed, with or without a carriage return. A word that starts with `#` begins a comment.
 //!
-//! Readers accept what ibacm accepts and ignore what it ignores. Each ignored part is reported as a [`Warning`] with what
-//! was found, what was expected and the consequence.
+//! Readers accept the same input as ibacm, and ignore the same parts. Each ignored part is reported as a [`Warning`]
+//! with the found text, the expected text and the consequence.
 //!
 //! ```
 //! use ib_acm::config::Options;
@@ -20,7 +20,7 @@
 //! assert_eq!(read.value.timeout.as_millis(), 500);
 //! assert_eq!(
 //!     read.warnings[0].at("ibacm_opts.cfg").to_string(),
-//!     "ibacm_opts.cfg:1: found `ms`, expected the end of the line; it is ignored",
+//!     "ibacm_opts.cfg:1: found `ms`, expected the end of the line; the found text is ignored",
 //! );
 //! # Ok::<(), ib_acm::config::OptionsError>(())
 //! ```

@@ -1,17 +1,17 @@
-//! ACM service for InfiniBand: resolves names, addresses and routes without an SA query for each. It is compatible with
+//! ACM service for InfiniBand: resolves names, addresses and routes, with few SA queries. It is compatible with
 //! rdma-core's ibacm.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`address`] | [`Address`]: names and addresses that are resolved |
 //! | [`service`] | [`Service`]: responds to clients, queries other services and the SA |
-//! | [`port`] | [`Port`]: the port of an HCA, as a service uses it |
+//! | [`port`] | [`Port`]: interface between a service and a port of an HCA |
 //! | `cache` | cached addresses, peers and routes |
 //! | [`config`] | configuration files: options, addresses, preloaded hosts and routes |
 //! | [`client`] | [`client::Client`]: client of a service |
 //!
-//! The protocol with clients on the same machine is [`ib_wire::acm`]. The protocol with other machines, over multicast
-//! groups, is [`ib_wire::mad::acm`].
+//! [`ib_wire::acm`] is the protocol between clients and the service of their machine. [`ib_wire::mad::acm`] is the
+//! protocol between services of different machines, which uses multicast groups.
 //!
 //! # Example
 //! A service resolves an address of its own machine for a client:
@@ -24,7 +24,7 @@
 //!
 //! let now = Instant::ZERO;
 //! let name = Address::name("node-17")?;
-//! // Outside of examples the seed is random.
+//! // Real services use a random seed.
 //! let mut service = Service::new(ServiceConfig::default(), [7; 32]);
 //! let link = LinkPort { port_guid: Guid(0x17), lid: 5, number: 1, ..LinkPort::default() };
 //! let port = PortState {
@@ -57,7 +57,7 @@
 //! # Ok::<(), ib_acm::address::AddressError>(())
 //! ```
 
-// Unit tests and integration tests share a file, which names the crate.
+// Unit tests and integration tests share a file that refers to the crate as `ib_acm`.
 #[cfg(test)]
 extern crate self as ib_acm;
 

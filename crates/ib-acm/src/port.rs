@@ -1,4 +1,4 @@
-//! The port of an HCA, as a service uses it.
+//! The interface between a service and a port of an HCA.
 
 use ib_link::{Datagram, Incoming, LinkPort, Route};
 use ib_types::{Gid, PKey, Qpn};
@@ -29,11 +29,11 @@ pub struct PortState {
     pub rate: RateCode,
     /// P_Key table.
     pub p_keys: Vec<PKey>,
-    /// Number of client reregistration requests of the SM.
+    /// Number of client reregistration requests that the SM has sent.
     pub registrations: u64,
-    /// True if the port supports UD QPs, which address resolution over multicast needs.
+    /// True if the port supports UD QPs. Address resolution over multicast needs them.
     pub has_datagrams: bool,
-    /// Names and addresses in the default partition that need no configuration.
+    /// Names and addresses that the port has in the default partition without configuration.
     pub names: Vec<Address>,
 }
 
@@ -46,12 +46,12 @@ pub struct Destination {
     pub qpn: Qpn,
 }
 
-/// Action that a service requests of a port.
+/// Action that a service requests from a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Creates a UD QP in a partition, with the Q_Key [`QKey::GSI`](ib_types::QKey::GSI).
     Open {
-        /// P_Key of the partition, which identifies the QP.
+        /// P_Key of the partition. Later actions identify the QP by this P_Key.
         p_key: PKey,
     },
     /// Destroys the UD QP of a partition.
@@ -97,7 +97,7 @@ pub enum Arrived {
     Datagram {
         /// P_Key of the QP's partition.
         p_key: PKey,
-        /// Route to the sender: its LID, and its GID if the packet has a GRH.
+        /// Route to the sender: the sender's LID and, if the packet has a GRH, the sender's GID.
         route: Route,
         /// QP of the sender.
         qpn: Qpn,
@@ -108,15 +108,15 @@ pub enum Arrived {
     Mad(Box<Incoming>),
 }
 
-/// A port of an HCA: simulated, or of real verbs. No method blocks.
+/// A port of an HCA, either simulated or accessed by verbs. No method blocks.
 pub trait Port {
-    /// Returns the number of changes of [`Port::state`].
+    /// Returns the number of times that [`Port::state`] has changed.
     fn changes(&self) -> u64;
 
     /// Returns the current state.
     fn state(&self) -> PortState;
 
-    /// Executes an action. Returns false if there is no room or no such QP. A datagram is lost then.
+    /// Executes an action. Returns false if there is no room, or if the QP does not exist; a datagram is then lost.
     fn act(&mut self, action: &Action) -> bool;
 
     /// Returns the next input.

@@ -4,11 +4,11 @@
 //! |---|---|
 //! | `endpoint_table` | ports and endpoints: creation, changes, removal |
 //! | `source` | selection of the endpoints that resolve a client request |
-//! | `status` | endpoints, caches and counters, as clients query them and consoles print them |
-//! | `resolver` | address and route resolution of one endpoint; owns the parts below |
+//! | `status` | endpoints, caches and counters, for queries of clients and for the console |
+//! | `resolver` | address and route resolution of one endpoint; owns the parts from `groups` to `limiter` |
 //! | `groups` | multicast groups: join, leave, repeated joins |
 //! | `announcements` | announcements of the endpoint's addresses |
-//! | `route_policy` | choice between routes by group and by SA query; comparison of service levels |
+//! | `route_policy` | choice between routes derived from groups and routes of the SA; comparison of service levels |
 //! | `path_queries` | SA path queries and their retries |
 //! | `client_queries` | SA queries that clients specify |
 //! | `resolutions` | addresses being resolved: states, queues, time limits |
@@ -22,10 +22,10 @@
 //! | `context` | timers, random numbers, counters and events, shared by the parts |
 //! | `config`, `event`, `key` | configuration; events and counters; identifiers |
 //!
-//! The service owns no socket and no clock. Messages of clients are input to [`Service::request`], datagrams and MADs to
-//! [`Service::handle`]. After either, and after [`Service::handle_timeout`], the owner calls [`Service::poll_action`],
-//! [`Service::poll_reply`] and [`Service::poll_event`] until they return `None`. [`Service::drive`] does so for a
-//! [`Port`].
+//! The service owns no socket and no clock. Its owner passes messages of clients to [`Service::request`], and datagrams
+//! and MADs to [`Service::handle`]. After these calls and after [`Service::handle_timeout`], the owner calls
+//! [`Service::poll_action`], [`Service::poll_reply`] and [`Service::poll_event`] until they return `None`.
+//! [`Service::drive`] passes the input and the actions of a [`Port`].
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -89,8 +89,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Creates a service without ports. The seed generates transaction IDs, which peers must not guess. It has to come from
-    /// the system's random number generator, except for reproducible runs.
+    /// Creates a service without ports. The seed determines the transaction IDs, which peers must not be able to guess.
+    /// It has to come from the system's random number generator, except for reproducible runs.
     #[must_use]
     pub fn new(config: ServiceConfig, seed: [u8; 32]) -> Self {
         let shared = Shared {
@@ -105,7 +105,7 @@ impl Service {
         Self { shared, table, source_of: Box::new(|_| None), next_sweep: None }
     }
 
-    /// Sets the function that returns the source address of packets to an address, for requests without a source.
+    /// Sets the function that chooses the source address for a destination address, if a request has no source.
     pub fn set_source_of(&mut self, source_of: SourceOf) {
         self.source_of = source_of;
     }
@@ -140,19 +140,20 @@ impl Service {
         self.table.views()
     }
 
-    /// Returns the cached entries of one address or of all, in the order of the addresses.
+    /// Returns the cached entries of the address `only`, or of all addresses if it is `None`, in the order of the
+    /// addresses.
     #[must_use]
     pub fn cached(&self, now: Instant, only: Option<&Address>) -> Vec<CachedAddressView> {
         self.table.cached(now, only)
     }
 
-    /// Returns the addresses that are being resolved, in order.
+    /// Returns the addresses that are being resolved, in ascending order.
     #[must_use]
     pub fn resolving(&self) -> Vec<Address> {
         self.table.resolving()
     }
 
-    /// Removes all cached entries except preloaded ones; returns the number of removed addresses.
+    /// Removes all cached entries that are not preloaded; returns the number of removed addresses.
     pub fn flush(&mut self) -> usize {
         let endpoints = self.table.endpoints.values_mut();
         endpoints.map(|endpoint| endpoint.resolver.peers.table.clear()).sum()
@@ -174,8 +175,8 @@ impl Service {
         self.table.remove_all(now, &mut self.shared);
     }
 
-    /// Replaces the configuration. Cached data is kept, except hosts that are no longer preloaded. Preloaded routes have
-    /// to be added again by [`Service::preload_paths`].
+    /// Replaces the configuration. Cached data is kept, except hosts that are no longer preloaded. The caller has to
+    /// add preloaded routes again with [`Service::preload_paths`].
     pub fn configure(&mut self, now: Instant, config: ServiceConfig) {
         let before = std::mem::replace(&mut self.shared.config, config);
         // The sweep interval may have changed.
@@ -188,8 +189,8 @@ impl Service {
         self.table.remove_preloaded_paths(id);
     }
 
-    /// Adds preloaded routes of a port, such as those of a file. Paths that start at other ports are ignored. Routes become
-    /// invalid when the SM or the LID of the port changes.
+    /// Adds preloaded routes of a port, for example from a file. Paths that start at other ports are ignored. The
+    /// routes become invalid when the SM or the LID of the port changes.
     pub fn preload_paths<'a>(
         &mut self,
         now: Instant,
@@ -199,8 +200,10 @@ impl Service {
         self.table.preload_paths(now, id, paths);
     }
 
-    /// Handles a client message: its header, its data, and the byte order of its length field. An immediate response is
-    /// appended to `out`, others are returned by [`Service::poll_reply`]. Returns true if the response is immediate.
+    /// Handles a client message, which consists of its header, its data, and the byte order of its length field.
+    ///
+    /// If the response is known immediately, appends it to `out` and returns true. Otherwise returns false, and
+    /// [`Service::poll_reply`] returns the response later.
     pub fn request(
         &mut self,
         now: Instant,
@@ -226,7 +229,7 @@ impl Service {
         true
     }
 
-    /// Handles a request to resolve. Returns true if the response is immediate.
+    /// Handles a RESOLVE request. Returns true if the response was appended to `out`.
     fn resolve(
         &mut self,
         now: Instant,
@@ -277,7 +280,7 @@ impl Service {
         false
     }
 
-    /// Returns a request to resolve, and the endpoints that resolve it.
+    /// Parses a RESOLVE request, and selects the endpoints that resolve it.
     fn parse_resolve(
         &mut self,
         pending: &PendingRequest,
@@ -343,7 +346,8 @@ impl Service {
         }
     }
 
-    /// Sweeps a share of all caches. A full sweep takes an eighth of the shortest lifetime of cached entries.
+    /// Sweeps a part of each cache. A cache is swept completely once in an eighth of the shortest lifetime of its
+    /// entries.
     fn sweep(&mut self, now: Instant) {
         self.next_sweep = None;
         let Some(lifetime) = self.shared.config.shortest_lifetime() else { return };
@@ -358,7 +362,7 @@ impl Service {
         }
     }
 
-    /// Returns when [`Service::handle_timeout`] is due next; `None` for never.
+    /// Returns the time of the next call of [`Service::handle_timeout`]; `None` if no call is needed.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let own = [self.shared.timers.next(), self.next_sweep];
@@ -375,7 +379,7 @@ impl Service {
         port.requester.poll_transmit(now).map(|datagram| Action::Mad(Box::new(datagram)))
     }
 
-    /// Returns the next response to a pending request. Responses to disconnected clients can be dropped.
+    /// Returns the next response to a pending request. The caller may drop responses to disconnected clients.
     pub fn poll_reply(&mut self) -> Option<(ClientId, Vec<u8>)> {
         self.shared.pending.poll_response()
     }
@@ -385,8 +389,8 @@ impl Service {
         self.shared.events.pop_front()
     }
 
-    /// Exchanges state, input and actions with a port; returns true if there were any. `seen` is the last value of
-    /// [`Port::changes`], `None` at first.
+    /// Exchanges state, input and actions with a port; returns true if there were any. `seen` is the previous value of
+    /// [`Port::changes`], or `None` at the first call.
     pub fn drive(
         &mut self,
         now: Instant,

@@ -1,4 +1,5 @@
-//! Memory per cached address, measured as the resident memory of a process of its own.
+//! Measures the memory per cached address as resident memory. This test has a separate process, since it measures all
+//! memory of its process.
 
 use std::fs;
 
@@ -26,7 +27,7 @@ fn resident() -> usize {
     kilobytes * 1024
 }
 
-/// Returns the address of a host by its number.
+/// Function that returns the address of the host with a number.
 type AddressOf = fn(u32) -> Address;
 
 fn name(host: u32) -> Address {
@@ -60,7 +61,7 @@ fn resolve(service: &mut Service, now: Instant, address: &Address, dlid: u16) {
     Resolve::request([0; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
     let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
     let message = (&header, &bytes[HEADER_LENGTH..], ByteOrder::NATIVE);
-    assert!(!service.request(now, ClientId(1), message, &mut Vec::new()), "its route is not known");
+    assert!(!service.request(now, ClientId(1), message, &mut Vec::new()), "the route is not known");
     while let Some(action) = service.poll_action(now, PORT) {
         let Action::Mad(asked) = action else { continue };
         let mut mad = asked.mad;
@@ -81,7 +82,7 @@ fn resolve(service: &mut Service, now: Instant, address: &Address, dlid: u16) {
 fn cached_address_takes_at_most_300_bytes() {
     let v4 = |host: u32| Address::V4((0x0a00_0000 + host).into());
     let v6 = |host: u32| Address::V6((0xfd00 << 112 | u128::from(host)).into());
-    // Freed memory may be reused by the next kind, so the largest one is measured first.
+    // The kind of address that needs the most memory is measured first, because later kinds may reuse freed memory.
     let kinds: [(&str, AddressOf, bool); 4] = [
         ("IPv6 with a route", v6, true),
         ("IPv4 with a route", v4, true),
@@ -94,20 +95,21 @@ fn cached_address_takes_at_most_300_bytes() {
     }
 }
 
-/// Returns a service that has cached many ports, each with an address of one kind.
+/// Returns a service that has cached many ports. Each port has an address of the given kind.
 fn fill(kind: &str, address_of: AddressOf, has_route: bool) -> Service {
     let state = port("dev", Guid(1), 1, vec![Address::name("own").expect("a name")]);
     let now = Instant::ZERO;
-    // Unanswered joins do not delay path queries.
+    // With several outstanding SA requests, unanswered joins do not delay path queries.
     let config = ServiceConfig { sa_depth: 16, ..ServiceConfig::default() };
     let mut service = Service::new(config, [1; 32]);
     service.set_port(now, PORT, &state);
     let before = resident();
-    // Slightly above a power of two, where doubling arrays waste most memory.
+    // The number of ports is slightly above a power of two, because arrays that double then waste the most memory.
     let count = (1 << 17) + 1000;
     for host in 0..count {
         let destination = Gid::new(PREFIX, Guid(0x1000 + u64::from(host)));
-        // There are fewer LIDs than ports. Ports with the same LID are seen at the same time, so no check is triggered.
+        // Several ports have the same LID, because there are fewer LIDs than ports. They are seen at the same time, so
+        // this triggers no check.
         let dlid = (host % 0xb000 + 2) as u16;
         let route = Route { destination, dlid, is_global: true, ..Route::default() };
         let (p_key, qpn) = (PKey::DEFAULT, Qpn::truncated(0x100));

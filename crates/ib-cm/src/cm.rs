@@ -28,11 +28,11 @@ mod sidr;
 /// Connection manager of one HCA.
 ///
 /// The owner passes MADs received at QP1 to [`Cm::handle`], and calls [`Cm::handle_timeout`] at the time that
-/// [`Cm::poll_timeout`] returns. After these and all other calls it polls [`Cm::poll_transmit`] and
+/// [`Cm::poll_timeout`] returns. After any call that can change the CM, the owner polls [`Cm::poll_transmit`] and
 /// [`Cm::poll_event`] until both return `None`.
 ///
-/// A message is accepted if it has both communication IDs, which are random. Addresses are not compared, because a peer
-/// with several ports may answer from any of them.
+/// The CM accepts a message if it contains both communication IDs of the connection, which are random. It does not
+/// compare addresses, because a peer with several ports may respond from any of them.
 #[derive(Debug)]
 pub struct Cm {
     config: CmConfig,
@@ -44,19 +44,19 @@ pub struct Cm {
     outgoing: VecDeque<(Route, Mad)>,
     events: VecDeque<CmEvent>,
     counters: CmCounters,
-    /// Rate limit of REJs: start of the current second, and the number still allowed.
+    /// Start of the second to which `refusals` applies, the number of rate-limited responses that are still allowed.
     second: Instant,
     refusals: u32,
 }
 
-/// Maximum number of responses queued for [`Cm::poll_transmit`], and of events for [`Cm::poll_event`], beyond one per
-/// connection. Above it, messages of peers are dropped.
+/// If the responses queued for [`Cm::poll_transmit`], or the events queued for [`Cm::poll_event`], exceed the maximum
+/// number of connections by this number, the CM drops messages of peers.
 const MAX_QUEUED: usize = 1_024;
 
 impl Cm {
     /// Creates a CM without connections.
     ///
-    /// Communication IDs are drawn from the seed. They protect connections against third parties, so the seed must be
+    /// The seed determines the communication IDs. They protect connections against third parties, so the seed must be
     /// secret.
     #[must_use]
     pub fn new(config: CmConfig, seed: [u8; 32]) -> Self {
@@ -75,7 +75,7 @@ impl Cm {
         }
     }
 
-    /// Listens for connection requests and SIDR requests of a service.
+    /// Listens for connection requests and SIDR requests to a service.
     ///
     /// # Errors
     /// Fails with [`CmError::ServiceInUse`] if the service has a listener.
@@ -83,7 +83,7 @@ impl Cm {
         self.listeners.add(service, false)
     }
 
-    /// Listens on an `rdma_cm` port. The private data of its requests starts with a
+    /// Listens on an `rdma_cm` port. The private data of requests to the port starts with a
     /// [`CmaHeader`](crate::CmaHeader). Requests with an invalid header are rejected.
     ///
     /// # Errors
@@ -92,14 +92,14 @@ impl Cm {
         self.listeners.add(ServiceId::port(space, port), true)
     }
 
-    /// Stops listening; requests received before are kept. Returns false if there is no such listener.
+    /// Stops listening, but keeps the requests that were already received. Returns false if there is no such listener.
     pub fn unlisten(&mut self, id: ListenerId) -> bool {
         self.listeners.remove(id)
     }
 
-    /// Processes a MAD received at QP1. `route` is the route of a response: its source is the local GID.
+    /// Processes a MAD received at QP1. `route` is the route of the response to it: its source is the local GID.
     ///
-    /// Returns false for other management classes.
+    /// Returns false if the MAD is not of the management class of the CM.
     pub fn handle(&mut self, now: Instant, route: &Route, mad: &Mad) -> bool {
         if mad.class() != MgmtClass::COMMUNICATION {
             return false;
@@ -131,7 +131,8 @@ impl Cm {
         true
     }
 
-    /// Returns true if the message may be weak: false on a connection with an HCA of this project.
+    /// Returns true if the message is accepted even if its ICRC could be checked only in part. Returns false for
+    /// messages of a connection with an HCA of ibfabric.
     fn accepts_weak(&self, mad: &Mad) -> bool {
         // In all messages except REQ and SIDR_REQ, the receiver's communication ID is the second one.
         let number = match mad.attribute_id() {
@@ -158,7 +159,7 @@ impl Cm {
         }
     }
 
-    /// Returns the next MAD to send from QP1 to QP1, and its route.
+    /// Returns the next MAD to send from QP1 to the peer's QP1, and its route.
     pub fn poll_transmit(&mut self) -> Option<(Route, Mad)> {
         let datagram = self.outgoing.pop_front()?;
         self.counters.sent += 1;
@@ -188,7 +189,7 @@ impl Cm {
         self.connections.len()
     }
 
-    /// Returns the number of SIDR requests, own ones and those of peers.
+    /// Returns the number of SIDR requests: requests of this CM without a response, and requests of peers.
     #[must_use]
     pub fn sidr_requests(&self) -> usize {
         self.sidr.len()
@@ -200,7 +201,7 @@ impl Cm {
         self.counters
     }
 
-    /// Returns a random communication ID that is not in use; never 0.
+    /// Returns a random communication ID that is not in use and not 0.
     fn free_number(&mut self) -> u32 {
         loop {
             let number = self.random.next_u32();
@@ -212,12 +213,12 @@ impl Cm {
         }
     }
 
-    /// Returns the connection with an ID, for a call of the consumer.
+    /// Returns the connection with this ID. If there is none, fails with an error that names `call`.
     fn lookup(&self, call: &'static str, id: ConnectionId) -> Result<&Connection, CmError> {
         self.connections.get(id).ok_or(CmError::UnknownConnection { call, id })
     }
 
-    /// Returns the connection with a pair of communication IDs: the local one and that of the peer.
+    /// Returns the connection with these communication IDs, the local one and the peer's.
     fn find(&self, own: u32, peers: u32) -> Option<&Connection> {
         let connection = self.connections.get(ConnectionId(own))?;
         connection.remote.filter(|remote| remote.comm_id == peers)?;
@@ -234,7 +235,7 @@ impl Cm {
         self.deadlines.stop(Key::Connection(id));
     }
 
-    /// Sends a message that needs a response, and starts its timer.
+    /// Sends a message that needs a response, and starts the timer for the response.
     fn send_awaiting(&mut self, now: Instant, id: ConnectionId, mad: Mad) {
         let connection = self.get_mut(id);
         connection.retries_left = connection.retries;
@@ -253,7 +254,7 @@ impl Cm {
         self.send(route, mad);
     }
 
-    /// Retransmits the last message, because the peer has repeated its request.
+    /// Retransmits the last message of a connection.
     fn repeat(&mut self, id: ConnectionId) {
         let connection = self.get_mut(id);
         if let Some(mad) = connection.last {
@@ -266,7 +267,7 @@ impl Cm {
         self.outgoing.push_back((route, mad));
     }
 
-    /// Sends a response, unless too many are queued. The peer will repeat its request.
+    /// Sends a response. If too many responses are queued, drops it; the peer then repeats its request.
     fn reply(&mut self, route: Route, mad: Mad) {
         if self.outgoing.len() < self.config.max_connections.saturating_add(MAX_QUEUED) {
             self.send(route, mad);
@@ -275,7 +276,7 @@ impl Cm {
         }
     }
 
-    /// Sends a response to a peer without a connection, within the limit per second.
+    /// Sends a response to a peer without a connection. If the limit per second is reached, drops the response.
     fn reply_rate_limited(&mut self, route: Route, mad: Mad) {
         if self.refusals == 0 {
             self.counters.limited += 1;

@@ -1,10 +1,10 @@
-//! Private data of REQ and `SIDR_REQ`: the `rdma_cm` header and the data of the consumer.
+//! Private data of REQ and `SIDR_REQ`, which consists of the `rdma_cm` header and the data of the consumer.
 
 use ib_wire::mad::cm::CmaHeader;
 
 use crate::error::CmError;
 
-/// Encodes private data: the header, if any, and the data of the consumer, padded with zeros.
+/// Encodes private data: the `rdma_cm` header, if any, followed by the data of the consumer and zeros.
 ///
 /// # Errors
 /// Fails if the data is too long, or if the header has both an IPv4 and an IPv6 address.
@@ -27,7 +27,7 @@ pub(crate) fn compose<const N: usize>(
     Ok(all)
 }
 
-/// Splits private data into the header, if it must have one, and the data of the consumer.
+/// Splits private data into the `rdma_cm` header, if `has_header` is true, and the data of the consumer.
 ///
 /// Returns `None` if the header is invalid.
 pub(crate) fn decompose(has_header: bool, data: &[u8]) -> Option<(Option<CmaHeader>, Vec<u8>)> {

@@ -7,8 +7,8 @@ use ib_wire::mad::Mad;
 
 /// Enhanced connection establishment (ECE): vendor data that HCAs exchange in REQ and REP.
 ///
-/// A REP has a vendor ID only if the REQ has the same one: librdmacm closes the connection otherwise. librdmacm
-/// repeats the ID of an unknown vendor, with options 0.
+/// A REP may contain a vendor ID only if the REQ contains the same ID, because librdmacm otherwise closes the
+/// connection. If librdmacm does not know the vendor ID of a REQ, its REP has the same ID, with options 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ece {
     /// The vendor ID: 24 bits, not zero.
@@ -19,60 +19,62 @@ pub struct Ece {
 
 /// Configuration of a CM.
 ///
-/// Timeouts that are exponents mean 4.096 µs × 2^value, 0 to 31; see [`timeout`].
+/// A timeout that is an exponent, 0 to 31, stands for 4.096 µs × 2^exponent; see [`timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmConfig {
-    /// GUID of the local HCA. Peers distinguish connections by it: the GUID must be unique among all CMs that a peer may
-    /// communicate with within one time-wait, including the next run of a program.
+    /// GUID of the local HCA, by which peers distinguish connections. If two CMs communicate with the same peer within
+    /// one time-wait, their GUIDs must be different. This also applies to the next run of a program.
     pub ca_guid: Guid,
-    /// The ECE that REQ offers, if any.
+    /// The ECE that the REQ offers, if any.
     ///
-    /// A peer that offers or confirms the same one is an HCA of ibfabric. Its packets have an ICRC
-    /// that is never weak ([`Route::is_weak`](ib_link::Route::is_weak)).
+    /// A peer that offers or confirms the same ECE is an HCA of ibfabric. The ICRC of its packets can
+    /// always be checked completely ([`Route::is_weak`](ib_link::Route::is_weak) is false).
     pub ece: Option<Ece>,
-    /// Number of retransmissions of REQ, `SIDR_REQ` and the active side's DREQ, 0 to 15. The REQ carries it to the
-    /// peer, which uses it for REP.
+    /// Number of retransmissions of REQ, `SIDR_REQ` and the active side's DREQ, 0 to 15. The REQ contains this number,
+    /// and the peer applies it to its REP.
     pub retries: u8,
-    /// Response timeout of each side, an exponent, 0 to 31.
+    /// Response timeout of both sides, an exponent, 0 to 31.
     pub response_timeout: u8,
     /// Packet life time, an exponent, 0 to 31.
     pub packet_life_time: u8,
-    /// Service timeout in an MRA, an exponent, 0 to 31. An MRA is sent if a message is repeated before the consumer has
-    /// answered. A peer also waits for this time if the answer after the MRA is lost.
+    /// Service timeout in an MRA, an exponent, 0 to 31. The CM sends an MRA if the peer repeats a message before the
+    /// consumer has responded. If the response after the MRA is lost, the peer waits for this time before it repeats
+    /// its message.
     pub service_timeout: u8,
-    /// Maximum accepted timeout in a REQ or MRA, an exponent; larger values are limited to it.
+    /// Maximum timeout, an exponent. If a REQ or MRA of a peer has a larger timeout, the maximum is used instead.
     pub longest_timeout: u8,
-    /// Time that the consumer has to answer a REQ, REP or `SIDR_REQ` before the CM rejects it.
+    /// If the consumer does not respond to a REQ, REP or `SIDR_REQ` within this time, the CM rejects the message.
     pub consumer_timeout: Duration,
-    /// Duration of time-wait; `None` for the ACK timeout in the REQ, within which packets of the connection may still
-    /// arrive.
+    /// Duration of time-wait, in which late packets of the connection may arrive; `None` for the ACK timeout in the
+    /// REQ.
     pub time_wait: Option<Duration>,
-    /// Maximum time for which a REJ and a `SIDR_REP` are cached after the last request, to answer a repeated
-    /// request. The service timeout of an MRA is added.
+    /// After a peer's last REQ or `SIDR_REQ`, the CM caches its REJ or `SIDR_REP` for this time, to respond if the
+    /// request is repeated. If it has sent an MRA, the service timeout is added.
     pub answer_time: Duration,
     /// Maximum number of connections, including those in time-wait.
     pub max_connections: usize,
     /// Maximum number of received requests that are not established (half-open).
     ///
-    /// At the limit, a further request ends a connection that waits for its RTU: the oldest one of
-    /// the address with the most of them. So no address can shut out others. The request is
-    /// rejected if no connection waits for its RTU.
+    /// If the limit is reached, a further request ends a connection that waits for its RTU: the
+    /// oldest one of the address with the most such connections. So no address can shut out others.
+    /// If no connection waits for its RTU, the request is rejected.
     pub max_half_open: usize,
     /// Maximum time that an accepted request waits for its RTU.
     pub half_open_time: Duration,
-    /// Maximum number of responses a second to peers without a connection, mostly REJs.
+    /// Maximum number of responses per second to peers without a connection. Most of these responses are REJs.
     pub refusals_per_second: u32,
-    /// Maximum number of cached `SIDR_REQ`s of peers, and of own outstanding ones.
+    /// Maximum number of `SIDR_REQ`s of peers that are cached, and maximum number of outstanding `SIDR_REQ`s of this
+    /// CM.
     pub max_sidr: usize,
 }
 
 impl Default for CmConfig {
-    /// Returns no GUID, 15 retries, a response timeout of 268 ms, a packet life time of 67 ms, and
-    /// a consumer timeout of 60 s.
+    /// Returns a configuration without a GUID. It has 15 retries, a response timeout of 268 ms, a packet life
+    /// time of 67 ms, and a consumer timeout of 60 s.
     ///
-    /// A message without a response is retransmitted after 403 ms, and given up after 6.4 s. Linux uses
-    /// 6.1 s and 98 s, and for a REP the values of the REQ. An MRA has a service timeout of 4.3 s, that of
-    /// Linux 69 s. With 15 retries, 4.3 s covers the time that a consumer may take.
+    /// If a message has no response, the CM retransmits it after 403 ms, and gives up after 6.4 s. Linux uses
+    /// 6.1 s and 98 s, and for a REP the values of the REQ. The service timeout of an MRA is 4.3 s, and in
+    /// Linux 69 s. With 15 retries, 4.3 s are enough for the consumer timeout.
     fn default() -> Self {
         Self {
             ca_guid: Guid::ZERO,
@@ -95,7 +97,7 @@ impl Default for CmConfig {
 }
 
 impl CmConfig {
-    /// Returns the retransmission timeout: response timeout plus twice the packet life time.
+    /// Returns the retransmission timeout: the response timeout plus twice the packet life time.
     pub(crate) fn interval(&self) -> Duration {
         timeout(self.response_timeout) + 2 * timeout(self.packet_life_time)
     }
@@ -105,15 +107,15 @@ impl CmConfig {
         self.ece == Some(Ece { vendor_id, options: mad.attribute_modifier() })
     }
 
-    /// Limits a timeout requested by a peer to a sensible range.
+    /// Limits a timeout that a peer requests to a sensible range.
     ///
-    /// The lower limit protects a peer with a timeout of 0 from being flooded.
+    /// The lower limit prevents the CM from flooding a peer that requests a timeout of 0.
     pub(crate) fn limited_timeout(&self, exponent: u8) -> Duration {
         timeout(exponent.min(self.longest_timeout).max(SHORTEST_TIMEOUT))
     }
 }
 
-/// Minimum retransmission timeout: 16.8 ms.
+/// Minimum retransmission timeout, an exponent: 16.8 ms.
 const SHORTEST_TIMEOUT: u8 = 12;
 
 /// Returns 4.096 µs × 2^exponent; exponents above 31 count as 31, which is 2 h 26 min.
@@ -130,29 +132,30 @@ pub const fn timeout(exponent: u8) -> Duration {
 pub struct CmCounters {
     /// Received MADs of the CM class.
     pub received: u64,
-    /// MADs handed out for transmission.
+    /// MADs that [`poll_transmit`](super::Cm::poll_transmit) returned.
     pub sent: u64,
     /// Messages retransmitted because no response came in time.
     pub resent: u64,
-    /// Dropped: not class version 2, not a Send, or an invalid queue pair.
+    /// MADs dropped because of the version, a method other than Send, an invalid queue pair, or an ICRC that could be
+    /// checked only in part.
     pub malformed: u64,
-    /// Dropped: an unsupported message, such as SAP and APR.
+    /// MADs dropped because the message is not supported, such as SAP and APR.
     pub unsupported: u64,
-    /// Dropped or answered without a connection: unknown communication IDs.
+    /// MADs with unknown communication IDs, which were dropped or rejected.
     pub unknown: u64,
-    /// Repeated messages; some were answered again.
+    /// Messages that were received again. To some of them the CM has repeated its response.
     pub duplicates: u64,
-    /// Dropped: the state of the connection does not allow the message.
+    /// Messages dropped because the state of the connection does not allow them.
     pub unexpected: u64,
-    /// Dropped: a DREQ or LAP for another queue pair than that of the connection.
+    /// DREQs and LAPs dropped because they name another queue pair than the one of the connection.
     pub wrong_qpn: u64,
-    /// REQs and `SIDR_REQ`s rejected without the consumer.
+    /// REQs and `SIDR_REQ`s that the CM rejected itself, without asking the consumer.
     pub refused: u64,
-    /// Half-open connections ended in favour of other requests.
+    /// Half-open connections that the CM ended to make room for other requests.
     pub evicted: u64,
-    /// Stale connections: the peer uses the queue pair for another connection.
+    /// Stale connections that the CM ended, because the peer uses the queue pair for another connection.
     pub stale: u64,
-    /// REJs not sent because of the limit per second.
+    /// REJs and other responses that were not sent because of the limit per second.
     pub limited: u64,
     /// Responses dropped because [`poll_transmit`](super::Cm::poll_transmit) was not called for too long.
     pub overflowed: u64,

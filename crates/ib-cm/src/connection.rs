@@ -1,4 +1,4 @@
-//! A connection: its state, and the construction of its messages.
+//! State of a connection, and construction of its messages.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use crate::id::ConnectionId;
 
 /// The state of a connection; IBTA volume 1, chapter 12.9.7.
 ///
-/// The states "MRA sent" and "MRA received" are merged with those before the MRA. "DREQ received"
-/// does not exist, because the DREP is sent immediately.
+/// The states "MRA sent" and "MRA received" do not exist: an MRA does not change the state. "DREQ received" does not
+/// exist, because the CM sends the DREP immediately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// A REQ was sent; waits for the peer.
+    /// A REQ was sent. The CM waits for the peer's response.
     ReqSent,
-    /// A REP was received; waits for the consumer.
+    /// A REP was received. The CM waits for the consumer's response.
     RepReceived,
-    /// A REQ was received; waits for the consumer.
+    /// A REQ was received. The CM waits for the consumer's response.
     ReqReceived,
-    /// A REP was sent; waits for the peer.
+    /// A REP was sent. The CM waits for the peer's RTU.
     RepSent,
     /// The connection is established.
     Established,
-    /// A DREQ was sent; waits for the peer.
+    /// A DREQ was sent. The CM waits for the peer's DREP.
     DreqSent,
     /// The connection has ended or was never established. Late messages and packets may arrive.
     TimeWait,
@@ -47,8 +47,8 @@ impl State {
         }
     }
 
-    /// Returns true for half-open connections, which [`CmConfig::max_half_open`](crate::CmConfig)
-    /// limits.
+    /// Returns true if a connection in this state is half-open. [`CmConfig::max_half_open`](crate::CmConfig) limits the
+    /// number of these connections.
     pub(crate) const fn is_half_open(self) -> bool {
         matches!(self, Self::ReqReceived | Self::RepSent)
     }
@@ -60,7 +60,7 @@ impl fmt::Display for State {
     }
 }
 
-/// The side of a connection.
+/// The side of a connection on which this CM is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Active,
@@ -75,7 +75,7 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// Returns the address to which a route leads.
+    /// Returns the address of the peer to which a route leads.
     pub(crate) const fn of(route: &Route) -> Self {
         if route.is_global { Self::Gid(route.destination) } else { Self::Lid(route.dlid) }
     }
@@ -89,15 +89,16 @@ pub(crate) struct Connection {
     pub(crate) state: State,
     /// Position in the order in which connections were created.
     pub(crate) serial: u64,
-    /// How messages travel.
+    /// Route of the messages to the peer.
     pub(crate) route: Route,
-    /// True while the peer is not known to be an HCA of this project: its messages may be weak.
+    /// True while the peer is not known to be an HCA of ibfabric. Its messages are then accepted even if their ICRC
+    /// could be checked only in part.
     pub(crate) accepts_weak: bool,
-    /// The transaction of the REQ, which all messages repeat but DREQ and DREP.
+    /// The transaction ID of the REQ. All messages of the connection except DREQ and DREP have the same one.
     pub(crate) transaction_id: TransactionId,
     /// The QPN of the local queue pair; 0 if there is none yet.
     pub(crate) local_qpn: Qpn,
-    /// HCA, communication ID and queue pair of the peer; on the active side unknown before the REP.
+    /// HCA, communication ID and queue pair of the peer; `None` on the active side before the REP.
     pub(crate) remote: Option<RemoteEnd>,
     /// The retransmission timeout.
     pub(crate) interval: Duration,
@@ -128,7 +129,7 @@ pub(crate) struct RemoteEnd {
 }
 
 impl Connection {
-    /// Returns true if a message was received from the address of the peer.
+    /// Returns true if a message with this route comes from the address of the peer.
     pub(crate) fn comes_from(&self, route: &Route) -> bool {
         Address::of(&self.route) == Address::of(route)
     }
@@ -138,17 +139,17 @@ impl Connection {
         self.remote.map_or(0, |remote| remote.comm_id)
     }
 
-    /// Returns the local communication ID; 0 if the peer does not know it, as in the REJ of a REQ.
+    /// Returns the local communication ID, or 0 if the peer does not know it. For example, the REJ of a REQ contains 0.
     fn announced_id(&self) -> u32 {
         if self.role == Role::Active || self.peer_knows_id { self.id.0 } else { 0 }
     }
 
-    /// Returns the transaction ID of a DREQ, which is not a response to the peer.
+    /// Returns the transaction ID for a DREQ. It is not that of the REQ, because a DREQ is not a response to the peer.
     pub(crate) fn own_transaction(&self) -> TransactionId {
         TransactionId(self.id.0.into())
     }
 
-    /// Returns the last message of the peer, for REJ and MRA.
+    /// Returns the type of the peer's last message, to which a REJ or MRA refers.
     pub(crate) const fn received(&self) -> ReferencedMessage {
         match self.role {
             Role::Active => ReferencedMessage::REP,
@@ -156,7 +157,7 @@ impl Connection {
         }
     }
 
-    /// Returns the REJ of the last message of the peer.
+    /// Returns a REJ of the peer's last message.
     ///
     /// # Panics
     /// Panics if `info` is longer than 72 bytes.
@@ -174,9 +175,9 @@ impl Connection {
         message(self.transaction_id, &rej)
     }
 
-    /// Returns the REJ with reason timeout: the peer has not responded in time.
+    /// Returns a REJ with reason timeout, for a peer that has not responded in time.
     ///
-    /// It contains the GUID of the local HCA, because the peer may not know the local communication ID.
+    /// The REJ contains the GUID of the local HCA, because the peer may not know the local communication ID.
     pub(crate) fn timeout_rej(&self, ca_guid: Guid) -> Mad {
         let mut rej = Rej {
             local_comm_id: self.id.0,
@@ -193,7 +194,7 @@ impl Connection {
         message(self.transaction_id, &rej)
     }
 
-    /// Returns the MRA of the last message of the peer.
+    /// Returns an MRA for the peer's last message.
     pub(crate) fn mra(&self, service_timeout: u8, private_data: [u8; 222]) -> Mad {
         let mra = Mra {
             local_comm_id: self.id.0,
@@ -206,19 +207,19 @@ impl Connection {
     }
 }
 
-/// Returns a CM message.
+/// Returns a CM message with the given transaction ID and contents.
 pub(crate) fn message<A: Attribute>(transaction_id: TransactionId, attribute: &A) -> Mad {
     let mut mad = Mad::new(MgmtClass::COMMUNICATION, Method::SEND, transaction_id);
     mad.set_attribute(attribute);
     mad
 }
 
-/// Returns the DREP of a DREQ.
+/// Returns the DREP to a DREQ.
 pub(crate) fn drep(dreq: &Mad, local_comm_id: u32, remote_comm_id: u32) -> Mad {
     message(dreq.transaction_id(), &Drep { local_comm_id, remote_comm_id, ..Drep::zeroed() })
 }
 
-/// Returns the REJ of a message without a connection.
+/// Returns a REJ of a message that does not belong to a connection.
 pub(crate) fn rejection(
     refused: &Mad,
     local_comm_id: u32,

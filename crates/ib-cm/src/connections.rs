@@ -12,12 +12,12 @@ use crate::id::ConnectionId;
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionTable {
     connections: BTreeMap<ConnectionId, Box<Connection>>,
-    /// By the HCA and communication ID of the peer.
+    /// Connections by the HCA and communication ID of the peer.
     by_comm_id: BTreeMap<(Guid, u32), ConnectionId>,
-    /// By the HCA and queue pair of the peer, without connections in time-wait.
+    /// Connections by the HCA and queue pair of the peer. Connections in time-wait are not included.
     by_qpn: BTreeMap<(Guid, Qpn), ConnectionId>,
     half_open: usize,
-    /// Connections that wait for their RTU: by address, the oldest first.
+    /// Connections that wait for their RTU, sorted by the address of the peer and the order of creation.
     awaiting_rtu: BTreeMap<(Address, u64), ConnectionId>,
     last_serial: u64,
 }
@@ -28,12 +28,12 @@ impl ConnectionTable {
         self.connections.len()
     }
 
-    /// Returns the number of requests of peers that are not established yet.
+    /// Returns the number of half-open connections: peers have requested them, and they are not established yet.
     pub(crate) const fn half_open(&self) -> usize {
         self.half_open
     }
 
-    /// Adds a connection; assigns its position in the order of creation.
+    /// Adds a connection, and assigns its position in the order of creation.
     pub(crate) fn insert(&mut self, mut connection: Connection) {
         self.last_serial += 1;
         connection.serial = self.last_serial;
@@ -49,17 +49,20 @@ impl ConnectionTable {
         self.connections.get(&id).map(|connection| &**connection)
     }
 
-    /// Returns a connection that was looked up before.
+    /// Returns the connection with this ID.
+    ///
+    /// # Panics
+    /// Panics if there is no such connection.
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> &mut Connection {
         self.connections.get_mut(&id).expect("the connection was looked up before")
     }
 
-    /// Returns the connection with the communication ID of a peer.
+    /// Returns the connection with this HCA and communication ID of the peer.
     pub(crate) fn by_comm_id(&self, ca_guid: Guid, comm_id: u32) -> Option<&Connection> {
         self.get(*self.by_comm_id.get(&(ca_guid, comm_id))?)
     }
 
-    /// Returns the connection with the queue pair of a peer, unless it is in time-wait.
+    /// Returns the connection with this HCA and queue pair of the peer, unless the connection is in time-wait.
     pub(crate) fn by_qpn(&self, ca_guid: Guid, qpn: Qpn) -> Option<&Connection> {
         self.get(*self.by_qpn.get(&(ca_guid, qpn))?)
     }
@@ -71,7 +74,8 @@ impl ConnectionTable {
         self.by_qpn.insert((remote.ca_guid, remote.qpn), id);
     }
 
-    /// Sets the state of a connection. In time-wait the peer may use its queue pair for another connection.
+    /// Sets the state of a connection. In time-wait, the connection is no longer found by the peer's queue pair,
+    /// because the peer may use the queue pair for another connection.
     pub(crate) fn enter(&mut self, id: ConnectionId, state: State) {
         let connection = self.get_mut(id);
         let before = std::mem::replace(&mut connection.state, state);
@@ -98,7 +102,7 @@ impl ConnectionTable {
         true
     }
 
-    /// Returns true if no connection is in an index.
+    /// Returns true if all indices are empty.
     #[cfg(test)]
     pub(crate) fn has_empty_indices(&self) -> bool {
         self.by_comm_id.is_empty() && self.by_qpn.is_empty() && self.awaiting_rtu.is_empty()
@@ -115,7 +119,7 @@ impl ConnectionTable {
         !self.awaiting_rtu.is_empty()
     }
 
-    /// Returns the oldest connection that waits for its RTU, of the address with the most such connections.
+    /// Selects the address with the most connections that wait for their RTU, and returns the oldest of them.
     pub(crate) fn oldest_awaiting_rtu(&self) -> Option<&Connection> {
         let mut most: Option<(usize, Reverse<u64>, ConnectionId)> = None;
         let mut rest = self.awaiting_rtu.iter().peekable();
@@ -130,7 +134,7 @@ impl ConnectionTable {
     }
 }
 
-/// Removes an entry of an index if it refers to a connection.
+/// Removes the entry with this key from an index, if it refers to the given connection.
 fn remove_if<K: Ord>(index: &mut BTreeMap<K, ConnectionId>, key: &K, id: ConnectionId) {
     if index.get(key) == Some(&id) {
         index.remove(key);

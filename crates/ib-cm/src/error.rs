@@ -1,13 +1,13 @@
-//! Errors of calls of the consumer.
+//! Errors of the calls that a consumer makes.
 
 use crate::connection::State;
 use crate::id::{ConnectionId, ServiceId};
 
-/// Error of a call of the consumer. The call had no effect.
+/// Error of a call that the consumer made. The call had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CmError {
-    /// There is no connection with this ID, or it was removed.
+    /// There is no connection with this ID, or the connection was removed.
     #[error("{call}: connection {id} does not exist")]
     UnknownConnection {
         /// The call.
@@ -25,7 +25,7 @@ pub enum CmError {
         /// The state of the connection.
         state: State,
     },
-    /// There is no such `SIDR_REQ` of a peer without a response.
+    /// The `SIDR_REQ` of a peer does not exist, or already has a response.
     #[error("{call}: the SIDR request does not exist, or has a response already")]
     UnknownSidrRequest {
         /// The call.
@@ -53,7 +53,7 @@ pub enum CmError {
         /// The maximum.
         most: u32,
     },
-    /// One address of the `rdma_cm` header is IPv4, the other IPv6.
+    /// One address in the `rdma_cm` header is IPv4, and the other is IPv6.
     #[error(
         "source and destination address have different IP versions: expected IPv4 or IPv6 for both"
     )]
@@ -67,7 +67,7 @@ pub enum CmError {
     /// The maximum number of connections or SIDR requests is reached.
     #[error("the limit of {limit} {what} is reached")]
     Full {
-        /// The limited objects.
+        /// The objects whose number is limited.
         what: &'static str,
         /// The limit.
         limit: usize,

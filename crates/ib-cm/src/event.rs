@@ -8,15 +8,15 @@ use crate::id::{ConnectionId, ListenerId, ServiceId, SidrId, SidrRequestId};
 
 /// An event of a CM.
 ///
-/// Events of a connection begin with `connect` or [`CmEvent::Requested`]. The last event is always
-/// [`CmEvent::TimeWaitExited`]. Private data has the full size of its message field, padded with
-/// zeros, because its size is not transmitted.
+/// A connection begins with a call of [`Cm::connect`](super::Cm::connect) or with [`CmEvent::Requested`].
+/// Its last event is always [`CmEvent::TimeWaitExited`]. Private data in events has the full size of the
+/// message field, with zeros at its end, because messages do not contain the size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CmEvent {
-    /// A REQ was received: accept or reject it.
+    /// A REQ was received. The consumer has to accept or reject it.
     Requested(Box<Requested>),
-    /// A REP was received: program the queue pair, then call
-    /// [`established`](super::Cm::established), or reject.
+    /// A REP was received. The consumer has to program the queue pair and call
+    /// [`established`](super::Cm::established), or to reject the REP.
     Connected(Box<Connected>),
     /// The peer of an accepted connection is ready.
     Established {
@@ -45,14 +45,15 @@ pub enum CmEvent {
         /// The reason.
         why: Failure,
     },
-    /// An accepted connection has ended: no more packets may be sent. On the passive side this may come without
-    /// [`CmEvent::Established`], if a DREQ arrives before the RTU.
+    /// An accepted connection has ended: no more packets may be sent. On the passive side, this event comes without
+    /// [`CmEvent::Established`] if a DREQ arrives before the RTU.
     Disconnected {
         /// The connection.
         id: ConnectionId,
-        /// The side that ended it.
+        /// The cause of the end.
         cause: Cause,
-        /// Private data of the DREQ (220 bytes), DREP (224) or REJ (148); else empty.
+        /// Private data of the received DREQ (220 bytes), DREP (224 bytes) or REJ (148 bytes). Empty if no such message
+        /// was received.
         private_data: Vec<u8>,
     },
     /// Time-wait has ended, and no packet of the connection is in flight. The queue pair may be
@@ -61,11 +62,11 @@ pub enum CmEvent {
         /// The connection.
         id: ConnectionId,
     },
-    /// A `SIDR_REQ` was received: answer or reject it.
+    /// A `SIDR_REQ` was received. The consumer has to respond to it or reject it.
     SidrRequested(Box<SidrRequested>),
     /// A `SIDR_REP` was received.
     SidrResolved(Box<SidrResolved>),
-    /// A `SIDR_REQ` had no response after all attempts.
+    /// The peer did not respond to a `SIDR_REQ` after all attempts.
     SidrFailed {
         /// The request.
         id: SidrId,
@@ -75,31 +76,31 @@ pub enum CmEvent {
 /// The reason why a connection was not established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A REQ or REP had no response after all attempts.
+    /// The peer did not respond to a REQ or REP after all attempts.
     Unreachable,
-    /// The consumer did not answer a REQ or REP within
-    /// [`CmConfig::consumer_timeout`](super::CmConfig::consumer_timeout); the peer was rejected.
+    /// The consumer did not respond to a REQ or REP within
+    /// [`CmConfig::consumer_timeout`](super::CmConfig::consumer_timeout), so the CM has sent a REJ.
     Silent,
     /// The peer uses its queue pair for another connection.
     Stale,
-    /// The connection waited for its RTU, and was ended in favour of another request: see
+    /// The connection waited for its RTU, and the CM ended it to make room for another request; see
     /// [`CmConfig::max_half_open`](super::CmConfig::max_half_open).
     Evicted,
 }
 
-/// The cause of the end of an established connection.
+/// The reason why an established connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The local side has disconnected, and the peer has confirmed.
+    /// This side has disconnected, and the peer has confirmed.
     Local,
-    /// The local side has disconnected, and the peer did not respond.
+    /// This side has disconnected, and the peer did not respond.
     Unanswered,
     /// The peer has disconnected.
     Remote,
-    /// The peer has sent a REJ: it never regarded the connection as established.
+    /// The peer has sent a REJ, because the connection was not established on its side.
     Rejected(RejectReason),
-    /// Stale connection: the peer uses its queue pair for another connection (IBTA volume 1, chapter 12.9.8.3). The CM
-    /// identifies the peer by HCA and queue pair.
+    /// The connection was stale: the peer uses its queue pair for another connection (IBTA volume 1, chapter 12.9.8.3).
+    /// The CM identifies the peer by its HCA and queue pair.
     Stale,
 }
 
@@ -112,14 +113,14 @@ pub struct Requested {
     pub listener: ListenerId,
     /// The service.
     pub service_id: ServiceId,
-    /// Route of the response.
+    /// Route of the response to the REQ.
     pub route: Route,
-    /// Route of the packets from the local side, as proposed by the peer. It is weak unless both
-    /// sides have the same [`Ece`](crate::Ece).
+    /// Route of the packets to the peer, as the peer proposes it. [`Route::is_weak`] is true unless
+    /// both sides have the same [`Ece`](crate::Ece).
     pub path: Route,
     /// The `rdma_cm` header, if the listener is one of `rdma_cm`.
     pub cma: Option<CmaHeader>,
-    /// Private data: 92 bytes, or 56 behind a header.
+    /// Private data: 92 bytes, or 56 bytes after an `rdma_cm` header.
     pub private_data: Vec<u8>,
     /// The REQ. Its "local" fields belong to the peer.
     pub req: Req,
@@ -130,8 +131,8 @@ pub struct Requested {
 pub struct Connected {
     /// The connection.
     pub id: ConnectionId,
-    /// Route of the packets: that of the REQ. It is weak unless both sides have the same
-    /// [`Ece`](crate::Ece).
+    /// Route of the packets to the peer, which is the route of the REQ. [`Route::is_weak`] is true
+    /// unless both sides have the same [`Ece`](crate::Ece).
     pub path: Route,
     /// Private data, 196 bytes.
     pub private_data: Vec<u8>,
@@ -148,13 +149,13 @@ pub struct SidrRequested {
     pub listener: ListenerId,
     /// The service.
     pub service_id: ServiceId,
-    /// Route of the response.
+    /// Route of the response to the request.
     pub route: Route,
     /// The P_Key.
     pub p_key: PKey,
     /// The `rdma_cm` header, if the listener is one of `rdma_cm`.
     pub cma: Option<CmaHeader>,
-    /// Private data: 216 bytes, or 180 behind a header.
+    /// Private data: 216 bytes, or 180 bytes after an `rdma_cm` header.
     pub private_data: Vec<u8>,
 }
 
@@ -175,9 +176,9 @@ pub struct SidrResolved {
     pub private_data: Vec<u8>,
 }
 
-/// Returns the largest acceptable path MTU in the additional information of a REJ, if there is one.
+/// Returns the largest acceptable path MTU, if the additional information `info` of a REJ contains it.
 ///
-/// The code is in the same bits as in a REQ. A code in the lower bits is accepted, too.
+/// The code is normally in the upper four bits, as in a REQ. A code in the lower bits is accepted, too.
 #[must_use]
 pub fn accepted_mtu(reason: RejectReason, info: &[u8]) -> Option<Mtu> {
     let &code = info.first().filter(|_| reason == RejectReason::INVALID_MTU)?;

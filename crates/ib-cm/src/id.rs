@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// ID of a connection: its local communication ID, which is random.
+/// ID of a connection. It is the local communication ID, which is random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub(crate) u32);
 
 impl ConnectionId {
-    /// Returns the communication ID as it is on the wire.
+    /// Returns the communication ID as messages contain it.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -21,11 +21,11 @@ impl fmt::Display for ConnectionId {
     }
 }
 
-/// ID of an own SIDR request, which is random.
+/// ID of a SIDR request that this CM has sent. The ID is random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SidrId(pub(crate) u32);
 
-/// ID of a SIDR request of a peer.
+/// ID of a SIDR request that a peer has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SidrRequestId(pub(crate) u64);
 
@@ -34,8 +34,8 @@ pub struct SidrRequestId(pub(crate) u64);
 pub struct ServiceId(pub u64);
 
 impl ServiceId {
-    /// Returns the service ID of an `rdma_cm` port: the port space in the upper bits, the port in
-    /// the lower 16 bits.
+    /// Returns the service ID of an `rdma_cm` port. Its upper bits are the port space, and its lower
+    /// 16 bits are the port.
     #[must_use]
     pub const fn port(space: PortSpace, port: u16) -> Self {
         Self((space.0 as u64) << 16 | port as u64)

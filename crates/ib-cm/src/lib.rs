@@ -1,7 +1,7 @@
 //! The connection manager (CM): connects and disconnects queue pairs; IBTA volume 1, chapter 12.
 //!
-//! The CM does not access queue pairs: their owner reads events and calls methods. Messages are
-//! exchanged over QP1, each with its [`Route`](ib_link::Route).
+//! The CM does not access queue pairs. The owner of the queue pairs, called the consumer, reads events of
+//! the CM and calls its methods. The CM exchanges messages over QP1, each with its [`Route`](ib_link::Route).
 //!
 //! | module | contents |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | `cm::sidr` | service ID resolution (SIDR) of UD QPs |
 //! | `connection`, `connections` | a connection and its [`State`]; the table of connections |
 //! | `listeners`, `sidr_table` | the tables of listeners and of SIDR requests |
-//! | `error`, `timers` | errors of a consumer; the table of deadlines |
+//! | `error`, `timers` | errors of calls; the table of deadlines |
 //!
 //! Two CMs connect:
 //!
@@ -46,7 +46,7 @@
 //! here.handle(now, &route, &rep);
 //! let Some(CmEvent::Connected(connected)) = here.poll_event() else { panic!() };
 //! assert_eq!(connected.rep.local_qpn, qpn);
-//! // The consumer programs its queue pair, then:
+//! // The consumer programs its queue pair, and completes the connection.
 //! here.established(id, b"")?;
 //!
 //! let (_, rtu) = here.poll_transmit().expect("an RTU");

@@ -1,4 +1,4 @@
-//! Parameters of a consumer for REQ, REP, `SIDR_REQ` and `SIDR_REP`.
+//! Parameters that a consumer specifies for REQ, REP, `SIDR_REQ` and `SIDR_REP`.
 
 use ib_link::Route;
 use ib_types::{PKey, Psn, QKey, Qpn};
@@ -14,7 +14,7 @@ use crate::id::ServiceId;
 /// Parameters of a REQ; IBTA volume 1, chapter 12.6.5.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectParams {
-    /// Route to the peer, of messages and of the connection's packets.
+    /// Route to the peer, for CM messages and for the packets of the connection.
     pub route: Route,
     /// The service.
     pub service_id: ServiceId,
@@ -30,29 +30,30 @@ pub struct ConnectParams {
     pub rate: RateCode,
     /// The P_Key.
     pub p_key: PKey,
-    /// Responder resources: maximum number of outstanding READs and atomics of the peer.
+    /// Responder resources: maximum number of READs and atomics that the peer may have outstanding.
     pub responder_resources: u8,
-    /// Initiator depth: maximum number of own outstanding READs and atomics.
+    /// Initiator depth: maximum number of READs and atomics that this side may have outstanding.
     pub initiator_depth: u8,
     /// Retry count, 0 to 7.
     pub retry_count: u8,
-    /// RNR retry count of the peer, 0 to 6; 7 for no limit.
+    /// RNR retry count that the peer has to use: 0 to 6, or 7 for no limit.
     pub rnr_retry_count: u8,
-    /// ACK timeout of the peer, an exponent, 0 to 31. Linux uses it for the queue pair of the passive side.
+    /// ACK timeout that the peer has to use, an exponent, 0 to 31. Linux uses it for the queue pair of the passive
+    /// side.
     pub local_ack_timeout: u8,
     /// True if the local queue pair has end-to-end flow control.
     pub flow_control: bool,
     /// True if the local queue pair has a shared receive queue.
     pub srq: bool,
-    /// The `rdma_cm` header at the start of private data, for services of `rdma_cm` ports.
+    /// The `rdma_cm` header at the start of private data; `None` if the service is not an `rdma_cm` port.
     pub cma: Option<CmaHeader>,
-    /// Private data: up to 92 bytes, with the header up to 56.
+    /// Private data: up to 92 bytes, or up to 56 bytes after the header.
     pub private_data: Vec<u8>,
 }
 
 impl ConnectParams {
-    /// Returns the defaults of Linux: RC, an MTU of 1024 bytes, the default partition, no READs, maximum retries, an ACK
-    /// timeout of 2.1 s, no private data.
+    /// Returns the parameters with the defaults of Linux: RC, an MTU of 1024 bytes, the default partition, no READs,
+    /// maximum retries, an ACK timeout of 2.1 s, no private data.
     #[must_use]
     pub fn new(route: Route, service_id: ServiceId, qpn: Qpn, starting_psn: Psn) -> Self {
         Self {
@@ -113,14 +114,15 @@ pub struct AcceptParams {
     pub qpn: Qpn,
     /// First PSN that the peer has to use.
     pub starting_psn: Psn,
-    /// Responder resources: maximum number of outstanding READs and atomics of the peer. Values above the initiator depth
-    /// of the REQ have no effect.
+    /// Responder resources: maximum number of READs and atomics that the peer may have outstanding. Values above the
+    /// initiator depth of the REQ have no effect.
     pub responder_resources: u8,
-    /// Initiator depth: maximum number of own outstanding READs and atomics, at most the responder resources of the REQ.
+    /// Initiator depth: maximum number of READs and atomics that this side may have outstanding. It is at most the
+    /// responder resources of the REQ.
     pub initiator_depth: u8,
-    /// Target ACK delay of the local side, an exponent, 0 to 31. The peer adds it to its ACK timeout.
+    /// Target ACK delay of this side, an exponent, 0 to 31. The peer adds it to its ACK timeout.
     pub target_ack_delay: u8,
-    /// RNR retry count of the peer, 0 to 6; 7 for no limit.
+    /// RNR retry count that the peer has to use: 0 to 6, or 7 for no limit.
     pub rnr_retry_count: u8,
     /// True if the local queue pair has end-to-end flow control.
     pub flow_control: bool,
@@ -131,7 +133,8 @@ pub struct AcceptParams {
 }
 
 impl AcceptParams {
-    /// Returns the defaults of Linux: no READs, a target ACK delay of 134 ms, unlimited retries, no private data.
+    /// Returns the parameters with the defaults of Linux: no READs, a target ACK delay of 134 ms, unlimited RNR
+    /// retries, no private data.
     #[must_use]
     pub const fn new(qpn: Qpn, starting_psn: Psn) -> Self {
         Self {
@@ -176,16 +179,16 @@ pub struct SidrParams {
     pub service_id: ServiceId,
     /// The P_Key.
     pub p_key: PKey,
-    /// The `rdma_cm` header at the start of private data, for services of `rdma_cm` ports.
+    /// The `rdma_cm` header at the start of private data; `None` if the service is not an `rdma_cm` port.
     pub cma: Option<CmaHeader>,
-    /// Private data: up to 216 bytes, with the header up to 180.
+    /// Private data: up to 216 bytes, or up to 180 bytes after the header.
     pub private_data: Vec<u8>,
 }
 
 /// Parameters of a `SIDR_REP`; IBTA volume 1, chapter 12.11.2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidrReply {
-    /// The status. [`SidrStatus::VALID`] if the service has a queue pair.
+    /// The status, which is [`SidrStatus::VALID`] if the service has a queue pair.
     pub status: SidrStatus,
     /// The queue pair; 0 if there is none.
     pub qpn: Qpn,
@@ -195,7 +198,7 @@ pub struct SidrReply {
     pub private_data: Vec<u8>,
 }
 
-/// Returns the path fields of a REQ for a route.
+/// Returns the path fields of a REQ that describe a route.
 fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<ConnectPath, CmError> {
     in_range("the flow label", route.flow_label, 0, 0xf_ffff)?;
     let is_ethernet = is_ethernet(route);
@@ -215,11 +218,11 @@ fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<Conne
     })
 }
 
-/// Returns the route of the packets that a REQ proposes, from its receiver's side.
+/// Returns the route that a REQ proposes for the packets from its receiver to its sender.
 ///
-/// `arrived` is the route of the REQ. The UDP port is taken from it, because a REQ has no field for
-/// the port. On Ethernet all packets have a GRH and no LIDs. The REQ may still have an InfiniBand
-/// path, which Linux obtains from ibacm.
+/// `arrived` is the route of the response to the REQ. The UDP port is taken from `arrived`, because a
+/// REQ has no field for the port. On Ethernet all packets have a GRH and no LIDs. The REQ may
+/// nevertheless contain an InfiniBand path, which Linux obtains from ibacm.
 pub(crate) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
     let is_ethernet = is_ethernet(arrived);
     let lid = |lid| if lid == NO_LID || is_ethernet { 0 } else { lid };
@@ -232,7 +235,8 @@ pub(crate) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
         is_global: is_ethernet || !path.subnet_local,
         traffic_class: path.traffic_class,
         flow_label: path.flow_label,
-        // Some peers set the hop limit to 0. Packets with this hop limit would be dropped.
+        // If a peer sets the hop limit to 0, the hop limit of `arrived` is used. Packets with hop limit 0 would be
+        // dropped.
         hop_limit: if path.hop_limit == 0 { arrived.hop_limit } else { path.hop_limit },
         source_port: arrived.source_port,
         is_weak: false,
@@ -244,7 +248,7 @@ fn is_ethernet(route: &Route) -> bool {
     route.slid == 0 && route.dlid == 0
 }
 
-/// Placeholder of a LID on Ethernet.
+/// LID in a REQ on Ethernet, where ports have no LIDs.
 const NO_LID: u16 = 0xffff;
 
 fn in_range(field: &'static str, value: u32, least: u32, most: u32) -> Result<(), CmError> {

@@ -1,4 +1,4 @@
-//! The table of SIDR requests: own requests, and those of peers.
+//! The table of SIDR requests: the requests that this CM has sent, and the requests of peers.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use ib_wire::mad::{Mad, TransactionId};
 
 use crate::id::{ServiceId, SidrId, SidrRequestId};
 
-/// The sender of a SIDR request and its request ID: GID, LID and request ID.
+/// Key of a peer's SIDR request: GID and LID of the peer, and the request ID.
 pub(crate) type PeerRequest = (Gid, u16, u32);
 
-/// An own request without a response.
+/// A request that this CM has sent and that has no response yet.
 #[derive(Debug)]
 pub(crate) struct SentRequest {
     pub(crate) route: Route,
@@ -27,7 +27,7 @@ pub(crate) struct ReceivedRequest {
     pub(crate) route: Route,
     pub(crate) transaction_id: TransactionId,
     pub(crate) service_id: ServiceId,
-    /// The response, after the consumer has given one.
+    /// The response; `None` until the consumer has responded.
     pub(crate) response: Option<Mad>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct SidrTable {
 }
 
 impl SidrTable {
-    /// Returns the number of all requests.
+    /// Returns the number of all requests, sent and received.
     pub(crate) fn len(&self) -> usize {
         self.sent.len() + self.received.len()
     }
@@ -51,13 +51,13 @@ impl SidrTable {
         self.received.len()
     }
 
-    /// Returns the request of a peer with the same request ID.
+    /// Returns the peer's request with this key.
     pub(crate) fn find(&self, peer: &PeerRequest) -> Option<(SidrRequestId, &ReceivedRequest)> {
         let id = *self.by_peer.get(peer)?;
         Some((id, self.received.get(&id)?))
     }
 
-    /// Returns a request of a peer that has no response yet.
+    /// Returns the peer's request with this ID, unless it already has a response.
     pub(crate) fn unanswered(&mut self, id: SidrRequestId) -> Option<&mut ReceivedRequest> {
         self.received.get_mut(&id).filter(|request| request.response.is_none())
     }

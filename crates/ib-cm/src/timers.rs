@@ -2,14 +2,14 @@
 
 use crate::id::{ConnectionId, SidrId, SidrRequestId};
 
-/// Event that a timer waits for.
+/// Event for which a timer limits the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// The peer's response to a message.
     Response,
     /// The consumer's response to an event.
     Consumer,
-    /// The last packets of a closed connection.
+    /// The end of time-wait, in which late packets of a closed connection may arrive.
     TimeWait,
 }
 
@@ -21,5 +21,5 @@ pub(crate) enum Key {
     SidrReceived(SidrRequestId),
 }
 
-/// The deadlines, at most one per key.
+/// The deadlines of the timers, at most one per owner.
 pub(crate) type Deadlines = ib_types::Deadlines<Key, Timer>;

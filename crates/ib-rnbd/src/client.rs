@@ -1,8 +1,9 @@
 //! The client: opens devices of a server, and reopens them after the server has lost its session state.
 //!
-//! The user notifies it when the session is connected ([`Client::connected`]), when a path is connected
-//! ([`Client::path_connected`]) and when the last path is lost ([`Client::lost`]). The user sends the messages of
-//! [`Client::poll_transmit`], and returns their outcomes ([`Client::handle`]). Commands wait while their device is not open.
+//! The user notifies the client when the session is connected ([`Client::connected`]), when a path is connected
+//! ([`Client::path_connected`]) and when the last path is lost ([`Client::lost`]). The user sends the messages that
+//! [`Client::poll_transmit`] returns, and passes their outcomes to [`Client::handle`]. Commands wait while their device
+//! is not open.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -26,43 +27,43 @@ use super::{MAX_NAME, VERSION};
 use ib_block::device::SECTOR;
 use ib_block::{Command, CommandError, Discard, Errno, Geometry, Origin};
 
-/// The client's number of a device.
+/// Number by which the client identifies a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(u32);
 
 /// An event of the RNBD client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// A device is open, with its geometry. A device that is open for the first time has kept all of its data.
+    /// A device was opened. It has this geometry, and has kept these writes ([`Kept::All`] at the first opening).
     Opened(DeviceId, Geometry, Kept),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
-    /// A device is reopened, and other clients may have written to it since. Its queued changes have ended with
-    /// [`Errno::EIO`]; the user has to end its own earlier changes as well.
+    /// A device was reopened, but other clients may have written to it in the meantime. The queued changes of the
+    /// device have ended with [`Errno::EIO`]. The user has to end its own earlier changes as well.
     MaybeOverwritten(DeviceId),
-    /// A device that was open cannot be opened again now, but perhaps later ([`Client::retry_open`]): a client has it open to
-    /// write, possibly an earlier session of this client.
+    /// A device cannot be reopened now, for example because another client, or an earlier session of this client, has
+    /// it open for writing. The user may retry with [`Client::retry_open`].
     Delayed(DeviceId),
-    /// A command has ended: the user's number, and the status.
+    /// The command with this user's number has ended with this status.
     Done(u64, Errno),
 }
 
-/// The earlier writes whose data a reopened device still has.
+/// The earlier writes that a reopened device has kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// All of them.
+    /// The device has kept all writes.
     All,
-    /// The flushed ones: the server reports that unflushed writes may be lost.
+    /// The device has kept flushed writes. The server reports that unflushed writes may be lost.
     Flushed,
-    /// The server, a Linux kernel, does not report it: it may have been restarted.
+    /// The server, a Linux kernel, does not report whether unflushed writes are lost. It may have been restarted.
     Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The device is opened as soon as the session is connected.
+    /// The device has to be opened, as soon as the session is connected.
     Wanted,
-    /// The open message was sent after this number of paths had been connected.
+    /// The open message was sent. The value is the number of paths that had been connected until then.
     Opening(u32),
     /// The device is open. The value is the server's number of the device.
     Open(u32),
@@ -78,9 +79,9 @@ struct Device {
     mode: AccessMode,
     state: State,
     geometry: Option<Geometry>,
-    /// The history of its data in the server's last open response.
+    /// The history of the device's data, from the server's last open response.
     history: Option<DataHistory>,
-    /// Number of refusals in succession since it was open.
+    /// Number of consecutive refusals since the device was open.
     refusals: u32,
 }
 
@@ -103,35 +104,35 @@ enum VersionState {
 /// The RNBD client of one session.
 #[derive(Debug)]
 pub struct Client {
-    /// Its random number, by which servers distinguish clients.
+    /// Random number of the client, by which servers distinguish clients.
     number: u64,
     devices: BTreeMap<DeviceId, Device>,
     last: u32,
     greeting: VersionState,
     /// Number of paths that were connected so far.
     paths: u32,
-    /// Value of `paths` when the version was sent. If the server had lost all other paths, a new path starts a new session,
-    /// in which the client has to send its version again.
+    /// Value of `paths` when the version was sent. If `paths` has changed since, the version is sent again. The server
+    /// may have lost all other paths, so that the new path has started a new session.
     greeted: u32,
-    /// Number of times that the server's numbers of devices became invalid.
+    /// Number of times that the server's device numbers became invalid.
     forgotten: u32,
-    /// The server's number; `None` for a Linux server, which reports none.
+    /// Random number of the server; `None` for a Linux server, which reports no number.
     server: Option<u64>,
     waiting: VecDeque<QueuedCommand>,
-    /// Devices that the user has closed, by the server's numbers.
+    /// The server's numbers of devices that the user has closed, and whose close message was not sent yet.
     closing: VecDeque<u32>,
-    /// Closing devices whose close message is outstanding. No device is opened meanwhile: the messages may take different
-    /// paths, and a late close would close the next device with the same number.
+    /// The server's numbers of devices whose close message is outstanding. No device is opened meanwhile, because
+    /// messages may take different paths, and a late close message would close the next device with the same number.
     unclosed: BTreeSet<u32>,
-    /// Devices whose close is deferred, because they have requests in flight.
+    /// The server's numbers of devices whose close message is deferred, because they have requests in flight.
     busy: BTreeSet<u32>,
     events: VecDeque<ClientEvent>,
-    /// Maximum length of the data of a request in bytes.
+    /// Maximum data length of a request, in bytes.
     longest: u32,
 }
 
 impl Client {
-    /// Creates a client without devices. Its number must be random.
+    /// Creates a client without devices. `number` must be random.
     #[must_use]
     pub fn new(number: u64) -> Self {
         Self {
@@ -152,12 +153,12 @@ impl Client {
         }
     }
 
-    /// Sets the maximum length of the data of a request in bytes. Devices with longer blocks are refused.
+    /// Sets the maximum data length of a request, in bytes. Devices with longer blocks are refused.
     pub(super) const fn set_longest(&mut self, longest: u32) {
         self.longest = longest;
     }
 
-    /// Opens a device of the server, now and after each loss of the session.
+    /// Opens a device of the server. The client opens the device again after each loss of the session.
     ///
     /// # Errors
     /// Fails if the name is empty, too long, or contains a zero byte.
@@ -173,7 +174,7 @@ impl Client {
         Ok(id)
     }
 
-    /// Closes a device. Its queued commands complete with [`Errno::ENODEV`].
+    /// Closes a device. The queued commands of the device complete with [`Errno::ENODEV`].
     pub fn close(&mut self, id: DeviceId) {
         let Some(device) = self.devices.remove(&id) else { return };
         if let State::Open(number) = device.state {
@@ -182,7 +183,7 @@ impl Client {
         self.fail(id, Errno::ENODEV);
     }
 
-    /// Returns the server's number of a device; `None` unless it is open.
+    /// Returns the server's number of a device; `None` if the device is not open.
     pub(super) fn number(&self, id: DeviceId) -> Option<u32> {
         match self.devices.get(&id)?.state {
             State::Open(number) => Some(number),
@@ -190,12 +191,13 @@ impl Client {
         }
     }
 
-    /// Defers the close of a device, by the server's number, until it is released. No device is opened meanwhile.
+    /// Defers the close message of the device with this server's number until [`Client::release`] is called. No device
+    /// is opened meanwhile.
     pub(super) fn hold(&mut self, number: u32) {
         self.busy.insert(number);
     }
 
-    /// Ends the deferral of a close.
+    /// Allows the client to send the close message of the device with this server's number.
     pub(super) fn release(&mut self, number: u32) {
         self.busy.remove(&number);
     }
@@ -205,20 +207,20 @@ impl Client {
         self.server.is_some()
     }
 
-    /// Returns the geometry of a device; `None` if it was never open.
+    /// Returns the geometry of a device; `None` if the device was never open.
     #[must_use]
     pub fn geometry(&self, id: DeviceId) -> Option<&Geometry> {
         self.devices.get(&id)?.geometry.as_ref()
     }
 
-    /// Notes that a session is connected, and starts to open all devices in it.
+    /// Notes that a session is connected, and starts to open all devices in this session.
     pub fn connected(&mut self) {
         self.forget();
         self.devices.values_mut().for_each(|device| device.refusals = 0);
         self.greeting = VersionState::Due;
     }
 
-    /// Notes that a path is connected. The version is sent again before the next device is opened.
+    /// Notes that a path is connected. Before the client opens the next device, it sends its version again.
     pub const fn path_connected(&mut self) {
         self.paths = self.paths.wrapping_add(1);
     }
@@ -234,7 +236,8 @@ impl Client {
         self.greeting = VersionState::Unconnected;
     }
 
-    /// Returns the number of times that the server's device numbers became invalid. Earlier messages have old numbers.
+    /// Returns the number of times that the server's device numbers became invalid. Messages that were created before
+    /// the last of these times have old device numbers.
     pub(super) const fn forgotten(&self) -> u32 {
         self.forgotten
     }
@@ -249,8 +252,8 @@ impl Client {
         }
     }
 
-    /// Queues a command for a device. Its message and its [`ClientEvent::Done`] have the user's number. Reads and writes are
-    /// at most as long as the data of a request.
+    /// Queues a command for a device. The message of the command and its [`ClientEvent::Done`] have the number `user`.
+    /// The data of a read or write must fit into a request.
     pub fn submit(&mut self, device: DeviceId, user: u64, command: Command) {
         self.waiting.push_back(QueuedCommand { device, user, command });
     }
@@ -282,7 +285,7 @@ impl Client {
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
         match self.greeting {
             VersionState::Unconnected => return None,
-            // Open devices belong to the previous session.
+            // Until the response to the version is received, only commands for open devices can be sent.
             VersionState::Sent => return self.next_command(),
             VersionState::Due => {
                 (self.greeting, self.greeted) = (VersionState::Sent, self.paths);
@@ -312,7 +315,7 @@ impl Client {
         let mut wanted = self.devices.iter_mut().filter(|(_, it)| it.state == State::Wanted);
         if let Some((id, device)) = wanted.next() {
             if self.greeted != self.paths {
-                // A Linux server may have given the earlier numbers to other devices.
+                // In a new session, a Linux server may give the earlier numbers to other devices.
                 if self.server.is_none() {
                     self.forget();
                 }
@@ -356,7 +359,8 @@ impl Client {
         None
     }
 
-    /// Handles the completion of a message: its outcome (`None` if it was not sent) and the data of the response.
+    /// Handles the completion of a message. `outcome` is `None` if the message was not sent. `data` is the data of the
+    /// response.
     pub fn handle(&mut self, tag: Tag, outcome: Option<Outcome>, data: &[u8]) {
         let message = match tag {
             Tag::Session => recovery::Message::Session,
@@ -439,7 +443,7 @@ impl Client {
                 (answer.extension == SessionMessage::EXTENSION_RESPONSE).then_some(answer.number);
             let before = std::mem::replace(&mut self.server, server);
             if before.is_some() && before != server {
-                // The devices were open at another server.
+                // The path leads to another server, or the server was restarted, so no device is open.
                 self.forget();
             }
             self.greeting = VersionState::Done;
@@ -453,7 +457,7 @@ impl Client {
             let errno = if errno.is_ok() { Errno::EINVAL } else { errno };
             self.refuse(id, errno, |name| match errno {
                 Errno::EINVAL => {
-                    OpenError::InvalidResponse { name, what: "it is no session response" }
+                    OpenError::InvalidResponse { name, what: "not a session response" }
                 }
                 errno => OpenError::Refused { name, errno },
             });
@@ -464,7 +468,7 @@ impl Client {
     fn opened(&mut self, id: DeviceId, errno: Errno, data: &[u8]) {
         let server = self.server;
         let Some(device) = self.devices.get_mut(&id) else {
-            // The user has closed the device before the response.
+            // The user has closed the device before the response arrived, so the client closes it at the server.
             if let (true, Ok(Message::OpenResponse(it))) = (errno.is_ok(), Message::parse(data)) {
                 self.closing.push_back(it.device_id);
             }
@@ -488,7 +492,7 @@ impl Client {
                     found => found.map(|geometry| (device_id, geometry, history)),
                 }
             }
-            _ => Err("it is no open response"),
+            _ => Err("not an open response"),
         };
         let (number, geometry, history) = match found {
             Ok(found) => found,
@@ -503,7 +507,7 @@ impl Client {
             Some(before) => match compare(before, (geometry, history), device.mode, &device.name) {
                 Ok(found) => found,
                 Err(why) => {
-                    // Other clients may wait for the device.
+                    // The device is closed at the server, because other clients may wait for it.
                     self.closing.push_back(number);
                     return self.refuse(id, Errno::EIO, |_| why);
                 }
@@ -518,7 +522,7 @@ impl Client {
         self.events.push_back(ClientEvent::Opened(id, geometry, kept));
     }
 
-    /// Retries to open a device that is refused temporarily, or that was refused and has never been open.
+    /// Retries to open a device that the server refuses temporarily, or a refused device that was never open.
     pub fn retry_open(&mut self, id: DeviceId) {
         let device = self.devices.get_mut(&id);
         let may_again = |it: &&mut Device| match it.state {
@@ -545,7 +549,7 @@ impl Client {
     }
 }
 
-/// Returns the error number of a command that a device cannot execute.
+/// Returns the error number for a command that a device cannot execute.
 pub(super) const fn refusal(why: CommandError) -> Errno {
     match why {
         CommandError::Unaligned => Errno::EINVAL,
@@ -555,7 +559,7 @@ pub(super) const fn refusal(why: CommandError) -> Errno {
     }
 }
 
-/// Returns the geometry of a device from the response of its server.
+/// Returns the geometry of a device that an open response describes.
 fn geometry(response: &OpenResponse, mode: AccessMode) -> Result<Geometry, &'static str> {
     let logical_block = u32::from(response.logical_block_size);
     if logical_block < 512 || !logical_block.is_power_of_two() {

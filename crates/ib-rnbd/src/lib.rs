@@ -1,18 +1,19 @@
 //! RNBD client and server without I/O: block devices over RTRS.
 //!
-//! A client sends its protocol version, opens devices by name, and submits commands with the device numbers of the server.
-//! A server closes a session that has lost all paths, with all its open devices. The client then opens a new session.
+//! A client sends its protocol version, opens devices by name, and submits commands with the server's numbers of
+//! devices. If a session loses all its paths, the server closes the session and its open devices. The client then opens
+//! a new session.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`remote`] | [`Remote`]: a session with its paths, the client, and commands of any length |
 //! | [`client`] | [`Client`]: opens devices of a server, and reopens them after a loss of the session |
 //! | [`server`] | [`Server`]: exported devices, and the commands of clients |
-//! | `recovery` | retransmission or failure of lost messages |
+//! | `recovery` | rules for lost messages: retransmission or failure |
 //! | `writers` | detection of writes by other clients |
 //!
 //! # Example
-//! Client and server exchange messages in memory; in use, RTRS requests carry them:
+//! In this example, client and server exchange messages in memory. Otherwise RTRS requests carry the messages.
 //! ```
 //! use ib_block::{Command, Geometry, Operation, Origin};
 //! use ib_rnbd::{Client, ClientEvent, Export, Response, Server};
@@ -64,5 +65,5 @@ pub use server::{Export, ExportError, ExportId, Response, Server, ServerCommand}
 /// The RNBD protocol version of this client and server.
 pub const VERSION: u8 = 2;
 
-/// Maximum length of a device name in bytes. The field of the message has 255 bytes, with a terminating zero.
+/// Maximum length of a device name in bytes. The field in the message has 255 bytes, and a zero terminates the name.
 pub const MAX_NAME: usize = 254;

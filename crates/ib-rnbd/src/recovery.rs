@@ -1,6 +1,6 @@
-//! Recovery of the client from messages that were not sent, were lost with their path, or were refused.
+//! Decides what the client does with a message that was not sent, was lost with its path, or was refused.
 //!
-//! [`decide`] has all the rules. Its callers describe the message and its outcome, and carry out the [`Recovery`].
+//! [`decide`] contains all the rules. Its callers describe the message and its outcome, and carry out the [`Recovery`].
 
 use ib_block::Errno;
 use ib_rtrs::Outcome;
@@ -12,15 +12,15 @@ pub(crate) enum Recovery {
     End(Errno),
     /// The message is sent again once its device is open.
     Resend,
-    /// All devices are opened again first: the server has lost its session state.
+    /// All devices are opened again before the message is sent again, because the server has lost its session state.
     Reopen,
-    /// The device is opened again after a pause: the cause of the refusal may go away.
+    /// The open request is sent again after a pause, because the cause of the refusal may be temporary.
     ResendLater,
-    /// The message is dropped: its session is lost, and the next session sends another one.
+    /// The message is dropped, because its session is lost, and the next session starts with messages of its own.
     Drop,
 }
 
-/// A message that was to be sent.
+/// A message that the client has sent or tried to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// The protocol version.
@@ -33,7 +33,7 @@ pub(crate) enum Message {
     Command {
         /// True if the command changes the device, so that a late second execution could overwrite newer data.
         is_change: bool,
-        /// The device since the command was sent.
+        /// The changes of the device since the command was sent.
         device: DeviceState,
     },
 }
@@ -41,44 +41,45 @@ pub(crate) enum Message {
 /// The circumstances of a request to open a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenRequest {
-    /// True if a path was connected since: it may lead to a session in which the client has not sent its version.
+    /// True if a path was connected after the request was sent. It may lead to a session in which the client has not
+    /// sent its version.
     pub(crate) is_outdated: bool,
     /// True if the device was open before.
     pub(crate) was_open: bool,
-    /// Number of refusals in succession before this request.
+    /// Number of consecutive refusals before this request.
     pub(crate) refusals: u32,
 }
 
-/// A device since a command for it was sent.
+/// The changes of a device since a command for the device was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceState {
-    /// The user has closed it.
+    /// The user has closed the device.
     Closed,
-    /// It is still open. The value is the possibility that the server has lost its session state.
+    /// The device is still open. The value tells whether the server may have lost its session state.
     Open(SessionLoss),
-    /// It was opened again, and no other client has written to it.
+    /// The device was opened again, and no other client has written to it.
     Reopened,
-    /// It was opened again after a restart of the server, and other clients may have written to it.
+    /// The device was opened again after a restart of the server, and other clients may have written to it.
     ReopenedAfterRestart,
 }
 
-/// The possibility that the server has lost the state of a session that has a connected path.
+/// Tells whether the server may have lost the session state, although the session has a connected path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionLoss {
-    /// No: no path was connected since the device was opened.
+    /// The loss is impossible, because no path was connected since the device was opened.
     Excluded,
-    /// Perhaps.
+    /// The loss is possible.
     Possible,
-    /// Perhaps, but devices were reopened [`MAX_REOPENINGS`] times without a successful command.
+    /// The loss is possible, but devices were already reopened [`MAX_REOPENINGS`] times without a successful command.
     Repeated,
-    /// Yes, and devices are being reopened.
+    /// The server has lost the session state, and devices are being reopened.
     Known,
 }
 
-/// Maximum number of times that all devices are reopened without a successful command.
+/// After this number of times that all devices were reopened without a successful command, they are not reopened again.
 pub(crate) const MAX_REOPENINGS: u32 = 3;
 
-/// Maximum number of refusals after which a device that was open before is requested again.
+/// After this number of consecutive refusals, the client does not request a device again that was open before.
 const MAX_REFUSALS: u32 = 30;
 
 /// Returns the treatment of a message. `outcome` is `None` if the message was not sent.
@@ -90,8 +91,8 @@ pub(crate) fn decide(message: Message, outcome: Option<Outcome>) -> Recovery {
     }
 }
 
-/// Messages about sessions and devices may be sent twice, so they are retransmitted within one session. A new session
-/// starts with its own messages.
+/// Returns the treatment of a message about a session or a device. It may be sent twice, so it is retransmitted within
+/// its session. A new session starts with messages of its own.
 const fn decide_control(outcome: Option<Outcome>) -> Recovery {
     match outcome {
         Some(Outcome::Answered(errno)) => Recovery::End(errno),
@@ -114,7 +115,7 @@ fn decide_open(request: OpenRequest, outcome: Option<Outcome>) -> Recovery {
 
 fn decide_command(is_change: bool, device: DeviceState, outcome: Option<Outcome>) -> Recovery {
     let outcome = match outcome {
-        // A server that has lost its session state responds that the device is not open, as Linux does.
+        // A server that has lost its session state, of ibfabric or Linux, responds that the device is not open.
         Some(Outcome::Answered(errno @ Errno::ENOTCONN)) => match device {
             DeviceState::Open(SessionLoss::Excluded | SessionLoss::Repeated) => {
                 return Recovery::End(errno);
@@ -131,7 +132,7 @@ fn decide_command(is_change: bool, device: DeviceState, outcome: Option<Outcome>
         Some(Outcome::Answered(errno)) => Recovery::End(errno),
         Some(Outcome::TimedOut) => Recovery::End(Errno::ETIMEDOUT),
         Some(Outcome::Unknown) if is_change => Recovery::End(Errno::ECONNABORTED),
-        // The change may be older than the data that other clients have written.
+        // The change is not sent again, because it may be older than the data that other clients have written.
         Some(Outcome::Fenced) | None
             if is_change && device == DeviceState::ReopenedAfterRestart =>
         {
@@ -141,7 +142,8 @@ fn decide_command(is_change: bool, device: DeviceState, outcome: Option<Outcome>
     }
 }
 
-/// Returns true if the cause of a refusal is temporary: another client has the device open, or the server lacks memory.
+/// Returns true if the server refused a device for a temporary reason: another client has the device open, or the
+/// server lacks memory.
 pub(crate) const fn is_temporary(errno: Errno) -> bool {
     matches!(errno, Errno::EPERM | Errno::EBUSY | Errno::ENOMEM)
 }

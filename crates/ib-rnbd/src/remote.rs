@@ -1,7 +1,7 @@
 //! The devices of a server: an RTRS session with its paths, the RNBD client, and commands of any length.
 //!
-//! The owner adds paths to the session ([`Remote::session`]), and passes events of HCAs to it. It calls
-//! [`Remote::handle_timeout`] at the time that [`Remote::poll_timeout`] returns. After each call it calls
+//! The owner adds paths to the session ([`Remote::session`]), and passes events of HCAs to the session. The owner calls
+//! [`Remote::handle_timeout`] at the time that [`Remote::poll_timeout`] returns. After each call, it repeats
 //! [`Remote::advance`] until that returns false.
 //!
 //! | module | holds |
@@ -9,7 +9,7 @@
 //! | `buffers` | registered memory for the data of requests |
 //! | `commands` | commands of the user, and their parts |
 //! | `completion` | completions of messages and parts of commands |
-//! | `devices` | unflushed changes of devices, and lost sessions |
+//! | `devices` | unflushed changes of devices, and losses of the session state |
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -40,36 +40,36 @@ use devices::Devices;
 /// The configuration of a [`Remote`].
 #[derive(Clone, Debug)]
 pub struct RemoteConfig {
-    /// The session. [`Remote`] always sets [`ClientConfig::returns_lost`].
+    /// Configuration of the session. [`Remote`] always sets [`ClientConfig::returns_lost`].
     pub session: ClientConfig,
     /// Maximum number of requests in flight, at least 1. The server may allow fewer.
     pub depth: usize,
-    /// The delivery of READ data.
+    /// The way in which the user gets READ data.
     pub reads: ReadMode,
-    /// True if a Linux server is trusted to keep unflushed writes when the session is lost. If false, the next flush fails
-    /// once.
+    /// True if a Linux server is trusted to keep unflushed writes when the session is lost. If false, the first flush
+    /// after such a loss fails.
     pub trusts_cache: bool,
 }
 
-/// The delivery of READ data to the user.
+/// The way in which the user gets READ data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMode {
     /// The data is discarded.
     Dropped,
     /// The data is copied from the registered memory.
     Copied,
-    /// Data of at least this many bytes is lent: the user reads it in the registered memory ([`Remote::take_data`]). Shorter
-    /// data is copied, and also longer data if half of the buffers are lent.
+    /// Data of at least this many bytes is lent: the user reads it in the registered memory ([`Remote::take_data`]).
+    /// Shorter data is copied. Longer data is also copied while half of the buffers are lent.
     Lent(u64),
 }
 
-/// Minimum length of data in bytes for which lending costs less than a copy.
+/// For READ data of at least this many bytes, lending costs less than a copy.
 pub const MIN_LENT: u64 = 16 << 10;
 
 /// An event of a [`Remote`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteEvent {
-    /// A device is open, for the first time or again.
+    /// A device was opened for the first time, or reopened.
     Opened(DeviceId, Geometry),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
@@ -80,17 +80,17 @@ pub enum RemoteEvent {
 /// Length in bytes of a buffer for responses about the session and devices.
 const ADMIN: usize = 64;
 
-/// Number of these buffers.
+/// Number of buffers for responses about the session and devices.
 const ADMINS: usize = 16;
 
-/// Delay before a temporarily refused device is requested again.
+/// Delay until the client requests a temporarily refused device again.
 const REOPEN_DELAY: Duration = Duration::from_secs(1);
 
 /// A message in flight.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     tag: Tag,
-    /// The buffer for its response, and the length of the response in bytes.
+    /// The buffer for the response to the message, and the length of the response in bytes.
     admin: Option<(usize, u32)>,
 }
 
@@ -107,20 +107,20 @@ pub struct Remote {
     devices: Devices,
     /// Temporarily refused devices, and the times at which they are requested again.
     delayed: BTreeMap<DeviceId, Instant>,
-    /// Devices closed by the user that still have parts in flight, and their numbers.
+    /// Devices that the user has closed, but that still have parts of commands in flight, and their server's numbers.
     leaving: Vec<(DeviceId, u32)>,
-    /// [`Client::forgotten`] when the last message was sent.
+    /// Value of [`Client::forgotten`] when the last message was sent.
     forgotten: u32,
     /// A message for which no path, permit or buffer was free.
     held: Option<Outgoing>,
     events: VecDeque<RemoteEvent>,
-    /// True if the client has stopped reconnecting a failed path since the last path was connected.
+    /// True if, after the last path was connected, the client has given up the attempts to reconnect a failed path.
     is_given_up: bool,
 }
 
 impl Remote {
-    /// Creates a session without paths and devices. Take the seed from the system's random number generator, except in
-    /// repeatable tests.
+    /// Creates a session without paths and devices. The seed must come from the system's random number generator,
+    /// except in repeatable tests.
     ///
     /// # Errors
     /// Fails if memory cannot be allocated or registered.
@@ -130,7 +130,8 @@ impl Remote {
         seed: [u8; 32],
     ) -> Result<Self, SetupError> {
         let session = ClientConfig { returns_lost: true, ..config.session.clone() };
-        // The server attributes writes to clients by their numbers, which must differ.
+        // The number of each client must be different, because the server attributes writes to clients by these
+        // numbers.
         let mut hasher = DefaultHasher::new();
         seed.hash(&mut hasher);
         let client = hasher.finish();
@@ -153,7 +154,7 @@ impl Remote {
         })
     }
 
-    /// Opens a device, now and after each loss of the session.
+    /// Opens a device. The client opens the device again after each loss of the session.
     ///
     /// # Errors
     /// Fails if the name is empty, too long, or contains a zero byte.
@@ -161,9 +162,9 @@ impl Remote {
         self.rnbd.open(name, mode)
     }
 
-    /// Closes a device. Requests that wait for it fail with [`Errno::ENODEV`].
+    /// Closes a device. Queued commands of the device fail with [`Errno::ENODEV`].
     pub fn close(&mut self, device: DeviceId) {
-        // Requests in flight would reach the next device with the same number.
+        // The close message is deferred. Otherwise requests in flight could reach the next device with the same number.
         if let Some(number) = self.rnbd.number(device)
             && self.commands.has_parts(device)
         {
@@ -175,7 +176,7 @@ impl Remote {
         self.delayed.remove(&device);
     }
 
-    /// Returns the geometry of a device; `None` if it was never open.
+    /// Returns the geometry of a device; `None` if the device was never open.
     #[must_use]
     pub fn geometry(&self, device: DeviceId) -> Option<&Geometry> {
         self.rnbd.geometry(device)
@@ -192,10 +193,10 @@ impl Remote {
         &mut self.rtrs
     }
 
-    /// Submits a command for a device that was open before, with the data of a write.
+    /// Submits a command for a device. If the device was never open, the command fails. `data` is the data of a write.
     ///
     /// # Panics
-    /// Panics if the length of the data differs from that of a write.
+    /// Panics if the command is a write, and its length differs from the length of the data.
     pub fn submit(&mut self, device: DeviceId, user: u64, command: Command, data: &[u8]) {
         let max_io_size = self.rtrs.max_io_size();
         let Some(geometry) = self.rnbd.geometry(device) else {
@@ -209,33 +210,34 @@ impl Remote {
         }
     }
 
-    /// Returns the next completed command: the user's number, and the status. [`Remote::data`] returns the data of a read.
+    /// Returns the user's number and the status of the next completed command. [`Remote::data`] then returns the data
+    /// of a read.
     ///
-    /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] the server may have executed any part of the command: it does
-    /// not fence failed paths, or has not confirmed the fence in time.
+    /// If the status is [`Errno::ECONNABORTED`] or [`Errno::ETIMEDOUT`], the server may have executed any part of the
+    /// command. The reason is that it does not fence failed paths, or has not confirmed the fence in time.
     pub fn poll(&mut self) -> Option<(u64, Errno)> {
         self.commands.poll()
     }
 
-    /// Returns the number of events that may have lost confirmed, unflushed writes. After each, one flush of the device
-    /// fails. An owner with several clients has to report the loss to each of them.
+    /// Returns the number of times that confirmed, unflushed writes of a device may have been lost. After each of them,
+    /// one flush of the device fails. An owner that serves several clients has to report the loss to each of them.
     #[must_use]
     pub const fn losses(&self) -> u64 {
         self.devices.losses()
     }
 
-    /// Returns the data of the read that [`Remote::poll`] has returned last, unless it is lent.
+    /// Returns the data of the read that [`Remote::poll`] has returned last. Returns no data if the data is lent.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         self.commands.data()
     }
 
-    /// Takes the data of that read. [`Remote::give_back`] reuses its buffer.
+    /// Takes the data of the read that [`Remote::poll`] has returned last. [`Remote::give_back`] reuses its buffer.
     pub fn take_data(&mut self) -> ReadData {
         self.commands.take_data()
     }
 
-    /// Takes back data that [`Remote::take_data`] has returned, to reuse its buffer.
+    /// Reuses the buffer of data that [`Remote::take_data`] has returned.
     pub fn give_back(&mut self, data: ReadData) {
         self.commands.give_back(data);
     }
@@ -273,12 +275,13 @@ impl Remote {
         }
     }
 
-    /// Retries to open a device that was refused and has never been open: another client may have closed it.
+    /// Retries to open a refused device that was never open, since another client may have closed it.
     pub fn retry_open(&mut self, device: DeviceId) {
         self.rnbd.retry_open(device);
     }
 
-    /// Handles events and completions, and sends messages on processor `cpu`. Returns true if there was any progress.
+    /// Handles events and completions, and sends messages on the processor `cpu`. Returns true if there was any
+    /// progress.
     ///
     /// # Errors
     /// Fails if memory for the data of requests cannot be allocated or registered.
@@ -319,7 +322,7 @@ impl Remote {
                 }
                 self.forget_held();
                 self.rnbd.set_longest(self.rtrs.max_io_size());
-                // A session can be restored before all of its paths are connected.
+                // `Up` can follow `Restored`, because a session can be restored before all of its paths are connected.
                 if *event == SessionEvent::Restored || self.rnbd.is_unconnected() {
                     self.rnbd.connected();
                 }
@@ -346,7 +349,7 @@ impl Remote {
         Ok(())
     }
 
-    /// Starts parts of commands while buffers are free.
+    /// Starts parts of commands until no buffer is free.
     fn start(&mut self) {
         while let Some((number, part)) = self.commands.start(|device| self.devices.changes(device))
         {
@@ -354,19 +357,20 @@ impl Remote {
         }
     }
 
-    /// Sends messages while paths, permits and buffers are free.
+    /// Sends messages until no path, permit or buffer is free.
     fn send(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32) {
         if self.forgotten != self.rnbd.forgotten() {
-            // The held message has an old number of its device.
+            // The held message contains an old number of its device.
             self.forget_held();
         }
         while let Some(out) = self.held.take().or_else(|| self.rnbd.poll_transmit()) {
-            // Messages in flight have old numbers, which other devices may get.
+            // Messages in flight are recalled, because they contain old device numbers, which other devices may get.
             if std::mem::replace(&mut self.forgotten, self.rnbd.forgotten()) != self.forgotten {
                 self.rtrs.recall();
                 self.leaving.clear();
             }
-            // A Linux server numbers devices in each session, so a new device may get an old number.
+            // A Linux server numbers the devices of each session from zero, so a new device may get an old number. No
+            // device is opened until all recalled messages have ended.
             let waits = matches!(out.tag, Tag::Open(_))
                 && !self.rnbd.has_numbers()
                 && self.rtrs.has_recalled();

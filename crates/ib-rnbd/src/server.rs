@@ -20,34 +20,34 @@ pub struct ExportId(pub u32);
 /// An exported device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// The name by which clients open it.
+    /// The name by which clients open the device.
     pub name: String,
     /// The geometry of the device.
     pub geometry: Geometry,
-    /// Identification of its data, by which clients detect after a reconnect that the data was replaced.
+    /// Identifies the data of the device. When clients reconnect, it shows them whether the data was replaced.
     pub origin: Origin,
-    /// The stored writers of the device: the bytes that [`Server::poll_writers`] returned last, before a restart of the
-    /// server. Empty if there are none yet, `None` if writers are not stored.
+    /// The stored writers of the device: the bytes that [`Server::poll_writers`] returned last before a restart of the
+    /// server. Empty if no writers were stored yet; `None` if writers are not to be stored.
     pub writers: Option<Vec<u8>>,
 }
 
 /// The response to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// Complete the request immediately, with this status and data.
+    /// The user has to complete the request immediately, with this status and data.
     Immediate(Errno, Vec<u8>),
-    /// Execute a command first.
+    /// The user has to execute this command before it completes the request.
     Execute(ServerCommand),
 }
 
-/// A command of a client. The data of a read or write is at the data offset of the RTRS request.
+/// A command of a client. The RTRS request contains the data of a write, or the buffer for the data of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerCommand {
     /// The device.
     pub export: ExportId,
-    /// The command, which fits the geometry of the device.
+    /// The command. The device can execute it according to its geometry.
     pub command: Command,
-    /// The number of the opening ([`OpenDevice::number`]).
+    /// The number of the opening through which the client sent the command ([`OpenDevice::number`]).
     opening: u64,
 }
 
@@ -60,7 +60,7 @@ struct OpenDevice {
     number: u64,
 }
 
-/// Outstanding commands of an opening. The client may have closed the device before they complete.
+/// Outstanding commands of an opening. Some may still be outstanding after the client has closed the device.
 #[derive(Clone, Copy, Debug)]
 struct OutstandingCommands {
     export: ExportId,
@@ -70,35 +70,36 @@ struct OutstandingCommands {
 
 #[derive(Debug, Default)]
 struct Session {
-    /// Open devices, by the numbers that the client uses.
+    /// Open devices, by the numbers that the client uses in commands.
     opened: BTreeMap<u32, OpenDevice>,
-    /// The client's number: its own one, or one of the server for this session. 0 before the first device is opened.
+    /// The number of the client. If the client has sent none, it is 0 until the first device is opened, and then a
+    /// number that the server has assigned for this session.
     client: u64,
 }
 
-/// The RNBD server of any number of sessions. `S` is the user's number of a session.
+/// The RNBD server for any number of sessions. `S` is the type by which the user identifies a session.
 #[derive(Debug)]
 pub struct Server<S> {
     /// The random number of the server.
     number: u64,
     exports: Vec<Export>,
-    /// The clients of each export, by its number.
+    /// The writers of each export, by the number of the export.
     writers: Vec<Writers>,
-    /// Exports whose changed writers have to be stored.
+    /// Exports whose writers have changed and have to be stored.
     news: VecDeque<ExportId>,
     sessions: BTreeMap<S, Session>,
     /// Outstanding commands, by the numbers of openings.
     work: BTreeMap<u64, OutstandingCommands>,
     last: u64,
-    /// The device number of the next opening. Numbers are not reused, so a request of an earlier session that is
-    /// retransmitted reaches no other device.
+    /// The device number of the next opening. Numbers are not reused, so a retransmitted request of an earlier session
+    /// never reaches another device.
     next_device: u32,
 }
 
 /// Error of [`Server::offer`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
-    /// Another export has the name.
+    /// Another export has the same name.
     #[error("{0} is exported already")]
     Duplicate(String),
     /// The name is invalid.
@@ -107,7 +108,8 @@ pub enum ExportError {
 }
 
 impl<S: Copy + Ord> Server<S> {
-    /// Creates a server without devices. Its number must be random, since clients detect a restart by it.
+    /// Creates a server without devices. `number` must be random, because a changed number shows clients that the
+    /// server was restarted.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self {
@@ -118,7 +120,7 @@ impl<S: Copy + Ord> Server<S> {
             sessions: BTreeMap::new(),
             work: BTreeMap::new(),
             last: 0,
-            // A restarted server uses other numbers than before.
+            // A restarted server starts with another device number than before.
             next_device: (number >> 32) as u32,
         }
     }
@@ -146,8 +148,8 @@ impl<S: Copy + Ord> Server<S> {
         self.exports.get(id.0 as usize)
     }
 
-    /// Returns the changed writers of an export. The user has to store them before it responds to the last message or
-    /// executes its command.
+    /// Returns the changed writers of an export, in the format in which the user stores them. The user has to store
+    /// them before it responds to the last message or executes the command in this message.
     pub fn poll_writers(&mut self) -> Option<(ExportId, Vec<u8>)> {
         let id = self.news.pop_front()?;
         Some((id, self.writers[id.0 as usize].to_bytes()))
@@ -170,8 +172,8 @@ impl<S: Copy + Ord> Server<S> {
         self.sessions.values().flat_map(|session| session.opened.values())
     }
 
-    /// Ends a session and closes its devices. Other clients can open a device for writing once its outstanding commands have
-    /// completed.
+    /// Ends a session and closes its devices. Other clients can open a device for writing after the outstanding
+    /// commands for the device have completed.
     pub fn end(&mut self, session: S) {
         self.sessions.remove(&session);
     }
@@ -186,7 +188,8 @@ impl<S: Copy + Ord> Server<S> {
         }
     }
 
-    /// Handles a message of a session: the user's header of a request, and the direction and length in bytes of its data.
+    /// Handles a message in a session. `header` is the user's header of the RTRS request. `direction` and `data` are
+    /// the direction and the length in bytes of its data.
     pub fn handle(
         &mut self,
         session: S,
@@ -219,7 +222,7 @@ impl<S: Copy + Ord> Server<S> {
                 };
             }
             Ok(Message::Close(close)) => {
-                // To close a device that is not open is no error.
+                // If the device is not open, the close message succeeds.
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.opened.remove(&close.device_id);
                 }
@@ -257,7 +260,7 @@ impl<S: Copy + Ord> Server<S> {
         let own = self.sessions.get(&session).and_then(|it| {
             it.opened.iter().find(|(_, opened)| opened.export == export).map(|(&it, _)| it)
         });
-        // A session that has the device open gets the same opening.
+        // If the session already has the device open, it gets the number of the existing opening.
         let number = match own {
             Some(number) => number,
             None => {
@@ -283,7 +286,8 @@ impl<S: Copy + Ord> Server<S> {
         self.last += 1;
         let seed = (self.number, self.last);
         let mut number_of_client = 0;
-        // A reader has no pending writes that could be older than those of others.
+        // Only writers are recorded, because a reader has no pending writes that could be older than the writes of
+        // others.
         if writes {
             let sessions = &self.sessions;
             let has_open = |client| {
@@ -308,7 +312,7 @@ impl<S: Copy + Ord> Server<S> {
         }
     }
 
-    /// Refuses a second writer. Two clients may have a device open for migration.
+    /// Fails if too many clients have the device open for writing: more than one, or two for a migration.
     fn expect_free(&self, export: ExportId, mode: AccessMode) -> Result<(), Errno> {
         let writers = || {
             let others = self.all_opened().filter(|opened| opened.export == export);
@@ -375,7 +379,7 @@ impl<S: Copy + Ord> Server<S> {
     }
 }
 
-/// Returns the session response, with the lower of both versions.
+/// Returns the session response, which contains the lower version of client and server.
 fn greet(
     hello: &SessionMessage,
     number: u64,
@@ -397,8 +401,8 @@ fn expect_room(direction: Direction, data: u32, length: usize) -> Result<(), Err
     if fits { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Normalizes a device name: removes empty components. Returns `None` if the name is empty, too long, not UTF-8, or has
-/// a component `.` or `..`.
+/// Removes empty components from a device name. Returns `None` if the name is empty, too long, not UTF-8, or has a
+/// component `.` or `..`.
 fn clean(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?;
     let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty()).collect();
@@ -408,7 +412,7 @@ fn clean(name: &[u8]) -> Option<String> {
     (fits && !leads_elsewhere).then_some(whole)
 }
 
-/// Returns the open response of a device.
+/// Returns the open response that describes a device.
 fn describe(device_id: u32, geometry: &Geometry, origin: Origin) -> OpenResponse {
     let sectors = |bytes: u64| u32::try_from(bytes / SECTOR).unwrap_or(u32::MAX);
     let discard = geometry.discard;

@@ -1,41 +1,44 @@
-//! The clients that have written to a device. A client that reconnects must not send its pending writes if another client
-//! has written since.
+//! The clients that write to a device. A client that reconnects must not send its pending writes if another client has
+//! written to the device since.
 //!
-//! The open response has a number for each client. It changes when another client writes.
+//! Therefore the open response contains a number, which is different for each client. The number of a client changes
+//! when another client writes.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Maximum number of stored clients. A client that was removed gets a new number, as if others had written.
+/// Maximum number of stored clients. If a removed client opens the device again, it gets a new number, as if others had
+/// written.
 const MAX_CLIENTS: usize = 64;
 
-/// The clients of a device.
+/// The clients that have opened a device for writing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Writers {
-    /// Clients in the order of their last opening.
+    /// Clients in the order in which they last opened the device.
     clients: Vec<Writer>,
 }
 
-/// A client that has opened the device.
+/// A client that has opened the device for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Writer {
     client: u64,
-    /// The number of the open response, 15 bits.
+    /// The number for the next open response to the client, 15 bits.
     number: u16,
-    /// True if no other client has written since the open response.
+    /// True if no other client has written since the last open response to the client.
     is_current: bool,
 }
 
 impl Writers {
-    /// Mask of the bits of a number.
+    /// Mask of the bits that a number in an open response can have.
     pub(super) const BITS: u16 = 0x7fff;
 
     /// Length of a stored client in bytes.
     const LENGTH: usize = 11;
 
-    /// Notes that a client opens the device. Returns the number for the open response, and true if the state has to be stored.
+    /// Notes that a client opens the device. Returns the number for the open response, and true if the state has to be
+    /// stored.
     ///
-    /// The number of a new client is derived from the seed, which must differ in each call. Clients that have the device open
-    /// are not removed.
+    /// The number of a new client is derived from the seed, which must be different in each call. If there are too many
+    /// clients, removes one that does not have the device open, which `has_open` tells.
     pub(super) fn open(
         &mut self,
         client: u64,
@@ -61,7 +64,7 @@ impl Writers {
         (known.number, before != Some(known))
     }
 
-    /// Notes a write of a client. Returns true if the state has to be stored.
+    /// Notes that a client writes to the device. Returns true if the state has to be stored.
     pub(super) fn write(&mut self, client: u64) -> bool {
         let mut is_new = false;
         let others = self.clients.iter_mut().filter(|it| it.is_current && it.client != client);
@@ -110,7 +113,7 @@ mod tests {
         let (one, is_new) = writers.open(1, (5, 0), |_| false);
         assert!(is_new);
         assert_eq!((writers.open(1, (5, 1), |_| false), writers.write(1)), ((one, false), false));
-        // Another client writes before, between and after.
+        // Client 2 writes before, between and after the openings of client 1.
         let (two, _) = writers.open(2, (5, 2), |_| false);
         assert!(writers.write(2) && !writers.write(2));
         assert_eq!(writers.open(2, (5, 3), |_| false).0, two);
@@ -119,7 +122,7 @@ mod tests {
         assert!(writers.write(2));
         assert_ne!(writers.open(1, (5, 5), |_| false).0, again);
         assert_eq!(writers.open(2, (5, 6), |_| false).0, two);
-        // The stored state is the same.
+        // The state can be stored and parsed without a change.
         let mut kept = Writers::parse(&writers.to_bytes());
         assert_eq!(kept, writers);
         assert!(kept.write(1));

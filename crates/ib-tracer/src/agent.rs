@@ -25,19 +25,19 @@ pub struct TracerAgent {
 pub struct AgentCounters {
     /// Number of responses, with any status.
     pub answered: u64,
-    /// Number of SourceRoute requests that arrived by an unexpected port.
+    /// Number of SourceRoute requests that arrived at an unexpected port.
     pub mismatches: u64,
     /// Number of responses with an error status.
     pub refused: u64,
-    /// Number of ignored MADs: those with another OUI, and those that are not requests.
+    /// Number of ignored MADs, which have another OUI or version, or are not requests.
     pub ignored: u64,
 }
 
-/// Maximum number of queued responses. The oldest are dropped; their clients retry.
+/// Maximum number of queued responses. If there are more, the oldest are dropped, and their clients retry.
 const MAX_QUEUED: usize = 4096;
 
 impl TracerAgent {
-    /// Creates an agent. It reports the node name (`host.domain`) to ibping.
+    /// Creates an agent, which reports the node name `host` (`host.domain`) to ibping.
     #[must_use]
     pub fn new(host: impl Into<String>) -> Self {
         Self { host: host.into(), answers: VecDeque::new(), counters: AgentCounters::default() }
@@ -70,8 +70,7 @@ impl TracerAgent {
         }
     }
 
-    /// Compares the arrival port of a request with the port that the request expects at its last
-    /// hop.
+    /// Compares the arrival port of a request with the arrival port that the request expects.
     fn compare(&mut self, arrival: Arrival, mad: &mut Mad) -> MadStatus {
         let mut route: SourceRoute =
             mad.attribute().expect("the caller matched class and attribute");

@@ -1,14 +1,14 @@
-//! Port census: finds the port by which a switch sends lost packets, from the counters of its ports.
+//! Port census: finds the port out of which a switch sends lost packets, from the counters of its ports.
 //!
-//! A lost packet has no response, but the port that sent it has counted it. The tracer sends a burst of N
-//! packets and then one of 3 N. It reads the counters of all ports before, between and after the bursts.
-//! The port that sends them counts N and then 3 N, and little more. Two censuses with bursts of
-//! different sizes have to find the same port. A port other than that of the table is reported only if the
-//! port of the table counts no burst. A port with other traffic proves neither.
+//! A lost packet has no response, but the port that sent the packet has counted it. The tracer sends a burst
+//! of N packets and then a burst of 3 N packets. It reads the counters of all ports before, between and
+//! after the bursts. The port that sends the packets counts N and then 3 N, and little more. Two tries with
+//! bursts of different sizes have to find the same port. Another port than the port of the table is reported
+//! only if the port of the table counts no burst. If a port has much other traffic, its counters prove nothing.
 //!
-//! If the responses of the switch itself are lost, the counters of the ports behind its cables are read: one
-//! of them counts the received packets. One census runs at a time. No other request is outstanding
-//! meanwhile, because it would be counted, too.
+//! If the responses of the switch itself are lost, the tracer reads the counters at the other ends of its
+//! cables, where one port counts the received packets. Only one census runs at a time, and no other request
+//! is outstanding meanwhile, because the ports would count it, too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -25,17 +25,18 @@ use crate::probes::{CombinedRoute, Probes};
 /// Minimum time between a burst and the reading of the counters.
 const MIN_BURST_TIME: Duration = Duration::from_millis(20);
 
-/// Maximum number of censuses if none finds exactly one port.
+/// Maximum number of tries of a census. A try is repeated if it does not find exactly one port.
 const MAX_TRIES: u32 = 4;
 
-/// Growth factor of the burst from try to try if requests get lost.
+/// Factor by which the burst grows for the next try if requests were lost.
 const GROWTH: u64 = 4;
 
-/// Factor by which the port of the table has to count less than a port that is proven instead.
+/// Counters prove that a switch sends packets out of another port than the port in its table only if the other port
+/// counts more than this factor times as many.
 const IDLE_FACTOR: u64 = 4;
 
-/// Returns the size of the first burst; the second one is three times as large. The burst must be large
-/// beside the requests for counters, which one of the ports counts as well.
+/// Returns the number of packets in the first burst. The second burst is three times as large. A burst must
+/// have many more packets than the requests for counters, because a port counts these requests as well.
 fn first_burst(ports: u8) -> u64 {
     8 + u64::from(ports) / 2
 }
@@ -43,18 +44,19 @@ fn first_burst(ports: u8) -> u64 {
 /// A request of a census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CensusRequest {
-    /// The counters at a port of the switch, or of the port behind it.
+    /// Requests the counters of this port of the switch, or of the port at the other end of its cable.
     Counters(u8),
-    /// The 64-bit counters (PortCountersExtended).
+    /// Requests the 64-bit counters of the same port (PortCountersExtended).
     Extended(u8),
-    /// A packet of a burst, which is expected to be lost.
+    /// A packet of a burst. Packets of bursts are expected to be lost.
     Burst,
 }
 
 /// Counters of a port.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// Packets sent, or received by the port behind; `None` if the counter is saturated.
+    /// Packets that the port has sent, or that the port at the other end of its cable has received. `None` if
+    /// the counter is saturated.
     sent: Option<u64>,
     discarded: u64,
     /// Received packets that the switch could not relay.
@@ -66,9 +68,9 @@ type Reading = BTreeMap<u8, Count>;
 /// Step of a census.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// One port is read, to find out whether the switch responds.
+    /// The counters of one port are read, to find out whether the switch responds.
     First,
-    /// All ports are read, in this step and the following ones.
+    /// The counters of all ports are read before, between and after the two bursts.
     Before,
     SmallBurst,
     Between,
@@ -80,7 +82,8 @@ enum Stage {
 #[derive(Debug)]
 struct Census {
     stage: Stage,
-    /// LID and port number behind each port, if the ports behind are read; else `None`.
+    /// By port of the switch: LID and port number at the other end of the cable. `None` if the census reads the
+    /// counters of the switch itself.
     behind: Option<BTreeMap<u8, (u16, u8)>>,
     /// Number of outstanding requests.
     left: usize,
@@ -88,19 +91,20 @@ struct Census {
     tries: u32,
     /// Number of packets in the first burst.
     burst: u64,
-    /// True if a request for counters had to be repeated, which makes readings differ.
+    /// True if a request for counters had to be repeated. The readings then have different numbers of requests.
     is_lossy: bool,
     /// The port that the last conclusive try has found. A second try has to confirm it.
     suspect: Option<PacketFate>,
     readings: [Reading; 3],
     /// Number of requests of each reading, including repetitions.
     attempts: [u64; 3],
-    /// Port of the switch by which the responses to the bursts are sent, and their number.
+    /// Port out of which the switch sends responses to the local port. `answered` has the number of responses to
+    /// each burst.
     back: Option<u8>,
     answered: [u64; 2],
 }
 
-/// Results of censuses: the ports that send combined-route probes.
+/// All censuses, and their results: the ports out of which switches send combined-route probes.
 #[derive(Debug, Default)]
 pub(crate) struct Censuses {
     queue: VecDeque<CombinedRoute>,
@@ -112,31 +116,31 @@ pub(crate) struct Censuses {
 /// Result of a census.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
-    /// The port that sends the probe; `None` if the counters do not show it.
+    /// The port out of which the switch sends the probe; `None` if the counters do not show it.
     Known(Option<PacketFate>),
-    /// The switch does not respond: another census has to read the ports behind its own.
+    /// The switch does not respond. Another census has to read the counters at the other ends of its cables.
     NeedsNeighbours,
 }
 
 /// Progress of a census after a response.
 pub(crate) enum Progress {
-    /// Requests to send next; none if responses are still outstanding.
+    /// The census continues with these requests. The list is empty while responses are outstanding.
     Waits(Vec<(CensusRequest, Request)>),
     Done,
 }
 
 impl Censuses {
-    /// Returns the result of a census; `None` before its end.
+    /// Returns the result of a census; `None` until the census has ended.
     pub(crate) fn get(&self, combined_route: CombinedRoute) -> Option<Outcome> {
         self.known.get(&combined_route).copied()
     }
 
-    /// Returns the number of probes in the bursts.
+    /// Returns the number of probes that the bursts of a census contained.
     pub(crate) fn sent(&self, combined_route: CombinedRoute) -> u32 {
         self.sent.get(&combined_route).copied().unwrap_or_default()
     }
 
-    /// Queues a census, unless it has run.
+    /// Queues a census, unless it has already ended with a result.
     pub(crate) fn want(&mut self, combined_route: CombinedRoute) {
         let is_running = self.running.as_ref().is_some_and(|(it, _)| *it == combined_route);
         let is_known = matches!(self.known.get(&combined_route), Some(Outcome::Known(_)));
@@ -150,7 +154,8 @@ impl Censuses {
         self.running.is_some()
     }
 
-    /// Starts the next census if none is running. A census without requests has ended.
+    /// Starts the next census if none is running, and returns its first requests. If there are no requests, the census
+    /// has ended.
     pub(crate) fn poll(
         &mut self,
         model: &FabricModel,
@@ -253,7 +258,8 @@ impl Censuses {
                 census.tries += 1;
                 *self.sent.entry(combined_route).or_default() += 4 * census.burst as u32;
                 let left = found.pop().filter(|_| found.is_empty());
-                // Other traffic that resembles one burst does not resemble a second one of another size.
+                // Other traffic may resemble the bursts of one try, but not the bursts of two tries with different
+                // sizes.
                 let is_settled = left.is_some() && left == census.suspect;
                 if is_settled || census.tries == MAX_TRIES {
                     self.end(combined_route, Outcome::Known(left.filter(|_| is_settled)));
@@ -283,7 +289,8 @@ impl Censuses {
 }
 
 impl Census {
-    /// Returns the requests of a reading. All readings have the same requests, because these are counted, too.
+    /// Returns the requests of a reading. All readings have the same requests, because the ports count the requests,
+    /// too.
     fn all(
         &self,
         switch: NodeNumber,
@@ -321,7 +328,7 @@ impl Census {
         (inquiry, Request::new(Remote::gsi(lid), mad).with_timing(timing))
     }
 
-    /// Returns the number of the reading that is in flight.
+    /// Returns the number of the current reading.
     const fn reading(&self) -> usize {
         match self.stage {
             Stage::First | Stage::Before => 0,
@@ -340,7 +347,7 @@ impl Census {
                 let count = reading.entry(port).or_default();
                 let packets =
                     if behind { source_route.rcv_packets } else { source_route.xmit_packets };
-                // The 64-bit counters, if present, continue when these are saturated.
+                // A saturated 32-bit counter is ignored. The 64-bit counters, if present, are not saturated.
                 if packets < u32::MAX {
                     count.sent = count.sent.max(Some(packets.into()));
                 }
@@ -369,8 +376,8 @@ impl Census {
         switch: NodeNumber,
         model: &FabricModel,
     ) -> Vec<PacketFate> {
-        // The port towards the local port also counts responses, of which an unknown number is lost
-        // behind it. Its counters are evidence only together with those of all other ports.
+        // The port towards the local port also counts the responses that it sends, and an unknown number of them is
+        // lost later. The counters of this port are evidence only together with the counters of all other ports.
         let is_read = |port| self.growth(port, |count| count.sent).is_some();
         let links = model.node(switch).links.iter();
         let mut linked = links.filter(|(_, link)| matches!(link, Link::To(..)));
@@ -387,8 +394,8 @@ impl Census {
             ];
             found.extend(left.into_iter().find(|(_, growth)| self.is_burst(*growth)));
         }
-        // The port of the table must not have counted the bursts as well. If requests get lost, its counters
-        // have to be read to show that.
+        // The result is valid only if the port of the table has not counted the bursts. If requests get lost, this
+        // requires that its counters were read.
         if let [(PacketFate::Sent(port) | PacketFate::Discarded(port), Some([small, large]))] =
             found[..]
             && Some(port) != expected
@@ -405,7 +412,7 @@ impl Census {
         found.into_iter().map(|(left, _)| left).collect()
     }
 
-    /// Returns by how much a counter of a port has grown during each burst; `None` if it was not read.
+    /// Returns the increase of a port's counter during each burst; `None` if the counter was not read.
     fn growth(&self, port: u8, what: fn(&Count) -> Option<u64>) -> Option<[u64; 2]> {
         let answers = if self.back == Some(port) { self.answered } else { [0; 2] };
         let mut read = [0; 3];
@@ -418,17 +425,17 @@ impl Census {
         Some([small, large])
     }
 
-    /// Returns true if a counter has grown as by the bursts and by little else.
+    /// Returns true if the bursts, and little other traffic, explain the increase of a counter.
     fn is_burst(&self, growth: Option<[u64; 2]>) -> bool {
         let Some([small, large]) = growth else { return false };
-        // If requests are repeated, the readings differ. Each request and its response pass a port once,
-        // so they explain at most this difference.
+        // If requests are repeated, the readings have different numbers of requests. Each request and its response
+        // pass a port once, so they explain at most this difference.
         let explained = match self.is_lossy {
             true => 2 * (self.attempts[1] + self.attempts[2]),
             false => 0,
         };
         let slack = 2 + self.burst / 4 + explained;
-        // The second burst has 2 N probes more than the first; some of them may be lost before the switch.
+        // The second burst has 2 N probes more than the first. Some of them may be lost on the way to the switch.
         let more = large.saturating_sub(small);
         let sum = u128::from(small) + u128::from(large);
         // A random difference rarely exceeds twice the square root of the sum.
@@ -442,7 +449,7 @@ impl Census {
     }
 }
 
-/// Returns the ports behind those of a switch, by their LIDs and numbers.
+/// For each port of a switch, returns the LID and the port number at the other end of its cable.
 fn behind(switch: NodeNumber, model: &FabricModel) -> BTreeMap<u8, (u16, u8)> {
     let links = model.node(switch).links.iter();
     links

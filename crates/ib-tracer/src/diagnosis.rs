@@ -1,9 +1,9 @@
-//! Model-based diagnosis: which sets of faults explain all observations.
+//! Model-based diagnosis: finds the sets of faults that explain all observations.
 //!
-//! A *conflict* is a set of components of which at least one must be faulty: a probe that depends on all of
-//! them was not answered. A *candidate* is a set of faults that contains a component of every conflict (a
-//! hitting set: de Kleer and Williams 1987, Reiter 1987). A component that is in every candidate of any size
-//! is proven faulty. This is so only if a conflict has no other member.
+//! A *conflict* is a set of components of which at least one must be faulty, because a probe that depends on
+//! all of them was not answered. A *candidate* is a set of faults that contains a component of every conflict
+//! (a hitting set: de Kleer and Williams 1987, Reiter 1987). A component is proven faulty if it is in every
+//! candidate of any size. This is the case exactly if a conflict has this component as its only member.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ pub(crate) fn is_certain<C: Ord>(component: &C, conflicts: &[BTreeSet<C>]) -> bo
     conflicts.iter().any(|conflict| conflict.len() == 1 && conflict.contains(component))
 }
 
-/// Returns the smallest sets of at most `most` components that hit every conflict, in ascending order. The
-/// result is empty if no such set exists.
+/// Returns the candidates with the fewest components, in ascending order. The result is empty if every
+/// candidate has more than `most` components.
 pub(crate) fn candidates<C: Ord + Copy>(
     conflicts: &[BTreeSet<C>],
     most: usize,
@@ -35,7 +35,7 @@ pub(crate) fn candidates<C: Ord + Copy>(
     Vec::new()
 }
 
-/// Adds all hitting sets that have `left` components more than `chosen`.
+/// Adds all candidates that consist of the components in `chosen` and `left` further ones.
 fn extend<C: Ord + Copy>(
     conflicts: &[BTreeSet<C>],
     chosen: &mut BTreeSet<C>,

@@ -1,4 +1,4 @@
-//! Model of the fabric as queried by traces: nodes, links and tables.
+//! Model of the part of the fabric that traces have queried: nodes, links and tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,10 +25,11 @@ pub struct TracedNode {
     pub ports: u8,
     /// The node description.
     pub description: String,
-    /// Egress ports of the directed route to the node. Empty for the local node, and if nodes are
-    /// known from SA records only.
+    /// Egress ports of the directed route to the node. Empty for the local node, and if the model
+    /// was built from SA records.
     pub route: Box<[u8]>,
-    /// Ports with LIDs: port 0 of a switch. At other nodes, the ports that a path has entered.
+    /// Ports with LIDs. A switch has LIDs only at port 0. At other nodes, these are the ports at which a path has
+    /// arrived.
     pub(crate) ends: BTreeMap<u8, End>,
     pub(crate) links: BTreeMap<u8, Link>,
     /// `LinearFDBTop` of a switch.
@@ -45,7 +46,7 @@ pub struct End {
     pub prefix: u64,
     /// The base LID.
     pub lid: u16,
-    /// The LMC: number of free low bits of the LID.
+    /// The LMC: the port has all LIDs that differ from the base LID only in this number of low bits.
     pub lmc: u8,
 }
 
@@ -66,11 +67,11 @@ impl End {
 /// The far end of a port's link.
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
-    /// A port of a node, and the state of the near end.
+    /// Node and port at the far end, and the state of the near port.
     To(NodeNumber, u8, PortState),
-    /// No node responds behind the port.
+    /// No node responds at the far end.
     Nowhere {
-        /// The observation, as a text.
+        /// The reason, as a text.
         why: String,
         /// True if the near port itself reports that it is not Active.
         is_down: bool,
@@ -83,15 +84,15 @@ pub struct FabricModel {
     nodes: Vec<TracedNode>,
     /// Nodes by the GUID that they report. A duplicate GUID has several nodes.
     by_guid: BTreeMap<Guid, Vec<NodeNumber>>,
-    /// The local node and port, once queried.
+    /// The local node and port; `None` until they were queried.
     own: Option<(NodeNumber, u8)>,
-    /// Facts that could not be read, with the reason.
+    /// Facts that could not be read, and the reasons.
     pub(crate) unreadable: BTreeMap<Fact, String>,
     /// Blocks of multicast tables by node, block number and position.
     pub(crate) masks: BTreeMap<(NodeNumber, u16, u8), [u16; 32]>,
     /// The ports that report each LID.
     claims: BTreeMap<u16, Vec<(NodeNumber, u8)>>,
-    /// Nodes with inconsistent responses, and the contradiction.
+    /// Nodes whose responses contradict each other, and a description of the contradiction.
     pub(crate) inconsistent: BTreeMap<NodeNumber, String>,
     /// Blocks of tables that were read a second time.
     pub(crate) confirmed: BTreeSet<(NodeNumber, u16)>,
@@ -99,11 +100,11 @@ pub struct FabricModel {
     pub(crate) changed: BTreeSet<NodeNumber>,
 }
 
-/// Progress of a walk along the tables.
+/// Result of following a path through the tables.
 pub(crate) enum WalkResult {
-    /// A fact has to be queried first.
+    /// The path cannot be followed before this fact was queried.
     Needs(Fact),
-    /// The walk reached the end of the path.
+    /// The path was followed to its end.
     Ended(Path),
 }
 
@@ -118,7 +119,7 @@ impl FabricModel {
     /// Returns a node.
     ///
     /// # Panics
-    /// Panics on a number of another model.
+    /// Panics if the number is from another model.
     #[must_use]
     pub fn node(&self, number: NodeNumber) -> &TracedNode {
         &self.nodes[number.0 as usize]
@@ -137,20 +138,20 @@ impl FabricModel {
         self.nodes.len()
     }
 
-    /// Returns the local node, and its port at which traces start.
+    /// Returns the local node, and the port of this node at which traces start.
     #[must_use]
     pub const fn own(&self) -> Option<(NodeNumber, u8)> {
         self.own
     }
 
-    /// Returns the port with the LIDs of a node, given the port by which a path enters the node.
+    /// Returns the port that has the LIDs, if a path arrives at this port of a node. At a switch, it is port 0.
     #[must_use]
     pub fn end(&self, (node, port): (NodeNumber, u8)) -> Option<&End> {
         let known = self.node(node);
         known.ends.get(if known.kind.is_switch() { &0 } else { &port })
     }
 
-    /// Returns the port by which the directed route to a node enters it.
+    /// Returns the port of a node at which the directed route to the node arrives.
     pub(crate) fn arrival_port(&self, number: NodeNumber) -> Option<u8> {
         let (last, before) = self.node(number).route.split_last()?;
         self.nodes.iter().filter(|node| *node.route == *before).find_map(|node| {
@@ -221,8 +222,8 @@ impl FabricModel {
         known.is_some_and(|known| known[..] == *ports)
     }
 
-    /// Returns the first table block on a path that was not read twice, including the switch at its end;
-    /// `None` if all were.
+    /// Returns the first table block on a path that was not read twice; `None` if all were. The switch at the end of
+    /// the path is included.
     pub(crate) fn unconfirmed(&self, path: &Path, lid: u16) -> Option<Fact> {
         let last = path.hops.last().map(|hop| hop.node);
         let nodes = path.hops.iter().map(|hop| hop.from).chain(last);
@@ -234,13 +235,13 @@ impl FabricModel {
         })
     }
 
-    /// Returns the first switch on a path whose table has changed, including the switch at its end.
+    /// Returns the first switch on a path whose table has changed. The switch at the end of the path is included.
     pub(crate) fn changed_on(&self, path: &Path) -> Option<NodeNumber> {
         let last = path.hops.last().map(|hop| hop.node);
         path.hops.iter().map(|hop| hop.from).chain(last).find(|node| self.changed.contains(node))
     }
 
-    /// Follows the tables from a port to a LID.
+    /// Follows the path to a LID from a port, through the forwarding tables.
     pub(crate) fn walk(&self, start: (NodeNumber, u8), lid: u16) -> WalkResult {
         let mut hops: Vec<Hop> = Vec::new();
         let (mut at, mut port) = start;
@@ -264,7 +265,7 @@ impl FabricModel {
                 break Stop::TooFar { at };
             }
             match node.links.get(&out) {
-                // No directed route reaches the next node.
+                // The next node is too far away for a directed route.
                 None if node.route.len() >= usize::from(smp::MAX_HOPS) => {
                     break Stop::TooFar { at };
                 }
@@ -278,7 +279,8 @@ impl FabricModel {
                 }
                 Some(&Link::To(next, enters, _)) => {
                     hops.push(Hop { from: at, out, node: next, enters });
-                    // A switch forwards by the same entry at each visit, so this is a loop.
+                    // The path has visited this switch before. The switch uses the same table entry again, so this is a
+                    // loop.
                     let again = hops[..hops.len() - 1].iter().position(|hop| hop.from == next);
                     if let Some(first) = again.filter(|_| self.node(next).kind.is_switch()) {
                         break Stop::Loop { first };
@@ -290,7 +292,7 @@ impl FabricModel {
         WalkResult::Ended(Path { hops, stop })
     }
 
-    /// Returns the port by which a switch sends to a LID.
+    /// Returns the port out of which a switch sends packets to a LID, according to its table.
     pub(crate) fn entry(&self, at: NodeNumber, lid: u16) -> Entry {
         let node = self.node(at);
         let fact = Fact::Block { node: at, block: lid / BLOCK };
@@ -311,7 +313,7 @@ impl FabricModel {
     }
 }
 
-/// The table entry of a LID.
+/// Result of looking up a LID in the table of a switch.
 pub(crate) enum Entry {
     Needs(Fact),
     Port(u8),

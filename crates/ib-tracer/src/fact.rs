@@ -2,13 +2,13 @@
 
 use crate::path::NodeNumber;
 
-/// The source of a client's facts.
+/// The source from which a client queries facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FactSource {
-    /// From the nodes themselves, over directed routes.
+    /// The nodes themselves, over directed routes.
     #[default]
     DirectedRoutes,
-    /// SA records of links, ports and tables, compared with the reports of the nodes.
+    /// SA records of links, ports and tables. The client compares them with the reports of the nodes.
     SaRecords,
 }
 
@@ -17,12 +17,12 @@ pub enum FactSource {
 pub(crate) enum Fact {
     /// The local node and port.
     Own,
-    /// The node behind a port.
+    /// The node at the other end of a port's link.
     Link { node: NodeNumber, port: u8 },
     /// A block of a forwarding table.
     Block { node: NodeNumber, block: u16 },
-    /// The same block, read a second time to detect changes.
+    /// A block of a forwarding table, which is read a second time to detect changes.
     Reread { node: NodeNumber, block: u16 },
-    /// A block of a multicast table, and its position: a group of 16 ports.
+    /// A block of a multicast table. `position` selects a group of 16 ports.
     Multicast { node: NodeNumber, block: u16, position: u8 },
 }

@@ -1,7 +1,7 @@
-//! Facts of the fabric: the requests for them, and the evaluation of responses.
+//! Facts of the fabric: the requests for facts, and the evaluation of responses.
 //!
-//! Facts come from the nodes over directed routes, or from SA records. A fact may need several requests: a
-//! node that is new is queried for NodeInfo, PortInfo and NodeDescription.
+//! Facts come from the nodes over directed routes, or from SA records. A fact may need several requests. For
+//! example, a new node is queried for NodeInfo, PortInfo and NodeDescription.
 
 use std::collections::BTreeMap;
 
@@ -25,22 +25,22 @@ use crate::path::NodeNumber;
 /// A request for a part of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// NodeInfo of the node; with SA records, the port at the far end of the link.
+    /// NodeInfo of the node. If the source is the SA: the LinkRecord, which names the port at the far end.
     Node,
-    /// NodeInfo of the node whose LID an SA record holds.
+    /// The SA's `NodeRecord` of the node.
     Record,
-    /// PortInfo of the port with LIDs.
+    /// PortInfo of the node's port that has the LIDs.
     Port,
     /// NodeDescription.
     Description,
     /// SwitchInfo, for `LinearFDBTop`.
     Switch,
-    /// PortInfo of the near end of a link.
+    /// PortInfo of the port at the near end of a link.
     Near,
     /// The table block.
     Block,
-    /// All LinkRecords of the SA. OpenSM has records of a switch whose LID is not a multiple of 2^LMC, but
-    /// does not find them by that LID.
+    /// All LinkRecords of the SA. They are needed because OpenSM does not find the records of a switch by its
+    /// LID if the LID is not a multiple of 2^LMC.
     Links,
 }
 
@@ -64,15 +64,15 @@ impl Part {
 struct PendingFact {
     /// Number of outstanding requests.
     left: usize,
-    /// The NodeInfo received so far.
+    /// The NodeInfo, if it was received.
     info: Option<NodeInfo>,
     port: Option<PortInfo>,
     description: Option<NodeDescription>,
     switch: Option<SwitchInfo>,
     near: Option<PortInfo>,
-    /// Contradiction between the responses of the far node.
+    /// Description of a contradiction between the responses of the far node.
     inconsistent: Option<String>,
-    /// Port number of the far end; with SA records, also its LID.
+    /// Port number of the far end. If the source is the SA, `lid` is the LID of the far end.
     far: u8,
     lid: u16,
     failed: Option<String>,
@@ -80,7 +80,7 @@ struct PendingFact {
     retries: u32,
 }
 
-/// Maximum number of repetitions on lossy paths.
+/// Maximum number of times that a request is repeated on a lossy path.
 pub(crate) const MAX_RETRIES: u32 = 8;
 
 /// The facts with outstanding requests, and the configuration of requests.
@@ -91,16 +91,16 @@ pub(crate) struct Facts {
     timing: Timing,
     m_key: u64,
     pending: BTreeMap<Fact, PendingFact>,
-    /// Far end of each near end (LID and port), if all LinkRecords were requested.
+    /// Far end of each link by near end, both as LID and port; `None` unless all LinkRecords were requested.
     links: Option<BTreeMap<(u16, u8), (u16, u8)>>,
 }
 
 /// Progress of a fact after a response.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// Requests to send next; none if responses are still outstanding.
+    /// The fact needs these further requests. The list is empty while responses are outstanding.
     Waits(Vec<(Part, Request)>),
-    /// The model holds the fact, or the reason why it could not be read.
+    /// The model now has the fact, or the reason why the fact could not be read.
     Done,
 }
 
@@ -109,7 +109,7 @@ impl Facts {
         Self { via, own, timing, m_key, pending: BTreeMap::new(), links: None }
     }
 
-    /// Returns the requests for a fact; empty if they are outstanding already.
+    /// Returns the requests for a fact. The list is empty if the requests are outstanding already.
     pub(crate) fn ask(&mut self, fact: Fact, model: &FabricModel) -> Vec<(Part, Request)> {
         if self.pending.contains_key(&fact) {
             return Vec::new();
@@ -186,7 +186,7 @@ impl Facts {
                     pending.retries += 1;
                     more.push(part);
                 }
-                // Paths can be traced without these parts.
+                // Paths can be traced without NodeDescription, SwitchInfo and the state of the near port.
                 Part::Description | Part::Switch | Part::Near => {}
                 _ => drop(pending.failed.get_or_insert(why)),
             },
@@ -237,7 +237,7 @@ impl Facts {
 }
 
 impl PendingFact {
-    /// Processes a response; returns the requests that it makes necessary.
+    /// Processes a response. Returns the parts of the fact that have to be requested next.
     fn take(
         &mut self,
         part: Part,
@@ -251,7 +251,7 @@ impl PendingFact {
                 let info: NodeInfo = attribute(mad);
                 self.info = Some(info);
                 self.far = info.local_port;
-                // The return path holds the true arrival port, because the response has taken it.
+                // The return path contains the true arrival port, because the response has taken this path.
                 let arrival = mad.return_path()[usize::from(mad.hop_count() & 63)];
                 if mad.hop_count() > 0 && arrival != 0 && arrival != info.local_port {
                     self.far = arrival;
@@ -318,7 +318,7 @@ impl PendingFact {
         Vec::new()
     }
 
-    /// Returns the parts to request from the node behind a link.
+    /// Returns the parts that have to be requested from the node at the far end of a link.
     fn parts_of(
         &mut self,
         info: &NodeInfo,
@@ -333,7 +333,7 @@ impl PendingFact {
         let known = self.known(info, (fact, via, None), model).map(|number| model.node(number));
         let end = if kind.is_switch() { 0 } else { self.far };
         let mut parts = Vec::new();
-        // Two switches with one GUID are distinguished by their LIDs.
+        // The LIDs of a switch are always read, because they distinguish two switches with the same GUID.
         let verifies = via == FactSource::DirectedRoutes && kind.is_switch();
         if verifies || known.is_none_or(|known| !known.ends.contains_key(&end)) {
             parts.push(Part::Port);
@@ -347,8 +347,8 @@ impl PendingFact {
         parts
     }
 
-    /// Returns the known node behind a link: the node with the GUID, unless its type, number of ports, LID or
-    /// cable at the arrival port differs.
+    /// Returns the node at the far end of a link, if the model has this node. It must have the same GUID, type, number
+    /// of ports and LID, and no other cable at the arrival port.
     fn known(
         &self,
         info: &NodeInfo,
@@ -432,7 +432,7 @@ impl PendingFact {
             (Fact::Block { .. } | Fact::Multicast { .. }, None) => {}
             (Fact::Reread { node, block }, why) => {
                 model.confirmed.insert((node, block));
-                // A table that cannot be read again may have changed.
+                // If a table cannot be read again, it is treated as changed.
                 if why.is_some() {
                     model.changed.insert(node);
                 }
@@ -457,11 +457,12 @@ impl PendingFact {
             }
             (Fact::Link { node, port }, None) => {
                 if let Some((next, enters)) = self.reach(fact, via, model) {
-                    // A node that does not report the state has at least responded.
+                    // If the near node does not report the state, the link counts as Active, because the far node
+                    // responds.
                     let state = self.near.map_or(PortState::ACTIVE, |near| near.port_state);
                     model.node_mut(node).links.insert(port, Link::To(next, enters, state));
                     if via == FactSource::DirectedRoutes {
-                        // A cable has two ends, and directed routes do not lead back through HCAs.
+                        // The link is stored in both directions, because directed routes do not lead back through HCAs.
                         let back = model.node_mut(next).links.entry(enters);
                         back.or_insert(Link::To(node, port, state));
                     }
@@ -470,7 +471,7 @@ impl PendingFact {
         }
     }
 
-    /// Adds the node behind the link, unless it is known; returns the node and its port.
+    /// Returns the node at the far end of the link, and its port. Adds the node if the model does not have it.
     fn reach(
         &self,
         fact: Fact,

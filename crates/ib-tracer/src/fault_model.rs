@@ -1,13 +1,13 @@
 //! Fault model: the components that the response to a combined-route probe depends on.
 //!
-//! A combined-route probe over a cable that carries SMPs in both directions is answered if
+//! If the cables carry SMPs in both directions, a combined-route probe is answered if
 //!
 //! * every switch on the path of the request and of the response forwards by its table,
-//! * the node at the end and the switch have the LIDs that they report,
-//! * the switch relays combined routes, and
-//! * the node at the end answers them.
+//! * the destination node and the switch that is reached by directed route have the LIDs that they report,
+//! * this switch relays combined-route probes, and
+//! * the destination node answers combined-route probes.
 //!
-//! Packet loss is the subject of [`trial`](crate::trial).
+//! Packet loss is not modelled here; see [`trial`](crate::trial).
 
 use std::collections::BTreeSet;
 
@@ -18,16 +18,16 @@ use crate::path::{Hop, Stop};
 use crate::probes::CombinedRoute;
 use crate::trace::Component;
 
-/// Conflict: components of which at least one is faulty if a combined-route probe is not answered.
+/// Conflict: if a combined-route probe is not answered, at least one of these components is faulty.
 #[derive(Debug, Default)]
 pub(crate) struct Conflict {
     /// The components that are not proven good.
     pub(crate) members: BTreeSet<Component>,
-    /// The links that the response passes.
+    /// The links that the response takes, each with its component.
     pub(crate) answer: Vec<(Component, Hop)>,
 }
 
-/// Returns the conflict of a probe that is not answered, or the facts that are needed first.
+/// Returns the conflict of a probe that is not answered. Fails with a fact that has to be queried first.
 pub(crate) fn conflict(
     model: &FabricModel,
     observations: &Observations,
@@ -58,8 +58,8 @@ pub(crate) fn conflict(
         let answer = walk((last.node, last.enters), own)?;
         let arrives_at = answer.hops.last().map_or(last.node, |hop| hop.node);
         if answer.stop != Stop::Arrived || arrives_at != from {
-            // By the tables no response can arrive, so silence is no evidence against other components. The LID may
-            // be that of a second node, too.
+            // According to the tables no response can arrive, so a missing response is no evidence against other
+            // components. A second node may have the LID of the switch.
             conflict.members.insert(Component::Identity(from));
         }
         for hop in answer.hops {

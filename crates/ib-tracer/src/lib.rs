@@ -1,11 +1,11 @@
 //! ibtracer: traces the path to a destination, and validates it hop by hop.
 //!
 //! The client reads the forwarding tables along a path over directed routes. With
-//! [`FactSource::SaRecords`] it compares them with the SA records. Probes show the port by which a
-//! packet arrives at each hop; the switch before the hop has chosen that port.
+//! [`FactSource::SaRecords`] it compares the tables with the SA records. Probes show the port at which a
+//! packet arrives at each hop, and so the decision of the preceding switch.
 //!
-//! A path is proven good only if packets have arrived at every hop and at the destination. A path
-//! is proven bad only if no other component can explain the observations, for any number of faults.
+//! A path is proven good only if packets have arrived at every hop and at the destination. A path is proven
+//! bad only if a certain component must be faulty to explain the observations, for any number of faults.
 //! Otherwise the [`Verdict`] on a hop lists the suspects.
 //!
 //! The crate owns no socket, thread or clock.
@@ -14,14 +14,14 @@
 //! |---|---|
 //! | [`tracer`] | [`Tracer`]: the client, for one or many paths |
 //! | [`agent`] | [`TracerAgent`]: the agent on every node along a path |
-//! | [`path`] | [`Hop`], [`Stop`]: the hops of a path, and its end |
+//! | [`path`] | [`Hop`], [`Stop`]: the hops and the end of a path |
 //! | [`trace`] | [`Trace`]: the verdicts on one path |
 //! | [`tree`] | [`Tree`]: the verdicts on the tree of a multicast group |
-//! | [`observation`] | [`Observation`]: numbers of probes sent and answered, and where they arrived |
+//! | [`observation`] | [`Observation`]: numbers of probes sent and answered, and their arrival ports |
 //! | [`fabric_model`] | [`FabricModel`]: the queried nodes, links and tables |
 //! | `facts`, `probes`, `census` | requests of the client, and the evaluation of responses |
 //! | `fault_model`, `diagnosis` | the components that a probe depends on, and the faults that explain all observations |
-//! | `trial` | test of a missing response: fault or random loss |
+//! | `trial` | test whether a missing response shows a fault or random loss |
 //!
 //! # Example
 //! An agent compares the arrival port of a request with the expected one:

@@ -1,6 +1,6 @@
 //! Observations: the probes that were sent, the number of responses, and the arrival ports.
 //!
-//! An observation is a measured fact. SA records are claims and are stored separately.
+//! An observation is a measured fact. SA records are only claims, and are stored separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +11,25 @@ use crate::path::{NodeNumber, PacketFate};
 /// A kind of probe, and its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Probe {
-    /// Requests to the agent at a LID, from the local port.
+    /// Requests from the local port to the agent at a LID.
     Agent {
         /// The LID.
         lid: u16,
     },
-    /// LID-routed SMPs to a LID, from the local port.
+    /// LID-routed SMPs from the local port to a LID.
     Management {
         /// The LID.
         lid: u16,
     },
-    /// Combined-route probes: SMPs over a directed route to a switch, routed by LID from there.
+    /// Combined-route probes: SMPs that take a directed route to a switch, and are routed by LID from there.
     CombinedRoute {
         /// The switch.
         from: NodeNumber,
         /// The LID.
         lid: u16,
     },
-    /// Bursts of combined-route probes, counted at the ports of the switch or behind them.
+    /// Bursts of combined-route probes, which are counted at the ports of the switch or at the other ends of its
+    /// cables.
     Counters {
         /// The switch.
         from: NodeNumber,
@@ -44,42 +45,43 @@ pub struct Observation {
     pub sent: u32,
     /// Number of probes answered.
     pub answered: u32,
-    /// Number of control probes sent over the same cables by directed route.
+    /// Number of control probes, which are sent by directed route over the same cables.
     pub control_sent: u32,
     /// Number of control probes answered.
     pub control_answered: u32,
-    /// The node that responded, and the port by which the probe arrived there.
+    /// The node that responded, and its port at which the probe arrived.
     pub arrival: Option<(Guid, u8)>,
-    /// Fate of the probes in the switch, by its counters.
+    /// Fate of the probes in the switch, as its counters show.
     pub left: Option<PacketFate>,
 }
 
-/// Proof that a switch forwards by the port of its table.
+/// The kind of proof that a switch forwards packets out of the port in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Witness {
-    /// The agent of the next node, which was sent a request over this link.
+    /// A request to the agent of the next node arrived over the link.
     Agent,
-    /// A LID-routed SMP from the local port that arrived over this link.
+    /// A LID-routed SMP from the local port arrived over the link.
     Management,
-    /// A combined-route probe that arrived over this link.
+    /// A combined-route probe arrived over the link.
     CombinedRoute,
-    /// The counters of the switch or of the ports behind it.
+    /// The counters of the switch, or of the ports at the other ends of its cables, show the packets.
     Counters,
-    /// A directed route over the cable. A channel adapter (CA) does not choose a port.
+    /// A packet with a directed route took the cable. No further proof is needed, because a channel adapter (CA) does
+    /// not choose a port.
     Cable,
 }
 
-/// All observations of how switches forward.
+/// All observations of the forwarding by switches.
 #[derive(Debug, Default)]
 pub struct Observations {
     all: BTreeMap<Probe, Observation>,
-    /// Switch ports that packets have left as the tables specify.
+    /// Switch ports that packets have left as the tables specify, and the best proof.
     proven: BTreeMap<(NodeNumber, u8), Witness>,
-    /// Switch ports by which packets to a LID have arrived at the next node.
+    /// By switch port and LID: the best proof that packets to the LID have left the port and arrived at the next node.
     arrived: BTreeMap<(NodeNumber, u8, u16), Witness>,
-    /// Nodes that responded at a LID.
+    /// Nodes that have responded to a probe, and the LID of the probe.
     identified: BTreeSet<(NodeNumber, u16)>,
-    /// Switches through which a combined-route probe was answered.
+    /// Switches that have relayed a combined-route probe that was answered.
     relays: BTreeSet<NodeNumber>,
     /// Nodes that have answered a combined-route probe.
     responders: BTreeSet<NodeNumber>,
@@ -92,47 +94,47 @@ impl Observations {
         self.all.get(&probe)
     }
 
-    /// Returns the observation of a probe for update.
+    /// Returns the observation of a probe, so that it can be updated.
     pub(crate) fn entry(&mut self, probe: Probe) -> &mut Observation {
         self.all.entry(probe).or_default()
     }
 
-    /// Records that a switch sent a probe to a LID by the port of its table.
+    /// Records that a switch sent a probe to a LID out of `port`, which is the port in its table.
     pub(crate) fn prove(&mut self, (switch, port): (NodeNumber, u8), lid: u16, witness: Witness) {
         let first = |known: &mut Witness| *known = (*known).min(witness);
         self.proven.entry((switch, port)).and_modify(first).or_insert(witness);
-        // Counters show that a probe left, not that it arrived.
+        // Counters show that the probe left the switch, but not that it arrived at the next node.
         if witness != Witness::Counters {
             self.arrived.entry((switch, port, lid)).and_modify(first).or_insert(witness);
         }
     }
 
-    /// Returns the proof that a switch sends by a port as its table specifies.
+    /// Returns the proof that a switch sends packets out of a port as its table specifies.
     pub(crate) fn proven(&self, place: (NodeNumber, u8)) -> Option<Witness> {
         self.proven.get(&place).copied()
     }
 
-    /// Returns the proof that packets to a LID arrive behind a port.
+    /// Returns the proof that packets to a LID leave a port and arrive at the next node.
     pub(crate) fn arrived(&self, (switch, port): (NodeNumber, u8), lid: u16) -> Option<Witness> {
         self.arrived.get(&(switch, port, lid)).copied()
     }
 
-    /// Records that a node responded at a LID.
+    /// Records that a node responded to a probe to a LID.
     pub(crate) fn identify(&mut self, node: NodeNumber, lid: u16) {
         self.identified.insert((node, lid));
     }
 
-    /// Returns true if a node has responded at a LID.
+    /// Returns true if a node has responded to a probe to a LID.
     pub(crate) fn is_identified(&self, node: NodeNumber, lid: u16) -> bool {
         self.identified.contains(&(node, lid))
     }
 
-    /// Records that a combined-route probe through a switch was answered.
+    /// Records that a combined-route probe that a switch relayed was answered.
     pub(crate) fn note_relay(&mut self, switch: NodeNumber) {
         self.relays.insert(switch);
     }
 
-    /// Returns true if a switch relays combined routes: a probe through the switch was answered.
+    /// Returns true if a switch is known to relay combined-route probes, because one of them was answered.
     pub(crate) fn relays(&self, switch: NodeNumber) -> bool {
         self.relays.contains(&switch)
     }
@@ -142,7 +144,7 @@ impl Observations {
         self.responders.insert(node);
     }
 
-    /// Returns true if a node has answered a combined-route probe. Some nodes discard combined routes.
+    /// Returns true if a node has answered a combined-route probe. Some nodes discard such probes.
     pub(crate) fn responds(&self, node: NodeNumber) -> bool {
         self.responders.contains(&node)
     }

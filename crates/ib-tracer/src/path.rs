@@ -2,26 +2,26 @@
 
 use ib_wire::mad::sm::PortState;
 
-/// Arrival port in the response of an agent that does not know it.
+/// Arrival port in the response of an agent that does not know the arrival port.
 pub const UNKNOWN_PORT: u8 = 255;
 
-/// Maximum number of hops of a path: the capacity of a source route.
+/// Maximum number of hops of a path, because a source route has no room for more.
 pub const MAX_HOPS: usize = 64;
 
-/// Index of a node, in the order of discovery.
+/// Index of a node. Nodes are numbered in the order of discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeNumber(pub(crate) u32);
 
 /// A hop of a path: one link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The node before the link.
+    /// The node from which the link leads.
     pub from: NodeNumber,
-    /// The port by which the path leaves that node.
+    /// The port of this node out of which the path leads.
     pub out: u8,
-    /// The node behind the link.
+    /// The node to which the link leads.
     pub node: NodeNumber,
-    /// The port by which the path enters that node.
+    /// The port of this node at which the path arrives.
     pub enters: u8,
 }
 
@@ -35,35 +35,35 @@ pub enum Stop {
         /// The switch.
         at: NodeNumber,
     },
-    /// A switch sends the LID to its port 0, but has another LID.
+    /// A switch sends packets to the LID to its port 0, but has another LID.
     NotHere {
         /// The switch.
         at: NodeNumber,
     },
-    /// The table entry of a switch exceeds its number of ports.
+    /// The table entry of a switch is a port that the switch does not have.
     NoSuchPort {
         /// The switch.
         at: NodeNumber,
         /// The entry.
         port: u8,
     },
-    /// No node responds behind a port.
+    /// No node responds at the other end of a port's link.
     Unlinked {
         /// The node.
         at: NodeNumber,
-        /// Its port.
+        /// The port of this node.
         port: u8,
-        /// The observation, for messages.
+        /// The reason, for messages.
         why: String,
-        /// True if the port reports that its link is down; false if the node behind it may only
-        /// fail to respond.
+        /// True if the port reports that its link is down. False if there may be a node that does
+        /// not respond.
         is_down: bool,
     },
-    /// The link of a port is not Active: it carries SMPs only.
+    /// The link of a port is not Active, so it carries only SMPs.
     NotActive {
         /// The node.
         at: NodeNumber,
-        /// Its port.
+        /// The port of this node.
         port: u8,
         /// The state of the port.
         state: PortState,
@@ -75,11 +75,11 @@ pub enum Stop {
         /// The reason, for messages.
         why: String,
     },
-    /// The path enters an HCA or router by a port that does not have the LID.
+    /// The path arrives at a port of an HCA or router that does not have the LID.
     WrongPort {
         /// The node.
         node: NodeNumber,
-        /// Its port.
+        /// The port of this node.
         port: u8,
     },
     /// The path is a forwarding loop.
@@ -87,7 +87,7 @@ pub enum Stop {
         /// Index of the first hop of the loop.
         first: usize,
     },
-    /// The end is unknown, because the table of a switch has changed since it was read.
+    /// The end of the path is unknown, because the table of a switch has changed since it was read.
     Changed {
         /// The switch.
         at: NodeNumber,
@@ -104,13 +104,13 @@ pub enum Stop {
     },
 }
 
-/// Fate of packets in a switch, by its port counters.
+/// Fate of packets in a switch, as its port counters show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketFate {
-    /// Sent by this port (`PortXmitPkts`).
+    /// The packets were sent out of this port (`PortXmitPkts`).
     Sent(u8),
-    /// Discarded at this port before they were sent (`PortXmitDiscards`).
+    /// The packets were discarded before they were sent out of this port (`PortXmitDiscards`).
     Discarded(u8),
-    /// Received by this port, but not relayed (`PortRcvSwitchRelayErrors`).
+    /// The packets were received at this port, but not relayed (`PortRcvSwitchRelayErrors`).
     Dropped(u8),
 }

@@ -1,11 +1,11 @@
 //! Probes of the arrival port: requests to agents, LID-routed SMPs, and combined-route probes.
 //!
-//! A LID is probed once from the local port for all traced paths: by a request to its agent, and by
-//! an SMP. NodeInfo in the response to the SMP identifies the node and holds the arrival port as
-//! well.
+//! Each LID is probed only once from the local port, by a request to its agent and by an SMP. All
+//! traced paths use the result. NodeInfo in the response to the SMP identifies the node, and contains
+//! the arrival port as well.
 //!
 //! A combined-route probe ([`CombinedRoute`]) is an SMP that takes a directed route to a switch and
-//! is routed by LID from there. It tests a link that is not on the path from the local port.
+//! is routed by LID from there. It tests a link that is not on a path from the local port.
 
 use std::collections::BTreeMap;
 
@@ -27,13 +27,13 @@ use crate::trace::AgentState;
 /// A request to a LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LidRequest {
-    /// ClassPortInfo of the agent.
+    /// Requests ClassPortInfo from the agent.
     Class,
-    /// The same on service level 0.
+    /// Requests ClassPortInfo from the agent on service level 0.
     Level,
-    /// SourceRoute of the agent.
+    /// Sends a SourceRoute request to the agent.
     Route,
-    /// NodeInfo of the SMA.
+    /// Requests NodeInfo from the SMA.
     Node,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum LidRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProbeResult {
     pub(crate) agent: AgentState,
-    /// The node whose SMA responded, and the port by which the request arrived.
+    /// The node whose SMA responded, and its port at which the request arrived.
     pub(crate) node: Option<(Guid, u8)>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) type CombinedRoute = (NodeNumber, u16);
 pub(crate) enum CombinedResult {
     /// The probe is outstanding.
     PendingFact,
-    /// The node with this GUID responded; the probe arrived by this port.
+    /// The node with this GUID responded. The probe arrived at this port.
     At(Guid, u8),
     /// The probe was not answered.
     Unanswered,
@@ -69,17 +69,17 @@ pub(crate) struct Probes {
     own_gid: Gid,
     /// Result of each probed LID; `None` while a request is outstanding.
     known: BTreeMap<u16, Option<ProbeResult>>,
-    /// States of agents whose SMA has not responded yet.
+    /// By LID: state of the agent, while the response of the SMA is outstanding.
     agents: BTreeMap<u16, AgentState>,
-    /// Number of repetitions of each probe on lossy paths.
+    /// Number of times that each probe was repeated because its path is lossy.
     retries: BTreeMap<u16, u32>,
     combined_retries: BTreeMap<CombinedRoute, u32>,
-    /// Path to each probed LID from the local port.
+    /// Path from the local port to each probed LID.
     paths: BTreeMap<u16, Path>,
     combined_results: BTreeMap<CombinedRoute, CombinedResult>,
 }
 
-/// Progress of a LID's probes after a response.
+/// Progress of the probes of a LID after a response.
 #[derive(Debug)]
 pub(crate) enum Progress {
     Asks(LidRequest, Box<Request>),
@@ -108,7 +108,7 @@ impl Probes {
         }
     }
 
-    /// Returns the M_Key of SMPs.
+    /// Returns the M_Key that SMPs contain.
     pub(crate) const fn m_key(&self) -> u64 {
         self.m_key
     }
@@ -129,7 +129,7 @@ impl Probes {
         self.known.len()
     }
 
-    /// Probes a LID, given the path to it from the local port. Returns the request, if any.
+    /// Starts to probe a LID. `path` leads from the local port to the LID. Returns the request to send, if any.
     pub(crate) fn ask(
         &mut self,
         lid: u16,
@@ -223,7 +223,7 @@ impl Probes {
             .any(|combined_result| matches!(combined_result, CombinedResult::At(..)))
     }
 
-    /// Returns the number of switches through which no combined-route probe was answered.
+    /// Returns the number of switches whose combined-route probes were all unanswered.
     pub(crate) fn unanswered_switches(&self) -> usize {
         let silent = self
             .combined_results
@@ -244,7 +244,7 @@ impl Probes {
         self.combined(combined_route, model)
     }
 
-    /// Processes the response or timeout of a combined-route probe. Returns a repetition if the path is lossy.
+    /// Processes the response or timeout of a combined-route probe. If the path is lossy, returns the probe to repeat.
     pub(crate) fn handle_combined(
         &mut self,
         combined_route: CombinedRoute,
@@ -296,7 +296,7 @@ impl Probes {
         Request::new(Remote::directed(), mad).with_timing(self.timing)
     }
 
-    /// Returns the expected arrival ports of the hops on the path to a LID.
+    /// Returns the source route to a LID, which contains the expected arrival port of each hop.
     fn wanted(&self, lid: u16) -> SourceRoute {
         let mut route = SourceRoute::zeroed();
         let hops = self.paths.get(&lid).map_or(&[][..], |path| &path.hops);
@@ -313,11 +313,10 @@ impl Probes {
         mad
     }
 
-    /// Evaluates the response of an agent. Field code 7 reports that the request arrived by an
+    /// Evaluates the response of an agent. Field code 7 reports that the request arrived at an
     /// unexpected port.
     fn read_route(&self, lid: u16, mad: &Mad) -> AgentState {
-        /// The field code without its position in the status. Some agents return it in place of the
-        /// status.
+        /// Field code 7 as the whole status. Some agents return it in this way, without shifting it to its position.
         const BARE_CODE: MadStatus = MadStatus(7);
         let wanted = self.wanted(lid);
         let Some(found) = mad.attribute::<SourceRoute>() else { return AgentState::Silent };
@@ -342,7 +341,7 @@ impl Probes {
         }
     }
 
-    /// Returns a request to a LID.
+    /// Returns the given kind of request to a LID.
     fn question(&self, lid: u16, question: LidRequest, model: &FabricModel) -> Box<Request> {
         match question {
             LidRequest::Class => {
@@ -370,7 +369,7 @@ impl Probes {
         Box::new(Request::new(remote, mad).with_timing(self.timing))
     }
 
-    /// Returns the global route header to a port.
+    /// Returns the global route header for requests to a port; `None` if none is configured.
     fn header(&self, end: Option<&End>) -> Option<Grh> {
         let end = end.filter(|_| self.grh)?;
         let destination = Gid::new(end.prefix, end.guid);

@@ -9,25 +9,25 @@ use crate::fabric_model::FabricModel;
 use crate::observation::Witness;
 use crate::path::{Hop, NodeNumber, PacketFate, Stop};
 
-/// One end of a path.
+/// The start or the destination of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// A LID.
     Lid(u16),
-    /// A GID, whose LID the SA reports.
+    /// A GID. The client queries its LID from the SA.
     Gid(Gid),
 }
 
-/// State of the agent at a hop, by its responses.
+/// State of the agent at a hop, as its responses show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentState {
-    /// Arrival port of the request.
+    /// The agent reports this arrival port of the request.
     Port(u8),
     /// The agent responds, but does not know the arrival port.
     UnknownPort,
     /// The agent responds to ClassPortInfo, but not to SourceRoute.
     Silent,
-    /// The agent responds on service level 0, but not on the configured one.
+    /// The agent responds on service level 0, but not on the configured service level.
     OtherLevel,
     /// The agent returned this error status.
     Refused(MadStatus),
@@ -42,35 +42,35 @@ pub enum AgentState {
 /// The verdict on a hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Proven good: the agent behind the link reports the expected arrival port.
+    /// Proven good: the agent at the far end of the link reports the expected arrival port.
     Validated,
     /// Proven good without an agent.
     Observed {
         /// The proof.
         by: Witness,
     },
-    /// The local port, which receives the responses of all probes.
+    /// Proven good, because the hop leads to the local port, which receives the responses to all probes.
     Own,
-    /// Proven bad: the switch before the link forwards differently from its table.
+    /// Proven bad: the preceding switch forwards differently from its table.
     Misdirected {
         /// Arrival port of a probe at the node of the hop; `None` if no probe arrived.
         actual: Option<u8>,
-        /// Fate of the probes in the switch before the link, by its counters; `None` if these are
-        /// inconclusive.
+        /// Fate of the probes in the preceding switch, as its counters show; `None` if the counters
+        /// are inconclusive.
         left: Option<PacketFate>,
     },
-    /// Proven bad: the switch before the link sends by another port than that of its table, but
-    /// packets arrive.
+    /// Proven bad: the preceding switch sends packets out of another port than its table specifies.
+    /// The packets nevertheless arrive.
     Detour {
-        /// Egress port of the switch before the link.
+        /// Egress port of the preceding switch.
         by: u8,
     },
     /// Proven bad: the link differs from the SA records.
     OtherLink {
-        /// The node behind the port, as a text.
+        /// The node at the other end of the link, as a text.
         what: String,
     },
-    /// Proven bad: the table of the switch before the link differs from the SA records.
+    /// Proven bad: the table of the preceding switch differs from the SA records.
     OtherTable {
         /// Table entry of the switch; 255 if there is none.
         holds: u8,
@@ -80,7 +80,7 @@ pub enum Verdict {
         /// The contradiction, as a text.
         what: String,
     },
-    /// Proven bad: two nodes report one GUID or one LID.
+    /// Proven bad: two nodes report the same GUID or the same LID.
     Duplicate {
         /// The identifier and the nodes that report it, as a text.
         what: String,
@@ -96,11 +96,11 @@ pub enum Verdict {
 pub struct Suspicion {
     /// The reason.
     pub reason: Reason,
-    /// The components of which at least one is faulty, if the reason is a fault.
+    /// The suspects: if the reason is a fault, at least one of these components is faulty.
     pub suspects: Vec<Component>,
-    /// The smallest sets of faults that explain all probes without an answer.
+    /// The smallest sets of faults that explain all unanswered probes.
     pub candidates: Vec<Vec<Component>>,
-    /// The probe that would distinguish the suspects, but cannot be sent from here.
+    /// The test that would distinguish the suspects, but is not possible from the local port.
     pub apart: Option<String>,
 }
 
@@ -109,34 +109,34 @@ pub struct Suspicion {
 pub enum Reason {
     /// Probes are not answered, and more than one component can be the cause.
     Unanswered,
-    /// Probes are not answered; the loss rate of the cables is high enough to explain it.
+    /// Probes are not answered, but the loss rate of the cables is high enough to be the cause.
     Lossy,
-    /// No switch relays combined-route probes, and no other probe shows the arrival port.
+    /// No switch relays combined-route probes, and other probes do not show the arrival port.
     NoRelay,
     /// A combined-route probe cannot test this link alone, and the counters are inconclusive.
     NoCounters,
-    /// The answers of probes are lost elsewhere, at a fault that is reported.
+    /// The responses to probes are lost at another hop, whose fault is reported.
     AnswersLost,
-    /// The node responds, but not on the configured service level.
+    /// The agent of the node responds, but not on the configured service level.
     OtherLevel,
-    /// The node has no LID to be probed by.
+    /// The node has no LID, so it cannot be probed.
     NoLid,
-    /// A table that the verdict rests on has changed since it was read.
+    /// A table on which the verdict depends has changed since it was read.
     TableChanged,
 }
 
 /// A component that can be faulty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
-    /// Forwarding: how a switch handles packets that its table sends to a port.
+    /// Forwarding: whether a switch sends packets out of this port if its table says so.
     Forwarding(NodeNumber, u8),
-    /// The LIDs that a node reports.
+    /// Identity: whether a node has the LIDs that it reports.
     Identity(NodeNumber),
-    /// Relay: whether a switch forwards by LID an SMP that arrived over a directed route.
+    /// Relay: whether a switch relays combined-route probes, which arrive by directed route and continue by LID.
     Relay(NodeNumber),
     /// Responder: whether a node answers combined-route probes.
     Responder(NodeNumber),
-    /// Link behind a port: either direction of the cable, and the node at its other end.
+    /// Link of a port: both directions of the cable, and the node at the other end.
     Cable(NodeNumber, u8),
 }
 
@@ -152,7 +152,7 @@ pub enum Judgement {
 }
 
 impl Verdict {
-    /// Returns the judgement on a path over the hop.
+    /// Returns the judgement on a path that contains a hop with this verdict, if all other hops are proven good.
     #[must_use]
     pub const fn judgement(&self) -> Judgement {
         match self {
@@ -207,7 +207,7 @@ impl Trace {
         self.judgement() == Judgement::ProvenGood
     }
 
-    /// Returns the suspects if no node responds behind a port with an active link.
+    /// Returns the suspects if the path ends at an active link because no node responds at its other end.
     #[must_use]
     pub fn suspects_at_end(&self) -> Vec<Component> {
         match self.stop {
@@ -228,7 +228,7 @@ impl Trace {
         self.hops.iter().find(|(_, verdict)| verdict.judgement() == Judgement::NotProven)
     }
 
-    /// Returns true if the path is proven good and the agent at its end reports the expected arrival port.
+    /// Returns true if the path is proven good, and the agent at its end reports the expected arrival port.
     #[must_use]
     pub fn is_validated(&self) -> bool {
         let last = self.hops.last().map(|(_, verdict)| verdict);
@@ -251,16 +251,16 @@ pub enum TraceError {
     /// The local port does not respond.
     #[error("the local port does not respond: {0}")]
     NoOwnPort(String),
-    /// The start of the path is not reached.
+    /// The path from the local port to the start of the traced path does not arrive.
     #[error("LID {lid}, at which the path starts, is not reached: {why}")]
     NoStart {
-        /// The LID.
+        /// The LID of the start.
         lid: u16,
         /// The end of the path to the start, for messages.
         why: String,
         /// The hops of the path to the start.
         hops: Vec<Hop>,
-        /// The end of the path.
+        /// The end of the path to the start.
         stop: Box<Stop>,
     },
     /// The number is not a multicast LID.
@@ -278,7 +278,7 @@ pub enum TraceError {
 }
 
 impl Stop {
-    /// Returns the judgement on a path with this end.
+    /// Returns the judgement on a path with this end, if all hops are proven good.
     #[must_use]
     pub const fn judgement(&self) -> Judgement {
         match self {
@@ -298,7 +298,7 @@ impl Stop {
         }
     }
 
-    /// Describes the end of the path to a LID. `name` returns the names of nodes.
+    /// Describes the end of a path to a LID. `name` returns the name of a node.
     #[must_use]
     pub fn describe(
         &self,

@@ -1,4 +1,4 @@
-//! The client: traces one or many paths at a time.
+//! The client: traces one path, or many paths at the same time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,22 +31,22 @@ mod judge;
 /// Configuration of a client.
 #[derive(Clone, Debug)]
 pub struct TracerConfig {
-    /// The source of facts.
+    /// The source from which the client queries facts.
     pub via: FactSource,
-    /// True if requests are sent to agents.
+    /// True if the client sends requests to agents.
     pub agents: bool,
-    /// True if the counters of each switch on the path have to prove the port for the destination's own LID.
-    /// That takes some hundred requests per hop, so it is meant for single paths.
+    /// True if the port for the destination's LID has to be proven by the counters of each switch on the path.
+    /// This proof takes some hundred requests per hop, so it is meant for single paths.
     pub exact: bool,
     /// Timeout and number of retries of requests.
     pub timing: Timing,
-    /// Maximum probability of random loss at which missing responses are reported as a fault.
+    /// Missing responses are reported as a fault if the probability of random loss is at most this value.
     pub error_probability: f64,
     /// The service level of requests to agents.
     pub sl: ServiceLevel,
     /// True if requests to agents have a global route header.
     pub grh: bool,
-    /// The M_Key of SMPs to protected nodes; 0 if there is none.
+    /// The M_Key in SMPs, for nodes that are protected by it; 0 if there is none.
     pub m_key: u64,
     /// Configuration of the MAD requester.
     pub requester: RequesterConfig,
@@ -68,7 +68,7 @@ impl Default for TracerConfig {
     }
 }
 
-/// The highest multicast LID; 0xffff is the permissive LID.
+/// The highest multicast LID. The next number, 0xffff, is the permissive LID.
 const LAST_MULTICAST: u16 = 0xfffe;
 
 /// Identifies a trace of a client.
@@ -80,17 +80,18 @@ pub struct TraceId(pub u64);
 pub struct TracerCounters {
     /// Number of requests without a response after all attempts.
     pub timeouts: u64,
-    /// Number of LIDs whose agent was probed.
+    /// Number of LIDs that were probed.
     pub probed_lids: u64,
     /// Counters of the MAD requester.
     pub traffic: RequesterCounters,
 }
 
-/// Traces paths from the local port or from other ports, with a bounded number of outstanding requests.
+/// Client that traces paths from the local port or from other ports. The number of outstanding requests is bounded.
 ///
 /// The owner passes received datagrams to [`Tracer::handle`], and calls [`Tracer::handle_timeout`] at the
 /// time that [`Tracer::poll_timeout`] returns. After either call it polls [`Tracer::poll_transmit`] and
-/// [`Tracer::poll_event`] until both return `None`. Facts of one path are reused for the next.
+/// [`Tracer::poll_event`] until both return `None`. Facts that were queried for one path are reused for other
+/// paths.
 #[derive(Debug)]
 pub struct Tracer {
     own: LinkPort,
@@ -98,29 +99,31 @@ pub struct Tracer {
     agents: bool,
     exact: bool,
     timing: Timing,
-    /// True if a request was answered only after a retry: a missing response then proves nothing.
+    /// True if a request was answered only after a retry. The fabric then loses packets, and a missing response proves
+    /// nothing.
     lossy: bool,
     requester: Requester,
     purposes: BTreeMap<TransactionId, RequestPurpose>,
-    /// Reports of the nodes, over directed routes.
+    /// Model of the fabric from the reports of the nodes, over directed routes.
     model: FabricModel,
     facts: Facts,
-    /// The SA records, which are claims.
+    /// Model of the fabric from the SA records, which are only claims.
     claims: FabricModel,
     claim_facts: Facts,
     observations: Observations,
     trials: Trials,
-    /// Proven verdicts, by link, LID (if the verdict depends on it), and whether the hop is the last one.
+    /// Verdicts on hops. The key is the link, the LID if the verdict depends on it, and true if the hop is the last
+    /// one.
     verdicts: HashMap<(NodeNumber, u8, Option<u16>, bool), Verdict>,
     /// The start ports of paths, by LID.
     starts: HashMap<u16, (NodeNumber, u8)>,
-    /// True if the local port has received a response to a probe by LID.
+    /// True if the local port has received a response to a LID-routed probe.
     has_probe_response: bool,
     probes: Probes,
     censuses: Censuses,
     /// Requests that are held back until the running census ends.
     held: Vec<(RequestPurpose, Request)>,
-    /// The combined-route probe whose packets are counted for a link, by the port before the link.
+    /// For each link: the combined-route probe whose packets are counted. The key is the port at the start of the link.
     counted: BTreeMap<(NodeNumber, u8), CombinedRoute>,
     jobs: BTreeMap<TraceId, Job>,
     next: u64,
@@ -144,16 +147,16 @@ enum RequestPurpose {
     CombinedRoute(CombinedRoute),
     Trial(CombinedRoute, Sample),
     Census(CombinedRoute, CensusRequest),
-    /// PathRecord of a GID; true for the start of the path, false for its destination.
+    /// Query of the PathRecord of a GID. The flag is true for the start of the path, and false for the destination.
     Path(TraceId, bool),
 }
 
-/// A trace in flight.
+/// A trace or survey that is in progress.
 #[derive(Debug)]
 struct Job {
     from: Option<Target>,
     to: Target,
-    /// LIDs of start and destination, once known.
+    /// LIDs of start and destination; `None` until they are known.
     from_lid: Option<u16>,
     to_lid: Option<u16>,
     started: Option<Instant>,
@@ -161,7 +164,7 @@ struct Job {
     is_survey: bool,
 }
 
-/// A tree in flight.
+/// A trace of a multicast tree that is in progress.
 #[derive(Debug)]
 struct TreeJob {
     mlid: u16,
@@ -169,34 +172,34 @@ struct TreeJob {
     awaits: usize,
 }
 
-/// The source of a fact.
+/// The source from which a fact is queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Nodes,
     SaRecords,
 }
 
-/// A step that a trace needs to continue.
+/// A step that has to be performed before a trace can continue.
 enum Step {
-    /// A fact from the nodes.
+    /// Query a fact from the nodes.
     Fact(Fact),
-    /// An SA record.
+    /// Query a fact from the SA.
     Claim(Fact),
-    /// Probes of a LID, and the path to it from the local port.
+    /// Probe a LID. The path leads from the local port to the LID.
     Probe(u16, Box<Path>),
-    /// Outstanding probes of a LID.
+    /// Wait for the outstanding probes of a LID.
     Waits(u16),
     CombinedRoute(CombinedRoute),
     Trial(CombinedRoute),
     Census(CombinedRoute),
-    /// Selects the combined-route probe that is counted for a link, unless one is selected already.
+    /// Select the combined-route probe that is counted for a link, unless one is selected already.
     Count((NodeNumber, u8), CombinedRoute),
     Done(Box<Result<Trace, TraceError>>),
     Surveyed,
 }
 
 impl Tracer {
-    /// Creates a client at a port.
+    /// Creates a client at the port `own`.
     #[must_use]
     pub fn new(config: &TracerConfig, own: LinkPort) -> Self {
         let timing = config.timing;
@@ -235,7 +238,8 @@ impl Tracer {
         }
     }
 
-    /// Starts a trace from the local port, or from `from`. The trace ends with one event.
+    /// Starts a trace from `from`, or from the local port if it is `None`. When the trace ends,
+    /// [`Tracer::poll_event`] returns it.
     ///
     /// # Errors
     /// Fails if a LID is not unicast.
@@ -243,8 +247,8 @@ impl Tracer {
         self.begin(from, to, false)
     }
 
-    /// Reads the tables and links of a path without verdicts. A survey of all paths before their
-    /// traces finds duplicate LIDs and GUIDs. It ends without an event.
+    /// Starts a survey of a path, which reads tables and links but gives no verdicts. If all paths are
+    /// surveyed before they are traced, duplicate LIDs and GUIDs are found. A survey ends without an event.
     ///
     /// # Errors
     /// Fails if a LID is not unicast.
@@ -289,8 +293,8 @@ impl Tracer {
         Ok(id)
     }
 
-    /// Starts a trace of a multicast tree from the local port. It ends with one event of
-    /// [`Tracer::poll_tree`].
+    /// Starts a trace of a multicast tree from the local port. When the trace ends,
+    /// [`Tracer::poll_tree`] returns the tree.
     ///
     /// # Errors
     /// Fails if the LID is not multicast.
@@ -310,8 +314,8 @@ impl Tracer {
         self.tree_events.pop_front()
     }
 
-    /// Processes a received MAD or the loss of a request. Returns true if it belonged to the
-    /// client.
+    /// Processes a received MAD or the loss of a request. Returns true if it belongs to a request of
+    /// this client.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let taken = self.requester.handle(now, incoming);
         self.collect(now);
@@ -335,7 +339,7 @@ impl Tracer {
         self.events.pop_front()
     }
 
-    /// Returns the time at which [`Tracer::handle_timeout`] is due.
+    /// Returns the time at which [`Tracer::handle_timeout`] has to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.requester.poll_timeout()
@@ -375,7 +379,7 @@ impl Tracer {
             self.held.push((purpose, request));
             return;
         }
-        // Losses that a simulator reports are retried as on a wire.
+        // If a simulator reports that a request was lost, the request is retried, as on a real wire.
         let request = Request { on_loss: OnLoss::Retry, ..request };
         let id = self.requester.start(request).expect("Get has a response");
         self.purposes.insert(id, purpose);
@@ -385,13 +389,13 @@ impl Tracer {
     fn collect(&mut self, now: Instant) {
         while let Some(completion) = self.requester.poll_event() {
             let Some(purpose) = self.purposes.remove(&completion.transaction_id) else { continue };
-            // Packets of bursts and trials may get lost.
+            // Unanswered packets of bursts and trials are expected, so they do not count as timeouts.
             let is_burst = matches!(
                 purpose,
                 RequestPurpose::Census(_, CensusRequest::Burst) | RequestPurpose::Trial(..)
             );
             self.timeouts += u64::from(completion.result.is_err() && !is_burst);
-            // The SA may only be slow to respond.
+            // A retried SA query does not make the fabric lossy, because the SA may only have been slow to respond.
             let is_sa_query = matches!(
                 purpose,
                 RequestPurpose::Fact(Source::SaRecords, ..) | RequestPurpose::Path(..)
@@ -492,7 +496,7 @@ impl Tracer {
         }
     }
 
-    /// Starts the next census if no request is outstanding, because the census would count it, too.
+    /// Starts the next census if no request is outstanding. An outstanding request would change the counters.
     fn take_censuses(&mut self) {
         while self.purposes.is_empty() {
             let Some((combined_route, requests)) = self.censuses.poll(&self.model, self.timing)
@@ -528,7 +532,7 @@ impl Tracer {
         self.send_parts((source, fact), parts);
     }
 
-    /// Stores the LID of a GID from a PathRecord.
+    /// Stores the LID that a PathRecord contains for the GID of a trace.
     fn take_path(
         &mut self,
         now: Instant,
@@ -560,7 +564,7 @@ impl Tracer {
     }
 }
 
-/// Returns the port at the end of a path.
+/// Returns the port at the end of a path. If the path has no hops, it is the local port.
 fn end_of_path(own: (NodeNumber, u8), path: &Path) -> (NodeNumber, u8) {
     path.hops.last().map_or(own, |hop| (hop.node, hop.enters))
 }

@@ -1,4 +1,4 @@
-//! Multicast trees: the links that a packet from a port to a group takes.
+//! Multicast trees: the links that a packet from a port to a multicast group takes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -25,39 +25,39 @@ pub struct Tree {
 /// A link of a multicast tree.
 #[derive(Clone, Debug)]
 pub struct Branch {
-    /// The link; both ends are the near port if no node responds behind it.
+    /// The link. If no node responds at its far end, both ends are the near port.
     pub hop: Hop,
-    /// Number of links before this one.
+    /// Number of links between the start of the tree and this link.
     pub depth: usize,
-    /// Fate of packets behind the link.
+    /// Fate of packets at the far end of the link.
     pub end: BranchEnd,
-    /// Verdict by the agent behind the link.
+    /// Verdict on the link, from the probes of the node at its far end.
     pub verdict: Verdict,
 }
 
-/// Fate of packets behind a link.
+/// Fate of packets at the far end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BranchEnd {
-    /// Delivered to an HCA or router.
+    /// The packets are delivered to an HCA or router.
     Delivered,
-    /// Forwarded by the switch by these ports, where 0 is the switch's own port. Empty if the
-    /// switch drops packets.
+    /// A switch forwards the packets out of these ports, where 0 is its management port. The list is
+    /// empty if the switch drops the packets.
     Sent(Vec<u8>),
-    /// The switch receives the packet by another link as well, so that nodes behind it get
-    /// duplicates. In a forwarding loop they get them repeatedly.
+    /// A switch also receives the packets over another link, so the nodes to which it forwards them
+    /// get duplicates. In a forwarding loop, the nodes get duplicates repeatedly.
     Duplicate,
-    /// No node responds behind the port, or the link carries no data.
+    /// No node responds at the far end, or the link carries no data.
     Broken(String),
 }
 
-/// Maximum number of nodes in a tree: each has at least one of the 49,151 unicast LIDs.
+/// Maximum number of nodes in a tree, because each node has at least one of the 49,151 unicast LIDs.
 const MAX_NODES: usize = 49_151;
 
 /// Number of ports in a port mask.
 const PORTS: u8 = 16;
 
 impl Tree {
-    /// Follows the multicast tables from a port; `Err` lists the facts to query first.
+    /// Follows the multicast tables from a port. Fails with the facts that have to be queried first.
     pub(crate) fn grow(
         model: &FabricModel,
         start: (NodeNumber, u8),
@@ -85,7 +85,7 @@ impl Tree {
                 verdict: Verdict::NotProbed,
             };
             let (node, enters) = match model.node(from).links.get(&out) {
-                // The walk stops at more nodes than LIDs exist, and beyond the longest directed route.
+                // The walk stops if there are more nodes than LIDs, or if a directed route would be too long.
                 None if model.nodes() > MAX_NODES
                     || model.node(from).route.len() >= usize::from(smp::MAX_HOPS) =>
                 {
@@ -121,8 +121,8 @@ impl Tree {
         if missing.is_empty() { Ok(branches) } else { Err(missing) }
     }
 
-    /// Returns the number of copies that each port receives, by port GUID. The local port of a switch is its
-    /// port 0.
+    /// Returns the number of copies of a packet that each port receives, by port GUID. For a switch, it is the number
+    /// that its port 0 receives.
     #[must_use]
     pub fn deliveries(&self, model: &FabricModel) -> BTreeMap<Guid, usize> {
         let mut deliveries = BTreeMap::new();
@@ -140,14 +140,14 @@ impl Tree {
         deliveries
     }
 
-    /// Returns the links by which a switch receives duplicates.
+    /// Returns the links over which a switch receives duplicates.
     pub fn duplicates(&self) -> impl Iterator<Item = &Branch> {
         self.branches.iter().filter(|branch| branch.end == BranchEnd::Duplicate)
     }
 }
 
-/// Returns the egress ports of a switch for packets to a group that arrive by a port, as far as its table
-/// is known.
+/// Returns the egress ports of a switch for packets to a multicast group that arrive at a port, as far as the
+/// switch's table is known.
 fn outputs(
     model: &FabricModel,
     (node, enters): (NodeNumber, u8),

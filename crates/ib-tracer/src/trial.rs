@@ -1,8 +1,8 @@
-//! Trials: decide whether probes without a response show a fault or random loss.
+//! Trials: decide whether missing responses to probes are caused by a fault or by random loss.
 //!
-//! A trial alternates combined-route probes with controls: directed-route SMPs over the same cables. If
-//! random loss were the only cause, probes would be answered as often as controls. Fisher's exact test
-//! gives the probability that no probe is answered by chance.
+//! A trial sends combined-route probes and controls alternately. Controls are directed-route SMPs over the
+//! same cables. If random loss were the only cause of missing responses, probes would be answered as often as
+//! controls. Fisher's exact test gives the probability that no probe is answered by chance.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::fabric_model::{FabricModel, WalkResult};
 use crate::path::Stop;
 use crate::probes::{CombinedRoute, Probes};
 
-/// Number of probes in the first round of a trial; each later round doubles the total.
+/// Number of probes in the first round of a trial. Each later round doubles the total number.
 const FIRST_ROUND: u32 = 12;
 
 /// Maximum number of probes in a trial.
@@ -27,7 +27,7 @@ const MAX_PROBES: u32 = 768;
 pub(crate) enum Sample {
     /// A combined-route probe.
     CombinedRoute,
-    /// A numbered control along the path of the request or of the response.
+    /// A control with this number. It takes the path of the request or, if `is_answer` is true, of the response.
     Control { number: u32, is_answer: bool },
 }
 
@@ -38,15 +38,15 @@ pub(crate) enum Outcome {
     Running,
     /// A probe was answered.
     Answered,
-    /// No probe was answered; the probability of random loss is within the configured bound.
+    /// No probe was answered, and the probability of random loss is within the configured bound.
     Silent,
-    /// No probe was answered; random loss cannot be excluded.
+    /// No probe was answered, but random loss cannot be excluded.
     Unclear,
 }
 
 #[derive(Debug)]
 struct Trial {
-    /// Directed routes along the path of the request and, if different, along that of the response.
+    /// Directed routes of controls: along the path of the request and, if it differs, along the path of the response.
     routes: [Option<Vec<u8>>; 2],
     expected: Guid,
     sent: u32,
@@ -69,12 +69,12 @@ impl Trials {
         Self { error_probability, all: BTreeMap::new() }
     }
 
-    /// Returns the result of the trial of a probe; `None` before it starts.
+    /// Returns the result of the trial of a probe; `None` if the trial was not started.
     pub(crate) fn get(&self, combined_route: CombinedRoute) -> Option<Outcome> {
         self.all.get(&combined_route).map(|trial| trial.outcome)
     }
 
-    /// Returns the probes whose missing responses are not random loss.
+    /// Returns the probes for which a trial has excluded random loss as the cause of missing responses.
     pub(crate) fn silent(&self) -> impl Iterator<Item = CombinedRoute> {
         let silent = self.all.iter().filter(|(_, trial)| trial.outcome == Outcome::Silent);
         silent.map(|(&combined_route, _)| combined_route)
@@ -87,7 +87,7 @@ impl Trials {
         Some((trial.sent, controls, trial.successes()))
     }
 
-    /// Starts a trial; returns its first requests, or none if no control is possible.
+    /// Starts a trial, and returns its first requests. If no control is possible, returns no requests.
     pub(crate) fn start(
         &mut self,
         combined_route: CombinedRoute,
@@ -113,7 +113,7 @@ impl Trials {
         self.round(combined_route, FIRST_ROUND, model, (probes, timing))
     }
 
-    /// Processes a response or timeout; returns the requests of the next round.
+    /// Processes a response or timeout. Returns the requests of the next round, or none if no new round begins.
     pub(crate) fn handle(
         &mut self,
         (combined_route, sample): (CombinedRoute, Sample),
@@ -180,22 +180,22 @@ impl Trials {
 }
 
 impl Trial {
-    /// Returns the number of controls that were answered on all of their routes.
+    /// Returns the number of controls that were answered on both routes, or on the only route.
     fn successes(&self) -> u32 {
         let wanted = self.routes.iter().flatten().count() as u8;
         self.controls.values().filter(|&&count| count == wanted).count() as u32
     }
 }
 
-/// Returns the probability that, of `count` probes and `count` controls with the same loss rate, all
-/// `successes` are controls (Fisher's exact test).
+/// Returns the probability that only controls are answered, by Fisher's exact test. There are `count` probes and
+/// `count` controls with the same loss rate, and `successes` of all these are answered.
 fn chance(count: u32, successes: u32) -> f64 {
     let count = f64::from(count);
     (0..successes).map(f64::from).map(|taken| (count - taken) / (2.0 * count - taken)).product()
 }
 
-/// Returns the directed routes of controls, along the cables of the request and of the response, and the
-/// node at their end. `None` if a table does not lead there, or if a route is too long.
+/// Returns the directed routes of controls, which take the same cables as the request and the response, and the
+/// node at the end of the routes. Returns `None` if the tables do not lead to the node, or if a route is too long.
 fn controls(
     (from, lid): CombinedRoute,
     model: &FabricModel,

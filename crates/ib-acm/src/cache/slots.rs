@@ -1,6 +1,6 @@
 //! Arrays whose entries keep their indices.
 
-/// Index of no entry.
+/// Index that stands for no entry.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A slot of an array: an entry, or the index of the next free slot.

@@ -18,17 +18,18 @@ use crate::Address;
 /// Time limits of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientOptions {
-    /// Time limit of connecting. It does not include the lookup of a host name.
+    /// Time limit of the connection setup. The lookup of a host name is not included.
     pub connect: Duration,
-    /// Time limit of a reply. A service retries its own requests for several seconds each.
+    /// Time limit of a reply. The service may need several seconds, because it retries its requests to peers and the
+    /// SA.
     pub reply: Duration,
 }
 
 impl ClientOptions {
-    /// Maximum time limit: larger values could overflow a time.
+    /// Maximum time limit. With a larger one, the computation of a deadline could overflow.
     const MAX: Duration = Duration::from_secs(1 << 30);
 
-    /// Returns the options with limited times.
+    /// Returns the options with time limits of at most [`Self::MAX`].
     fn bounded(self) -> Self {
         let [connect, reply] = [self.connect, self.reply].map(|time| time.min(Self::MAX));
         Self { connect, reply }
@@ -36,16 +37,16 @@ impl ClientOptions {
 }
 
 impl Default for ClientOptions {
-    /// Returns 5 seconds to connect and 30 for a reply.
+    /// Returns time limits of 5 seconds for the connection setup and 30 seconds for a reply.
     fn default() -> Self {
         Self { connect: Duration::from_secs(5), reply: Duration::from_secs(30) }
     }
 }
 
-/// A connection to a service with one request at a time.
+/// A connection to a service, with one outstanding request at a time.
 ///
-/// After a timeout the next request can be sent; a late reply is dropped. After any other failure of the connection all
-/// further requests fail with the same error.
+/// After a reply timeout the client can send the next request, and drops a late reply. After any other failure of the
+/// connection, all further requests fail with the same error.
 #[derive(Debug)]
 pub struct Client {
     service: ServiceAddress,
@@ -74,7 +75,7 @@ impl Client {
         self.reply_timeout = timeout.min(ClientOptions::MAX);
     }
 
-    /// Resolves an address to paths. Without a source the service chooses one.
+    /// Resolves the destination to paths. If `source` is `None`, the service chooses the source.
     ///
     /// # Errors
     /// Fails with [`ClientError::Refused`] if the service finds no path, and with the errors of [`Client::call`].
@@ -87,7 +88,7 @@ impl Client {
         self.call(&Request::resolve(source, destination, options)?).map(Reply::into_resolved)
     }
 
-    /// Resolves the path between the GIDs or the LIDs of a path.
+    /// Resolves the path between the GIDs or the LIDs in a path record.
     ///
     /// # Errors
     /// Fails with the errors of [`Client::resolve`].
@@ -107,8 +108,8 @@ impl Client {
         self.call(&Request::perf(of)?).map(Reply::into_counters)
     }
 
-    /// Reads an endpoint by its index among the endpoints of ports with number `port`, or of all ports for 0. Returns
-    /// `None` if there are fewer endpoints.
+    /// Reads the endpoint with this index among the endpoints of the ports with number `port`; 0 stands for all ports.
+    /// Returns `None` if there are fewer endpoints.
     ///
     /// # Errors
     /// Fails with the errors of [`Client::call`].
@@ -123,7 +124,7 @@ impl Client {
         }
     }
 
-    /// Reads all endpoints of ports with number `port`, or of all ports for 0; at most 255.
+    /// Reads up to 255 endpoints of the ports with number `port`; 0 stands for all ports.
     ///
     /// # Errors
     /// Fails with the errors of [`Client::call`].
@@ -162,7 +163,7 @@ impl Client {
         bytes: &[u8],
         deadline: Instant,
     ) -> Result<Reply, ClientError> {
-        // After a partly written request no other can follow, so the connection has failed.
+        // After a partly written request, no further request can be sent, so the connection has failed.
         self.stream.write(bytes, deadline).map_err(|error| self.broken(error))?;
         let mut buffer = [0; MAX_LENGTH];
         loop {

@@ -56,7 +56,7 @@ pub enum ClientError {
     Reply {
         /// Address of the service.
         service: ServiceAddress,
-        /// The found and the expected value.
+        /// Description of the invalid reply.
         error: ReplyError,
     },
     /// No reply was received in time.
@@ -76,15 +76,15 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Returns the corresponding kind of system error.
+    /// Returns the kind of system error that corresponds to the error. For a status of the service:
     ///
     /// | status | kind |
     /// |---|---|
     /// | 1 | `OutOfMemory` |
-    /// | 3, there is no data | `NotFound` |
+    /// | 3 (no data) | `NotFound` |
     /// | 5 | `NotConnected` |
     /// | 6 | `TimedOut` |
-    /// | 7 source, 9 destination | `AddrNotAvailable` |
+    /// | 7 (source), 9 (destination) | `AddrNotAvailable` |
     /// | 2, 8, 10 and all others | `InvalidInput` |
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {

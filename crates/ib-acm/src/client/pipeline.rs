@@ -1,4 +1,4 @@
-//! Outstanding requests of a connection, and the parser of their replies in its byte stream.
+//! Outstanding requests of a connection, and the parser of the byte stream of replies.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use ib_wire::acm::{ClientHeader, ClientOpcode, ClientStatus, HEADER_LENGTH, VERS
 use super::reply::{self, ReplyDefect, ReplyError};
 use super::{Reply, Request};
 
-/// Maximum number of cancelled requests whose replies are still expected.
+/// Maximum number of cancelled requests that are remembered, so that their late replies are dropped.
 const MOST_FORGOTTEN: usize = 1024;
 
 /// Transaction ID of a request, unique on its connection.
@@ -51,7 +51,7 @@ pub struct Answer {
 pub struct Pipeline {
     last: u64,
     waiting: BTreeMap<u64, ExpectedReply>,
-    /// Cancelled requests, whose replies are dropped.
+    /// Cancelled requests by transaction ID. Their replies are dropped.
     forgotten: BTreeMap<u64, ExpectedReply>,
     buffer: Vec<u8>,
     /// Offset of the next reply in the buffer.
@@ -62,7 +62,7 @@ pub struct Pipeline {
     failed: Option<ReplyError>,
 }
 
-/// Properties of the reply to a request.
+/// Properties that the reply to a request must have.
 #[derive(Clone, Copy, Debug)]
 struct ExpectedReply {
     opcode: ClientOpcode,
@@ -70,7 +70,7 @@ struct ExpectedReply {
 }
 
 impl Pipeline {
-    /// Starts a request. Returns its bytes, which have to be written with one call.
+    /// Starts a request. Returns its bytes, which the caller must write with one call.
     pub fn start(&mut self, request: &Request) -> (TransactionNumber, Vec<u8>) {
         self.last += 1;
         let expected =
@@ -133,7 +133,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the number of received bytes of the next, incomplete reply.
+    /// Returns the number of bytes that were received of the next reply, which is incomplete.
     #[must_use]
     pub fn incomplete(&self) -> usize {
         self.buffer.len() - self.start

@@ -5,7 +5,7 @@
 //! | path | 16 + 72 for each of 1 to 8 addresses | native |
 //! | counters | 16 + 8 for each counter | network |
 //! | endpoint | 96 + 64 for each address | network |
-//! | error status | at least 16 | as above |
+//! | error status | at least 16 | as for the requested reply |
 
 use ib_types::text::escaped;
 use ib_types::{Guid, PKey};
@@ -34,32 +34,32 @@ pub enum Reply {
 pub struct Resolved {
     /// The primary path.
     pub path: PathRecord,
-    /// The source address that the service has chosen, if the request had none.
+    /// The source address that the service chose, if the request had none.
     pub source: Option<Address>,
     /// All paths of the reply in order, at least one.
     pub paths: Vec<ResolvedPath>,
 }
 
-/// A path of a reply.
+/// A path in a reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ResolvedPath {
-    /// Flags, such as primary or alternate path.
+    /// Flags of the path, such as primary or alternate.
     pub flags: EntryFlags,
     /// The path.
     pub record: PathRecord,
 }
 
 impl ResolvedPath {
-    /// Flag of the primary path.
+    /// Flag that marks the primary path.
     const PRIMARY: EntryFlags = EntryFlags(2);
 }
 
-/// Counters in the order of the reply.
+/// Counters of a reply, in the order of the protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters(pub Vec<u64>);
 
 impl Counters {
-    /// Returns the counters of ibacm by name; 0 for missing ones.
+    /// Returns the counters that ibacm has, by name. Counters that the reply lacks are 0.
     #[must_use]
     pub fn known(&self) -> PerfCounters {
         let value = |index: usize| self.0.get(index).copied().unwrap_or(0);
@@ -90,7 +90,7 @@ pub struct EndpointDescription {
     pub p_key: PKey,
     /// Name of the provider.
     pub provider: String,
-    /// Names and addresses, as text of the service.
+    /// Names and addresses as the service wrote them.
     pub addresses: Vec<String>,
 }
 
@@ -155,10 +155,10 @@ pub enum ReplyDefect {
     NoPath(usize),
 }
 
-/// Length of a reply with an endpoint without addresses.
+/// Length of a reply that describes an endpoint without addresses.
 const ENDPOINT: usize = HEADER_LENGTH + EndpointInfo::LENGTH;
 
-/// Describes the data behind the header of a reply.
+/// Describes the data that has to follow the header of a reply.
 fn of(opcode: &ClientOpcode, status: &ClientStatus) -> &'static str {
     match *opcode {
         _ if *status != ClientStatus::SUCCESS => " or more",
@@ -168,7 +168,7 @@ fn of(opcode: &ClientOpcode, status: &ClientStatus) -> &'static str {
     }
 }
 
-/// Returns the checked length of a reply.
+/// Returns the length of a reply; fails if the header is invalid.
 pub(super) fn length(header: &ClientHeader, asked: ClientOpcode) -> Result<usize, ReplyDefect> {
     let length = match ByteOrder::of(asked) {
         ByteOrder::Little => u16::from_le_bytes(header.length),
@@ -193,7 +193,7 @@ pub(super) fn length(header: &ClientHeader, asked: ClientOpcode) -> Result<usize
 }
 
 impl Reply {
-    /// Parses the data behind the header of a reply.
+    /// Parses the data that follows the header of a reply.
     pub(super) fn parse(
         header: ClientHeader,
         asked: ClientOpcode,
@@ -238,7 +238,7 @@ impl Resolved {
             if entry.kind == EntryType::PATH {
                 paths.push(ResolvedPath { flags: entry.flags, record: entry.path_record() });
             } else if entry.flags.has(EntryFlags::SOURCE) {
-                // A source of an unknown type is ignored.
+                // If the source address has an unknown type, the entry is ignored.
                 source = source.or_else(|| Address::of_entry(entry).ok());
             }
         }
@@ -269,7 +269,7 @@ impl EndpointDescription {
     }
 }
 
-/// Returns the text before the first zero of a field, with escapes for control characters.
+/// Returns the text before the first zero of a field. Control characters are escaped.
 fn text(field: &[u8; ADDRESS_LENGTH]) -> String {
     let text = field.split(|&byte| byte == 0).next().expect("a split has a first part");
     escaped(&String::from_utf8_lossy(text)).to_string()

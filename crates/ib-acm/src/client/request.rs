@@ -9,14 +9,16 @@ use ib_wire::mad::sa::PathRecord;
 use super::RequestError;
 use crate::Address;
 
-/// Options of a request to resolve.
+/// Options of a RESOLVE request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResolveOptions {
-    /// True if only cached paths may be returned. Without one, the service rejects the request with [`ENODATA`].
+    /// True if the service may return only a cached path. If there is none, the service rejects the request with
+    /// [`ENODATA`].
     ///
     /// [`ENODATA`]: ib_wire::acm::ClientStatus::ENODATA
     pub no_delay: bool,
-    /// True if the service has to query the SA for a path between GIDs or LIDs. Errors then have the status of the SA.
+    /// True if the service has to query the SA, for a path between GIDs or LIDs. If the query fails, the service
+    /// returns the status of the SA.
     pub query_sa: bool,
 }
 
@@ -38,9 +40,9 @@ impl ResolveOptions {
 pub enum CounterScope {
     /// The whole service.
     Service,
-    /// An endpoint by its index.
+    /// The endpoint with this index.
     Endpoint(NonZeroU8),
-    /// The endpoint with a name or an IP address.
+    /// The endpoint with this name or IP address.
     Address(Address),
 }
 
@@ -54,12 +56,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// Creates a request to resolve the path to a destination. Without a source the service chooses one.
+    /// Creates a request to resolve the path to a destination. If `source` is `None`, the service chooses the source.
     ///
     /// GIDs and LIDs are sent as a path record whose other fields are 0.
     ///
     /// # Errors
-    /// Fails if one of the addresses is a GID or LID, and the other one has another type.
+    /// Fails if one of the two addresses is a GID or LID, and the other does not have the same type.
     pub fn resolve(
         source: Option<&Address>,
         destination: &Address,
@@ -82,20 +84,20 @@ impl Request {
             entries.push(source.to_entry(EntryFlags::SOURCE).ok_or_else(|| mixed(source))?);
         }
         let flags = EntryFlags::DESTINATION.with(options.flags());
-        // A GID or a LID without a source was handled as a path above.
+        // The code above sends a request as a path if its destination is a GID or LID and it has no source.
         let entry = destination.to_entry(flags);
         entries.push(entry.ok_or_else(|| mixed(source.unwrap_or(destination)))?);
         Ok(Self::with_entries(ClientOpcode::RESOLVE, entries))
     }
 
-    /// Creates a request to resolve the path between the GIDs or the LIDs of a path record.
+    /// Creates a request to resolve the path between the GIDs or the LIDs in a path record.
     #[must_use]
     pub fn resolve_path(path: &PathRecord, options: ResolveOptions) -> Self {
         let entry = Entry::path(options.flags(), path);
         Self::with_entries(ClientOpcode::RESOLVE, vec![entry])
     }
 
-    /// Creates a query of counters.
+    /// Creates a query of the counters of the service or of an endpoint.
     ///
     /// # Errors
     /// Fails if the address of the endpoint is a GID or a LID.
@@ -113,14 +115,15 @@ impl Request {
         Ok(request)
     }
 
-    /// Creates a query of an endpoint by its index among the endpoints of ports with number `port`, or of all ports for 0.
+    /// Creates a query of the endpoint with this index among the endpoints of the ports with number `port`. Port 0
+    /// stands for all ports.
     #[must_use]
     pub fn endpoint(index: NonZeroU8, port: u8) -> Self {
         let request = Self::with_entries(ClientOpcode::EP_QUERY, Vec::new());
         Self { src_out: index.get(), src_index: port, ..request }
     }
 
-    /// Returns the bytes of the message, which have to be written with one call.
+    /// Returns the bytes of the message, which the caller must write with one call.
     #[must_use]
     pub fn to_bytes(&self, transaction: [u8; 8]) -> Vec<u8> {
         let mut header = ClientHeader::new(self.opcode, transaction);
@@ -130,7 +133,7 @@ impl Request {
         let mut bytes = Vec::with_capacity(length);
         bytes.extend_from_slice(&header.to_bytes());
         for entry in &self.entries {
-            // Flags and types are in native byte order even if lengths are in network order.
+            // Flags and types of entries are in native byte order, even if the message length is in network order.
             bytes.extend_from_slice(&entry.to_bytes(ByteOrder::NATIVE));
         }
         bytes

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Default TCP port of services.
 pub const DEFAULT_PORT: u16 = 6125;
 
-/// Host of a service that is found by the port file.
+/// Host address of a service whose TCP port is in the port file.
 const THIS_HOST: &str = "127.0.0.1";
 
 /// Address of a service.
@@ -28,14 +28,14 @@ pub enum ServiceAddress {
 }
 
 impl ServiceAddress {
-    /// Finds the service of this machine as librdmacm does: the TCP port in the port file, or else the socket for all
-    /// programs.
+    /// Finds the service of this machine as librdmacm does: at the TCP port in the port file, or if none, at the socket
+    /// for all programs.
     #[must_use]
     pub fn find() -> Self {
         Self::find_in(&ServiceFiles::default())
     }
 
-    /// Does the same with other files.
+    /// Like [`Self::find`], but with the given files.
     #[must_use]
     pub fn find_in(files: &ServiceFiles) -> Self {
         match files.port() {
@@ -44,20 +44,21 @@ impl ServiceAddress {
         }
     }
 
-    /// Returns the default address of `ib_acme`: the socket for administrators' programs on this machine.
+    /// Returns the default address that `ib_acme` uses: the socket for administrators' programs on this machine.
     #[must_use]
     pub fn default_for_machine() -> Self {
         Self::local(&ServiceFiles::default().own_socket)
     }
 
-    /// Parses the address of a service. A text with a `/` is the path of a socket. Any other text is the name or address of
-    /// a host; its port is that of this machine's port file, or [`DEFAULT_PORT`].
+    /// Parses the address of a service. A text with a `/` is the path of a socket. Any other text is the name or
+    /// address of a host. The port is then read from this machine's port file; without that file, it is
+    /// [`DEFAULT_PORT`].
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         Self::from_text_in(text, &ServiceFiles::default())
     }
 
-    /// Does the same with other files.
+    /// Like [`Self::from_text`], but with the given files.
     #[must_use]
     pub fn from_text_in(text: &str, files: &ServiceFiles) -> Self {
         #[cfg(unix)]
@@ -67,13 +68,14 @@ impl ServiceAddress {
         Self::tcp(text, files.port().unwrap_or(DEFAULT_PORT))
     }
 
-    /// Returns the address of a TCP port of a host.
+    /// Returns the address for a TCP port of a host.
     #[must_use]
     pub fn tcp(host: &str, port: u16) -> Self {
         Self::Tcp { host: host.to_owned(), port }
     }
 
-    /// Returns the address of a Unix domain socket; on other systems the default TCP port of this machine.
+    /// Returns the address of a Unix domain socket. On systems without such sockets, returns the default TCP port of
+    /// this machine.
     fn local(socket: &Path) -> Self {
         if cfg!(unix) {
             #[cfg(unix)]
@@ -95,10 +97,10 @@ impl fmt::Display for ServiceAddress {
     }
 }
 
-/// Files by which clients find the service of their machine.
+/// Paths of the files by which clients find the service of their machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceFiles {
-    /// Text file with the TCP port of the service, while it has one.
+    /// Text file with the TCP port of the service. It exists only while the service listens on TCP.
     pub port_file: PathBuf,
     /// Socket for all programs.
     pub socket: PathBuf,
@@ -107,17 +109,17 @@ pub struct ServiceFiles {
 }
 
 impl ServiceFiles {
-    /// Returns the port in the port file; `None` if there is no file, or no port in it.
+    /// Returns the port in the port file; `None` if there is no file or the file has no port.
     fn port(&self) -> Option<u16> {
         let mut text = String::new();
-        // Reads a bounded number of bytes, because the file may be any file.
+        // Reads a bounded number of bytes, because the caller may have named a large file.
         File::open(&self.port_file).ok()?.take(16).read_to_string(&mut text).ok()?;
         text.split_whitespace().next()?.parse().ok().filter(|&port| port != 0)
     }
 }
 
 impl Default for ServiceFiles {
-    /// Returns the files of ibacm.
+    /// Returns the paths that ibacm uses.
     fn default() -> Self {
         Self {
             port_file: "/run/ibacm.port".into(),

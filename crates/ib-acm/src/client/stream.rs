@@ -14,7 +14,7 @@ pub(super) enum Stream {
     Tcp(TcpStream),
 }
 
-/// Evaluates an expression with the socket of a stream of either type.
+/// Evaluates an expression with the socket of a stream, be it TCP or a Unix domain socket.
 macro_rules! either {
     ($stream:expr, $name:ident => $work:expr) => {
         match $stream {
@@ -26,7 +26,7 @@ macro_rules! either {
 }
 
 impl Stream {
-    /// Connects, with the timeout for each address of a host.
+    /// Connects to a service. The timeout applies to each address of the host.
     pub(super) fn connect(service: &ServiceAddress, timeout: Duration) -> io::Result<Self> {
         match service {
             #[cfg(unix)]
@@ -52,7 +52,7 @@ impl Stream {
         }
     }
 
-    /// Writes all bytes, with one call unless the system accepts only a part.
+    /// Writes all bytes, with one system call unless the system accepts only a part of the bytes.
     pub(super) fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
         while !bytes.is_empty() {
             either!(self, stream => stream.set_write_timeout(Some(left(deadline)?)))?;
@@ -65,7 +65,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for bytes; returns their number, 0 at the end of the stream.
+    /// Waits for bytes and returns their number; 0 at the end of the stream.
     pub(super) fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
         loop {
             either!(self, stream => stream.set_read_timeout(Some(left(deadline)?)))?;
@@ -83,16 +83,16 @@ fn left(deadline: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// Returns an error unless it is an interruption or a timeout, after which the call is repeated.
+/// Returns `Ok` after an interruption or a timeout, so that the caller repeats the system call. Returns other errors.
 fn again(error: io::Error) -> io::Result<()> {
     match error.kind() {
-        // Expired socket timeouts cause one of the last two errors. The caller compares the clock with the deadline.
+        // If the socket timeout expires, the system reports `WouldBlock` or `TimedOut`. The caller checks the deadline.
         io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(()),
         _ => Err(error),
     }
 }
 
-/// Checks that a service belongs to this process's user or to root.
+/// Checks that the process that serves a socket belongs to this process's user or to root.
 ///
 /// # Errors
 /// Fails with [`io::ErrorKind::PermissionDenied`] if another user serves the socket.
@@ -108,8 +108,8 @@ pub(super) fn check_service(socket: impl std::os::fd::AsFd) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
-/// Connects to a Unix domain socket. While the backlog of its listener is full, the system waits for the send timeout of
-/// the socket.
+/// Connects to a Unix domain socket. While the backlog of its listener is full, the system waits for the send timeout
+/// of the socket.
 #[cfg(unix)]
 fn connect_local(
     path: &std::path::Path,

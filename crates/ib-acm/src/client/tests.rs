@@ -1,4 +1,4 @@
-//! Tests of clients with a scripted server.
+//! Tests of the client against a scripted server.
 
 mod blocking;
 mod pipeline;
@@ -30,7 +30,7 @@ fn answer(request: &[u8], ack: bool, status: ClientStatus, data: &[u8]) -> Vec<u
     [&header.to_bytes()[..], data].concat()
 }
 
-/// Returns a path to a LID.
+/// Returns a path record with the given destination LID.
 fn path(dlid: u16) -> PathRecord {
     let (sgid, dgid) = (Gid(0xfe80 << 112 | 1), Gid(0xfe80 << 112 | u128::from(dlid)));
     PathRecord { sgid, dgid, slid: 1, dlid, reversible: true, ..PathRecord::zeroed() }

@@ -1,4 +1,4 @@
-//! Names and addresses of the machine's own endpoints: `ibacm_addr.cfg`, before 2010 `acm_addr.cfg`.
+//! Names and addresses of this machine's endpoints: the file `ibacm_addr.cfg`, called `acm_addr.cfg` before 2010.
 //!
 //! ```text
 //! # name or address   device  port  P_Key
@@ -18,14 +18,14 @@ use crate::Address;
 /// Maximum length of a device name in bytes.
 pub const LONGEST_DEVICE: usize = 63;
 
-/// An address file: its distinct lines, in order.
+/// Contents of an address file: its distinct lines, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressFile {
     /// The lines.
     pub lines: Vec<AddressLine>,
 }
 
-/// A name or an address of an endpoint: a device's port and a partition.
+/// A line of an address file: a name or an address of an endpoint, which is a port of an HCA in a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressLine {
     /// Line number, from 1. The writer ignores it.
@@ -59,7 +59,7 @@ impl AddressFile {
                     if seen.insert((address.clone(), device.clone(), *port, *p_key)) {
                         parsed.value.lines.push(line);
                     } else {
-                        parsed.warn(number, &all, "an address of no earlier line", so);
+                        parsed.warn(number, &all, "an address that no earlier line has", so);
                     }
                 }
                 Err((found, expected)) => parsed.warn(number, found, expected, so),
@@ -68,14 +68,14 @@ impl AddressFile {
         parsed
     }
 
-    /// Returns the lines in use: those with names, and those with IP addresses if `support_ips_in_addr_cfg` is set.
-    /// Otherwise the endpoints have the IP addresses of the machine's interfaces.
+    /// Returns the lines with names and, if `support_ips` is true, the lines with IP addresses. If it is false, the
+    /// endpoints have the IP addresses of the machine's interfaces.
     pub fn in_use(&self, support_ips: bool) -> impl Iterator<Item = &AddressLine> {
         self.lines.iter().filter(move |line| support_ips || line.address.ip().is_none())
     }
 
-    /// Returns the text of the file. A line that cannot be read back, such as one with a GID or with a name that contains
-    /// a blank, is written as a comment.
+    /// Returns the text of the file. A line that the reader would not accept becomes a comment, for example a line with
+    /// a GID, or with a name that contains a blank.
     #[must_use]
     pub fn to_file(&self) -> String {
         let mut text = HEAD.to_owned();
@@ -107,12 +107,12 @@ const HEAD: &str = "\
 # address device port pkey
 ";
 
-/// Returns a comment with a line that cannot be written.
+/// Returns a comment that contains a line that the reader would not accept.
 pub(super) fn unwritten(content: &str) -> String {
     format!("# not expressible: {}", text::visible(content))
 }
 
-/// Parses a line. An error has the found word, and the expectation.
+/// Parses the words of a line. An error consists of the found word and a description of the expected one.
 fn line<'w>(line: usize, words: &[&'w str]) -> Result<AddressLine, (&'w str, String)> {
     let word = |index: usize, expected: &str| {
         words.get(index).copied().ok_or_else(|| ("", expected.to_owned()))
@@ -144,7 +144,7 @@ fn line<'w>(line: usize, words: &[&'w str]) -> Result<AddressLine, (&'w str, Str
     Ok(AddressLine { line, address, device: device.into(), port, p_key })
 }
 
-/// Returns the expectation for a word that is not an address.
+/// Returns the description of the expected word if the found word is not an address.
 pub(super) fn expectation(error: &crate::address::AddressError) -> String {
     format!("a name or an IP address ({error})")
 }

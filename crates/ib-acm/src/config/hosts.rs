@@ -1,4 +1,4 @@
-//! Preloaded names and addresses of other machines, with their GIDs: `ibacm_hosts.data`.
+//! Preloaded names and addresses of other machines, with their GIDs: the file `ibacm_hosts.data`.
 //!
 //! ```text
 //! # name or address   GID
@@ -15,14 +15,14 @@ use super::addresses::{expectation, unwritten};
 use super::{Parsed, text};
 use crate::Address;
 
-/// A hosts file: its lines in order, with distinct addresses.
+/// Contents of a hosts file: its lines in the order of the file. Each line has a different address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostFile {
     /// The lines.
     pub lines: Vec<HostLine>,
 }
 
-/// The GID of a name or an address.
+/// A line of a hosts file: a name or an address, and its GID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostLine {
     /// Line number, from 1. The writer ignores it.
@@ -66,8 +66,8 @@ impl HostFile {
         parsed
     }
 
-    /// Returns the text of the file. A line that cannot be read back, such as one with a LID or with a name that contains
-    /// a blank, is written as a comment.
+    /// Returns the text of the file. A line that the reader would not accept becomes a comment, for example a line with
+    /// a LID, or with a name that contains a blank.
     #[must_use]
     pub fn to_file(&self) -> String {
         let mut text = HEAD.to_owned();
@@ -92,13 +92,13 @@ const HEAD: &str = "\
 # address gid
 ";
 
-/// Parses a line. An error has the found word, and the expectation.
+/// Parses the words of a line. An error consists of the found word and a description of the expected one.
 fn line<'w>(line: usize, words: &[&'w str]) -> Result<HostLine, (&'w str, String)> {
     let address = words.first().copied().unwrap_or("");
     let address = Address::parse(address).map_err(|error| (address, expectation(&error)))?;
     let gid = words.get(1).copied().unwrap_or("");
     let number = gid.parse().ok().filter(|gid: &Gid| gid.0 != 0 && !gid.is_multicast());
-    let expected = "the GID of a port such as fe80::2:c903:a1:b2c3";
+    let expected = "the GID of a port, such as fe80::2:c903:a1:b2c3";
     let gid = number.ok_or_else(|| (gid, expected.to_owned()))?;
     Ok(HostLine { line, address, gid })
 }

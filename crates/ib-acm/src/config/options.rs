@@ -1,4 +1,4 @@
-//! Options of the service: `ibacm_opts.cfg`, before 2010 `acm_opts.cfg`.
+//! Options of the service: the file `ibacm_opts.cfg`, called `acm_opts.cfg` before 2010.
 //!
 //! ```text
 //! # `Options::to_file` writes a file with a description of each key
@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `options/read.rs` | the reader |
 //! | `options/write.rs` | the writer, with descriptions of the keys |
-//! | `options/fit.rs` | [`Options::fitted`]: options for the size of a cluster |
+//! | `options/fit.rs` | [`Options::fitted`]: options that suit the size of a cluster |
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ mod fit;
 mod read;
 mod write;
 
-/// Maximum number of groups beside the base group: a message lists six.
+/// Maximum number of groups in addition to the base group: a message lists six groups at most.
 pub const MOST_GROUPS: usize = 5;
 
 /// Source of routes: `route_prot`.
@@ -37,37 +37,38 @@ pub enum RouteProtocol {
     Acm,
 }
 
-/// Name of the only provider, which is built in: the protocol of [`ib_wire::mad::acm`].
+/// Name of the only provider, which is built in. It implements the protocol of [`ib_wire::mad::acm`].
 pub const PROVIDER: &str = "ibacmp";
 
 /// Options of the service. The fields have the names of ibacm's keys.
 ///
 /// The key `addr_prot` has no field: the only protocol is `acm`. The defaults are those of ibacm, except for
-/// [`resolve_depth`](Self::resolve_depth) and [`send_depth`](Self::send_depth). Values outside of the ranges given here
-/// can be written to a file, but not read from it.
+/// [`resolve_depth`](Self::resolve_depth) and [`send_depth`](Self::send_depth). The writer writes any value, but the
+/// reader refuses values outside of the ranges given here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Destination of the log [default: `/var/log/ibacm.log`].
     pub log_file: LogFile,
     /// Log level: 0 errors, 1 events, 2 all messages [default: 0].
     pub log_level: u8,
-    /// Log level of MADs in ibacm, 0 to 255 [default: 0].
+    /// Log level for MADs, 0 to 255, which only ibacm uses [default: 0].
     pub umad_debug_level: u8,
-    /// PID file, whose lock prevents a second service from starting [default: `/run/ibacm.pid`].
+    /// PID file, which the service locks so that no second service starts [default: `/run/ibacm.pid`].
     pub lock_file: Word,
     /// TCP port for clients, 1 to 65535 [default: 6125].
     pub server_port: u16,
     /// Type of the sockets for clients [default: `unix`].
     pub server_mode: ServerMode,
-    /// True if only `ib_acme` and the kernel are served: the socket for other programs is not created [default: false].
+    /// True if the service serves only `ib_acme` and the kernel, and creates no socket for other programs [default:
+    /// false].
     pub acme_plus_kernel_only: bool,
-    /// Directory of ibacm's provider libraries. It has no effect: no library is loaded.
+    /// Directory of ibacm's provider libraries. The option has no effect, since this service loads no libraries.
     pub provider_lib_path: Option<Word>,
-    /// True if the IP addresses of the address file are used instead of those of the interfaces [default: false].
+    /// True if endpoints have the IP addresses of the address file, not those of the interfaces [default: false].
     pub support_ips_in_addr_cfg: bool,
     /// Providers of subnets, in the order of the file [default: none: the built-in provider serves all subnets].
     pub provider: Vec<Provider>,
-    /// Response timeout, 1 ms to 2^31 − 1 ms [default: 2 s]. The file has whole milliseconds.
+    /// Response timeout, 1 ms to 2^31 − 1 ms [default: 2 s]. The writer rounds it up to whole milliseconds.
     pub timeout: Duration,
     /// Number of retries of a request, 0 to 65535 [default: 2].
     pub retries: u16,
@@ -83,14 +84,14 @@ pub struct Options {
     pub addr_timeout: Option<Duration>,
     /// Source of routes [default: `sa`].
     pub route_prot: RouteProtocol,
-    /// Lifetime of a cached route, up to 2^31 − 1 minutes; `None` for that of its address [default: `None`].
+    /// Lifetime of a cached route, up to 2^31 − 1 minutes; `None` for the lifetime of its address [default: `None`].
     pub route_timeout: Option<Duration>,
     /// Resolution of the machine's own addresses [default: `local`].
     pub loopback_prot: Loopback,
     /// MTU of the base group, which all machines join [default: 2048 bytes].
     pub min_mtu: Mtu,
-    /// Rate of the base group, one of [`RateCode::RATES`] [default: 10 Gbit/s]. ibacm, as of version 44, reads 28, 50, 400
-    /// and more as 10, and then joins another group.
+    /// Rate of the base group, one of [`RateCode::RATES`] [default: 10 Gbit/s]. ibacm (as of version 44) reads 28, 50,
+    /// and 400 or more as 10, and therefore joins another group.
     pub min_rate: RateCode,
     /// Format of the file of preloaded routes [default: `none`].
     pub route_preload: RoutePreload,
@@ -100,17 +101,18 @@ pub struct Options {
     pub addr_preload: AddressPreload,
     /// File of preloaded addresses [default: `/etc/rdma/ibacm_hosts.data`].
     pub addr_data_file: Word,
-    /// Interval at which addresses in use are verified, up to 2^31 − 1 s; `None` for only before they expire [default:
-    /// 300 s]. ibfabric only.
+    /// Interval at which addresses in use are verified, up to 2^31 − 1 s [default: 300 s]. If `None`, an address is
+    /// verified only before it expires. ibfabric only.
     pub check_interval: Option<Duration>,
     /// Number of announcements of an address after its endpoint comes up, 0 to 255 [default: 2]. ibfabric only.
     pub announce: u8,
-    /// True if routes are derived from groups only after their service levels were compared with those of the SA
-    /// [default: true]. ibfabric only.
+    /// True if a route is derived from a group only if the SA gives the same service level [default: true]. ibfabric
+    /// only.
     pub route_check: bool,
     /// Maximum number of cached addresses, 1 to 2^31 − 1 [default: 1,000,000]. ibfabric only.
     pub max_destinations: u32,
-    /// Groups beside the base group, at most five, in ascending order of preference [default: none]. ibfabric only.
+    /// Up to five groups in addition to the base group, in ascending order of preference [default: none]. ibfabric
+    /// only.
     pub group: Vec<GroupOption>,
 }
 
@@ -121,11 +123,11 @@ pub enum LogFile {
     Stdout,
     /// `stderr`.
     Stderr,
-    /// A file, whose name is neither `stdout` nor `stderr`.
+    /// A file with a name other than `stdout` and `stderr`.
     File(Word),
 }
 
-/// Type of the sockets for clients.
+/// Type of the sockets that the service opens for clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerMode {
     /// `unix`: a Unix domain socket, for clients of the same machine.
@@ -137,12 +139,12 @@ pub enum ServerMode {
     Open,
 }
 
-/// Resolution of the machine's own addresses.
+/// How the service resolves addresses of its own machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loopback {
-    /// `none`: like addresses of other machines.
+    /// `none`: in the same way as addresses of other machines.
     None,
-    /// `local`: without a query.
+    /// `local`: the service knows its addresses, and sends no query.
     #[default]
     Local,
 }
@@ -172,18 +174,18 @@ pub enum AddressPreload {
 pub struct Provider {
     /// Name of the provider. Providers other than [`PROVIDER`] cannot be loaded.
     pub name: Word,
-    /// Subnet prefix; `None` for all subnets without a line of their own.
+    /// Subnet prefix; `None` for all subnets that no other line of the file names.
     pub prefix: Option<u64>,
 }
 
-/// A group beside the base group.
+/// A multicast group in addition to the base group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupOption {
     /// Rate, one of [`RateCode::RATES`].
     pub rate: RateCode,
     /// MTU.
     pub mtu: Mtu,
-    /// Service level; `None` for 0.
+    /// Service level; `None` means 0.
     pub sl: Option<ServiceLevel>,
 }
 

@@ -1,29 +1,29 @@
-//! Contents of a file with warnings.
+//! Contents of a configuration file, with warnings.
 
 use std::fmt;
 
 use super::text;
 
-/// Maximum number of warnings kept of a file.
+/// Maximum number of warnings that are stored for a file. Further warnings are only counted.
 pub const MAX_WARNINGS: usize = 1_000;
 
-/// Contents of a file, and warnings about it.
+/// Contents of a configuration file, and warnings about the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed<T> {
     /// The contents.
     pub value: T,
     /// The first 1,000 warnings, in the order of the file.
     pub warnings: Vec<Warning>,
-    /// Number of further warnings.
+    /// Number of warnings beyond the first 1,000.
     pub more_warnings: usize,
 }
 
-/// A part of a file that is ignored or has another meaning than expected.
+/// A part of a file that the reader ignores, or reads differently than its author may expect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// Line number, counted from 1.
     pub line: usize,
-    /// Text that was found, up to 80 characters; empty if there was none.
+    /// Found text, up to 80 characters; empty if there was none.
     pub found: String,
     /// Expected text.
     pub expected: String,
@@ -32,7 +32,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Returns the message with the name of the file before it: `file:line: found …, expected …; …`.
+    /// Returns the message, which begins with the file name: `file:line: found …, expected …; …`.
     #[must_use]
     pub fn at<'w>(&'w self, file: &'w str) -> impl fmt::Display + 'w {
         fmt::from_fn(move |f| write!(f, "{file}:{self}"))
@@ -53,7 +53,7 @@ impl fmt::Display for Warning {
 }
 
 impl<T> Parsed<T> {
-    /// Adds a warning, or only counts it if the maximum number is reached.
+    /// Adds a warning. If [`MAX_WARNINGS`] are stored already, only counts it.
     pub(super) fn warn(
         &mut self,
         line: usize,
@@ -69,7 +69,7 @@ impl<T> Parsed<T> {
         self.warnings.push(Warning { line, found, expected: expected.into(), so });
     }
 
-    /// Returns the words of a line before a comment; `None` after a warning if they are not UTF-8.
+    /// Returns the words of a line, without its comment. If they are not UTF-8, adds a warning and returns `None`.
     pub(super) fn words<'t>(&mut self, line: usize, bytes: &'t [u8]) -> Option<Vec<&'t str>> {
         match text::words(bytes) {
             Ok(words) => Some(words),
@@ -80,10 +80,10 @@ impl<T> Parsed<T> {
         }
     }
 
-    /// Warns of superfluous words at the end of a line.
+    /// Adds a warning if there are superfluous words at the end of a line.
     pub(super) fn end(&mut self, line: usize, words: &[&str]) {
         if !words.is_empty() {
-            self.warn(line, &words.join(" "), "the end of the line", "it is ignored");
+            self.warn(line, &words.join(" "), "the end of the line", "the found text is ignored");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Preloaded routes, as dumped by an SM: `ibacm_route.data`.
+//! Preloaded routes that an SM has dumped: the file `ibacm_route.data`.
 //!
-//! The format is that of OpenSM's plugin `dump_pr` in its full form: a block for each port, with a line for each
-//! destination LID. MTUs and rates are codes.
+//! The format is the full output of OpenSM's plugin `dump_pr`: a block for each port, with a line for each destination
+//! LID. MTUs and rates are written as their codes.
 //!
 //! ```text
 //! Channel Adapter 0x0002c90300a1b2c3, base LID 1, "node-1 HCA-1", port 1
@@ -11,8 +11,8 @@
 //! 0x0003 : UNREACHABLE
 //! ```
 //!
-//! Such a file may have hundreds of megabytes. A port needs only its own block, and the headers of the others, which have
-//! the GUIDs of LIDs. Therefore the file is read line by line, and other lines are not stored.
+//! Such a file may have hundreds of megabytes. A service needs only the block of its port, and the headers of the other
+//! blocks, which assign GUIDs to LIDs. Therefore the file is read line by line, and other lines are not stored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,19 +23,19 @@ use ib_wire::mad::sa::RateCode;
 
 use super::{Parsed, text};
 
-/// Maximum number of bytes read of a line. The header of a block has about 150.
+/// Maximum number of bytes that are read of a line. The header of a block has about 150 bytes.
 const LONGEST_LINE: u64 = 1_024;
 
-/// Routes of a port in a file, and the ports of all blocks.
+/// Contents of a file of routes: the routes of one port, and the source ports of all blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
     /// True if the file has a block of the port.
     pub found: bool,
     /// Routes of the port, in the order of their LIDs.
     pub routes: Vec<Route>,
-    /// Unreachable LIDs, in order.
+    /// Unreachable LIDs, in ascending order.
     pub unreachable: Vec<Lid>,
-    /// Base LID and GUID of the port of each block, in the order of LIDs.
+    /// Base LID and GUID of the source port of each block, in the order of the LIDs.
     pub ports: Vec<(Lid, Guid)>,
 }
 
@@ -66,7 +66,7 @@ pub enum Row {
 pub struct Block<'d> {
     /// Type of the node.
     pub kind: NodeKind,
-    /// GUID of the port; of port 0 for a switch.
+    /// GUID of the port. For a switch, it is the GUID of port 0.
     pub guid: Guid,
     /// Base LID of the port.
     pub base_lid: Lid,
@@ -76,7 +76,7 @@ pub struct Block<'d> {
     pub port: u8,
 }
 
-/// Error of reading a file of routes.
+/// Error when reading a file of routes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RoutesError {
@@ -94,10 +94,11 @@ pub enum RoutesError {
 }
 
 impl Routes {
-    /// Reads the block of the port with a GUID and a base LID, and the headers of all blocks.
+    /// Reads the block of the port with the given GUID and base LID, and the headers of all blocks.
     ///
-    /// Lines of other blocks are not parsed. Invalid lines of the port's block, and lines with unknown codes, are ignored
-    /// with a warning. A later line of a LID overrides an earlier one. A file without a block of the port causes a warning.
+    /// Lines of other blocks are not parsed. Invalid lines of the port's block, and lines with unknown codes, are
+    /// ignored with a warning. If several lines have the same LID, the last one is used. A file without a block of the
+    /// port causes a warning.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
@@ -133,9 +134,9 @@ impl Routes {
 }
 
 impl Block<'_> {
-    /// Returns the text of the block, with a trailing empty line.
+    /// Returns the text of the block, which ends with an empty line.
     ///
-    /// Quotes and control characters of the description become dots.
+    /// Quotes and control characters in the node description become dots.
     #[must_use]
     pub fn to_text(&self, rows: impl IntoIterator<Item = Row>) -> String {
         let Self { kind, guid, base_lid, description, port } = self;
@@ -159,21 +160,21 @@ impl Block<'_> {
     }
 }
 
-/// Reads the start of the next line, and skips its rest. The first flag is true if there is a line, the second one if it
-/// was truncated.
+/// Reads the next line up to [`LONGEST_LINE`] bytes, and skips the rest of the line. Returns two flags: true if there
+/// is a line, and true if the line was truncated.
 fn next(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<(bool, bool)> {
     let length = (&mut *input).take(LONGEST_LINE).read_until(b'\n', line)?;
     let whole = (length as u64) < LONGEST_LINE || line.ends_with(b"\n");
     Ok((length != 0, !whole && input.skip_until(b'\n')? != 0))
 }
 
-/// State of reading a file.
+/// State of the reader.
 struct Reader {
     guid: Guid,
     base_lid: Lid,
     /// Number of the current line, from 1.
     line: usize,
-    /// True in the block of the port.
+    /// True if the current line is in the block of the port.
     own: bool,
     /// Routes of the port's block; `None` for unreachable LIDs.
     rows: BTreeMap<Lid, Option<Route>>,
@@ -182,7 +183,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Processes a line. `cut` is true if it was truncated.
+    /// Processes a line. `cut` is true if the line was truncated.
     fn handle_line(&mut self, bytes: &[u8], cut: bool) {
         let bytes = bytes.trim_ascii();
         let row = match bytes.first() {
@@ -198,13 +199,13 @@ impl Reader {
         if let Err(expected) = taken {
             let so = match row {
                 true => "the line is ignored",
-                // Without a valid header, the source port of the lines below is unknown.
-                false => "it and the lines below are ignored",
+                // Without a valid header, the source port of the block's lines is unknown.
+                false => "this line and the lines of its block are ignored",
             };
             self.parsed.warn(self.line, &text, expected, so);
         } else if cut {
             let expected = format!("a line of at most {LONGEST_LINE} bytes");
-            self.parsed.warn(self.line, &text, expected, "the rest is ignored");
+            self.parsed.warn(self.line, &text, expected, "the rest of the line is ignored");
         }
     }
 
@@ -219,7 +220,7 @@ impl Reader {
         }
         self.own = (guid, lid) == (self.guid, self.base_lid);
         if guid == self.guid && !self.own {
-            let expected = format!("base LID {}, the current one of the port", self.base_lid);
+            let expected = format!("base LID {}, which the port has now", self.base_lid);
             self.parsed.warn(self.line, text, expected, "the block is ignored");
         }
         self.parsed.value.found |= self.own;
@@ -252,7 +253,7 @@ impl Reader {
         self.parsed.end(self.line, &rest);
         if self.rows.insert(dlid, route).is_some() {
             let so = "this line overrides the earlier one";
-            self.parsed.warn(self.line, text, "a LID of no earlier line", so);
+            self.parsed.warn(self.line, text, "a LID that no earlier line has", so);
         }
         Ok(())
     }

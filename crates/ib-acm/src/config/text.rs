@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Write};
 
-/// A word of a configuration file, such as a file name: not empty, without blanks and control characters, and not
-/// starting with `#`.
+/// A word of a configuration file, such as a file name. It is not empty, has no blanks and no control characters, and
+/// does not start with `#`.
 ///
-/// ibacm truncates lines after 119 bytes, which limits file names to about 100 bytes.
+/// ibacm truncates lines after 119 bytes, so a file name that ibacm can read has at most about 100 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Word(Box<str>);
 
@@ -16,7 +16,7 @@ impl Word {
         (stands(text) && !text.chars().any(char::is_control)).then(|| Self(text.into()))
     }
 
-    /// Creates a word from a constant.
+    /// Creates a word from a constant text.
     ///
     /// # Panics
     /// Panics if the text is not a valid word.
@@ -37,12 +37,12 @@ impl fmt::Display for Word {
     }
 }
 
-/// Returns true if a text is read as one word.
+/// Returns true if the readers accept the text as one word.
 pub(super) fn stands(text: &str) -> bool {
     text.split_ascii_whitespace().eq([text]) && !text.starts_with('#')
 }
 
-/// Writes a text with its control characters escaped.
+/// Returns the text with escaped control characters, for messages.
 pub(super) fn visible(text: &str) -> impl fmt::Display + '_ {
     fmt::from_fn(move |f| {
         let mut signs = text.chars();
@@ -53,16 +53,16 @@ pub(super) fn visible(text: &str) -> impl fmt::Display + '_ {
     })
 }
 
-/// Returns the lines with their numbers, from 1. A byte order mark is skipped.
+/// Returns the lines of a file with their numbers, which start with 1. A byte order mark is skipped.
 pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     (1..).zip(bytes.split(|&byte| byte == b'\n'))
 }
 
-/// Returns the words of a line before a comment.
+/// Returns the words of a line, without its comment.
 ///
 /// # Errors
-/// Fails if the words are not UTF-8; the error is the line with replacement characters. Comments may have any bytes.
+/// Fails if the words are not UTF-8. The error is the line with replacement characters. Comments may have any bytes.
 pub(super) fn words(line: &[u8]) -> Result<Vec<&str>, String> {
     let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     words
@@ -80,7 +80,7 @@ pub(super) fn number(word: &str) -> Option<u64> {
     };
     match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         Some(hexadecimal) => digits(hexadecimal, 16),
-        // Some parsers read a leading zero as octal.
+        // Leading zeros are refused, since some parsers read such a number as octal.
         None if word.len() > 1 && word.starts_with('0') => None,
         None => digits(word, 10),
     }

@@ -1,4 +1,4 @@
-//! Announcements of an endpoint: requests for its own address, which update the caches of peers.
+//! Announcements: the endpoint requests its own address, and the request updates the caches of peers.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use super::context::{Context, Timer};
 use super::datagram::send_request;
 use super::groups::MulticastGroups;
 
-/// Delay of the first announcement of an endpoint that has come up, and interval of further ones.
+/// Delay from the time when an endpoint comes up until its first announcement, and interval between announcements.
 const FIRST: Duration = Duration::from_millis(500);
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Announcements of an endpoint that are still to be sent.
+/// Number of announcements that an endpoint has still to send.
 #[derive(Debug, Default)]
 pub(super) struct Announcements {
     left: u32,

@@ -10,14 +10,14 @@ use super::groups::MulticastGroups;
 use crate::Address;
 use crate::cache::Peer;
 
-/// Claim that is accepted if the peer does not respond to a check.
+/// Claim about a peer. The claim is accepted if the peer does not respond to a check.
 #[derive(Clone, Debug)]
 pub(super) enum Claim {
-    /// The peer has another LID, with these addresses.
+    /// The peer has moved to the LID of this sender, and has these addresses.
     Moved(Sender, Vec<Address>),
-    /// The address belongs to another peer.
+    /// This sender, not the peer, is the owner of the address.
     Owner(Sender, Address),
-    /// The peer no longer has this one of its addresses.
+    /// The peer no longer has this address.
     Released(Address),
 }
 
@@ -27,11 +27,11 @@ pub(super) struct PeerCheck {
     pub(super) gid: Gid,
     pub(super) lid: u16,
     qpn: Qpn,
-    /// Address that the peer is requested to resolve.
+    /// Address that the request to the peer asks for.
     pub(super) address: Address,
     attempts: u32,
     pub(super) claim: Option<Claim>,
-    /// True if the peer did not respond to a request for another of its addresses.
+    /// True if the peer did not respond to an earlier request, which asked for another of its addresses.
     pub(super) is_second: bool,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum CheckAttempt {
     Silent(PeerCheck),
 }
 
-/// Outstanding checks of an endpoint: at most one for each peer.
+/// Outstanding checks of an endpoint, at most one for each peer.
 #[derive(Debug, Default)]
 pub(super) struct PeerChecks {
     by_tid: BTreeMap<u64, PeerCheck>,
@@ -57,7 +57,7 @@ pub(super) struct PeerChecks {
 }
 
 impl PeerChecks {
-    /// Returns the check with a transaction ID.
+    /// Returns the check with this transaction ID.
     pub(super) fn get(&self, tid: u64) -> Option<&PeerCheck> {
         self.by_tid.get(&tid)
     }
@@ -72,7 +72,7 @@ impl PeerChecks {
         self.by_tid.len() < MAX_CHECKS && !self.is_checking(gid)
     }
 
-    /// Starts to check a peer by a request for one of its addresses.
+    /// Starts to check a peer: sends it a request for `address`, one of the peer's addresses.
     pub(super) fn start(
         &mut self,
         cx: &mut Context<'_>,
@@ -88,7 +88,7 @@ impl PeerChecks {
         self.attempt(cx, groups, tid);
     }
 
-    /// Checks a silent peer again by a request for another of its addresses.
+    /// Checks a peer again that did not respond: sends it a request for `address`, another of the peer's addresses.
     pub(super) fn start_second(
         &mut self,
         cx: &mut Context<'_>,
@@ -106,7 +106,7 @@ impl PeerChecks {
         self.by_tid.insert(tid, check);
     }
 
-    /// Sends the request of a check. Removes the check if that is not possible, or after the last attempt.
+    /// Sends the request of a check. Removes the check if the request cannot be sent, or if no attempt is left.
     pub(super) fn attempt(
         &mut self,
         cx: &mut Context<'_>,

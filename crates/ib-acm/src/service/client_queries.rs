@@ -1,4 +1,4 @@
-//! SA path queries that clients specify themselves (`QUERY_SA`).
+//! SA path queries that clients specify (flag `QUERY_SA`).
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use super::context::{Context, Timer};
 use super::pending::PendingRequest;
 use super::sa::{DGID, DLID, NUMB_PATH, P_KEY, REVERSIBLE, SGID, SaError, SaRequest, attribute_of};
 
-/// An SA query of a client.
+/// An SA query that a client requested.
 #[derive(Debug)]
 struct ClientQuery {
     path: Box<PathRecord>,
     request: Box<PendingRequest>,
     /// Time limit.
     deadline: Instant,
-    /// Number of times that the query was sent, each time to another SM or from another LID.
+    /// Number of times that the query was sent. It is sent again if the SM or the LID of the port changes.
     attempts: u32,
     transaction: Option<TransactionId>,
 }
 
-/// Maximum number of times that a query is sent while the SM or the LID of the port changes.
+/// Maximum number of times that a query is sent. If the SM or the LID of the port changes more often, the query fails.
 const MAX_ATTEMPTS: u32 = 4;
 
-/// SA queries of clients at an endpoint, by a random number.
+/// SA queries that clients requested at an endpoint. The key is a random number.
 #[derive(Debug, Default)]
 pub(super) struct ClientQueries(BTreeMap<u64, ClientQuery>);
 
@@ -58,7 +58,7 @@ impl ClientQueries {
         query.transaction = Some(cx.send_sa(Method::GET, &components, &*query.path, purpose));
     }
 
-    /// Removes a query, so that the caller can answer it.
+    /// Removes a query, so that the caller can respond to the client.
     fn remove(&mut self, cx: &mut Context<'_>, number: u64) -> Option<ClientQuery> {
         let query = self.0.remove(&number)?;
         cx.clear_timer(query.deadline, Timer::ClientQuery(number));
@@ -72,7 +72,7 @@ impl ClientQueries {
         }
     }
 
-    /// Answers a client with the SA's response.
+    /// Responds to the client with the SA's response.
     pub(super) fn handle_response(
         &mut self,
         cx: &mut Context<'_>,
@@ -89,12 +89,12 @@ impl ClientQueries {
         }
     }
 
-    /// Fails a query at its time limit.
+    /// Fails a query whose time limit has expired.
     pub(super) fn handle_timer(&mut self, cx: &mut Context<'_>, number: u64) {
         self.fail(cx, number, ClientStatus::ETIMEDOUT);
     }
 
-    /// Sends all queries again, to another SM or from another LID. Time limits do not change.
+    /// Sends all queries again, because the SM or the LID of the port has changed. Their time limits do not change.
     pub(super) fn restart(&mut self, cx: &mut Context<'_>) {
         for number in self.numbers() {
             let query = self.0.get_mut(&number).expect("the query was just listed");
@@ -106,7 +106,7 @@ impl ClientQueries {
         }
     }
 
-    /// Fails all queries: the endpoint is down.
+    /// Fails all queries, because the endpoint is down.
     pub(super) fn fail_all(&mut self, cx: &mut Context<'_>) {
         for number in self.numbers() {
             self.fail(cx, number, ClientStatus::ENOTCONN);
@@ -118,20 +118,20 @@ impl ClientQueries {
     }
 }
 
-/// Returns the status that a client receives for a failed SA query: the SA's class-specific status if there is one.
+/// Returns the status that a client receives for a failed SA query: the class-specific status of the response, if any.
 fn status_of(completion: &Completion) -> ClientStatus {
     match &completion.result {
         Ok(message) if message.status().class_specific() != 0 => {
             ClientStatus(message.status().class_specific())
         }
-        // The response has another attribute.
+        // The SA's response has another attribute than the query.
         Ok(message) if message.status().is_ok() => ClientStatus::EINVAL,
         Ok(_) => SaError::from_completion(completion).status,
         Err(_) => ClientStatus::ETIMEDOUT,
     }
 }
 
-/// Returns the components of a path that are not 0. ibacm builds the component mask in the same way.
+/// Returns the components of a path record that are not 0. ibacm builds the component mask in the same way.
 fn components_of(path: &PathRecord) -> Vec<u8> {
     let set = [
         (0, path.service_id != 0),

@@ -38,8 +38,8 @@ pub struct Assignment {
 /// Configuration of a service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceConfig {
-    /// Mean response timeout of the attempts of one request to a peer or the SA. Each attempt waits twice as long as
-    /// the one before.
+    /// Mean response timeout of a request to a peer or the SA, over all its attempts. Each attempt waits twice as long
+    /// as the preceding one.
     pub timeout: Duration,
     /// Number of retries after the first attempt.
     pub retries: u32,
@@ -49,20 +49,21 @@ pub struct ServiceConfig {
     pub route_protocol: RouteProtocol,
     /// Lifetime of a cached address after its owner was last seen; `None` for no limit.
     pub address_timeout: Option<Duration>,
-    /// Lifetime of a cached SA route; `None` for that of the address.
+    /// Lifetime of a cached SA route; `None` for the lifetime of the peer's address.
     pub route_timeout: Option<Duration>,
     /// True if addresses of this machine are resolved locally, without a query.
     pub loopback: bool,
     /// Maximum number of addresses that an endpoint resolves concurrently.
     pub resolve_depth: usize,
-    /// Parameters of the base group, which every endpoint joins and which carries address resolution.
+    /// Parameters of the base group. Every endpoint joins it, and it carries the address resolution messages.
     pub base_group: GroupSpec,
     /// Further groups in ascending order of preference. The group of the port's own rate and MTU is appended unless it
     /// is listed.
     pub groups: Vec<GroupSpec>,
-    /// Interval at which a peer in use is verified by a unicast request; `None` for only before its address expires.
+    /// Interval at which a peer in use is verified by a unicast request. If `None`, the peer is verified only before
+    /// its address expires.
     pub check_interval: Option<Duration>,
-    /// Number of announcements of an endpoint after it comes up.
+    /// Number of announcements that an endpoint sends after it has come up.
     pub announcements: u32,
     /// True if a route is derived from a group only if the SA gives the same service level.
     pub check_routes: bool,
@@ -70,14 +71,15 @@ pub struct ServiceConfig {
     pub max_destinations: usize,
     /// Maximum number of pending client requests.
     pub max_pending: usize,
-    /// Names and addresses of this machine.
+    /// Names and addresses of the endpoints of this machine.
     pub assignments: Vec<Assignment>,
     /// Preloaded addresses of other ports.
     pub hosts: Vec<(Address, Gid)>,
 }
 
 impl Default for ServiceConfig {
-    /// Returns ibacm's defaults: 2 s, 2 retries, a day for addresses, a base group of 10 Gbit/s and 2048 bytes.
+    /// Returns ibacm's defaults. For example, the timeout is 2 s with 2 retries, an address is cached for a day, and
+    /// the base group has a rate of 10 Gbit/s and an MTU of 2048 bytes.
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(2),
@@ -102,10 +104,10 @@ impl Default for ServiceConfig {
 }
 
 impl ServiceConfig {
-    /// Returns the configuration that the files of options, addresses and preloaded hosts describe.
+    /// Returns the configuration that an options file, an address file and a hosts file describe.
     ///
-    /// IP addresses of the address file are used only with `support_ips_in_addr_cfg`. Options of sockets, logs and file
-    /// names are ignored.
+    /// IP addresses of the address file are used only if `support_ips_in_addr_cfg` is set. Options for sockets, logs
+    /// and file names are ignored.
     #[must_use]
     pub fn from_files(options: &Options, addresses: &AddressFile, hosts: &HostFile) -> Self {
         let code = |mtu: Mtu| MtuCode(mtu.code());
@@ -144,8 +146,8 @@ impl ServiceConfig {
         }
     }
 
-    /// Returns the timeout of an attempt, counted from 0: twice that of the attempt before. The sum over all attempts is
-    /// the number of attempts times `timeout`.
+    /// Returns the timeout of an attempt; the first attempt is 0. Each timeout is twice the preceding one, and the mean
+    /// of all timeouts is `self.timeout`.
     pub(super) fn attempt_timeout(&self, attempt: u32) -> Duration {
         let attempts = f64::from(self.retries.min(30) + 1);
         let share = f64::from(attempt.min(30)).exp2() / (attempts.exp2() - 1.0);
@@ -157,24 +159,25 @@ impl ServiceConfig {
         limit * 3 / 4
     }
 
-    /// Returns the age at which a peer in use is verified, which is below the lifetime of its address; `None` for never.
+    /// Returns the age at which a peer in use is verified; `None` if peers are never verified. The age is below the
+    /// lifetime of the peer's address.
     pub(super) fn peer_check_age(&self) -> Option<Duration> {
         self.check_interval.into_iter().chain(self.address_check_age()).min()
     }
 
-    /// Returns the lifetime of a cached address; `None` for no limit. With a lifetime of 0, an address is kept for the
-    /// second in which the client that requested it is answered.
+    /// Returns the lifetime of a cached address; `None` for no limit. If the configured lifetime is 0, returns 1 s, so
+    /// that the service can respond to the client that requested the address.
     pub(super) fn address_lifetime(&self) -> Option<Duration> {
         self.address_timeout.map(|limit| limit.max(Duration::from_secs(1)))
     }
 
-    /// Returns the age at which an address in use is verified with its owner; `None` for never.
+    /// Returns the age at which the owner of an address in use is asked to confirm it; `None` if never.
     pub(super) fn address_check_age(&self) -> Option<Duration> {
         self.address_timeout.filter(|limit| !limit.is_zero()).map(Self::refresh_age)
     }
 
-    /// Returns the shortest lifetime of cached entries, which determines the interval of cache sweeps; `None` for no
-    /// sweeps. Entries with a lifetime of 0 are not cached and need no sweep.
+    /// Returns the shortest lifetime of cached entries, which determines the interval of cache sweeps; `None` if no
+    /// sweeps are needed. Lifetimes of 0 are left out, because such entries are not cached.
     pub(super) fn shortest_lifetime(&self) -> Option<Duration> {
         let spans = [self.check_interval, self.address_timeout, self.route_timeout];
         let spans = || spans.into_iter().flatten();
@@ -182,8 +185,8 @@ impl ServiceConfig {
         spans().filter(|span| !span.is_zero()).min().or(slow)
     }
 
-    /// Returns the lifetime of a cached SA route to a port with or without an ACM service; `None` for that of the
-    /// address.
+    /// Returns the lifetime of a cached SA route; `None` for the lifetime of the peer's address. `has_service` is true
+    /// if the route leads to a port with an ACM service.
     pub(super) fn route_lifetime(&self, has_service: bool) -> Option<Duration> {
         // Only the SA can report that a port without an ACM service has moved.
         let checked = self.check_interval.map(|interval| 2 * interval);
@@ -192,8 +195,8 @@ impl ServiceConfig {
         self.route_timeout.into_iter().chain(without_service).min()
     }
 
-    /// Returns the lifetime from which the refresh of a preloaded route in use is computed; `None` for no refresh. The
-    /// route is used for `route_timeout` even if the SA does not respond.
+    /// Returns the lifetime that determines when a preloaded route in use is refreshed; `None` if it is not refreshed.
+    /// If the SA does not respond, the route is used until `route_timeout`.
     pub(super) fn preloaded_route_lifetime(&self) -> Option<Duration> {
         self.route_timeout.into_iter().chain(self.address_timeout).min()
     }

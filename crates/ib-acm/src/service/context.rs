@@ -1,4 +1,4 @@
-//! State shared by the parts of an endpoint: configuration, timers, random numbers, counters, events, the port.
+//! State that the parts of an endpoint share: configuration, timers, random numbers, counters, events, the port.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::port::{Action, PortState};
 pub(super) enum Timer {
     /// Retry or time limit of an address resolution.
     Resolution(u64),
-    /// Time limit of an SA query of a client.
+    /// Time limit of an SA query that a client requested.
     ClientQuery(u64),
     /// Retry of a path query.
     PathQuery(PathTarget),
@@ -34,7 +34,7 @@ pub(super) enum Timer {
     Join(usize),
     /// Periodic join of all groups, since the SM may have lost the memberships.
     Rejoin,
-    /// Query of all paths, to compare service levels.
+    /// Next query of all paths, to compare service levels.
     AllPaths,
 }
 
@@ -48,7 +48,7 @@ impl Timers {
         self.0.first().map(|&(at, ..)| at)
     }
 
-    /// Removes and returns a timer that has expired, with its deadline.
+    /// Removes and returns an expired timer, its deadline and its endpoint.
     pub(super) fn pop_expired(&mut self, now: Instant) -> Option<(Instant, Timer, EndpointKey)> {
         self.next().filter(|&at| at <= now)?;
         self.0.pop_first()
@@ -99,17 +99,17 @@ impl Context<'_> {
         EndpointName { device, port: state.link.number, p_key }
     }
 
-    /// Returns true if an address is one of the endpoint's.
+    /// Returns true if the endpoint has the address.
     pub(super) fn is_own(&self, address: &Address) -> bool {
         self.identity.addresses.contains(address)
     }
 
-    /// Returns an unpredictable number.
+    /// Returns a number that peers cannot predict.
     pub(super) fn random(&mut self) -> u64 {
         self.shared.rng.next_u64()
     }
 
-    /// Returns a duration that differs from the given one by up to a quarter.
+    /// Returns a random duration between 75 and 125 % of the given one.
     pub(super) fn jitter(&mut self, time: Duration) -> Duration {
         let random = f64::from(self.shared.rng.next_u32()) / f64::from(u32::MAX);
         time.mul_f64(0.75 + random / 2.0)
@@ -123,7 +123,7 @@ impl Context<'_> {
         self.shared.timers.0.remove(&(at, timer, self.key));
     }
 
-    /// Queues an action of the port.
+    /// Queues an action that the port has to execute.
     pub(super) fn act(&mut self, action: Action) {
         self.port.actions.push_back(action);
     }
@@ -143,7 +143,7 @@ impl Context<'_> {
         self.port.send_sa(&self.shared.config, method, components, attribute, request)
     }
 
-    /// Cancels an SA request, if there is one.
+    /// Cancels the SA request with this transaction ID, if any.
     pub(super) fn cancel_sa(&mut self, transaction: Option<TransactionId>) {
         if let Some(transaction) = transaction {
             self.port.cancel_sa(transaction);
@@ -156,7 +156,8 @@ impl Context<'_> {
     }
 }
 
-/// Returns the delay after a number of failures beyond the first: doubled each time, up to a maximum.
+/// Returns the delay of a retry. After the first failure, `failures` is 0 and the delay is the shortest one. Each
+/// further failure doubles the delay, up to the longest one.
 pub(super) fn backed_off([shortest, longest]: [Duration; 2], failures: u32) -> Duration {
     (shortest * (1 << failures.min(10))).min(longest)
 }

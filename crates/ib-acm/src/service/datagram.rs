@@ -30,12 +30,12 @@ pub(super) struct Sender {
 pub(super) enum Message {
     /// Requests the owner of an address, and announces the addresses of the sender.
     Request { tid: TransactionId, wanted: Address, addresses: Vec<Address> },
-    /// Response of the owner of an address, with its further addresses.
+    /// Response of the owner of an address, which lists the owner's further addresses.
     Response { tid: TransactionId, addresses: Vec<Address> },
 }
 
-/// Parses a datagram. Returns `None` if it was sent by the endpoint itself, exceeds the rate limit of its port, or is
-/// malformed.
+/// Parses a datagram. Returns `None` if the endpoint itself sent it, if it is malformed, or if the sending port exceeds
+/// its rate limit.
 pub(super) fn parse(
     cx: &mut Context<'_>,
     groups: &MulticastGroups,
@@ -93,8 +93,8 @@ pub(super) fn parse(
     Some((sender, parsed?))
 }
 
-/// Returns the LID and the GID of the sender, and the message; `None` unless it has a GRH and the LIDs, GIDs and QPs of a
-/// port in the local subnet.
+/// Returns the LID and the GID of the sender, and the message. Returns `None` if the packet has no GRH, or if the
+/// sender's LID, GID and QP cannot be those of a port in the local subnet.
 fn sender_and_bytes<'a>(
     own_prefix: u64,
     route: &Route,
@@ -124,7 +124,7 @@ fn parse_request(
     };
     let source = field(message.source_length, message.source_type, &message.source)?;
     let wanted = field(message.destination_length, message.destination_type, &message.destination)?;
-    // The SM assigns GIDs and LIDs: a claim to those of another port is rejected.
+    // The SM assigns GIDs and LIDs, so a claim to the GID or LID of another port is rejected.
     let is_plausible = match &source {
         Address::Gid(gid) => *gid == sender.gid,
         Address::Lid(lid) => *lid == sender.lid,
@@ -139,12 +139,12 @@ fn parse_request(
     Some(Message::Request { tid: message.transaction_id, wanted, addresses })
 }
 
-/// Returns the further addresses in a message, except GIDs and LIDs, which the SM assigns.
+/// Returns the further addresses in a message. Leaves out GIDs and LIDs, because the SM assigns them.
 fn claimed_addresses(bytes: &[u8; MAD_LENGTH]) -> impl Iterator<Item = Address> {
     read_further_addresses(bytes).into_iter().filter(|address| !is_assigned_by_sm(address))
 }
 
-/// Sends an address resolution request: to one port, or to the base group.
+/// Sends an address resolution request to one port or to the base group.
 pub(super) fn send_request(
     cx: &mut Context<'_>,
     groups: &MulticastGroups,
@@ -183,7 +183,7 @@ pub(super) fn send_request(
     send(cx, &message, source, to);
 }
 
-/// Responds to an address resolution request if the address is the endpoint's and the sender is in a common group.
+/// Responds to an address resolution request if the endpoint has the address and a group in common with the sender.
 pub(super) fn respond(
     cx: &mut Context<'_>,
     groups: &MulticastGroups,
@@ -235,7 +235,7 @@ pub(super) fn unicast(
     Some(Destination { route, qpn })
 }
 
-/// Returns an address resolution message without contents.
+/// Returns an address resolution message with empty fields.
 fn resolve_message() -> AcmMessage {
     AcmMessage {
         base_version: 1,
@@ -246,7 +246,7 @@ fn resolve_message() -> AcmMessage {
     }
 }
 
-/// Sends a message with the endpoint's addresses other than `main`.
+/// Adds the endpoint's addresses other than `main` to a message, and sends the message.
 fn send(cx: &mut Context<'_>, message: &AcmMessage, main: &Address, to: Destination) {
     let mut bytes = message.to_bytes();
     write_further_addresses(&mut bytes, main, &cx.identity.addresses);

@@ -18,7 +18,7 @@ use super::sa::LocalPort;
 use crate::Address;
 use crate::port::{Action, PortId, PortState};
 
-/// A port in a partition, with names and addresses.
+/// An endpoint: a port in a partition, with names and addresses.
 pub(super) struct Endpoint {
     pub(super) identity: Identity,
     pub(super) resolver: Resolver,
@@ -26,7 +26,7 @@ pub(super) struct Endpoint {
     has_qp: bool,
 }
 
-/// P_Key and addresses of each endpoint of a port.
+/// P_Key and addresses of each endpoint that a port is to have.
 type WantedEndpoints = BTreeMap<EndpointKey, (PKey, Vec<Address>)>;
 
 /// The ports and endpoints of a machine.
@@ -34,14 +34,14 @@ type WantedEndpoints = BTreeMap<EndpointKey, (PKey, Vec<Address>)>;
 pub(super) struct EndpointTable {
     pub(super) ports: BTreeMap<PortId, LocalPort>,
     pub(super) endpoints: BTreeMap<EndpointKey, Endpoint>,
-    /// Endpoints by address. Several ports may have the name of the machine.
+    /// Endpoints by address. An address such as the name of the machine may have several endpoints.
     by_address: HashMap<Address, Vec<EndpointKey>>,
-    /// Counters of removed endpoints, and of requests without an endpoint.
+    /// Sum of the counters of removed endpoints, and of requests that no endpoint handled.
     pub(super) other_counters: PerfCounters,
 }
 
 impl EndpointTable {
-    /// Returns the resolver of an endpoint and the context of its calls; `None` if the endpoint was removed.
+    /// Returns the context and the resolver of an endpoint; `None` if the endpoint was removed.
     pub(super) fn get<'a>(
         &'a mut self,
         now: Instant,
@@ -63,13 +63,15 @@ impl EndpointTable {
         self.by_address.get(address).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the endpoint with an address: the first one that is up, or else the first one.
+    /// Returns the first endpoint with this address that is up. If none is up, returns the first endpoint with the
+    /// address.
     pub(super) fn owner(&self, address: &Address) -> Option<EndpointKey> {
         let owners = self.with_address(address);
         owners.iter().find(|key| self.is_up(**key)).or(owners.first()).copied()
     }
 
-    /// Returns true if the port of an endpoint is active and, if it has UD QPs, the base group is joined.
+    /// Returns true if the port of the endpoint is active and the base group is joined. A port without UD QPs needs no
+    /// group.
     pub(super) fn is_up(&self, key: EndpointKey) -> bool {
         let port = self.ports.get(&key.port).map(|port| &port.state);
         let is_joined =
@@ -79,7 +81,7 @@ impl EndpointTable {
 
     /// Adds a port or updates its state.
     ///
-    /// Invalidates what depends on the old state, and joins groups again if necessary.
+    /// Invalidates the data that depends on the old state, and joins groups again if necessary.
     pub(super) fn set_port(
         &mut self,
         now: Instant,
@@ -100,11 +102,11 @@ impl EndpointTable {
         for key in self.keys_of(id) {
             match wanted.get(&key) {
                 None => {
-                    self.remove(now, shared, key, "its partition or its addresses were removed");
+                    self.remove(now, shared, key, "the partition or the addresses were removed");
                 }
-                // Peers and the SA know the endpoint by its full P_Key.
+                // The membership bit of the P_Key has changed. Peers and the SA know the endpoint by the full P_Key.
                 Some((p_key, _)) if *p_key != self.endpoints[&key].identity.p_key => {
-                    let why = "its membership of the partition has changed";
+                    let why = "the port's membership of the partition has changed";
                     self.remove(now, shared, key, why);
                 }
                 Some(_) => {}
@@ -127,12 +129,12 @@ impl EndpointTable {
     /// Removes a port and its endpoints.
     pub(super) fn remove_port(&mut self, now: Instant, shared: &mut Shared, id: PortId) {
         for key in self.keys_of(id) {
-            self.remove(now, shared, key, "its port was removed");
+            self.remove(now, shared, key, "the port was removed");
         }
         self.ports.remove(&id);
     }
 
-    /// Removes all endpoints, which leaves their groups.
+    /// Removes all endpoints. Each endpoint leaves its groups.
     pub(super) fn remove_all(&mut self, now: Instant, shared: &mut Shared) {
         let keys: Vec<EndpointKey> = self.endpoints.keys().copied().collect();
         for key in keys {
@@ -140,8 +142,8 @@ impl EndpointTable {
         }
     }
 
-    /// Applies a changed configuration, which replaces `before`. Cached data is kept, except hosts that are no longer
-    /// preloaded, and preloaded routes.
+    /// Applies a changed configuration, which replaces `before`. Removes preloaded routes, and hosts that are no longer
+    /// preloaded. Keeps other cached data.
     pub(super) fn reconfigure(
         &mut self,
         now: Instant,
@@ -174,7 +176,7 @@ impl EndpointTable {
         }
     }
 
-    /// Adds an endpoint, or sets the addresses of an existing one.
+    /// Sets the addresses of an endpoint. Adds the endpoint if it does not exist.
     fn set_endpoint(
         &mut self,
         now: Instant,
@@ -207,7 +209,7 @@ impl EndpointTable {
         }
     }
 
-    /// Preloads the cache of an endpoint and opens its UD QP, if the port has such QPs.
+    /// Preloads the cache of an endpoint and, if the port has UD QPs, opens one for the endpoint.
     fn start_endpoint(&mut self, now: Instant, shared: &mut Shared, key: EndpointKey, p_key: PKey) {
         let Some((mut cx, resolver)) = self.get(now, shared, key) else { return };
         resolver.peers.table.preload_hosts(&cx.shared.config.hosts, now);
@@ -279,7 +281,7 @@ impl EndpointTable {
     }
 }
 
-/// Updates an endpoint whose port has changed from another state.
+/// Updates an endpoint whose port was in the state `before` and has changed.
 fn update(cx: &mut Context<'_>, resolver: &mut Resolver, before: &PortState) {
     let state = cx.port_state();
     let (old, new) = (&before.link, &state.link);
@@ -297,14 +299,14 @@ fn update(cx: &mut Context<'_>, resolver: &mut Resolver, before: &PortState) {
         *table = PeerTable::new(config.max_destinations);
         table.preload_hosts(&config.hosts, cx.now);
     } else if is_queried_again || comes_up {
-        // SA paths start at the local LID, and another or a restarted SM may route differently. Preloaded routes remain valid
-        // with the same LID and the same SM.
+        // SA paths start at the port's LID, and another or a restarted SM may route differently. Preloaded routes
+        // remain valid if the LID and the SM are the same as before.
         resolver.peers.table.remove_routes(!is_other_sm && !is_moved);
     }
     if !is_active {
         if was_active {
             resolver.pause(cx);
-            cx.report(Event::Down { endpoint: cx.name(), why: "its port is not active" });
+            cx.report(Event::Down { endpoint: cx.name(), why: "the port is not active" });
         }
         return;
     }
@@ -314,12 +316,12 @@ fn update(cx: &mut Context<'_>, resolver: &mut Resolver, before: &PortState) {
     if comes_up || is_other_subnet || is_other_sm || is_moved || is_other_link {
         resolver.start(cx, KnownLevels::Discard);
     } else if is_reregistered {
-        // Service levels of the same SM remain valid until it gives others.
+        // The SM is the same as before, so service levels remain valid until it gives others.
         resolver.start(cx, KnownLevels::Keep);
     }
 }
 
-/// Returns the endpoints that a port has by the configuration and by its own names.
+/// Returns the endpoints that a port is to have, according to the configuration and the names of the port.
 fn wanted_endpoints(config: &ServiceConfig, id: PortId, state: &PortState) -> WantedEndpoints {
     let mut wanted = WantedEndpoints::new();
     let own_p_key =
@@ -350,7 +352,7 @@ fn wanted_endpoints(config: &ServiceConfig, id: PortId, state: &PortState) -> Wa
     wanted
 }
 
-/// Returns the sums of counters.
+/// Returns the sum of each counter.
 pub(super) const fn sum_of(one: &PerfCounters, other: &PerfCounters) -> PerfCounters {
     PerfCounters {
         errors: one.errors + other.errors,

@@ -24,15 +24,15 @@ pub struct ServiceCounters {
     pub sa_queries: u64,
     /// SA requests to join multicast groups.
     pub joins: u64,
-    /// Datagrams received that are not ACM messages of a known version.
+    /// Received datagrams that are not valid ACM messages of a known version.
     pub malformed: u64,
-    /// Unsolicited responses: without an outstanding request, or from another port than the queried one.
+    /// Unsolicited responses: no request was outstanding, or the response came from another port than the queried one.
     pub unasked: u64,
-    /// Messages dropped because their port exceeded the rate limit.
+    /// Messages dropped because the sending port exceeded the rate limit.
     pub flooded: u64,
     /// Claims to an address that another port still holds.
     pub conflicts: u64,
-    /// Addresses and GIDs over the limit of a port or of the cache.
+    /// Addresses and GIDs that were not cached because a port or the cache had reached its limit.
     pub refused: u64,
 }
 
@@ -44,7 +44,7 @@ pub enum Event {
     Up {
         /// The endpoint.
         endpoint: EndpointName,
-        /// Number of multicast groups joined.
+        /// Number of multicast groups that the endpoint has joined.
         groups: usize,
     },
     /// An endpoint is down.
@@ -54,7 +54,7 @@ pub enum Event {
         /// The reason.
         why: &'static str,
     },
-    /// The SA rejected a request to join a multicast group, or did not respond.
+    /// The endpoint cannot join a multicast group: the SA rejected the request or did not respond.
     NotJoined {
         /// The endpoint.
         endpoint: EndpointName,
@@ -63,7 +63,7 @@ pub enum Event {
         /// The reason.
         why: String,
     },
-    /// Some routes cannot be derived from multicast groups: the SA gives other service levels.
+    /// Some routes cannot be derived from multicast groups, because the SA gives other service levels.
     RoutesDiffer {
         /// The endpoint.
         endpoint: EndpointName,
@@ -71,28 +71,28 @@ pub enum Event {
         group: u8,
         /// A different service level that the SA gives.
         given: u8,
-        /// Port that the path with this service level leads to.
+        /// Destination port of a path for which the SA gives the service level `given`.
         to: Gid,
-        /// Number of paths whose service level differs from that of a group, and number of all paths.
+        /// Number of paths whose service level differs from the service level of a group, and number of all paths.
         count: (usize, usize),
     },
-    /// All routes are derived from multicast groups again: the SA gives their service levels.
+    /// All routes are derived from multicast groups again, because the SA gives the service levels of the groups.
     RoutesAgree {
         /// The endpoint.
         endpoint: EndpointName,
     },
-    /// The SA did not return its paths, so service levels cannot be compared yet.
+    /// The SA did not return the paths of the endpoint, so service levels cannot be compared yet.
     RoutesUnknown {
         /// The endpoint.
         endpoint: EndpointName,
         /// The reason.
         why: String,
     },
-    /// The port has no UD QPs: no address resolution over multicast.
+    /// The port has no UD QPs, so addresses cannot be resolved over multicast.
     NoDatagrams {
         /// The endpoint.
         endpoint: EndpointName,
-        /// Configured route protocol. The SA is used in any case.
+        /// Configured route protocol. It has no effect, because routes come from the SA in any case.
         routes: RouteProtocol,
     },
     /// Two ports claim the same address.
@@ -101,23 +101,23 @@ pub enum Event {
         endpoint: EndpointName,
         /// The address.
         address: Address,
-        /// Port that holds the address and has confirmed it.
+        /// Port that has the address and still responds for it.
         owner: Gid,
         /// Port that claims the address.
         other: Gid,
     },
-    /// A port exceeded its rate limit of requests.
+    /// A peer's port exceeded the rate limit of requests.
     Flood {
         /// The endpoint.
         endpoint: EndpointName,
-        /// LID of the port.
+        /// LID of the peer's port.
         lid: u16,
     },
 }
 
 /// Log message about an endpoint without UD QPs.
-pub const NO_DATAGRAMS: &str = "the port has no UD QPs, which addr_prot acm requires: only own and preloaded \
-    addresses, GIDs and LIDs are resolved, with routes of the SA or of files";
+pub const NO_DATAGRAMS: &str = "the port has no UD QPs, which addr_prot acm requires: only this \
+    machine's and preloaded addresses, GIDs and LIDs are resolved, with routes of the SA or of files";
 
 /// Name of an endpoint in log messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl fmt::Display for Event {
             ),
             Self::RoutesAgree { endpoint } => write!(
                 f,
-                "{endpoint}: route_prot acm is used for all paths, whose service levels equal those of the groups"
+                "{endpoint}: route_prot acm is used for all paths, since their service levels equal those of the groups"
             ),
             Self::RoutesUnknown { endpoint, why } => write!(
                 f,

@@ -1,23 +1,24 @@
 //! Further addresses of an endpoint in a message, an extension of the ACM protocol.
 //!
-//! The space behind the groups of a message lists other addresses of the sender, as many as fit. Byte 23, which is
-//! reserved in ibacm, is their number. Each consists of a type, a length and its bytes. ibacm writes 0 and ignores them.
+//! The space behind the groups of a message lists as many further addresses of the sender as fit. Byte 23 is the number
+//! of these addresses; in ibacm the byte is reserved. Each address consists of a type, a length and the address bytes.
+//! ibacm writes zeros in this space and ignores it.
 
 use ib_wire::mad::MAD_LENGTH;
 use ib_wire::mad::acm::AddressType;
 
 use crate::Address;
 
-/// Offset of the number of further addresses.
+/// Offset in a message of the number of further addresses.
 const COUNT: usize = 23;
 
-/// Offset of the number of groups.
+/// Offset in a message of the number of groups.
 const GROUP_COUNT: usize = 20;
 
-/// Offset of the groups.
+/// Offset in a message of the groups.
 const GROUPS: usize = 152;
 
-/// Writes the addresses other than `main` that fit behind the groups of a message.
+/// Writes addresses other than `main` behind the groups of a message. Leaves out addresses for which there is no room.
 pub(super) fn write_further_addresses(
     bytes: &mut [u8; MAD_LENGTH],
     main: &Address,

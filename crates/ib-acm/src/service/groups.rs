@@ -1,4 +1,4 @@
-//! Multicast groups of an endpoint: join, leave, repeated joins.
+//! Multicast groups of an endpoint: joining, leaving, periodic joins.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::port::{Action, PortState};
 enum Membership {
     /// Not joined.
     None,
-    /// The SA was requested to join the endpoint.
+    /// The endpoint has sent a request to join the group, and waits for the SA's response.
     Joining,
     /// Joined, with the SA's record of the group.
     Joined(Box<MCMemberRecord>),
@@ -31,9 +31,9 @@ struct MulticastGroup {
     spec: GroupSpec,
     mgid: Gid,
     membership: Membership,
-    /// Number of failed joins since the last successful one.
+    /// Number of failed joins since the last successful join.
     failures: u32,
-    /// Outstanding SA request to join.
+    /// Outstanding request to the SA to join the group.
     request: Option<TransactionId>,
     /// Time of the next attempt after a failed join.
     retry: Option<Instant>,
@@ -48,7 +48,7 @@ impl MulticastGroup {
         }
     }
 
-    /// Returns the service level: the requested one until the group is joined.
+    /// Returns the service level of the group, or the requested service level until the group is joined.
     fn sl(&self) -> u8 {
         self.record().map_or(self.spec.sl, |record| record.sl)
     }
@@ -60,22 +60,22 @@ pub(super) const MAX_GROUPS: usize = 6;
 /// Shortest and longest delay until a failed join is retried.
 const JOIN_RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// Components of [`MCMemberRecord`] in a request to join and to leave.
+/// Components of [`MCMemberRecord`] that are set in a request to join and in a request to leave.
 const JOIN_COMPONENTS: [u8; 14] = [0, 1, 2, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16];
 const LEAVE_COMPONENTS: [u8; 3] = [0, 1, 16];
 
 /// Result of a completed join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JoinResult {
-    /// Joined, with another service level than before.
+    /// The group is joined, and its service level has changed.
     ServiceLevelChanged,
-    /// Joined.
+    /// The group is joined.
     Joined,
-    /// Not joined.
+    /// The group is not joined.
     Failed,
 }
 
-/// The multicast groups of an endpoint: the base group first, then the others in ascending order of preference.
+/// The multicast groups of an endpoint: the base group, followed by other groups in ascending order of preference.
 #[derive(Debug, Default)]
 pub(super) struct MulticastGroups {
     groups: Vec<MulticastGroup>,
@@ -90,17 +90,17 @@ impl MulticastGroups {
         self.groups.is_empty()
     }
 
-    /// Returns the record of the base group, once it is joined.
+    /// Returns the record of the base group; `None` if the group is not joined.
     pub(super) fn base(&self) -> Option<&MCMemberRecord> {
         self.record(0)
     }
 
-    /// Returns the record of a group by its index, once it is joined.
+    /// Returns the record of the group with this index; `None` if the group is not joined.
     pub(super) fn record(&self, index: u8) -> Option<&MCMemberRecord> {
         self.groups.get(usize::from(index))?.record()
     }
 
-    /// Returns the MGID of a group by its index.
+    /// Returns the MGID of the group with this index.
     pub(super) fn mgid(&self, index: u8) -> Option<Gid> {
         self.groups.get(usize::from(index)).map(|group| group.mgid)
     }
@@ -115,21 +115,21 @@ impl MulticastGroups {
         self.groups.iter().filter_map(MulticastGroup::record).map(|record| record.sl)
     }
 
-    /// Returns the index of the most preferred joined group among those of a peer.
+    /// Returns the index of the most preferred group that the endpoint and a peer have joined.
     pub(super) fn best_common(&self, peer_groups: &[Gid]) -> Option<u8> {
         let is_common =
             |group: &MulticastGroup| group.record().is_some() && peer_groups.contains(&group.mgid);
         self.groups.iter().rposition(is_common).map(|index| index as u8)
     }
 
-    /// Joins the configured groups and leaves others. Returns true if indices of groups changed.
+    /// Joins the configured groups and leaves all others. Returns true if the list of groups changed.
     pub(super) fn join_all(&mut self, cx: &mut Context<'_>) -> bool {
         self.cancel_rejoins(cx);
         let mut old = std::mem::take(&mut self.groups);
         let before: Vec<Gid> = old.iter().map(|group| group.mgid).collect();
         for spec in wanted_groups(&cx.shared.config, cx.port_state()) {
             let mgid = group_gid(cx.identity.p_key, spec.sl, spec.rate, spec.mtu);
-            // The SM may have lost an earlier membership: the group is joined again, and is used meanwhile.
+            // The SM may have lost an earlier membership, so the group is joined again. It is used meanwhile.
             let kept = old.iter().position(|group| group.mgid == mgid).map(|at| old.remove(at));
             let new = || MulticastGroup {
                 spec,
@@ -156,7 +156,7 @@ impl MulticastGroups {
         let Some(group) = self.groups.get_mut(index).filter(|_| cx.port_state().is_active) else {
             return;
         };
-        // An outstanding request may have been sent to another SM, or from another LID.
+        // An outstanding request is cancelled, since the SM or the LID of the port may have changed.
         cx.cancel_sa(group.request.take());
         if let Some(at) = group.retry.take() {
             cx.clear_timer(at, Timer::Join(index));
@@ -185,7 +185,7 @@ impl MulticastGroups {
         group.request = Some(cx.send_sa(Method::SET, &JOIN_COMPONENTS, &wanted, purpose));
     }
 
-    /// Handles the SA's response to a request to join; `None` if the group is no longer configured.
+    /// Handles the SA's response to a request to join. Returns `None` if the group is no longer configured.
     pub(super) fn handle_join(
         &mut self,
         cx: &mut Context<'_>,
@@ -200,7 +200,7 @@ impl MulticastGroups {
             if record.mgid == mgid && matches!(record.mlid, 0xc000..=0xfffe) {
                 return Ok(record);
             }
-            let reason = "its response names another group".to_owned();
+            let reason = "the response of the SA names another group".to_owned();
             Err(SaError { reason, ..SaError::mismatch() })
         });
         match response {
@@ -210,7 +210,7 @@ impl MulticastGroups {
                 let is_other_sl = record.sl != group.sl();
                 group.failures = 0;
                 group.membership = Membership::Joined(Box::new(record));
-                // Only the base group carries address resolution.
+                // The QP is attached only to the base group, which carries the address resolution messages.
                 if index == 0 && old != Some(mlid) {
                     if let Some(mlid) = old {
                         cx.act(Action::Detach { p_key, mgid, mlid });
@@ -225,7 +225,7 @@ impl MulticastGroups {
             }
             Err(SaError { reason, is_final, .. }) => {
                 group.failures += 1;
-                // An SM that is silent or busy has not removed the endpoint from the group.
+                // If the SM is busy or does not respond, the endpoint is still a member of the group.
                 let lost = group.record().map(|record| record.mlid).filter(|_| is_final);
                 if is_final || group.record().is_none() {
                     group.membership = Membership::None;
@@ -244,13 +244,13 @@ impl MulticastGroups {
 
     /// Schedules the next periodic join if all requests to join are completed and the base group is joined.
     ///
-    /// Returns true if the endpoint is to be announced; `None` if it is not up yet.
+    /// Returns true if the endpoint has to announce its addresses; `None` if the endpoint is not up yet.
     pub(super) fn complete_joins(&mut self, cx: &mut Context<'_>) -> Option<bool> {
         let is_joining = |group: &MulticastGroup| matches!(group.membership, Membership::Joining);
         if self.groups.iter().any(is_joining) || self.base().is_none() {
             return None;
         }
-        // Retries of single groups do not put off the periodic join.
+        // A retry for a single group does not postpone the periodic join.
         if let (Some(interval), None) = (cx.config().check_interval, self.rejoin) {
             let at = cx.now + cx.jitter(interval);
             self.rejoin = Some(at);
@@ -278,7 +278,7 @@ impl MulticastGroups {
         }
     }
 
-    /// Joins all groups again: an SM does not notify ports whose membership it lost.
+    /// Joins all groups again, because an SM that has lost a membership does not notify the port.
     pub(super) fn handle_rejoin_timer(&mut self, cx: &mut Context<'_>, at: Instant) {
         if self.rejoin == Some(at) {
             self.rejoin = None;
@@ -296,7 +296,7 @@ impl MulticastGroups {
         }
     }
 
-    /// Marks groups that are being joined as not joined: the port is down.
+    /// Marks groups that are being joined as not joined, because the port is down.
     pub(super) fn pause(&mut self) {
         for group in &mut self.groups {
             if matches!(group.membership, Membership::Joining) {
@@ -306,7 +306,7 @@ impl MulticastGroups {
     }
 }
 
-/// Requests the SA to remove the endpoint from a group, or from one that it was requested to join. The response is
+/// Requests the SA to remove the endpoint from a group that it has joined or has requested to join. The response is
 /// ignored.
 fn leave(cx: &mut Context<'_>, group: &MulticastGroup) {
     cx.cancel_sa(group.request);
@@ -327,7 +327,7 @@ fn leave(cx: &mut Context<'_>, group: &MulticastGroup) {
     cx.send_sa(Method::DELETE, &LEAVE_COMPONENTS, &member, SaRequest::Leave);
 }
 
-/// Returns the groups that a port joins: the base group, then the others in ascending order of preference.
+/// Returns the groups that a port joins: the base group, followed by other groups in ascending order of preference.
 fn wanted_groups(config: &ServiceConfig, port: &PortState) -> Vec<GroupSpec> {
     let rate = |spec: &GroupSpec| spec.rate.megabits_per_second().unwrap_or(0);
     let base = config.base_group;
@@ -337,7 +337,7 @@ fn wanted_groups(config: &ServiceConfig, port: &PortState) -> Vec<GroupSpec> {
     let mut specs = vec![base];
     if config.route_protocol == RouteProtocol::Acm {
         let mut wanted: Vec<&GroupSpec> = config.groups.iter().filter(fits).collect();
-        // All services have to number the groups in the same order.
+        // All services have to sort the groups in the same order.
         wanted.sort_by_key(|spec| (rate(spec), spec.mtu.0, spec.sl));
         for spec in wanted.into_iter().chain([&own]).filter(is_better) {
             if !specs.contains(spec) {
@@ -345,7 +345,7 @@ fn wanted_groups(config: &ServiceConfig, port: &PortState) -> Vec<GroupSpec> {
             }
         }
     }
-    // The most preferred ones are kept.
+    // Excess groups are removed: the base group and the most preferred groups are kept.
     while specs.len() > MAX_GROUPS {
         specs.remove(1);
     }

@@ -1,4 +1,4 @@
-//! Identifiers of endpoints and of the paths that they query.
+//! Identifiers of endpoints, and destinations of SA path queries.
 
 use ib_types::{Gid, PKey};
 
@@ -26,8 +26,8 @@ impl EndpointKey {
 /// Destination of an SA path query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PathTarget {
-    /// A port, by its GID.
+    /// The port with this GID.
     Gid(Gid),
-    /// One of the LIDs of a port.
+    /// This LID, one of the LIDs of a port.
     Lid(u16),
 }

@@ -1,6 +1,6 @@
-//! Rate limits of requests and of new GIDs, by port.
+//! Rate limits of the requests and of the new GIDs of each port.
 //!
-//! Ports without a request in the last minute are removed, so that the table is limited to ports with recent requests.
+//! Ports without a request in the last minute are removed, so the table contains only ports with recent requests.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,34 +9,34 @@ use ib_types::{Gid, Instant};
 
 use crate::cache::Timestamp;
 
-/// Maximum number of requests of a port per second, and maximum burst.
+/// Maximum number of requests per second from a port, and maximum number of requests in a burst.
 const REQUESTS_PER_SECOND: u32 = 1024;
 const BURST: u32 = 4096;
 
-/// Maximum number of new GIDs of a port per minute: ports with several GIDs are common.
+/// Maximum number of new GIDs of a port per minute. It is above 1, because ports with several GIDs are common.
 const GIDS: u8 = 16;
 const GIDS_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Interval of reports of a port over the limit.
+/// Minimum time between two reports that the same port exceeds the limit.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Rate limiter of requests by port.
 #[derive(Debug, Default)]
 pub(super) struct RequestLimiter {
     ports: HashMap<u16, PortRate>,
-    /// Number of ports at which idle ones are removed next.
+    /// If the table has this number of ports, idle ports are removed.
     prune_at: usize,
 }
 
-/// Number of ports up to which no port is removed.
+/// If the table has fewer ports, no port is removed.
 const FEW: usize = 64;
 
-/// Requests and new GIDs of a port.
+/// State of the rate limits of a port.
 #[derive(Debug)]
 struct PortRate {
-    /// Number of requests that are admitted at once (token bucket), as of `filled`.
+    /// Number of tokens in the token bucket at the time `filled`. Each admitted request takes one token.
     left: u16,
-    /// Number of new GIDs since `since`.
+    /// Number of new GIDs since the time `since`.
     gids: u8,
     since: Timestamp,
     /// GUID of the last new GID.
@@ -52,7 +52,7 @@ impl PortRate {
         Self { left: BURST as u16, gids: 0, since, last: 0, filled: now, reported: None }
     }
 
-    /// Returns true if the state equals that of a port without requests.
+    /// Returns true if the state equals the state of a port that has sent no requests.
     fn is_idle(&self, now: Instant) -> bool {
         let earned = now.since(self.filled).as_secs_f64() * f64::from(REQUESTS_PER_SECOND);
         let is_full = f64::from(self.left) + earned >= f64::from(BURST);
@@ -65,13 +65,13 @@ impl PortRate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Admitted,
-    /// Over the limit, and not reported recently.
+    /// The request is over the limit, and the caller has to report the port.
     FirstOverLimit,
     OverLimit,
 }
 
 impl RequestLimiter {
-    /// Counts a request of the port with a LID.
+    /// Counts a request of the port with this LID, and decides on it.
     pub(super) fn admit(&mut self, now: Instant, lid: u16) -> Admission {
         let rate = self.rate(now, lid);
         let earned = now.since(rate.filled).as_secs_f64() * f64::from(REQUESTS_PER_SECOND);
@@ -95,13 +95,14 @@ impl RequestLimiter {
         if self.ports.len() >= self.prune_at.max(FEW) {
             self.ports.retain(|_, rate| !rate.is_idle(now));
             self.ports.shrink_to(2 * self.ports.len());
-            // The next removal is due at twice the number, so that each port is checked only a few times.
+            // Idle ports are removed again when the number of ports has doubled, so each port is checked only a few
+            // times.
             self.prune_at = 2 * self.ports.len();
         }
         self.ports.entry(lid).or_insert_with(|| PortRate::new(now))
     }
 
-    /// Returns true if the port with a LID may have another new GID.
+    /// Counts a new GID of the port with this LID. Returns false if the port has too many new GIDs.
     pub(super) fn admit_gid(&mut self, now: Instant, lid: u16, gid: Gid) -> bool {
         let rate = self.rate(now, lid);
         let guid = gid.guid().0;
@@ -151,10 +152,10 @@ mod tests {
             now += Duration::from_millis(5);
             assert!(limiter.admit(now, lid) == Admission::Admitted);
             assert!(limiter.admit_gid(now, lid, Gid(lid.into())));
-            // A minute has 12,000 ports.
+            // In this test, 12,000 ports send requests in a minute.
             assert!(limiter.ports.len() <= 2 * 12_001 + FEW, "{}", limiter.ports.len());
         }
-        // Ports of the last minute are kept.
+        // Ports with a request in the last minute are kept.
         assert!((48_000 - 11_000..=48_000).all(|lid| limiter.ports.contains_key(&lid)));
     }
 

@@ -1,4 +1,4 @@
-//! Lookup of the path to an address in the cache.
+//! Cache lookup: finds the path to an address.
 
 use ib_types::Gid;
 use ib_wire::mad::sa::{LifeTimeCode, PathRecord, Selector};
@@ -16,19 +16,19 @@ use crate::cache::{NO_GROUP, Peer, PeerKey, Timestamp};
 pub(super) enum PathLookup {
     /// A valid path.
     Fresh(Box<PathRecord>),
-    /// A valid path that is to be refreshed.
+    /// A valid path, which the caller has to refresh.
     Aging(Box<PathRecord>),
-    /// The peer is cached, but is to be verified before it is used.
+    /// The peer is cached, but has to be verified before its path is used.
     Stale(PeerKey),
-    /// The owner of the address is cached, but no route to it.
+    /// The owner of the address is cached, but the route to the owner is not.
     NoRoute,
-    /// The owner of the address is cached, but not the common multicast group.
+    /// The owner of the address is cached, but its common multicast group is not known.
     NoGroup,
     /// The address is not cached.
     Unknown,
 }
 
-/// Looks up the path to an address and marks the address as used.
+/// Looks up the path to an address, and marks the address as used.
 pub(super) fn lookup(
     cx: &Context<'_>,
     peers: &mut PeerTable,
@@ -99,11 +99,11 @@ fn lookup_sa_route(cx: &Context<'_>, peer: &Peer) -> PathLookup {
     }
 }
 
-/// Looks up the route to a LID of a port whose main path leads to another LID.
+/// Looks up the route to `lid` of a port with several LIDs. The port's main path, `main`, leads to another of its LIDs.
 fn lookup_lid(cx: &Context<'_>, peers: &mut PeerTable, lid: u16, main: &PathRecord) -> PathLookup {
     let own = cx.port_state().link;
     if (main.dlid ^ lid) >> own.lmc != 0 {
-        // The port that had this LID has moved.
+        // The LID no longer belongs to this port, which has moved.
         peers.cache.unbind(&Address::Lid(lid));
         peers.lid_routes.remove(&lid);
         return PathLookup::Unknown;
@@ -121,7 +121,7 @@ fn lookup_lid(cx: &Context<'_>, peers: &mut PeerTable, lid: u16, main: &PathReco
     }
 }
 
-/// Derives the path to a peer from the most preferred common multicast group.
+/// Derives the path to a peer from the most preferred multicast group that the peer and the endpoint have joined.
 fn group_path(cx: &Context<'_>, groups: &MulticastGroups, peer: &Peer) -> Option<PathRecord> {
     if peer.group == NO_GROUP || peer.gid == Gid::ZERO {
         return None;
@@ -150,7 +150,7 @@ fn group_path(cx: &Context<'_>, groups: &MulticastGroups, peer: &Peer) -> Option
     })
 }
 
-/// Returns the path to an address of this machine, if such addresses are resolved locally.
+/// Returns the path to an address of this endpoint; `None` for other addresses, and if loopback is not configured.
 pub(super) fn loopback_path(cx: &Context<'_>, address: &Address) -> Option<PathRecord> {
     let own = cx.port_state();
     let is_own = match address {

@@ -1,4 +1,4 @@
-//! SA path queries of an endpoint: for pending resolutions, and to refresh cached routes.
+//! SA path queries of an endpoint, for pending resolutions or to refresh cached routes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,38 +12,39 @@ use super::key::PathTarget;
 use super::sa::{DGID, DLID, NUMB_PATH, P_KEY, REVERSIBLE, SGID, SaRequest};
 use crate::cache::{SaRoute, Timestamp};
 
-/// A path query that is outstanding, or scheduled because an earlier one failed.
+/// An outstanding path query, or a query that is scheduled for a later time.
 #[derive(Debug, Default)]
 pub(super) struct PathQuery {
     /// Transaction IDs of the resolutions that wait for the path.
     pub(super) resolutions: Vec<u64>,
     /// Outstanding SA request.
     request: Option<TransactionId>,
-    /// True if no resolution has requested the path.
+    /// True if the query refreshes a cached route, and no resolution has requested the path.
     is_refresh: bool,
     /// True if a message of a peer contradicts the cached route.
     is_contradicted: bool,
-    /// Number of consecutive failures without a final error.
+    /// Number of consecutive failures after which a retry may succeed.
     pub(super) failures: u32,
     /// Time of the next attempt.
     retry: Option<Instant>,
 }
 
-/// Maximum number of queries at which further refreshes are dropped.
+/// If there are this many queries, further refreshes are dropped.
 const MAX_REFRESHES: usize = 1024;
 
-/// Minimum age at which a contradicted route is queried again.
+/// Minimum age of a route before it is queried again because a peer's message contradicts it.
 const CONTRADICTION_DELAY: Duration = Duration::from_secs(10);
 
 /// Shortest and longest delay until a failed refresh is retried.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// Path queries of an endpoint: at most one for each target.
+/// Path queries of an endpoint, at most one for each destination.
 #[derive(Debug, Default)]
 pub(super) struct PathQueries(BTreeMap<PathTarget, PathQuery>);
 
 impl PathQueries {
-    /// Queries a path for a resolution, or to refresh a cached route. Joins a query with the same target.
+    /// Queries a path for a resolution, or to refresh a cached route if `resolution` is `None`. If there is already a
+    /// query with the same destination, the resolution waits for it.
     pub(super) fn query(
         &mut self,
         cx: &mut Context<'_>,
@@ -56,7 +57,7 @@ impl PathQueries {
             if is_refresh || !query.is_refresh {
                 return;
             }
-            // A query of a resolution has a higher priority and more retries than a refresh.
+            // The refresh is replaced, because a query for a resolution has a higher priority and more retries.
             query.is_refresh = false;
             cx.cancel_sa(query.request.take());
         } else {
@@ -96,7 +97,7 @@ impl PathQueries {
         self.0.remove(&target).unwrap_or_default()
     }
 
-    /// Schedules another attempt to refresh a cached route after a number of failures.
+    /// Schedules another attempt to refresh a cached route, after this many failures.
     pub(super) fn retry_later(&mut self, cx: &mut Context<'_>, target: PathTarget, failures: u32) {
         let at = cx.now + cx.jitter(backed_off(RETRY, failures - 1));
         let retry = Some(at);
@@ -105,7 +106,8 @@ impl PathQueries {
         cx.set_timer(at, Timer::PathQuery(target));
     }
 
-    /// Queries a route again that a message of a peer contradicts, at the earliest 10 s after it was learned.
+    /// Queries a cached route again because a peer's message contradicts it. If the route was learned less than 10 s
+    /// ago, schedules the query.
     pub(super) fn query_contradicted(
         &mut self,
         cx: &mut Context<'_>,
@@ -133,7 +135,7 @@ impl PathQueries {
 
     /// Retries a scheduled query if the cached route is still valid, and in use or contradicted.
     ///
-    /// `route` is the cached route and the time of its last use, `lifetime` is `None` for no limit.
+    /// `route` is the cached route and the time of its last use. `lifetime` is its lifetime, or `None` for no limit.
     pub(super) fn handle_timer(
         &mut self,
         cx: &mut Context<'_>,
@@ -156,7 +158,7 @@ impl PathQueries {
         }
     }
 
-    /// Removes a completed resolution from a query. Cancels the query if it was the last one.
+    /// Removes a completed resolution from a query. If no other resolution waits for the query, cancels it.
     pub(super) fn leave(&mut self, cx: &mut Context<'_>, target: PathTarget, tid: u64) {
         let Some(query) = self.0.get_mut(&target) else { return };
         query.resolutions.retain(|&it| it != tid);
@@ -166,7 +168,7 @@ impl PathQueries {
         }
     }
 
-    /// Sends the queries of resolutions again, to another SM or from another LID. Cancels refreshes.
+    /// Sends the queries for resolutions again, because the SM or the LID of the port has changed. Cancels refreshes.
     pub(super) fn restart(&mut self, cx: &mut Context<'_>) {
         for (target, query) in std::mem::take(&mut self.0) {
             cx.cancel_sa(query.request);

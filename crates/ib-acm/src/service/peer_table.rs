@@ -11,7 +11,7 @@ use super::key::PathTarget;
 use crate::Address;
 use crate::cache::{AddressCache, BindResult, Peer, PeerKey, SaRoute, Timestamp};
 
-/// SA route to a LID of a port other than the one of its main route (LMC > 0).
+/// SA route to a further LID of a port with several LIDs (LMC > 0). The port's main route leads to another LID.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LidRoute {
     pub(super) gid: Gid,
@@ -19,23 +19,23 @@ pub(super) struct LidRoute {
     pub(super) used: Timestamp,
 }
 
-/// Maximum number of entries of [`PeerTable::by_lid`] beyond twice the number of cached peers.
+/// If [`PeerTable::by_lid`] has this many entries more than twice the number of cached peers, it is cleaned up.
 const MAX_EXCESS_LIDS: usize = 64;
 
 /// Cached peers of an endpoint: their addresses, LIDs and routes.
 #[derive(Debug)]
 pub(super) struct PeerTable {
     pub(super) cache: AddressCache,
-    /// Last known peer by LID.
+    /// GID of the last known peer with a LID, by LID.
     by_lid: HashMap<u16, Gid>,
-    /// Routes to further LIDs of ports with several.
+    /// Routes to further LIDs of ports with several LIDs, by LID.
     pub(super) lid_routes: BTreeMap<u16, LidRoute>,
-    /// Position of the cache sweep.
+    /// Index of the slot at which the cache sweep continues.
     sweep_position: u32,
 }
 
 impl PeerTable {
-    /// Returns an empty table with a maximum number of addresses.
+    /// Returns an empty table for at most this number of addresses.
     pub(super) fn new(max_addresses: usize) -> Self {
         Self {
             cache: AddressCache::new(max_addresses),
@@ -45,7 +45,7 @@ impl PeerTable {
         }
     }
 
-    /// Removes all SA routes; also preloaded ones unless `keep_preloaded` is true.
+    /// Removes all SA routes. Keeps preloaded routes if `keep_preloaded` is true.
     pub(super) fn remove_routes(&mut self, keep_preloaded: bool) {
         self.lid_routes.clear();
         self.cache.for_each(|peer| peer.route = peer.route.filter(|route| route.is_preloaded()));
@@ -59,7 +59,7 @@ impl PeerTable {
         let cache = &mut self.cache;
         for (address, gid) in hosts {
             let peer = cache.peer_of(*gid, now);
-            // A preloaded address overrides a learned one.
+            // A preloaded address overrides an address that was learned from a message.
             let owner = cache.lookup(address).filter(|&owner| owner != peer);
             if owner.is_some() && cache.seen(address).is_some() {
                 cache.unbind(address);
@@ -79,14 +79,14 @@ impl PeerTable {
         self.cache.remove_if_nameless(key);
     }
 
-    /// Removes all but preloaded entries; returns the number of removed addresses.
+    /// Removes all entries except preloaded ones; returns the number of removed addresses.
     pub(super) fn clear(&mut self) -> usize {
         self.by_lid.clear();
         self.cache.clear()
     }
 
-    /// Stores the LID of a peer; returns the peer that had the LID before. LIDs of peers that are no longer cached are
-    /// removed when the map has about twice as many entries as there are peers.
+    /// Stores the LID of a peer; returns the GID of the peer that had the LID before. If the map has about twice as
+    /// many entries as there are peers, removes the LIDs of peers that are no longer cached.
     pub(super) fn set_lid(&mut self, lid: u16, gid: Gid) -> Option<Gid> {
         let Self { cache, by_lid, .. } = self;
         if by_lid.len() >= 2 * cache.peers() + MAX_EXCESS_LIDS {
@@ -111,7 +111,7 @@ impl PeerTable {
         self.cache.remove(key);
     }
 
-    /// Returns the cached SA route to a target, and the time of its last use.
+    /// Returns the cached SA route to a destination, and the time of its last use.
     pub(super) fn route_to(&self, target: PathTarget) -> Option<(SaRoute, Timestamp)> {
         match target {
             PathTarget::Gid(gid) => {
@@ -122,7 +122,7 @@ impl PeerTable {
         }
     }
 
-    /// Returns the lifetime of the route to a target; `None` for no limit, 0 for an unknown peer.
+    /// Returns the lifetime of the route to a destination: `None` for no limit, 0 if the peer is unknown.
     pub(super) fn lifetime_of(
         &self,
         config: &ServiceConfig,
@@ -146,8 +146,8 @@ impl PeerTable {
         self.cache.peer(self.cache.lookup(address)?)
     }
 
-    /// Stores the path that the SA returned for a target. Returns true if it is the main route to its port, false if it
-    /// leads to a further LID.
+    /// Stores the path that the SA returned for a destination. Returns true if the path is the main route to its port,
+    /// and false if it leads to a further LID of the port.
     pub(super) fn store_path(
         &mut self,
         target: PathTarget,
@@ -170,7 +170,7 @@ impl PeerTable {
             }
             PathTarget::Lid(_) => {
                 if let BindResult::Other(_) = cache.bind(&by_lid, key, now, false) {
-                    // The SA is authoritative for LIDs.
+                    // The SA assigns LIDs, so its response overrides the cached owner.
                     cache.unbind(&by_lid);
                     cache.bind(&by_lid, key, now, false);
                 }
@@ -193,7 +193,7 @@ impl PeerTable {
         is_main
     }
 
-    /// Removes the route to a target.
+    /// Removes the route to a destination.
     pub(super) fn remove_route(&mut self, target: PathTarget) {
         match target {
             PathTarget::Gid(gid) => {
@@ -207,7 +207,7 @@ impl PeerTable {
         }
     }
 
-    /// Removes expired routes to further LIDs; returns the LIDs whose routes are in use and to be refreshed.
+    /// Removes expired routes to further LIDs. Returns the LIDs whose routes are in use and have to be refreshed.
     pub(super) fn sweep_lid_routes(&mut self, config: &ServiceConfig, now: Instant) -> Vec<u16> {
         let Some(lifetime) = config.route_lifetime(false) else { return Vec::new() };
         self.lid_routes.retain(|_, it| it.route.learned.age(now) < lifetime);
@@ -218,7 +218,8 @@ impl PeerTable {
         self.lid_routes.iter().filter(|(_, it)| is_aging(it)).map(|(&lid, _)| lid).collect()
     }
 
-    /// Finds the peers of the next share of the cache that have expired, or are to be verified or refreshed.
+    /// Sweeps the next part of the cache: finds peers that have expired, or have to be verified or refreshed. `share`
+    /// is the size of the part, as a fraction of the cache.
     pub(super) fn sweep(
         &mut self,
         config: &ServiceConfig,
@@ -261,15 +262,15 @@ impl PeerTable {
 /// Result of [`PeerTable::sweep`].
 #[derive(Debug, Default)]
 pub(super) struct SweepResult {
-    /// Peers to be removed.
+    /// Peers that have expired and have to be removed.
     pub(super) expired: Vec<PeerKey>,
-    /// Peers in use that are to be verified.
+    /// Peers in use that have to be verified.
     pub(super) unverified: Vec<PeerKey>,
-    /// Ports whose SA routes are in use and to be refreshed.
+    /// Ports whose SA routes are in use and have to be refreshed.
     pub(super) aging_routes: Vec<Gid>,
 }
 
-/// Returns the lifetime of the route to a peer; `None` for that of the address.
+/// Returns the lifetime of the route to a peer; `None` for the lifetime of the peer's address.
 pub(super) fn route_lifetime(config: &ServiceConfig, peer: &Peer) -> Option<Duration> {
     match peer.route {
         Some(route) if route.is_preloaded() => config.route_timeout,
@@ -277,7 +278,7 @@ pub(super) fn route_lifetime(config: &ServiceConfig, peer: &Peer) -> Option<Dura
     }
 }
 
-/// Returns true if the route to a peer is to be refreshed.
+/// Returns true if the route to a peer has to be refreshed.
 pub(super) fn has_aging_route(config: &ServiceConfig, now: Instant, peer: &Peer) -> bool {
     let lifetime = match peer.route {
         Some(route) if route.is_preloaded() => config.preloaded_route_lifetime(),

@@ -1,15 +1,14 @@
-//! Peers of an endpoint: claims of other ACM services, and the checks before claims are accepted.
+//! Peers of an endpoint: the claims of other ACM services, and the checks before claims are accepted.
 //!
-//! A peer can claim any GID and address, also those of other ports. Only its source LID is reliable, because the fabric
-//! delivers responses to it.
+//! A peer can claim any GID and address, even those of other ports. Only its source LID is reliable, because the fabric
+//! delivers responses to this LID.
 //!
-//! * A claim to a GID or an address of another port is accepted once the old owner does not respond to a check. The
-//!   old owner keeps it as long as it responds.
-//! * A GID that only the SA or a file has reported keeps the LID reported there. A different claim triggers an SA
+//! * A claim to a GID or an address of another port is accepted only if the old owner does not respond to a check.
+//! * If only the SA or a file has reported a GID, the GID keeps the reported LID. A different claim triggers an SA
 //!   query, at most every 10 seconds, and is accepted once the SA confirms it.
 //! * A response is accepted only with the random number of an outstanding request. The response to a check must also
 //!   come from the port that was checked.
-//! * Limits of a port: 16 new GIDs in a minute, 64 addresses for each GID, and a rate limit for requests.
+//! * A port can have 16 new GIDs in a minute, and 64 addresses for each GID. Its requests have a rate limit.
 
 use std::time::Duration;
 
@@ -27,7 +26,8 @@ use super::peer_table::PeerTable;
 use crate::Address;
 use crate::cache::{BindResult, NO_GROUP, PeerKey, SaRoute, Timestamp, is_assigned_by_sm};
 
-/// Age of a peer below which another peer with the same LID does not trigger a check: a port may have several GIDs.
+/// If a peer was seen this recently, another peer with the same LID does not trigger a check of it, because a port may
+/// have several GIDs.
 const SHARED_LID: Duration = Duration::from_secs(1);
 
 /// Result of a check whose timer expired.
@@ -40,9 +40,9 @@ pub(super) enum CheckResult {
     /// The peer did not respond, and the cache was updated.
     Silent {
         gid: Gid,
-        /// Address that was bound to another peer.
+        /// Addresses that another peer has claimed and now owns.
         found: Vec<Address>,
-        /// Address that has no owner now and is to be resolved.
+        /// Address that has no owner now and has to be resolved.
         unowned: Option<Address>,
     },
 }
@@ -56,7 +56,7 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Creates an empty table with a maximum number of addresses.
+    /// Creates an empty table for at most this number of addresses.
     pub(super) fn new(max_addresses: usize) -> Self {
         Self {
             table: PeerTable::new(max_addresses),
@@ -65,8 +65,8 @@ impl Peers {
         }
     }
 
-    /// Stores the LID and the addresses that a peer claims, unless a check is needed first. Returns true if the peer was
-    /// updated.
+    /// Stores the LID and the addresses that a peer claims. If another peer has to be checked first, starts the check.
+    /// Returns true if the peer was updated.
     pub(super) fn learn(
         &mut self,
         cx: &mut Context<'_>,
@@ -86,7 +86,7 @@ impl Peers {
         let key = cache.peer_of(gid, now);
         let Some(peer) = cache.peer_mut(key) else { return false };
         if let (0, Some(route)) = (peer.qpn, peer.route.filter(|&route| is_elsewhere(route))) {
-            // There is no peer to check: the SA reports the owner and the LID of the GID.
+            // The known port has no ACM service that could be checked, so the SA is asked for the LID of the GID.
             cx.shared.counters.conflicts += 1;
             queries.query_contradicted(cx, gid, route.learned);
             return false;
@@ -101,7 +101,7 @@ impl Peers {
         if group != NO_GROUP || peer.group == NO_GROUP {
             peer.group = group;
         }
-        // The peer that had this LID before has moved, unless the port has several GIDs.
+        // The peer that had this LID before has moved, unless both peers are GIDs of the same port.
         let mut others = Vec::new();
         let former = self.table.set_lid(lid, gid).filter(|&former| former != gid);
         let cache = &mut self.table.cache;
@@ -129,7 +129,7 @@ impl Peers {
         true
     }
 
-    /// Checks a peer. If it does not respond, the claim is accepted.
+    /// Checks a peer. If the peer does not respond, the claim is accepted.
     pub(super) fn check(
         &mut self,
         cx: &mut Context<'_>,
@@ -148,7 +148,8 @@ impl Peers {
         };
         match address.filter(|_| peer.qpn != 0) {
             Some(address) => self.checks.start(cx, groups, tid, peer, address, claim),
-            // A port without an ACM service cannot respond: preloaded data and GIDs that the SA reported are kept.
+            // A port without an ACM service cannot respond, so its preloaded data and the GIDs that the SA reported are
+            // kept.
             None => {
                 let is_claimed = matches!(claim, Some(Claim::Moved(..) | Claim::Owner(..)));
                 cx.shared.counters.conflicts += u64::from(is_claimed);
@@ -156,7 +157,8 @@ impl Peers {
         }
     }
 
-    /// Verifies a peer in use, or the oldest of its addresses: a message confirms only the addresses that it contains.
+    /// Verifies a peer in use. If the peer was confirmed recently, verifies the oldest of its addresses, since a
+    /// message confirms only the addresses that it contains.
     pub(super) fn verify(
         &mut self,
         cx: &mut Context<'_>,
@@ -172,7 +174,7 @@ impl Peers {
         }
     }
 
-    /// Verifies an aging address of a peer; returns false if there is none.
+    /// Verifies an aging address of a peer; returns false if the peer has none.
     fn verify_address(
         &mut self,
         cx: &mut Context<'_>,
@@ -188,7 +190,7 @@ impl Peers {
         let gid = cache.peer(key).map(|peer| peer.gid);
         match (is_assigned_by_sm(&address), gid) {
             (false, _) => self.check(cx, groups, key, Some(Claim::Released(address))),
-            // Every message of the peer contains its GID and its LID.
+            // Any response of the peer confirms its GID and its LID.
             (true, _) if cache.address_to_query(key, None).is_some() => {
                 self.check(cx, groups, key, None);
             }
@@ -198,7 +200,7 @@ impl Peers {
         true
     }
 
-    /// Verifies another aging address of a peer that was checked.
+    /// Verifies another aging address of a peer whose check is complete.
     pub(super) fn verify_next_address(
         &mut self,
         cx: &mut Context<'_>,
@@ -211,8 +213,8 @@ impl Peers {
         }
     }
 
-    /// Removes aging GIDs and LIDs of a peer that has just responded with others. The SA reports their owner when they
-    /// are resolved next.
+    /// Removes aging GIDs and LIDs of a peer, because the peer has just responded with other ones. When a removed GID
+    /// or LID is resolved next, the SA reports its owner.
     pub(super) fn remove_aging_fabric_addresses(&mut self, cx: &Context<'_>, gid: Gid) {
         let Some(age) = cx.config().address_check_age() else { return };
         let cache = &mut self.table.cache;
@@ -223,7 +225,7 @@ impl Peers {
         }
     }
 
-    /// Rejects the claim of a check to which the peer has responded.
+    /// Rejects a claim, because the checked peer has responded.
     pub(super) fn reject_claim(cx: &mut Context<'_>, check: PeerCheck) {
         let (address, other) = match check.claim {
             None | Some(Claim::Released(_)) => return,
@@ -252,7 +254,8 @@ impl Peers {
         }
     }
 
-    /// Accepts the claim against a peer that did not respond to a check. Without a claim, removes the peer.
+    /// Handles that a peer did not respond to a check: accepts the claim or, if the check has no claim, removes the
+    /// peer.
     fn handle_silent(
         &mut self,
         cx: &mut Context<'_>,
@@ -263,14 +266,14 @@ impl Peers {
     ) -> CheckResult {
         let gid = check.gid;
         let cache = &mut self.table.cache;
-        // The peer may have moved meanwhile.
+        // Ignores the peer if it has moved to another LID meanwhile.
         let key = cache
             .by_gid(gid)
             .filter(|&key| cache.peer(key).is_some_and(|peer| peer.lid == check.lid));
         let (mut found, mut unowned) = (Vec::new(), None);
         match check.claim.take() {
             Some(Claim::Owner(sender, address)) => {
-                // Another peer that has the address now was not checked.
+                // If another peer than the checked one has the address now, the address is kept.
                 if key.is_some() && cache.lookup(&address) == key {
                     cache.unbind(&address);
                 }
@@ -293,7 +296,8 @@ impl Peers {
                 }
             }
             None => {
-                // The peer may have lost only that address, which it does not report.
+                // A peer that has lost only the requested address does not respond to the check, so another address is
+                // tried.
                 let other =
                     key.and_then(|it| cache.address_to_query(it, Some(&check.address)).cloned());
                 if let Some(address) = other.filter(|_| !check.is_second) {
@@ -307,7 +311,7 @@ impl Peers {
                 if let Some(key) = key {
                     self.table.remove(key);
                 }
-                // The next client that requests the address shall not have to wait.
+                // The address is resolved in advance, so that the next client that requests it does not have to wait.
                 unowned = is_used.then_some(check.address);
             }
         }

@@ -1,4 +1,4 @@
-//! Client requests that are pending, and the responses to clients.
+//! Pending client requests, and the responses to clients.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,24 +7,24 @@ use ib_wire::acm::{
 };
 use ib_wire::mad::sa::PathRecord;
 
-/// Identifies a client. The owner of a service never reuses a number.
+/// Identifies a client. The owner of a service must not assign a number to two clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
 
-/// A client request that is not answered yet.
+/// A client request without a response yet.
 #[derive(Clone, Debug)]
 pub(super) struct PendingRequest {
     pub(super) client: ClientId,
     pub(super) header: ClientHeader,
     pub(super) order: ByteOrder,
-    /// Source address that the service chose for the request. The response reports it.
+    /// Source address that the service chose for the request; `None` if it chose none. The response contains it.
     pub(super) source: Option<Entry>,
-    /// Identifies the request in [`PendingRequests`] if several endpoints resolve it.
+    /// Number that identifies the request in [`PendingRequests`]; `None` if a single endpoint resolves the request.
     pub(super) shared: Option<u64>,
 }
 
 impl PendingRequest {
-    /// Appends a response with a path.
+    /// Appends a response with a path to `out`.
     pub(super) fn write_path(&self, path: &PathRecord, out: &mut Vec<u8>) {
         let path = Entry::path(EntryFlags::PATH, path);
         let header = response_header(&self.header, ClientStatus::SUCCESS);
@@ -32,7 +32,7 @@ impl PendingRequest {
         Resolve { header, entries }.put(self.order, out);
     }
 
-    /// Appends a response with an error.
+    /// Appends a response with an error to `out`.
     pub(super) fn write_error(&self, status: ClientStatus, out: &mut Vec<u8>) {
         let mut response = response_header(&self.header, status);
         response.set_length(HEADER_LENGTH, self.order);
@@ -48,32 +48,33 @@ pub(super) fn response_header(request: &ClientHeader, status: ClientStatus) -> C
 
 /// Counts pending requests and queues their responses.
 ///
-/// Several endpoints may resolve the same request. The first path is the response; an error is returned only by the last
-/// endpoint that fails.
+/// Several endpoints may resolve the same request. The first path that one of them finds is the response. The response
+/// is an error only if all of them fail.
 #[derive(Debug, Default)]
 pub(super) struct PendingRequests {
     /// Number of pending requests.
     pub(super) count: usize,
-    /// Number of endpoints that still resolve a request, for requests at several endpoints.
+    /// For each request that several endpoints resolve: number of endpoints that have not failed yet.
     shared: BTreeMap<u64, usize>,
     responses: VecDeque<(ClientId, Vec<u8>)>,
 }
 
 impl PendingRequests {
-    /// Adds a request, which `endpoints` endpoints resolve if it has a `shared` number.
+    /// Adds a request. If several endpoints resolve it, `shared` is its number and `endpoints` the number of endpoints.
     pub(super) fn add(&mut self, shared: Option<u64>, endpoints: usize) {
         self.count += 1;
         self.shared.extend(shared.map(|shared| (shared, endpoints)));
     }
 
-    /// Removes a request that an endpoint has resolved; false if another endpoint was faster.
+    /// Removes a request that an endpoint has resolved. Returns false if another endpoint has already resolved it.
     pub(super) fn remove_resolved(&mut self, request: &PendingRequest) -> bool {
         let is_first = request.shared.is_none_or(|shared| self.shared.remove(&shared).is_some());
         self.count -= usize::from(is_first);
         is_first
     }
 
-    /// Removes a request that an endpoint failed to resolve; false if another endpoint has resolved it or still may.
+    /// Removes a request that an endpoint failed to resolve. Returns false if another endpoint has resolved it or is
+    /// still trying.
     pub(super) fn remove_failed(&mut self, request: &PendingRequest) -> bool {
         if let Some(shared) = request.shared {
             let Some(left) = self.shared.get_mut(&shared) else { return false };

@@ -7,23 +7,23 @@ use ib_wire::mad::sa::PathRecord;
 use crate::Address;
 use crate::address::AddressError;
 
-/// Source of a path, as the client specifies it.
+/// Source of the path, as specified by the client.
 #[derive(Clone, Debug)]
 pub(super) enum RequestSource {
     /// An address of this machine.
     Address(Address),
-    /// A port; fields that are 0 are wildcards.
+    /// A port of this machine. Fields that are 0 match any port.
     Port { gid: Gid, lid: u16, p_key: PKey },
     /// Any endpoint of this machine.
     Any,
 }
 
-/// Destination of a request.
+/// Path that the client requests.
 #[derive(Clone, Debug)]
 pub(super) enum RequestTarget {
-    /// The path to an address.
+    /// The path to this address.
     Address(Address),
-    /// The SA's response to a path query (`QUERY_SA`).
+    /// The path that the SA returns for this query (flag `QUERY_SA`).
     SaQuery(Box<PathRecord>),
 }
 
@@ -32,7 +32,7 @@ pub(super) enum RequestTarget {
 pub(super) struct ResolveRequest {
     pub(super) source: RequestSource,
     pub(super) target: RequestTarget,
-    /// True if only cached data may be used (`NODELAY`).
+    /// True if the service may use only cached data (flag `NODELAY`).
     pub(super) no_delay: bool,
 }
 
@@ -45,7 +45,7 @@ impl ResolveRequest {
         }
     }
 
-    /// Reads a request from the entries of a message.
+    /// Parses the entries of a RESOLVE message.
     pub(super) fn from_entries(entries: &[Entry]) -> Result<Self, ClientStatus> {
         let any = |flag| entries.iter().any(|entry| entry.flags.has(flag));
         let no_delay = any(EntryFlags::NODELAY);

@@ -12,11 +12,11 @@ use crate::Address;
 /// State of an address resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResolutionState {
-    /// In the queue.
+    /// Waits in a queue.
     Queued,
-    /// The cached owner of the address, with this GID, is verified by a unicast request.
+    /// Waits for the check of the peer with this GID, which is the cached owner of the address.
     CheckingPeer { gid: Gid },
-    /// The base group was queried this number of times.
+    /// Waits for a response to requests to the base group. `attempts` requests were sent.
     QueryingGroup { attempts: u32 },
     /// Waits for a path query, or for the comparison of service levels.
     QueryingPath,
@@ -27,7 +27,7 @@ pub(super) enum ResolutionState {
 pub(super) struct Resolution {
     pub(super) address: Address,
     pub(super) state: ResolutionState,
-    /// Client requests that wait for the address; none for a background resolution.
+    /// Client requests that wait for the address. A background resolution has none.
     pub(super) requests: Vec<PendingRequest>,
     /// Path query that the resolution waits for.
     pub(super) path_query: Option<PathTarget>,
@@ -35,16 +35,16 @@ pub(super) struct Resolution {
     deadline: Instant,
     /// Time of the next attempt.
     retry: Option<Instant>,
-    /// True once the resolution has left the queue.
+    /// True if the resolution has left the queue.
     is_active: bool,
-    /// True if no request waited for it when it left the queue.
+    /// True if no client request waited for the resolution when it left the queue.
     is_background: bool,
 }
 
-/// Next step after a resolution was requested.
+/// Step that the caller has to take after it has requested a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextStep {
-    /// None: it is in progress.
+    /// No step is needed, because the resolution is in progress.
     None,
     /// Start queued resolutions.
     Dispatch,
@@ -54,22 +54,23 @@ pub(super) enum NextStep {
 
 /// Resolutions of an endpoint.
 ///
-/// The number of active ones is limited. Background resolutions have a queue and a limit of their own, half that of
-/// resolutions with client requests.
+/// The number of active resolutions is limited. Background resolutions have a separate queue. Their limit is half the
+/// limit of resolutions with client requests.
 #[derive(Debug, Default)]
 pub(super) struct Resolutions {
     by_tid: BTreeMap<u64, Resolution>,
     by_address: BTreeMap<Address, u64>,
     queue: VecDeque<u64>,
     background_queue: VecDeque<u64>,
-    /// Number of active resolutions, background ones included.
+    /// Number of active resolutions, including background resolutions.
     active: usize,
     active_background: usize,
     /// Resolutions that wait for the comparison of service levels.
     awaiting_comparison: Vec<u64>,
 }
 
-/// Excess length of a queue at which completed resolutions are removed from it.
+/// If a queue has this many entries more than twice the number of resolutions, completed resolutions are removed from
+/// it.
 const QUEUE_SLACK: usize = 64;
 
 impl Resolutions {
@@ -86,7 +87,7 @@ impl Resolutions {
         self.by_address.keys()
     }
 
-    /// Returns the resolution of an address that queries the base group.
+    /// Returns the resolution of this address, if it is querying the base group.
     pub(super) fn querying_group(&self, address: &Address) -> Option<u64> {
         let tid = *self.by_address.get(address)?;
         let state = self.by_tid.get(&tid)?.state;
@@ -99,7 +100,8 @@ impl Resolutions {
         self.by_tid.iter().filter(|(_, it)| it.state == state).map(|(&tid, _)| tid).collect()
     }
 
-    /// Queues the resolution of an address, or adds a request to the one in progress.
+    /// Queues the resolution of an address. If the address is being resolved already, adds the request to that
+    /// resolution.
     pub(super) fn start(
         &mut self,
         cx: &mut Context<'_>,
@@ -134,7 +136,7 @@ impl Resolutions {
         NextStep::Dispatch
     }
 
-    /// Grants the full time limit and all attempts to a background resolution that a client has requested.
+    /// Grants a background resolution the full time limit and all attempts, because a client now requests the address.
     fn restart(&mut self, cx: &mut Context<'_>, tid: u64) -> NextStep {
         let deadline = cx.now + cx.config().request_time_limit();
         let Some(resolution) = self.by_tid.get_mut(&tid) else { return NextStep::None };
@@ -154,7 +156,8 @@ impl Resolutions {
         }
     }
 
-    /// Removes and returns the next resolution from the queues; `None` if there is none, or `depth` are active.
+    /// Removes and returns the next resolution from the queues. Returns `None` if the queues are empty or the limits
+    /// are reached: `depth` active resolutions with client requests, and half as many in the background.
     pub(super) fn next(&mut self, depth: usize) -> Option<u64> {
         loop {
             let foreground = match self.active - self.active_background {
@@ -165,7 +168,8 @@ impl Resolutions {
                 active if active < depth.div_ceil(2) => self.background_queue.pop_front(),
                 _ => None,
             })?;
-            // Queues may contain completed resolutions. One that a client has requested later is in both queues.
+            // Queues may contain completed resolutions. A background resolution that a client has requested later is in
+            // both queues.
             let Some(resolution) = self.by_tid.get_mut(&tid).filter(|it| !it.is_active) else {
                 continue;
             };
@@ -180,7 +184,7 @@ impl Resolutions {
         }
     }
 
-    /// Schedules the next attempt to query the base group, in place of the one scheduled before.
+    /// Schedules the next attempt to query the base group. Replaces an attempt that is already scheduled.
     pub(super) fn set_retry(&mut self, cx: &mut Context<'_>, tid: u64, at: Instant) {
         if let Some(resolution) = self.by_tid.get_mut(&tid) {
             let before = resolution.retry.replace(at);
@@ -191,7 +195,7 @@ impl Resolutions {
         cx.set_timer(at, Timer::Resolution(tid));
     }
 
-    /// Returns true if a resolution has reached its time limit.
+    /// Returns true if the time limit of the resolution has expired.
     pub(super) fn is_expired(&self, tid: u64, now: Instant) -> bool {
         self.by_tid.get(&tid).is_some_and(|resolution| resolution.deadline <= now)
     }
@@ -230,7 +234,7 @@ impl Resolutions {
 
 #[cfg(test)]
 impl Resolutions {
-    /// Returns the number of resolutions, and how many of them are active.
+    /// Returns the number of all resolutions, and the number of active ones.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.by_tid.len(), self.active)
     }

@@ -1,6 +1,6 @@
 //! Address and route resolution of one endpoint.
 //!
-//! [`Resolver`] owns the parts of an endpoint and passes the results of one to the others. A part never calls the
+//! [`Resolver`] owns the parts of an endpoint, and passes results from one part to another. A part never calls the
 //! resolver.
 
 use ib_link::Route;
@@ -29,12 +29,12 @@ use super::sa::{SaError, SaRequest, attribute_of};
 use crate::Address;
 use crate::cache::{NO_GROUP, PeerKey};
 
-/// Result of a request that a resolver has accepted.
+/// Result of a client request.
 #[derive(Debug)]
 pub(super) enum Response {
-    /// The response is queued later.
+    /// No result yet. The response is queued later.
     Pending,
-    /// The path, from the cache.
+    /// The path that was found without delay.
     Path(PathRecord),
     /// The request failed.
     Failed(ClientStatus),
@@ -50,7 +50,7 @@ pub(super) struct Resolver {
     path_queries: PathQueries,
     pub(super) resolutions: Resolutions,
     client_queries: ClientQueries,
-    /// True while queued resolutions are started.
+    /// True while [`Resolver::dispatch`] starts queued resolutions.
     is_dispatching: bool,
 }
 
@@ -69,7 +69,7 @@ impl Resolver {
         }
     }
 
-    /// Joins the groups of the endpoint, for the first time or again.
+    /// Joins the groups of the endpoint. Joins them again if they are joined already.
     pub(super) fn start(&mut self, cx: &mut Context<'_>, known: KnownLevels) {
         let (is_active, has_datagrams) = (cx.port_state().is_active, cx.port_state().has_datagrams);
         if !is_active {
@@ -88,13 +88,13 @@ impl Resolver {
         }
     }
 
-    /// Leaves all groups and fails all requests: the endpoint is removed.
+    /// Leaves all groups and fails all requests, because the endpoint is removed.
     pub(super) fn stop(&mut self, cx: &mut Context<'_>) {
         self.groups.leave_all(cx);
         self.fail_all(cx);
     }
 
-    /// Fails all requests: the port is down.
+    /// Fails all requests, because the port is down.
     pub(super) fn pause(&mut self, cx: &mut Context<'_>) {
         self.fail_all(cx);
         self.peers.checks.clear();
@@ -110,7 +110,7 @@ impl Resolver {
         }
     }
 
-    /// Sends pending SA queries again, to another SM or from another LID.
+    /// Sends pending SA queries again, because the SM or the LID of the port has changed.
     pub(super) fn restart_queries(&mut self, cx: &mut Context<'_>) {
         self.path_queries.restart(cx);
         self.client_queries.restart(cx);
@@ -121,7 +121,7 @@ impl Resolver {
         self.announcements.start(cx);
     }
 
-    /// Compares service levels again, if configured.
+    /// Starts to compare service levels again, if this is configured.
     fn compare_service_levels(&mut self, cx: &mut Context<'_>, known: KnownLevels) {
         if !self.policy.schedule_query(cx, &self.groups, known) {
             self.resume_after_comparison(cx);
@@ -146,7 +146,7 @@ impl Resolver {
         }
     }
 
-    /// Handles the completion of an SA request.
+    /// Handles a completed SA request.
     pub(super) fn handle_sa(
         &mut self,
         cx: &mut Context<'_>,
@@ -179,7 +179,7 @@ impl Resolver {
         }
     }
 
-    /// Announces the endpoint and starts queued resolutions once the joins are completed.
+    /// If all joins are completed, announces the endpoint and starts queued resolutions.
     fn complete_joins(&mut self, cx: &mut Context<'_>) {
         let Some(is_changed) = self.groups.complete_joins(cx) else { return };
         if is_changed {
@@ -243,7 +243,7 @@ impl Resolver {
         }
     }
 
-    /// Handles a response to a check, or to an address resolution request.
+    /// Handles a peer's response to a check or to an address resolution request.
     fn handle_response(
         &mut self,
         cx: &mut Context<'_>,
@@ -266,11 +266,11 @@ impl Resolver {
             return;
         };
         if sender.group == NO_GROUP {
-            // The response names none of the groups in the request.
+            // The peer has named none of the groups that the request listed.
             cx.shared.counters.malformed += 1;
             return;
         }
-        // A cached owner was not usable, since the group was queried.
+        // The group is queried only if a cached owner is unusable, so the response overrides the owner.
         let mut addresses = vec![resolution.address.clone()];
         let table = &mut self.peers.table;
         if table.owner(&addresses[0]).is_some_and(|peer| peer.gid != sender.gid) {
@@ -293,7 +293,7 @@ impl Resolver {
         Peers::reject_claim(cx, check);
     }
 
-    /// Stores what a peer claims and continues the resolutions of its addresses.
+    /// Stores the claims of a peer, and continues the resolutions of its addresses.
     fn learn(&mut self, cx: &mut Context<'_>, sender: Sender, addresses: &[Address]) {
         let Self { peers, groups, path_queries, .. } = self;
         if peers.learn(cx, groups, path_queries, sender, addresses) {
@@ -412,7 +412,8 @@ impl Resolver {
 
     /// Starts queued resolutions.
     fn dispatch(&mut self, cx: &mut Context<'_>) {
-        // A resolution that completes at once calls this function again: the loop below continues instead.
+        // A resolution that completes immediately calls this function again. The inner call returns, because the loop
+        // below starts further resolutions.
         if std::mem::replace(&mut self.is_dispatching, true) {
             return;
         }
@@ -446,12 +447,12 @@ impl Resolver {
         }
         self.peers.check(cx, &self.groups, key, None);
         if !self.peers.checks.is_checking(gid) {
-            // There are too many checks, or the peer is unreachable.
+            // The check was not started, because there are too many checks or the peer is unreachable.
             self.resume_unchecked(cx, gid);
         }
     }
 
-    /// Queries the owner of an address: the SA for GIDs and LIDs, the base group for others.
+    /// Queries the owner of an address. For a GID or a LID queries the SA, for a name or an IP address the base group.
     fn query_address(&mut self, cx: &mut Context<'_>, tid: u64, address: &Address) {
         match address {
             Address::Gid(_) | Address::Lid(_) => self.query_path(cx, tid, address),
@@ -471,7 +472,7 @@ impl Resolver {
             ResolutionState::QueryingGroup { attempts } => attempts,
             _ => 0,
         };
-        // If the group is not joined yet, the attempt counts as a lost request.
+        // If the group is not joined yet, the attempt counts like a request that was lost.
         resolution.state = ResolutionState::QueryingGroup { attempts: attempts + 1 };
         if self.groups.base().is_some() {
             cx.identity.counters.address_queries += 1;
@@ -521,14 +522,14 @@ impl Resolver {
         }
     }
 
-    /// Continues resolutions whose cached owner was checked.
+    /// Continues resolutions that waited for the check of this peer, which is complete.
     fn resume_checked(&mut self, cx: &mut Context<'_>, gid: Gid) {
         for tid in self.resolutions.checking_peer(gid) {
             self.advance(cx, tid);
         }
     }
 
-    /// Continues resolutions whose cached owner cannot be checked.
+    /// Continues resolutions that waited for the check of this peer, which cannot be checked.
     fn resume_unchecked(&mut self, cx: &mut Context<'_>, gid: Gid) {
         for tid in self.resolutions.checking_peer(gid) {
             if let Some(resolution) = self.resolutions.get(tid) {
@@ -554,7 +555,7 @@ impl Resolver {
         }
     }
 
-    /// Completes a resolution and answers its client requests.
+    /// Completes a resolution, and responds to its client requests.
     fn finish(&mut self, cx: &mut Context<'_>, tid: u64, result: Result<PathRecord, ClientStatus>) {
         let Some(resolution) = self.resolutions.remove(cx, tid) else { return };
         if let Some(target) = resolution.path_query {
@@ -569,7 +570,8 @@ impl Resolver {
         self.dispatch(cx);
     }
 
-    /// Sweeps a share of the cache: verifies peers in use, refreshes their routes, removes expired entries.
+    /// Sweeps a part of the cache: verifies peers in use, refreshes their routes, and removes expired entries. `share`
+    /// is the size of the part, as a fraction of the cache.
     pub(super) fn sweep(&mut self, cx: &mut Context<'_>, share: f64) {
         let Self { peers, groups, policy, .. } = self;
         let is_routed_by_sa = |peer: &_| policy.source(groups, peer) == RouteSource::Sa;
@@ -589,7 +591,7 @@ impl Resolver {
     }
 }
 
-/// Counts an address and a route that were answered from the cache.
+/// Counts a request for which the address and the route were in the cache.
 const fn count_cached(cx: &mut Context<'_>) {
     cx.identity.counters.address_cached += 1;
     cx.identity.counters.route_cached += 1;

@@ -1,8 +1,9 @@
 //! Decides whether the route to a peer is derived from a multicast group or queried from the SA.
 //!
-//! With `route_prot acm`, a route is derived from a group if the group has the service level that the SA gives to the
-//! path to that peer. To compare them, all paths of the port are queried from the SA. Until they are received, and for
-//! peers with another service level, routes are queried from the SA.
+//! With `route_prot acm`, the route to a peer is derived from a group if the SA gives the path to the peer the service
+//! level of the group. To compare the service levels, the endpoint queries all paths of its port from the SA.
+//! Resolutions wait for the result. If the SA does not return the paths, or gives a peer another service level, routes
+//! are queried from the SA.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::config::options::RouteProtocol;
 /// Progress of the comparison of service levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Comparison {
-    /// Not configured: groups are trusted.
+    /// The comparison is not configured, so all routes are derived from groups.
     #[default]
     Disabled,
     /// The paths are being queried.
@@ -36,27 +37,28 @@ enum Comparison {
 /// Source of the route to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteSource {
-    /// The multicast group that both ports have joined.
+    /// Derived from the multicast group that both ports have joined.
     Group,
-    /// An SA path query.
+    /// Queried from the SA.
     Sa,
-    /// Not known until service levels are compared.
+    /// The source is not known until service levels are compared.
     Pending,
 }
 
-/// Validity of service levels that were received before.
+/// Tells whether service levels that were received before remain valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KnownLevels {
-    /// Used until others are received.
+    /// The service levels are used until others are received.
     Keep,
-    /// Invalid: another SM may give others, or the port has another LID.
+    /// The service levels are invalid, because there is another SM or the port has another LID.
     Discard,
 }
 
-/// Service level of a port that several paths with different service levels lead to.
+/// Entry for a port to which several paths with different service levels lead.
 const SEVERAL: u8 = u8::MAX;
 
-/// Delay of the query of all paths: minimum, increment per known path if known service levels remain in use, maximum.
+/// Minimum and maximum delay of the query of all paths. While known service levels remain in use, the delay grows with
+/// the number of known paths.
 const QUERY_DELAY: Duration = Duration::from_millis(200);
 const QUERY_DELAY_PER_PATH: Duration = Duration::from_millis(2);
 const QUERY_DELAY_MAX: Duration = Duration::from_secs(30);
@@ -64,7 +66,8 @@ const QUERY_DELAY_MAX: Duration = Duration::from_secs(30);
 /// Shortest and longest delay until the query is repeated after a failure or after an unexpected service level.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// Shortest and longest delay until the query is repeated while service levels differ from those of groups.
+/// While service levels differ from the service levels of groups: shortest and longest delay until the query is
+/// repeated.
 const RECOMPARE: [Duration; 2] = [Duration::from_mins(5), Duration::from_hours(1)];
 
 /// Route protocol of an endpoint, and the service levels that the SA gives to its paths.
@@ -78,28 +81,28 @@ pub(super) struct RoutePolicy {
 #[derive(Debug, Default)]
 struct ServiceLevels {
     comparison: Comparison,
-    /// Service level of all paths if they have the same one. It is assumed for new ports, too.
+    /// Service level of all paths, if it is the same for all. It is also assumed for the paths to new ports.
     common: Option<u8>,
-    /// Service levels by port if they differ.
+    /// Service levels by destination port. Empty if all paths have the same service level.
     by_port: BTreeMap<Gid, u8>,
     /// Service level and destination of one path.
     example: Option<(u8, Gid)>,
     /// Number of paths.
     paths: usize,
-    /// Number of failed queries since the last successful one.
+    /// Number of failed queries of all paths since the last successful query.
     failures: u32,
-    /// Number of consecutive comparisons in which service levels differed from those of groups.
+    /// Number of consecutive comparisons in which service levels differed from the service levels of groups.
     mismatches: u32,
-    /// Number of single paths with another service level than known.
+    /// Number of responses to single path queries whose service level differed from the known one.
     surprises: u32,
-    /// Time of the next query.
+    /// Time of the next query of all paths.
     next_query: Option<Instant>,
-    /// Last reported numbers of paths with a different service level and of all paths.
+    /// Last reported number of paths with a different service level, and number of all paths.
     reported: Option<(usize, usize)>,
 }
 
 impl ServiceLevels {
-    /// Returns the service level of the path to a port, if known.
+    /// Returns the service level of the path to a port; `None` if it is not known.
     fn of(&self, gid: Gid) -> Option<u8> {
         self.by_port.get(&gid).copied().or(self.common)
     }
@@ -124,8 +127,8 @@ impl ServiceLevels {
         (self.comparison, self.failures) = (Comparison::Complete, 0);
     }
 
-    /// Returns the number of paths whose service level differs from that of a group, and an example: the service levels
-    /// of the group and of the path, and the destination of the path.
+    /// Returns the number of paths whose service level differs from the service level of a group. Also returns an
+    /// example: the service levels of the group and of the path, and the destination of the path.
     fn differing(&self, groups: &[u8]) -> (usize, Option<(u8, u8, Gid)>) {
         let other = |level: u8| groups.iter().copied().find(|&group| group != level);
         if let (Some(_), Some((level, gid))) = (self.common, self.example) {
@@ -161,7 +164,8 @@ impl RoutePolicy {
                 let level = self.levels.of(peer.gid);
                 let is_equal = match groups.record(peer.group) {
                     Some(record) => level == Some(record.sl),
-                    // The common group is not known yet. Address resolution finds it, if any group has the service level.
+                    // The common group is not known yet. If any group has the service level, address resolution finds
+                    // the common group.
                     None => groups.service_levels().any(|group| level == Some(group)),
                 };
                 if is_equal { RouteSource::Group } else { RouteSource::Sa }
@@ -169,7 +173,7 @@ impl RoutePolicy {
         }
     }
 
-    /// Schedules a query of all paths, if service levels are to be compared. Returns false if they are not.
+    /// Schedules a query of all paths. Returns false if the configuration requires no comparison of service levels.
     pub(super) fn schedule_query(
         &mut self,
         cx: &mut Context<'_>,
@@ -187,8 +191,8 @@ impl RoutePolicy {
             let (comparison, reported) = (Comparison::Pending, self.levels.reported);
             self.levels = ServiceLevels { comparison, reported, ..ServiceLevels::default() };
         }
-        // Resolutions that depend on the comparison are not delayed. Others are spread, so that not all services query
-        // the SA at once.
+        // If resolutions wait for the comparison, the delay is short. Otherwise it is longer, so that not all services
+        // query the SA at the same time.
         let paths = if is_known { self.levels.paths } else { 0 };
         let delay = QUERY_DELAY + QUERY_DELAY_PER_PATH * paths.min(100_000) as u32;
         let at = cx.now + cx.jitter(delay.min(QUERY_DELAY_MAX));
@@ -261,8 +265,8 @@ impl RoutePolicy {
         }
     }
 
-    /// Compares the service levels of paths with those of joined groups. If they differ, the paths are queried again
-    /// later, since the SM may change them.
+    /// Compares the service levels of paths with the service levels of joined groups. If some differ, schedules another
+    /// query of all paths, since the SM may change the service levels.
     pub(super) fn compare(&mut self, cx: &mut Context<'_>, groups: &MulticastGroups) {
         let groups: Vec<u8> = groups.service_levels().collect();
         let levels = &mut self.levels;
@@ -291,12 +295,12 @@ impl RoutePolicy {
         }
     }
 
-    /// Stores the service level of a single path. If it differs from the known one, all paths are queried again, since
-    /// others may have changed as well.
+    /// Stores the service level of a single path. If it differs from the known service level, schedules a query of all
+    /// paths, since other service levels may have changed as well.
     pub(super) fn store_level(&mut self, cx: &mut Context<'_>, gid: Gid, level: u8) {
         let levels = &mut self.levels;
         let known = levels.of(gid);
-        // One of several paths does not determine the others.
+        // If paths to the port have different service levels, the service level of one path shows no change.
         let is_known = known == Some(level) || known == Some(SEVERAL);
         if levels.comparison != Comparison::Complete || is_known {
             return;
@@ -315,7 +319,7 @@ impl RoutePolicy {
     }
 }
 
-/// Returns the paths of a response; none if the SA reports that there are none.
+/// Returns the paths in a response of the SA. If the SA reports that there are no paths, returns an empty list.
 fn paths_of(completion: &Completion) -> Result<Vec<PathRecord>, SaError> {
     match &completion.result {
         Ok(message) if message.status().is_ok() => Ok(message.records().collect()),

@@ -1,4 +1,4 @@
-//! Requests to the SA: their priority and timing, and the meaning of its responses.
+//! Requests to the SA: their priority and timing, and the meaning of the SA's responses.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ use super::config::ServiceConfig;
 use super::key::{EndpointKey, PathTarget};
 use crate::port::{Action, PortState};
 
-/// Components of a path record, by their bit in the component mask.
+/// Bit numbers of the components of a path record in the component mask.
 pub(super) const DGID: u8 = 2;
 pub(super) const SGID: u8 = 3;
 pub(super) const DLID: u8 = 4;
@@ -28,16 +28,16 @@ pub(super) enum SaRequest {
     Join { key: EndpointKey, mgid: Gid, is_first: bool },
     /// Leave a multicast group.
     Leave,
-    /// Query a path: for a pending resolution, or to refresh a cached one.
+    /// Query a path, for a pending resolution or to refresh a cached route.
     Path { key: EndpointKey, target: PathTarget, is_refresh: bool },
-    /// Query all paths of a port, to compare their service levels with those of groups.
+    /// Query all paths of a port, to compare their service levels with the service levels of groups.
     AllPaths { key: EndpointKey },
-    /// Query a path as a client specifies it.
+    /// Query a path that a client has specified.
     ClientQuery { key: EndpointKey, number: u64 },
 }
 
 impl SaRequest {
-    /// Returns the endpoint that handles the response; `None` if it is ignored.
+    /// Returns the endpoint that handles the response; `None` if the response is ignored.
     pub(super) const fn endpoint(self) -> Option<EndpointKey> {
         match self {
             Self::Leave => None,
@@ -48,9 +48,10 @@ impl SaRequest {
         }
     }
 
-    /// Returns the priority: requests that all resolutions depend on, then requests of clients, then refreshes.
+    /// Returns the priority of the request. Requests on which all resolutions depend have the highest priority,
+    /// followed by requests of clients, and refreshes.
     ///
-    /// Repeated joins have the priority of client requests, so that they do not delay them.
+    /// Repeated joins have the same priority as client requests, so that they do not delay client requests.
     const fn urgency(self) -> Urgency {
         match self {
             Self::Join { is_first: true, .. } | Self::Leave | Self::AllPaths { .. } => {
@@ -63,8 +64,8 @@ impl SaRequest {
         }
     }
 
-    /// Returns true if the request has the full number of retries. Requests that no client waits for, or that are
-    /// repeated later in any case, have one retry, so that they do not delay others.
+    /// Returns true if the request has the full number of retries. If no client waits for a request, or if it is
+    /// repeated later in any case, it has only one retry. So it does not delay other requests.
     const fn has_all_retries(self) -> bool {
         !matches!(
             self,
@@ -80,23 +81,23 @@ pub(super) struct SaError {
     pub(super) status: ClientStatus,
     /// Reason for the log.
     pub(super) reason: String,
-    /// True if the SA rejected the request. False if it did not respond, is busy, lacks resources, or responded with
-    /// another attribute: cached data remains valid, and a retry may succeed.
+    /// True if the SA rejected the request. False if the SA did not respond, is busy, lacks resources, or responded
+    /// with another attribute. In these cases cached data remains valid, and a retry may succeed.
     pub(super) is_final: bool,
 }
 
 impl SaError {
-    /// Returns the error of a response that does not match its request.
+    /// Returns the error for a response that does not match its request.
     pub(super) fn mismatch() -> Self {
-        let reason = "its response has another attribute".to_owned();
+        let reason = "the response of the SA has another attribute".to_owned();
         Self { status: ClientStatus::EINVAL, reason, is_final: false }
     }
 
-    /// Returns the error of a MAD status other than OK.
+    /// Returns the error for a MAD status other than OK.
     fn from_status(status: MadStatus) -> Self {
         let code = match status.class_specific() {
             _ if status.is_busy() => ClientStatus::ETIMEDOUT,
-            // No records, or an invalid GID.
+            // The SA has no records, or the GID is invalid.
             3 | 5 => ClientStatus::ENODATA,
             1 => ClientStatus::ENOMEM,
             _ => ClientStatus::EINVAL,
@@ -105,7 +106,7 @@ impl SaError {
         Self { status: code, reason: status.to_string(), is_final: !is_temporary }
     }
 
-    /// Returns the error of a failed request.
+    /// Returns the error for a failed request.
     pub(super) fn from_completion(completion: &Completion) -> Self {
         match &completion.result {
             Ok(message) => Self::from_status(message.status()),
@@ -120,7 +121,7 @@ impl SaError {
     }
 }
 
-/// Returns the attribute of a response.
+/// Returns the attribute in the response to an SA request; fails if the request failed.
 pub(super) fn attribute_of<A: Attribute>(completion: &Completion) -> Result<A, SaError> {
     match &completion.result {
         Ok(message) if message.status().is_ok() => {
@@ -130,7 +131,7 @@ pub(super) fn attribute_of<A: Attribute>(completion: &Completion) -> Result<A, S
     }
 }
 
-/// A port of this machine, its outstanding SA requests and its queued actions.
+/// A port of this machine, with its outstanding SA requests and its queued actions.
 pub(super) struct LocalPort {
     pub(super) state: PortState,
     pub(super) requester: Requester,
@@ -181,7 +182,7 @@ impl LocalPort {
         self.requests.remove(&transaction.0);
     }
 
-    /// Cancels all SA requests with a purpose.
+    /// Cancels all SA requests with this purpose.
     pub(super) fn cancel_all(&mut self, request: SaRequest) {
         let is_it = |_: &u64, it: &mut SaRequest| *it == request;
         for (transaction, _) in self.requests.extract_if(.., is_it) {
@@ -212,7 +213,7 @@ mod tests {
 
     #[test]
     fn rejections_are_final_and_temporary_errors_are_not() {
-        // The last two are the bare code of a bad field, and that with the bit of a redirection.
+        // The last two statuses have the code for an invalid field: alone, and with the bit for a redirection.
         for (status, is_final, code) in [
             (0x0001, false, ClientStatus::ETIMEDOUT),
             (0x0100, false, ClientStatus::ENOMEM),

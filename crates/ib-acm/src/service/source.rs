@@ -11,14 +11,14 @@ use super::request::{RequestSource, ResolveRequest};
 use super::sa::LocalPort;
 use crate::Address;
 
-/// Function that returns the source IP address of packets to an IP address, as the system's routing table has it.
+/// Function that looks up a destination IP address in the system's routing table, and returns the source IP address.
 pub type SourceOf = Box<dyn FnMut(IpAddr) -> Option<IpAddr> + Send>;
 
-/// An endpoint, and the source address that was chosen if the client specified none.
+/// An endpoint, and the source address that the service chose; `None` if the client specified the source.
 pub(super) type SelectedEndpoint = (EndpointKey, Option<Address>);
 
-/// Returns the endpoints that resolve a request: several only if address resolution has to find the one that reaches the
-/// destination.
+/// Returns the endpoints that resolve a request. Returns several only if the endpoint that reaches the destination has
+/// to be found by address resolution.
 pub(super) fn select_endpoints(
     table: &EndpointTable,
     source_of: &mut SourceOf,
@@ -45,7 +45,7 @@ pub(super) fn select_endpoints(
             if let Some((key, own)) = own.and_then(|own| Some((table.owner(&own)?, own))) {
                 return Ok(vec![(key, Some(own))]);
             }
-            // The system has no route to the address.
+            // The routing table names no address of an endpoint, so the service chooses the endpoint.
             let keys = table.endpoints.keys().copied();
             let keys = nearest(table, keys, to, request.no_delay);
             let selected = keys.into_iter().map(|key| (key, similar_address(table, key, to)));
@@ -63,8 +63,8 @@ pub(super) fn select_endpoints(
     Ok(keys.into_iter().map(|key| (key, None)).collect())
 }
 
-/// Returns the endpoint that owns an address, or has its owner cached in its own subnet. If there is none, returns all
-/// endpoints that can resolve it.
+/// Returns the endpoint that owns an address, or that has cached an owner of the address in its subnet. If there is
+/// none, returns all endpoints that can resolve the address.
 fn nearest(
     table: &EndpointTable,
     keys: impl Iterator<Item = EndpointKey>,
@@ -87,7 +87,7 @@ fn nearest(
             _ if !table.is_up(key) => 4,
             Some(to) if identity.addresses.contains(to) => 0,
             _ if is_near => 1,
-            // A request contains a source address.
+            // The endpoint cannot send a request, because a request contains a source address.
             _ if is_resolvable && identity.addresses.is_empty() => 3,
             _ => 2,
         }
@@ -101,7 +101,7 @@ fn nearest(
     ranked.into_iter().map(|(.., key)| key).collect()
 }
 
-/// Returns the first address of an endpoint with the type of another address, or else its first address.
+/// Returns the endpoint's first address that has the same type as `to`. If there is none, returns its first address.
 fn similar_address(
     table: &EndpointTable,
     key: EndpointKey,

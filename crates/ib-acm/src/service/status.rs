@@ -1,4 +1,4 @@
-//! Endpoints, caches and counters, as clients query them and consoles print them.
+//! State of endpoints, caches and counters, for queries of clients and for the console.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub struct EndpointView {
     pub cached_addresses: usize,
     /// Number of cached peers.
     pub cached_peers: usize,
-    /// True if the port has UD QPs. Otherwise see [`NO_DATAGRAMS`](super::NO_DATAGRAMS).
+    /// True if the port has UD QPs. If not, the endpoint has the restrictions of [`NO_DATAGRAMS`](super::NO_DATAGRAMS).
     pub has_datagrams: bool,
 }
 
@@ -45,11 +45,11 @@ pub struct EndpointView {
 pub struct CachedAddressView {
     /// The address.
     pub address: Address,
-    /// GID of the port.
+    /// GID of the peer's port.
     pub gid: Gid,
-    /// LID of the port; 0 if only the SA reports it.
+    /// LID from which the peer sent messages; 0 if it sent none, and only the SA reports its LID.
     pub lid: u16,
-    /// QP of the ACM service; 0 if not known.
+    /// QP of the peer's ACM service; 0 if not known.
     pub qpn: u32,
     /// Time since the peer confirmed the address.
     pub age: Duration,
@@ -68,10 +68,10 @@ pub struct RouteView {
     pub sl: u8,
 }
 
-/// Provider name of ibacm's protocol.
+/// Name of the provider that implements ibacm's protocol.
 const PROVIDER: &str = "ibacmp";
 
-/// Size of a name in an endpoint query response.
+/// Size in bytes of a name or address in the response to an endpoint query.
 const NAME_LENGTH: usize = 64;
 
 impl EndpointTable {
@@ -103,7 +103,8 @@ impl EndpointTable {
         self.endpoints.iter().filter_map(view).collect()
     }
 
-    /// Returns the cached entries of one address or of all, in the order of the addresses.
+    /// Returns the cached entries of the address `only`, or of all addresses if it is `None`, in the order of the
+    /// addresses.
     pub(super) fn cached(&self, now: Instant, only: Option<&Address>) -> Vec<CachedAddressView> {
         let mut found = Vec::new();
         for endpoint in self.endpoints.values() {
@@ -125,7 +126,7 @@ impl EndpointTable {
         found
     }
 
-    /// Returns the addresses that are being resolved, in order.
+    /// Returns the addresses that are being resolved, in ascending order.
     pub(super) fn resolving(&self) -> Vec<Address> {
         let endpoints = self.endpoints.values();
         let addresses = endpoints.flat_map(|endpoint| endpoint.resolver.resolutions.addresses());
@@ -151,7 +152,7 @@ impl EndpointTable {
             }
             (data, _) => {
                 let entry = data.try_into().map_err(|_| ClientStatus::EINVAL)?;
-                // The length is in network order, the address in that of a RESOLVE request.
+                // The length is in network order, but the address has the byte order of a RESOLVE request.
                 let native = Entry::parse(entry, ByteOrder::NATIVE);
                 let entry = match native.kind.name() {
                     Some(_) => native,
@@ -193,7 +194,7 @@ impl EndpointTable {
         let state = &self.ports.get(&key.port).ok_or(ClientStatus::EINVAL)?.state;
         let mut provider = [0; 64];
         provider[..PROVIDER.len()].copy_from_slice(PROVIDER.as_bytes());
-        // A message has room for a limited number of addresses.
+        // Addresses for which the message has no room are left out.
         let max = (MAX_DATA_LENGTH - EndpointInfo::LENGTH) / NAME_LENGTH;
         let addresses = &identity.addresses[..identity.addresses.len().min(max)];
         let info = EndpointInfo {

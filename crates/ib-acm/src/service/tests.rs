@@ -1,4 +1,4 @@
-//! Tests of services that are connected directly: without a fabric, and with a simulated SA.
+//! Tests of services that exchange messages directly, without a fabric. The SA is simulated.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,7 +37,7 @@ const PORT: PortId = PortId(1);
 /// MLID of all multicast groups.
 const MLID: u16 = 0xc001;
 
-/// A service at a LID.
+/// A host: its service, and the state of its port.
 struct Host {
     service: Service,
     state: PortState,
@@ -47,7 +47,7 @@ struct Host {
 }
 
 impl Host {
-    /// Returns true if a LID is one of the host's.
+    /// Returns true if the host has the LID.
     fn has_lid(&self, lid: u16) -> bool {
         let own = &self.state.link;
         lid >> own.lmc == own.lid >> own.lmc
@@ -64,26 +64,28 @@ struct Net {
     off: Vec<usize>,
     /// Requests that the SA has received.
     sa_requests: Vec<(Method, AttributeId)>,
-    /// Paths that the SA was queried for.
+    /// Path records of the SA queries.
     wanted: Vec<PathRecord>,
-    /// Service level of the SA's paths, and exceptions by destination host.
+    /// Service level of the SA's paths. `levels` has the exceptions, by destination host.
     sl: u8,
     levels: BTreeMap<usize, u8>,
-    /// Service level of a second path to a host.
+    /// Service levels of second paths, by destination host.
     second_levels: BTreeMap<usize, u8>,
-    /// True if the SA does not respond at all; otherwise the attribute for which it does not respond.
+    /// True if the SA does not respond at all. If it does, `mute_to` is an attribute for which it does not respond.
     is_mute: bool,
     mute_to: Option<AttributeId>,
-    /// Status of the SA's responses to queries of a path, and of all paths.
+    /// Status of the SA's responses to queries of a single path. `table_status` is that for queries of all paths.
     path_status: MadStatus,
     table_status: MadStatus,
-    /// True if the SA's responses are delayed until [`Net::deliver_late`]; the delayed responses and their hosts.
+    /// True if the SA's responses are delayed until [`Net::deliver_late`] is called. `late` has the hosts and
+    /// responses.
     is_slow: bool,
     late: Vec<(usize, Datagram)>,
-    /// Status of the SA's responses to joins, and the only service level of groups that it applies to.
+    /// Status of the SA's responses to joins. If `refused_sl` is set, only groups with this service level get the
+    /// status.
     refusal: MadStatus,
     refused_sl: Option<u8>,
-    /// Hosts whose messages contain one address only, as those of ibacm.
+    /// Hosts whose messages contain only one address, like messages of ibacm.
     terse: Vec<usize>,
     numbers: u64,
 }
@@ -159,7 +161,7 @@ impl Net {
         service.set_port(self.now, PORT, state);
     }
 
-    /// Executes the actions of all services until there are none.
+    /// Executes the actions of all services until no service has an action.
     fn settle(&mut self) {
         loop {
             let mut moved = false;
@@ -226,7 +228,7 @@ impl Net {
         }
     }
 
-    /// Delivers a message with any source to a service.
+    /// Delivers a message to a service. The source of the message can be invalid.
     fn deliver(&mut self, host: usize, gid: Gid, lid: u16, qpn: Qpn, bytes: &[u8]) {
         let source = self.hosts[host].state.link.gid();
         let route =
@@ -277,7 +279,7 @@ impl Net {
                     mad.answer(status);
                     return Some(asked.reply(mad));
                 };
-                // A MAD has room for three records; the last record fills the rest.
+                // The MAD has room for three records. The last path is repeated to fill the room.
                 mad.set_attribute(&paths[0]);
                 mad.set_sa(&SaHeader { attribute_offset: 8, ..mad.sa() });
                 for (at, path) in [120, 184].into_iter().zip(paths[1..].iter().chain([last; 2])) {
@@ -289,7 +291,7 @@ impl Net {
         Some(asked.reply(mad))
     }
 
-    /// Returns the SA's path from a port to a host.
+    /// Returns the path that the SA reports from a port to a host.
     fn path(&self, own: ib_link::LinkPort, to: usize, wanted: &PathRecord) -> PathRecord {
         let link = self.hosts[to].state.link;
         PathRecord {
@@ -306,7 +308,7 @@ impl Net {
         }
     }
 
-    /// Advances the time, and runs expired timers.
+    /// Advances the time by this duration, and runs the timers that expire.
     fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -321,7 +323,7 @@ impl Net {
         self.now = end;
     }
 
-    /// Passes a client message to a service; returns its immediate response.
+    /// Passes a client message to a service. Returns the response if it is immediate.
     fn request(&mut self, host: usize, bytes: &[u8]) -> Option<Vec<u8>> {
         let header = ClientHeader::parse(bytes.first_chunk().expect("a header"));
         let (_, order) = header.length().expect("a length");
@@ -334,7 +336,7 @@ impl Net {
         is_there.then_some(out)
     }
 
-    /// Requests the path to an address; returns it if it is cached.
+    /// Requests the path to an address. Returns the path if it is cached.
     fn cached_path(&mut self, host: usize, to: &Address) -> Option<PathRecord> {
         let mut bytes = Vec::new();
         Resolve::request([0; 8], vec![entry_of(to)]).put(ByteOrder::NATIVE, &mut bytes);
@@ -345,7 +347,7 @@ impl Net {
         Some(answer.entries[0].path_record())
     }
 
-    /// Sends a request to resolve, and waits for the response.
+    /// Sends a RESOLVE request, and waits for the response.
     fn resolve(&mut self, host: usize, entries: Vec<Entry>) -> Result<PathRecord, ClientStatus> {
         let mut bytes = Vec::new();
         Resolve::request([0; 8], entries).put(ByteOrder::NATIVE, &mut bytes);
@@ -381,7 +383,7 @@ impl Net {
     }
 }
 
-/// Returns the entry of a client message for a destination.
+/// Returns the entry for a destination in a client message.
 fn entry_of(to: &Address) -> Entry {
     let by_path = |path: PathRecord| Entry::path(EntryFlags(0), &path);
     match to {
@@ -391,7 +393,7 @@ fn entry_of(to: &Address) -> Entry {
     }
 }
 
-/// Returns a preloaded path from host 0 to host 1. Its service level differs from those of the SA.
+/// Returns a preloaded path from host 0 to host 1. Its service level differs from the service levels of the SA.
 fn of_file() -> PathRecord {
     PathRecord {
         sgid: gid(0),
@@ -461,7 +463,7 @@ fn equal_requests_share_one_resolution() {
 fn groups_with_another_service_level_are_not_used() {
     let mut net = Net::new(2, &by_group());
     net.sl = 3;
-    // Service levels were equal at the first comparison.
+    // At the first comparison, the service levels were equal. Reregistration makes the services compare them again.
     for host in 0..2 {
         net.hosts[host].state.registrations += 1;
         net.update(host);
@@ -520,7 +522,7 @@ fn port_without_ud_qps_uses_preloaded_data_and_the_sa() {
     net.settle();
     let stored = Address::name("stored").expect("a name");
     assert_eq!(net.find(0, &stored).map(|path| path.dlid), Ok(lid(1)));
-    // Requests for other addresses fail immediately.
+    // Requests for addresses that are not preloaded fail immediately.
     for _ in 0..100 {
         assert_eq!(net.find(0, &name(1)), Err(ClientStatus::ENODATA));
     }
@@ -537,7 +539,7 @@ fn lid_resolves_to_its_current_owner() {
     assert_eq!(net.find(0, &Address::Lid(old)).map(|path| path.dlid), Ok(old));
     net.hosts[1].state.link.lid = 30;
     net.update(1);
-    // The resolution of the name returns the new LID. The old one has no owner.
+    // The name resolves to the new LID. The old LID has no owner.
     net.settle();
     net.run_for(Duration::from_secs(700));
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(30));

@@ -20,7 +20,7 @@ use crate::timers::{Key, Timer};
 impl Cm {
     /// Connects to a peer: sends a REQ.
     ///
-    /// One of [`CmEvent::Connected`], [`CmEvent::Rejected`] and [`CmEvent::Failed`] follows.
+    /// The event [`CmEvent::Connected`], [`CmEvent::Rejected`] or [`CmEvent::Failed`] follows.
     ///
     /// # Errors
     /// Fails if a parameter is out of range, if private data is too long, or if the limit of
@@ -52,7 +52,7 @@ impl Cm {
             state: State::ReqSent,
             serial: 0,
             route: params.route,
-            // Weak messages are accepted until the REP identifies the peer.
+            // Until the REP identifies the peer, messages whose ICRC could be checked only in part are accepted.
             accepts_weak: true,
             transaction_id,
             local_qpn: params.qpn,
@@ -74,9 +74,9 @@ impl Cm {
         Ok(id)
     }
 
-    /// Completes a [`CmEvent::Connected`] after its queue pair was programmed: sends the RTU.
+    /// Completes a connection after [`CmEvent::Connected`], when its queue pair was programmed: sends the RTU.
     ///
-    /// The RTU is repeated if the REP is received again.
+    /// If the REP is received again, the CM repeats the RTU.
     ///
     /// # Errors
     /// Fails if the state is not [`State::RepReceived`], or if private data is longer than 224
@@ -113,7 +113,7 @@ impl Cm {
         }
         match (connection.state, connection.remote) {
             (State::ReqSent, _) => self.handle_first_rep(now, route, mad, &rep),
-            // Given up, perhaps before the peer's number was known: it is told once more.
+            // The CM has given up before it received a REP. It repeats its REJ, so that the peer gives up as well.
             (State::TimeWait, None) if connection.last.is_some() => {
                 self.counters.duplicates += 1;
                 self.repeat(id);
@@ -130,7 +130,7 @@ impl Cm {
                 self.counters.duplicates += 1;
                 self.send_mra_again(id);
             }
-            // Repeats the RTU, or the REJ of a rejected REP.
+            // The REP was received again. The CM repeats the RTU or, if the consumer rejected the REP, the REJ.
             (State::Established | State::TimeWait, _) => {
                 self.counters.duplicates += 1;
                 self.repeat(id);
@@ -185,7 +185,7 @@ impl Cm {
         self.reply_rate_limited(*route, rej);
     }
 
-    /// Starts the timer of the consumer.
+    /// Starts the timer that limits the time for the consumer's response.
     pub(super) fn await_consumer(&mut self, now: Instant, id: ConnectionId) {
         let at = now + self.config.consumer_timeout;
         self.deadlines.set(Key::Connection(id), Timer::Consumer, at);

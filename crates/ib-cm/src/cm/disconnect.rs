@@ -16,7 +16,7 @@ use crate::timers::{Key, Timer};
 impl Cm {
     /// Disconnects an established connection: sends a DREQ.
     ///
-    /// [`CmEvent::Disconnected`] follows after the response, or after all attempts.
+    /// [`CmEvent::Disconnected`] follows after the peer's response, or after the last attempt without a response.
     ///
     /// # Errors
     /// Fails if the state is not [`State::Established`], or if private data is longer than 220
@@ -40,7 +40,7 @@ impl Cm {
         Ok(())
     }
 
-    /// Closes a connection in any state: disconnects it if it is established, else rejects it.
+    /// Closes a connection in any state: disconnects an established connection, and rejects any other.
     ///
     /// [`CmEvent::Disconnected`] follows only if the connection was established.
     /// [`CmEvent::TimeWaitExited`] always follows.
@@ -58,7 +58,7 @@ impl Cm {
             State::ReqReceived | State::RepReceived => {
                 self.reject(now, id, RejectReason::CONSUMER, b"")?;
             }
-            // The peer may or may not have received the REP. The REJ is valid in both cases.
+            // The REJ is valid whether or not the peer has received the REP.
             State::RepSent => {
                 let mad = connection.rej(RejectReason::CONSUMER, &[], [0; 148]);
                 self.send_cached(id, mad);
@@ -73,8 +73,7 @@ impl Cm {
     pub(super) fn handle_dreq(&mut self, now: Instant, route: &Route, mad: &Mad) {
         let Some(dreq) = mad.attribute::<Dreq>() else { return };
         let Some(connection) = self.find(dreq.remote_comm_id, dreq.local_comm_id) else {
-            // The connection does not exist any more: confirms, so that the peer stops
-            // retransmitting.
+            // The connection no longer exists. The CM sends a DREP, so that the peer stops retransmitting.
             self.counters.unknown += 1;
             self.reply_rate_limited(*route, drep(mad, dreq.remote_comm_id, dreq.local_comm_id));
             return;
@@ -83,7 +82,7 @@ impl Cm {
             self.counters.unexpected += 1;
             return;
         }
-        // A rejected connection has no queue pair.
+        // If the consumer did not accept the connection, it has no local queue pair to compare.
         if connection.local_qpn != Qpn::SMI && connection.local_qpn != dreq.remote_qpn {
             self.counters.wrong_qpn += 1;
             return;
@@ -114,7 +113,7 @@ impl Cm {
         }
     }
 
-    /// Declines an alternate path: sends an APR with status "not supported".
+    /// Declines the alternate path in a LAP: sends an APR with status "not supported".
     pub(super) fn handle_lap(&mut self, mad: &Mad) {
         let Some(lap) = mad.attribute::<Lap>() else { return };
         let Some(connection) = self.find(lap.remote_comm_id, lap.local_comm_id) else {
@@ -137,7 +136,7 @@ impl Cm {
         }
     }
 
-    /// Retransmits a message without response, or fails the connection after all attempts.
+    /// Retransmits a message that has no response yet. After the last attempt, ends the connection.
     pub(super) fn handle_response_timeout(&mut self, now: Instant, id: ConnectionId) {
         let connection = self.get_mut(id);
         let interval = connection.interval;
@@ -156,9 +155,9 @@ impl Cm {
         }
     }
 
-    /// Ends a stale connection, whose queue pair the peer uses for another connection.
+    /// Ends a stale connection: the peer uses the connection's queue pair for another connection.
     ///
-    /// Sends a DREQ without waiting for the response.
+    /// Sends a DREQ, but does not wait for the response.
     pub(super) fn tear_down_stale(&mut self, now: Instant, id: ConnectionId) {
         let Some(connection) = self.connections.get(id) else { return };
         let state = connection.state;
@@ -195,7 +194,7 @@ impl Cm {
         self.enter_time_wait(now, id);
     }
 
-    /// Starts time-wait, in which repeated messages are answered, and the queue pair is not reused.
+    /// Starts time-wait. Until it ends, the CM responds to repeated messages, and the queue pair must not be reused.
     pub(super) fn enter_time_wait(&mut self, now: Instant, id: ConnectionId) {
         let before = self.get_mut(id).state;
         self.enter(id, State::TimeWait);
@@ -203,13 +202,13 @@ impl Cm {
         let connection = self.get_mut(id);
         let mut wait = connection.time_wait;
         if matches!(before, State::ReqSent | State::ReqReceived) {
-            // The connection had no packets, but the peer may repeat its message.
+            // No packets of the connection are in flight, but the peer may repeat its message.
             wait = answer_time + connection.mra_timeout;
         }
         self.deadlines.set(Key::Connection(id), Timer::TimeWait, now + wait);
     }
 
-    /// Extends a time-wait, so that the response is kept for repeated requests.
+    /// Extends time-wait, so that the CM keeps its response while the peer repeats its request.
     pub(super) fn keep_response(&mut self, now: Instant, key: Key) {
         let at = now + self.config.answer_time;
         if self.deadlines.get(key).is_none_or(|before| before < at) {
@@ -225,7 +224,7 @@ impl Cm {
     }
 }
 
-/// Returns the DREQ of a connection.
+/// Returns a DREQ for a connection.
 fn dreq(connection: &Connection, private_data: [u8; 220]) -> Mad {
     let remote = connection.remote.expect("only connections with a known peer send a DREQ");
     let dreq = Dreq {

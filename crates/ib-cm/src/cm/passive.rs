@@ -17,10 +17,10 @@ use crate::id::{ConnectionId, ListenerId, ServiceId};
 use crate::params::{AcceptParams, to_route};
 use crate::timers::Key;
 
-/// Code of a REP for an alternate path that is not supported.
+/// Code in a REP which means that alternate paths are not supported.
 const FAILOVER_UNSUPPORTED: u8 = 1;
 
-/// A REQ that can be passed to the consumer: its listener and its private data.
+/// Listener and private data of a valid REQ.
 struct CheckedReq {
     listener: ListenerId,
     cma: Option<CmaHeader>,
@@ -28,15 +28,14 @@ struct CheckedReq {
 }
 
 impl Cm {
-    /// Accepts a [`CmEvent::Requested`]: sends a REP.
+    /// Accepts the request of a [`CmEvent::Requested`]: sends a REP.
     ///
-    /// The queue pair must be able to receive before, because packets may arrive as soon as the REP
-    /// is sent. The REP is retransmitted until the RTU is received or [`Cm::message_received`] is
-    /// called.
+    /// Before this call, the queue pair must be able to receive, because packets may arrive as soon
+    /// as the REP is sent. The REP is retransmitted until the RTU is received or
+    /// [`Cm::message_received`] is called. An alternate path in the REQ is declined.
     ///
-    /// [`CmEvent::Established`], [`CmEvent::Rejected`] or [`CmEvent::Failed`] follows, or
-    /// [`CmEvent::Disconnected`] if a DREQ arrives before the RTU. An alternate path in the REQ is
-    /// declined.
+    /// The event [`CmEvent::Established`], [`CmEvent::Rejected`] or [`CmEvent::Failed`] follows. If
+    /// a DREQ arrives before the RTU, [`CmEvent::Disconnected`] follows.
     ///
     /// # Errors
     /// Fails if the state is not [`State::ReqReceived`], if a parameter is out of range, or if
@@ -72,8 +71,8 @@ impl Cm {
         Ok(())
     }
 
-    /// Reports that a packet of an accepted connection was received, so that its RTU is lost or
-    /// late.
+    /// Reports that a packet of an accepted connection was received. If the RTU was not received
+    /// before, it is lost or late.
     ///
     /// [`CmEvent::Established`] follows, unless the connection is established already.
     ///
@@ -107,8 +106,8 @@ impl Cm {
                 self.counters.duplicates += 1;
                 self.handle_duplicate(now, route, mad, &req, id);
             } else {
-                // The peer has restarted and reuses its communication ID. Other addresses do not
-                // count.
+                // The peer has restarted and reuses its communication ID. A REQ from another address
+                // does not end the connection.
                 let is_peer = connection.comes_from(route);
                 self.reject_req(route, mad, &req, RejectReason::STALE_CONNECTION);
                 if is_peer {
@@ -131,7 +130,7 @@ impl Cm {
         }
     }
 
-    /// Checks a REQ. Returns its listener and private data, or the reason to reject it.
+    /// Checks a REQ. Returns its listener and private data, or the reason why the REQ is rejected.
     fn check_req(&self, req: &Req) -> Result<CheckedReq, RejectReason> {
         let listener = self.listeners.get(ServiceId(req.service_id));
         let listener = listener.ok_or(RejectReason::INVALID_SERVICE_ID)?;
@@ -173,7 +172,7 @@ impl Cm {
             starting_psn: req.starting_psn,
         };
         let allowed = self.config.limited_timeout(req.primary_path.local_ack_timeout);
-        // Limits the time that a request without RTU occupies the table, whatever timeouts it
+        // A request without RTU occupies the table for a limited time, whatever timeouts the REQ
         // specifies.
         let most = self.config.half_open_time;
         let interval = self.config.limited_timeout(req.local_cm_response_timeout).min(most);
@@ -213,9 +212,9 @@ impl Cm {
         })));
     }
 
-    /// Ends the oldest connection that waits for its RTU, of the address with the most of them.
+    /// Ends a connection that waits for its RTU: the oldest one of the address with the most such connections.
     ///
-    /// The connection has no time-wait, so that such connections never fill the table.
+    /// The connection has no time-wait, so that ended connections never fill the table.
     fn evict_half_open(&mut self, now: Instant) {
         let Some(connection) = self.connections.oldest_awaiting_rtu() else { return };
         let (id, route) = (connection.id, connection.route);
@@ -227,7 +226,7 @@ impl Cm {
         self.remove_connection(id);
     }
 
-    /// Repeats the response to a repeated REQ.
+    /// Responds to a REQ that was received again.
     fn handle_duplicate(
         &mut self,
         now: Instant,
@@ -240,12 +239,12 @@ impl Cm {
         match connection.state {
             State::ReqReceived => self.send_mra_again(id),
             State::RepSent => self.repeat(id),
-            // The REJ is kept as long as the peer repeats its REQ.
+            // The CM keeps the REJ while the peer repeats its REQ.
             State::TimeWait if connection.last.is_some() => {
                 self.repeat(id);
                 self.keep_response(now, Key::Connection(id));
             }
-            // The connection has ended, perhaps before the peer has received the REP.
+            // The connection has ended. The peer may not have received the REP, so it gets a REJ.
             State::TimeWait => self.reject_req(route, mad, req, RejectReason::CONSUMER),
             _ => {}
         }

@@ -15,10 +15,10 @@ use crate::id::ConnectionId;
 use crate::timers::{Key, Timer};
 
 impl Cm {
-    /// Rejects a [`CmEvent::Requested`] or a [`CmEvent::Connected`]: sends a REJ.
+    /// Rejects the connection of a [`CmEvent::Requested`] or a [`CmEvent::Connected`]: sends a REJ.
     ///
-    /// Only [`CmEvent::TimeWaitExited`] follows. Use [`RejectReason::CONSUMER`] for a reason in
-    /// private data.
+    /// The only further event is [`CmEvent::TimeWaitExited`]. If the private data contains the reason,
+    /// `reason` should be [`RejectReason::CONSUMER`].
     ///
     /// # Errors
     /// Fails if the state is neither [`State::ReqReceived`] nor [`State::RepReceived`], or if
@@ -37,13 +37,13 @@ impl Cm {
         Ok(())
     }
 
-    /// Rejects a [`CmEvent::Requested`] because of its path MTU.
+    /// Rejects the request of a [`CmEvent::Requested`] because of its path MTU.
     ///
-    /// The REJ contains the largest acceptable MTU as additional information, in the same bits as a
-    /// REQ.
+    /// The REJ contains the largest acceptable MTU as additional information. The code has the same bit
+    /// position as in a REQ.
     ///
     /// # Errors
-    /// Fails as [`Cm::reject`].
+    /// Fails like [`Cm::reject`].
     pub fn reject_mtu(
         &mut self,
         now: Instant,
@@ -60,10 +60,10 @@ impl Cm {
     /// Requests the peer of a [`CmEvent::Requested`] or a [`CmEvent::Connected`] to wait longer:
     /// sends an MRA with the timeout 4.096 µs × 2^`service_timeout`.
     ///
-    /// It also extends the consumer timeout
+    /// This call also extends the consumer timeout
     /// ([`CmConfig::consumer_timeout`](crate::CmConfig::consumer_timeout)) to the same time, at
-    /// most to [`CmConfig::longest_timeout`](crate::CmConfig::longest_timeout). Without this call,
-    /// the CM sends an MRA if the peer repeats its message before the consumer has responded.
+    /// most to [`CmConfig::longest_timeout`](crate::CmConfig::longest_timeout). If the peer repeats
+    /// its message before the consumer has responded, the CM sends an MRA even without this call.
     ///
     /// # Errors
     /// Fails if the state is neither [`State::ReqReceived`] nor [`State::RepReceived`], if
@@ -105,7 +105,7 @@ impl Cm {
         }
     }
 
-    /// Sends an MRA to a peer that has repeated its message while the consumer has not responded.
+    /// Sends an MRA to a peer that has repeated its message before the consumer has responded.
     pub(super) fn send_mra_again(&mut self, id: ConnectionId) {
         let service_timeout = self.config.service_timeout.min(31);
         let mra_timeout = self.config.limited_timeout(service_timeout);
@@ -118,7 +118,7 @@ impl Cm {
         self.repeat(id);
     }
 
-    /// Rejects a request after the timeout of the consumer.
+    /// Rejects a REQ or REP, because the consumer did not respond in time.
     pub(super) fn handle_consumer_timeout(&mut self, now: Instant, id: ConnectionId) {
         let mad = self.get_mut(id).rej(RejectReason::CONSUMER, &[], [0; 148]);
         self.send_cached(id, mad);
@@ -151,14 +151,14 @@ impl Cm {
 
     /// Returns the connection to which a REJ belongs.
     fn rejected_connection(&self, rej: &Rej) -> Option<&Connection> {
-        // A REJ with reason timeout may lack the local communication ID. It then contains the peer's
-        // HCA.
+        // A REJ with reason timeout may lack the local communication ID. It then contains the GUID of
+        // the peer's HCA.
         if rej.remote_comm_id == 0 && rej.reason == RejectReason::TIMEOUT && rej.info_length >= 8 {
             let guid = Guid(u64::from_be_bytes(*rej.info.first_chunk()?));
             return self.connections.by_comm_id(guid, rej.local_comm_id);
         }
         let connection = self.connections.get(ConnectionId(rej.remote_comm_id))?;
-        // The peer's communication ID is unknown before its REP, and 0 in a REJ of the REQ.
+        // The peer's communication ID is not known before its REP is received. A REJ of the REQ has 0 in its place.
         let matches = match connection.remote {
             None => rej.message != ReferencedMessage::REP,
             Some(remote) => remote.comm_id == rej.local_comm_id,
@@ -188,7 +188,7 @@ impl Cm {
         if mra.message != awaited {
             self.counters.unexpected += 1;
         } else if connection.is_extended {
-            // Accepts one MRA per transmission of the message, so that the wait is finite.
+            // Only one MRA is accepted per transmission of the message, so that the wait is finite.
             self.counters.duplicates += 1;
         } else {
             let more = self.config.limited_timeout(mra.service_timeout);

@@ -1,4 +1,4 @@
-//! Service ID resolution (SIDR): the queue pair of a datagram service; IBTA volume 1, chapter 12.11.
+//! Service ID resolution (SIDR): queries the queue pair of a datagram service; IBTA volume 1, chapter 12.11.
 
 use ib_link::Route;
 use ib_types::{Instant, QKey, Qpn};
@@ -18,10 +18,10 @@ use crate::timers::{Key, Timer};
 impl Cm {
     /// Requests the queue pair of a service from a peer.
     ///
-    /// [`CmEvent::SidrResolved`] or [`CmEvent::SidrFailed`] follows, and the request is removed.
+    /// The event [`CmEvent::SidrResolved`] or [`CmEvent::SidrFailed`] follows.
     ///
     /// # Errors
-    /// Fails if private data is too long, or if the limit of requests is reached.
+    /// Fails if private data is too long, or if the maximum number of requests is outstanding.
     pub fn resolve(&mut self, now: Instant, params: &SidrParams) -> Result<SidrId, CmError> {
         let private_data = cma::compose("SIDR_REQ", params.cma.as_ref(), &params.private_data)?;
         let limit = self.config.max_sidr;
@@ -43,14 +43,14 @@ impl Cm {
         Ok(id)
     }
 
-    /// Responds to a [`CmEvent::SidrRequested`], with a queue pair if the status is
-    /// [`SidrStatus::VALID`].
+    /// Responds to the request of a [`CmEvent::SidrRequested`]. The response names a queue pair if
+    /// its status is [`SidrStatus::VALID`].
     ///
     /// The response is cached for [`CmConfig::answer_time`](crate::CmConfig::answer_time).
     ///
     /// # Errors
-    /// Fails if the request has a response, if it was removed, or if private data is longer than
-    /// 136 bytes.
+    /// Fails if the request already has a response, if it was removed, or if private data is longer
+    /// than 136 bytes.
     pub fn sidr_reply(
         &mut self,
         now: Instant,
@@ -77,11 +77,11 @@ impl Cm {
         Ok(())
     }
 
-    /// Rejects a [`CmEvent::SidrRequested`]: [`Cm::sidr_reply`] without queue pair and private
-    /// data.
+    /// Rejects the request of a [`CmEvent::SidrRequested`]: sends a response without queue pair and
+    /// private data.
     ///
     /// # Errors
-    /// Fails if the request has a response or was removed.
+    /// Fails if the request already has a response or was removed.
     pub fn sidr_reject(
         &mut self,
         now: Instant,
@@ -158,7 +158,7 @@ impl Cm {
         })));
     }
 
-    /// Retransmits a request, or fails it after all attempts.
+    /// Retransmits a request. After the last attempt, reports that the request has failed.
     pub(super) fn handle_sidr_timeout(&mut self, now: Instant, id: SidrId) {
         let Some(request) = self.sidr.sent.get_mut(&id) else { return };
         let Some(left) = request.retries_left.checked_sub(1) else {
@@ -173,7 +173,8 @@ impl Cm {
         self.reply(route, mad);
     }
 
-    /// Rejects the request after the timeout of the consumer, or removes an answered request.
+    /// Rejects a request if the consumer did not respond in time. Removes a request whose response need not be cached
+    /// longer.
     pub(super) fn handle_sidr_timer(&mut self, now: Instant, id: SidrRequestId, timer: Timer) {
         if timer == Timer::Consumer {
             let answered = self.sidr_reject(now, id, SidrStatus::REJECTED);

@@ -1,4 +1,4 @@
-//! Tests of the connection manager: shared helpers, among them two CMs that exchange MADs.
+//! Tests of the connection manager. This module has shared helpers, for example two CMs that exchange MADs.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn gid(last: u8) -> Gid {
     Gid::from_bytes(bytes)
 }
 
-/// Returns the route from one HCA to another, on Ethernet.
+/// Returns the route from one HCA to another on an Ethernet link.
 fn route(from: u8, to: u8) -> Route {
     Route { source: gid(from), destination: gid(to), is_global: true, ..Route::default() }
 }
@@ -85,7 +85,7 @@ fn events(cm: &mut Cm) -> Vec<CmEvent> {
     std::iter::from_fn(|| cm.poll_event()).collect()
 }
 
-/// Two CMs on a lossless wire. The second one listens.
+/// Two CMs on a lossless wire. The second CM listens.
 struct Pair {
     here: Cm,
     there: Cm,
@@ -98,7 +98,7 @@ impl Pair {
         Self { here: manager(1), there }
     }
 
-    /// Delivers messages in both directions until none is left; returns their names.
+    /// Delivers messages in both directions until there are no more. Returns the names of the messages.
     fn carry(&mut self, now: Instant) -> Vec<&'static str> {
         let mut carried = Vec::new();
         loop {
@@ -117,7 +117,7 @@ impl Pair {
         }
     }
 
-    /// Establishes a connection; returns its IDs at both CMs.
+    /// Establishes a connection. Returns its IDs at both CMs.
     fn connect(&mut self, now: Instant) -> (ConnectionId, ConnectionId) {
         let here = self.here.connect(now, &request(0x10)).unwrap();
         self.carry(now);
@@ -139,7 +139,7 @@ fn requested(cm: &mut Cm) -> Requested {
     }
 }
 
-/// Runs a CM until no timer is running; returns the time and the sent messages.
+/// Runs the timers of a CM until no timer is running. Returns the final time and the sent messages.
 fn run_out(cm: &mut Cm) -> (Instant, Vec<Mad>) {
     let (mut now, mut all) = (NOW, sent(cm));
     while let Some(at) = cm.poll_timeout() {

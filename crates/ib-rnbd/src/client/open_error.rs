@@ -1,4 +1,4 @@
-//! Errors of opening a device.
+//! Errors when a client opens a device.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum OpenError {
     Refused {
         /// The name of the device.
         name: String,
-        /// The error of the server.
+        /// The error that the server returned.
         errno: Errno,
     },
     /// The response of the server is invalid.
@@ -23,7 +23,7 @@ pub enum OpenError {
     InvalidResponse {
         /// The name of the device.
         name: String,
-        /// The fault.
+        /// The reason why the response is invalid.
         what: &'static str,
     },
     /// The reopened device has another size.
@@ -33,9 +33,9 @@ pub enum OpenError {
     SizeChanged {
         /// The name of the device.
         name: String,
-        /// The kind of the size that differs.
+        /// The kind of size that has changed.
         size: Size,
-        /// The size in bytes.
+        /// The present size in bytes.
         found: u64,
         /// The earlier size in bytes.
         expected: u64,
@@ -56,9 +56,9 @@ pub enum OpenError {
 /// A size of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// The size of the device.
+    /// The size of the whole device.
     Device,
-    /// The size of its logical block.
+    /// The size of a logical block.
     Block,
 }
 
@@ -76,32 +76,33 @@ impl fmt::Display for Size {
 #[non_exhaustive]
 pub enum OtherData {
     /// The device has a write cache, which it did not have before.
-    #[error("it has a write cache, which it did not have")]
+    #[error("the device has a write cache, which it did not have before")]
     WriteCache,
-    /// Only one of the earlier and the present server is of this project.
-    #[error("another kind of server exports it")]
+    /// Either the earlier or the present server is a Linux kernel, and the other is a server of ibfabric.
+    #[error("another kind of server exports the device")]
     Server,
-    /// The server reports another medium.
+    /// The server reports that the device has another medium.
     #[error("the server reports another medium")]
     Medium,
-    /// Another client has written to it.
-    #[error("another client has written to it")]
+    /// Another client has written to the device.
+    #[error("another client has written to the device")]
     Writer,
 }
 
 impl OpenError {
-    /// Returns true if a later attempt may succeed: another client has the device open, or the server lacks memory.
+    /// Returns true if a later attempt may succeed, because another client has the device open or the server lacks
+    /// memory.
     #[must_use]
     pub const fn is_temporary(&self) -> bool {
         matches!(self, Self::Refused { errno, .. } if is_temporary(*errno))
     }
 }
 
-/// Returns the meaning of an error of opening a device, to follow its name.
+/// Returns the meaning of the server's error when a device is opened. A message appends it to the name of the error.
 const fn meaning(errno: Errno) -> &'static str {
     match errno {
-        Errno::EPERM => ", another client has it open for writing",
-        Errno::ENOENT => ", it exports no such device",
+        Errno::EPERM => ", another client has the device open for writing",
+        Errno::ENOENT => ", the server exports no such device",
         Errno::EACCES | Errno::EROFS => ", the device is read-only",
         _ => "",
     }

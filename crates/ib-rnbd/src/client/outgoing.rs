@@ -1,4 +1,4 @@
-//! Messages of the client.
+//! Messages that the client sends.
 
 use ib_rtrs::Direction;
 use ib_wire::rnbd::{Io, IoFlags, MessageType, Open, Operation as Code};
@@ -7,34 +7,34 @@ use super::DeviceId;
 use ib_block::device::SECTOR;
 use ib_block::{Command, Operation};
 
-/// The kind of a message, which identifies its response.
+/// The kind of a message, by which the client identifies the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tag {
     /// The protocol version.
     Session,
     /// A request to open a device.
     Open(DeviceId),
-    /// A request to close a device, by the server's number.
+    /// A request to close the device with this server's number.
     Close(u32),
-    /// A command, by the user's number.
+    /// The command with this user's number.
     Command(u64),
 }
 
 /// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The kind of the message, for [`Client::handle`](super::Client::handle).
+    /// The kind of the message, which the user passes to [`Client::handle`](super::Client::handle).
     pub tag: Tag,
-    /// The direction of its data.
+    /// The direction of the message's data.
     pub direction: Direction,
     header: [u8; Open::LENGTH],
     header_length: u16,
-    /// The length of its data, or of the buffer for the data, in bytes.
+    /// The length in bytes of the message's data, or of the buffer for the data of the response.
     pub data_length: u32,
 }
 
 impl Outgoing {
-    /// Returns the user's header of the request.
+    /// Returns the message, which is the user's header of the RTRS request.
     #[must_use]
     pub fn header(&self) -> &[u8] {
         &self.header[..self.header_length.into()]
@@ -47,14 +47,14 @@ impl Outgoing {
     }
 }
 
-/// Returns the message of a command for the device with the server's number.
+/// Returns the message of a command. `device_id` is the server's number of the device.
 pub(super) fn message(device_id: u32, user: u64, command: &Command) -> Outgoing {
     let Command { operation, offset, length, fua } = *command;
     let (code, direction) = match operation {
         Operation::Read => (Code::READ, Direction::Read),
         // Linux sends a flush as a read without data.
         Operation::Flush => (Code::FLUSH, Direction::Read),
-        // The protocol has no message for zeros without data.
+        // The protocol has no write-zeroes message, so the zeros are sent as the data of a write.
         Operation::Write | Operation::WriteZeroes => (Code::WRITE, Direction::Write),
         Operation::Discard => (Code::DISCARD, Direction::Write),
         Operation::SecureErase => (Code::SECURE_ERASE, Direction::Write),

@@ -1,4 +1,4 @@
-//! Comparison of a reopened device with its earlier state: size, data, and writes of other clients.
+//! Compares the size, the data and the writers of a reopened device with its earlier state.
 
 use ib_wire::rnbd::{AccessMode, OpenResponse};
 
@@ -6,25 +6,26 @@ use super::Kept;
 use super::open_error::{OpenError, OtherData, Size};
 use ib_block::{Geometry, Origin};
 
-/// The history of a device's data, as its server reports it.
+/// The history of a device's data, which the server reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DataHistory {
     /// The number of the server.
     pub(super) server: u64,
     pub(super) origin: Origin,
-    /// A number that changes when another client has written ([`OpenResponse::writers`]).
+    /// A number that changes when another client writes to the device ([`OpenResponse::writers`]).
     pub(super) writers: u16,
 }
 
-/// Whether other clients have written to a device since.
+/// Tells whether other clients may have written to a device since it was open before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OtherWrites {
     None,
-    /// The server was restarted and does not know. Writes that wait may be older than the data of the device.
+    /// The server was restarted, and does not know whether other clients have written. The client's waiting writes may
+    /// be older than the data of the device.
     Possible,
 }
 
-/// Compares a reopened device with its earlier state. A larger device is accepted.
+/// Compares a reopened device with its earlier state. Accepts a device that has grown.
 pub(super) fn compare(
     (old, before): (Geometry, Option<DataHistory>),
     (new, now): (Geometry, Option<DataHistory>),
@@ -48,7 +49,7 @@ pub(super) fn compare(
         (Some(_), None) | (None, Some(_)) => {
             return other(OtherData::Server);
         }
-        // Linux reports nothing.
+        // A Linux server does not report the history.
         (None, None) => return Ok((Kept::Unknown, OtherWrites::None)),
     };
     if before.origin.medium != now.origin.medium {
@@ -58,12 +59,13 @@ pub(super) fn compare(
     if mode == AccessMode::READ_ONLY {
         return Ok((kept, OtherWrites::None));
     }
-    // A restarted server without stored numbers may return the same number for other writers.
+    // A restarted server that does not store the numbers may return the same number although others have written.
     let lasts = before.writers & now.writers & OpenResponse::WRITERS_PERSISTENT != 0;
     if before.server != now.server && !lasts {
         return Ok((kept, OtherWrites::Possible));
     }
-    // The waiting commands were submitted without knowledge of these writes.
+    // If other clients have written, the device is refused: waiting commands were submitted before the user could know
+    // it.
     if (before.writers ^ now.writers) & !OpenResponse::WRITERS_PERSISTENT != 0 {
         return other(OtherData::Writer);
     }

@@ -27,7 +27,7 @@ fn read(offset: u64) -> Command {
     Command { operation: Operation::Read, offset, length: 4096, fua: false }
 }
 
-/// Exchanges all pending messages with the server, and returns the commands of the client.
+/// Exchanges all pending messages with the server, and returns the commands that the client has sent.
 fn carry(client: &mut Client, server: &mut Server<u32>, session: u32) -> Vec<Command> {
     let mut done = Vec::new();
     while let Some(out) = client.poll_transmit() {
@@ -94,7 +94,7 @@ fn commands_reach_the_server_unchanged() {
     assert_eq!(events(&mut client), [ClientEvent::Done(10, Errno::ENOSPC)]);
 }
 
-/// The server has lost all paths and starts a new session on the next one, while the client still has a connected path.
+/// The server has lost all paths and starts a new session on the next path. The client still has a connected path.
 #[test]
 fn version_is_sent_in_unnoticed_sessions_before_opening() {
     let (mut client, mut server) = (Client::new(5), server());
@@ -119,7 +119,7 @@ fn version_is_sent_in_unnoticed_sessions_before_opening() {
         let write = Command { operation: Operation::Write, ..read(0) };
         client.submit(disk, 1, write);
         assert_eq!(carry(&mut client, &mut server, session), [write]);
-        // No other client has written.
+        // No other client has written in the meantime.
         server.end(session);
         client.connected();
         carry(&mut client, &mut server, session + 1);
@@ -154,7 +154,7 @@ fn another_server_is_detected_by_its_number() {
     assert_eq!(client.number(disk), Some(0));
     carry(&mut client, &mut after, 1);
     assert_eq!(opened(&events(&mut client)), 2, "disk0 as well");
-    // The second server uses other device numbers.
+    // The second server uses other device numbers than the first.
     assert_eq!(client.number(disk), Some(2));
 }
 
@@ -193,7 +193,7 @@ fn refused_devices_fail_their_queued_commands() {
     assert_eq!(found[0], ClientEvent::Refused(none, OpenError::Refused { name, errno }));
     assert_eq!(found[1], ClientEvent::Done(1, Errno::ENOENT));
     assert_eq!(found.last(), Some(&ClientEvent::Done(2, Errno::OK)));
-    // Later commands fail too, and writes to a device that is open read-only.
+    // Later commands for the refused device fail too. Writes to a device that is open read-only also fail.
     client.submit(none, 3, read(0));
     let write = Command { operation: Operation::Write, ..read(0) };
     client.submit(disk, 4, write);
@@ -257,11 +257,11 @@ fn carry_to_linux(client: &mut Client, server: &mut Server<u32>, session: u32) {
     }
 }
 
-/// A server as Linux: it numbers the devices of each session from zero, and has no server number.
+/// A server that behaves like Linux: it numbers the devices of each session from zero, and has no server number.
 #[derive(Default)]
 struct Linux {
     sessions: BTreeMap<u32, Vec<Option<String>>>,
-    /// Names of devices, and offsets of their commands.
+    /// Executed commands: the name of the device, and the offset of the command.
     asked: Vec<(String, u64)>,
 }
 
@@ -313,8 +313,8 @@ impl Linux {
     }
 }
 
-/// Device numbers of a Linux server name other devices in the next session, even if the client has not noticed the new
-/// session.
+/// In each session, a Linux server may give the same device numbers to other devices. Commands nevertheless reach their
+/// device, even if the client has not noticed the new session.
 #[test]
 fn commands_reach_their_device_despite_reused_numbers() {
     let (mut client, mut server) = (Client::new(5), Linux::default());
@@ -324,7 +324,7 @@ fn commands_reach_their_device_despite_reused_numbers() {
     client.path_connected();
     client.connected();
     server.carry(&mut client, 1);
-    // The next device gets the number of the closed one.
+    // The next device gets the number of the closed device.
     client.close(disks[0]);
     server.carry(&mut client, 1);
     let late = client.open("late", AccessMode::READ_WRITE).expect("the name is valid");
@@ -346,7 +346,7 @@ fn commands_reach_their_device_despite_reused_numbers() {
         assert!(!found.iter().any(failed), "{found:?}");
     };
     check(&mut client, 1, &devices);
-    // A new session, of which the client notices only a new path.
+    // The server starts a new session, but the client only notices a new path.
     client.path_connected();
     let last = client.open("last", AccessMode::READ_WRITE).expect("the name is valid");
     devices.push((last, "last"));
@@ -441,7 +441,7 @@ fn device_closed_before_open_response_is_closed() {
     assert_eq!(server.openers(super::super::ExportId(0)), 0);
 }
 
-/// A server that can be restarted, and its stored writers.
+/// A server that can be restarted, and the writers that it has stored.
 struct RestartableServer {
     server: Server<u32>,
     kept: Option<Vec<u8>>,
@@ -514,7 +514,7 @@ fn stored_writers_survive_a_restart_of_the_server() {
     let disks = [&mut one, &mut two].map(|it| it.open("disk0", AccessMode::READ_WRITE).unwrap());
     one.submit(disks[0], 1, write(0));
     assert!(opened(&place.connect(&mut one, 1)));
-    // No other client has written: the queued write is sent.
+    // No other client has written, so the queued write is sent.
     place.lose(&mut one, 1);
     place.start();
     one.submit(disks[0], 2, write(0));

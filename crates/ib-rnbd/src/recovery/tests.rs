@@ -4,7 +4,8 @@ use super::Recovery::{Drop, End, Reopen, Resend, ResendLater};
 use super::SessionLoss::{Excluded, Known, Possible, Repeated};
 use super::*;
 
-/// Outcomes in the order of the columns of [`table`]. EPERM stands for temporary refusals, EIO for all other errors.
+/// Outcomes, in the order of the columns of [`table`]. EPERM stands for all temporary refusals, and EIO for other
+/// errors.
 const OUTCOMES: [Option<Outcome>; 8] = [
     Some(Answered(Errno::OK)),
     Some(Answered(Errno::ENOTCONN)),
@@ -35,7 +36,7 @@ const fn write(device: DeviceState) -> Message {
     Message::Command { is_change: true, device }
 }
 
-/// Every message, and its recovery by the outcomes.
+/// Returns every message, and the expected recovery for each outcome.
 #[rustfmt::skip]
 fn table() -> Vec<(Message, [Recovery; 8])> {
     vec![

@@ -1,4 +1,4 @@
-//! Memory for the data of requests: registered buffers, and spare buffers for copies.
+//! Memory for the data of requests: registered buffers, and spare unregistered buffers for copies.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -8,7 +8,7 @@ use ib_rtrs::{Adapters, BufferId, Client as Rtrs, Segment, SetupError};
 
 use ib_block::data::{Lent, Part, ReadData};
 
-/// Spare buffers. Memory that is newly allocated from the system costs more than the copy of the data.
+/// Spare buffers for copies of data. They are reused, because the allocation of memory costs more than the copy.
 #[derive(Debug, Default)]
 pub(super) struct SpareBuffers {
     buffers: Vec<Vec<u8>>,
@@ -16,10 +16,10 @@ pub(super) struct SpareBuffers {
 }
 
 impl SpareBuffers {
-    /// Maximum number of bytes that are kept.
+    /// Maximum number of bytes of all spare buffers.
     const MAX_BYTES: usize = 16 << 20;
 
-    /// Returns a buffer of a length, with arbitrary contents.
+    /// Returns a buffer of this length, with arbitrary contents.
     pub(super) fn take(&mut self, length: usize) -> Vec<u8> {
         let mut buffer = self.buffers.pop().unwrap_or_default();
         self.bytes -= buffer.capacity();
@@ -35,7 +35,7 @@ impl SpareBuffers {
     }
 }
 
-/// Registered memory, divided into buffers of one length.
+/// Registered memory, divided into buffers of equal length.
 #[derive(Debug)]
 pub(super) struct BufferPool {
     pub(super) memory: Arc<Memory>,
@@ -45,7 +45,7 @@ pub(super) struct BufferPool {
     free: Vec<usize>,
     /// Number of buffers that are lent.
     lent: usize,
-    /// Receives the lent buffers whose data was dropped.
+    /// Receives the numbers of lent buffers whose data the user has dropped.
     returned: Receiver<usize>,
     returns: Sender<usize>,
 }
@@ -79,13 +79,13 @@ impl BufferPool {
         self.free.push(slot);
     }
 
-    /// Returns the number of buffers that are never lent: half of all, rounded up.
+    /// Returns the number of buffers that are never lent: half of all buffers, rounded up.
     pub(super) const fn unlent(&self) -> usize {
         self.count - self.count / 2
     }
 
-    /// Lends the data in some buffers, in order. At most half of all buffers are lent, so that slow users do not block
-    /// others; further data is copied.
+    /// Lends the data in these buffers to the user. At most half of all buffers are lent, so that slow users do not
+    /// block others. If the limit is reached, copies the data.
     pub(super) fn hand_out(&mut self, parts: Vec<Part>, spare: &mut SpareBuffers) -> ReadData {
         if self.lent + parts.len() <= self.count - self.unlent() {
             self.lent += parts.len();

@@ -1,4 +1,4 @@
-//! Commands of the user: their parts, which start while buffers are free, and their completion.
+//! Commands of the user, and their parts. A part starts when a buffer is free.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use super::buffers::{BufferPool, SpareBuffers};
 use super::{ReadMode, RemoteConfig};
 use crate::DeviceId;
 
-/// Maximum number of parts of a read whose data is lent.
+/// The data of a read is lent only if the read has at most this number of parts.
 const MAX_LENT_PARTS: usize = 8;
 
 /// A command of the user.
@@ -28,36 +28,37 @@ struct PendingCommand {
     errno: Errno,
     /// The data of a write, or the buffer of a read.
     data: Vec<u8>,
-    /// If the data is lent: the parts that have been read, by their offsets in the command.
+    /// The parts that have been read, by their offsets in the command; `None` if the data is not to be lent.
     lent: Option<BTreeMap<u64, Part>>,
 }
 
-/// A part of a command that the device executes at once.
+/// A part of a command, which one request can carry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CommandPart {
-    /// The index of its command.
+    /// The index of the command to which the part belongs.
     pending: usize,
     pub(super) device: DeviceId,
     pub(super) command: Command,
     slot: Option<usize>,
-    /// True if it is a part of a flush of the user, not of a write with FUA.
+    /// True if the user has submitted the flush. False if the flush is a part of a write with FUA.
     pub(super) is_own_flush: bool,
     /// Number of changes that a flush covers.
     pub(super) covers: u64,
-    /// Number of times that the device had been opened when the part was sent.
+    /// Number of times that the device had been opened until the part was sent.
     pub(super) opening: u32,
 }
 
-/// All commands that have not completed, and their data. Every command has parts in flight or is in `unstarted`.
+/// All commands that have not completed, and their data. Each command has parts in flight, or is in `unstarted`.
 #[derive(Debug)]
 pub(super) struct Commands {
-    /// Maximum number of parts in flight of a command.
+    /// Maximum number of parts in flight for each command.
     depth: usize,
     reads: ReadMode,
-    /// `None` until the session is connected, and the maximum length of requests is known.
+    /// Registered buffers; `None` until the session is connected, because the maximum length of requests is not known
+    /// before.
     buffers: Option<BufferPool>,
     pending: Slab<PendingCommand>,
-    /// Commands with parts to start, in order.
+    /// Commands with parts that were not started, in the order in which parts are started.
     unstarted: VecDeque<usize>,
     parts: Slab<CommandPart>,
     spare: SpareBuffers,
@@ -98,7 +99,8 @@ impl Commands {
         self.ended.push_back((user, errno, ReadData::default()));
     }
 
-    /// Adds a command that the device can execute, in parts of at most `max_io_size` bytes.
+    /// Adds a command, which the device must be able to execute. It is divided into parts of at most `max_io_size`
+    /// bytes.
     pub(super) fn submit(
         &mut self,
         device: DeviceId,
@@ -109,8 +111,8 @@ impl Commands {
         max_io_size: u32,
     ) {
         let mut plan = Plan::new(command, geometry, max_io_size);
-        // A command of at most this number of parts can get all of its buffers even if the others are lent, so commands do
-        // not block each other with parts of their buffers.
+        // Data is lent only if the command has at most this number of parts. It can then get all of its buffers even if
+        // all others are lent, so two commands never block each other while each holds some of its buffers.
         let most = MAX_LENT_PARTS.min(self.buffers.as_ref().map_or(0, BufferPool::unlent));
         let is_lent = command.operation == Operation::Read
             && matches!(self.reads, ReadMode::Lent(least) if command.length >= least)
@@ -120,7 +122,7 @@ impl Commands {
                 assert_eq!(
                     data.len() as u64,
                     command.length,
-                    "a write must have the data of its length"
+                    "the data of a write must have the length of the command"
                 );
                 let mut kept = self.spare.take(data.len());
                 kept.copy_from_slice(data);
@@ -133,7 +135,7 @@ impl Commands {
         };
         let next = plan.next();
         if next.is_none() {
-            // The length is 0.
+            // A command of length 0 has no parts.
             return self.end(user, Errno::OK);
         }
         let (in_flight, errno) = (0, Errno::OK);
@@ -144,8 +146,8 @@ impl Commands {
         self.unstarted.push_back(pending);
     }
 
-    /// Starts the next part for which a buffer is free, of each command in turn. Parts without data are limited as if they
-    /// needed buffers. `changes` returns the number of changes of a device that a flush covers.
+    /// Starts the next part, if a buffer is free for it. Commands take turns. The limit of parts in flight also applies
+    /// to parts without data. `changes` returns the number of changes of a device that a flush covers.
     pub(super) fn start(
         &mut self,
         changes: impl Fn(DeviceId) -> u64,
@@ -166,7 +168,7 @@ impl Commands {
             };
             let operation = command.operation;
             if operation == Operation::Flush && pending.in_flight > 0 {
-                // A flush starts after all other parts have completed.
+                // A flush starts after all other parts of its command have completed.
                 self.unstarted.pop_front();
                 continue;
             }
@@ -206,7 +208,8 @@ impl Commands {
         None
     }
 
-    /// Returns the buffer of a part that is sent. `openings` returns the number of times that a device was opened.
+    /// Prepares to send a part, and returns its buffer, if any. `openings` returns the number of times that a device
+    /// was opened.
     pub(super) fn send(
         &mut self,
         number: u64,
@@ -223,7 +226,7 @@ impl Commands {
         self.parts.get(number as usize).copied()
     }
 
-    /// Removes a completed part; [`Commands::finish`] takes its result.
+    /// Removes a completed part. The caller passes it to [`Commands::finish`], with its result.
     pub(super) fn take_part(&mut self, number: u64) -> Option<CommandPart> {
         self.parts.try_remove(number as usize)
     }
@@ -233,7 +236,8 @@ impl Commands {
         self.parts.iter().any(|(_, part)| part.device == device)
     }
 
-    /// Handles the result of a part. The command completes after its last part, or after all started parts if one fails.
+    /// Handles the result of a part. A command completes after its last part. If a part fails, no further part of the
+    /// command is started.
     pub(super) fn finish(&mut self, part: CommandPart, errno: Errno) {
         let CommandPart { pending: at, command, slot, .. } = part;
         let pending = &mut self.pending[at];
@@ -282,7 +286,7 @@ impl Commands {
             buffers => {
                 self.spare.keep(data);
                 if let Some(buffers) = buffers {
-                    // Frees the buffers of a failed read.
+                    // If a read has failed, the buffers of its parts are freed.
                     parts.iter().for_each(|part| buffers.give(part.slot));
                 }
                 ReadData::default()
@@ -291,7 +295,8 @@ impl Commands {
         self.ended.push_back((user, errno, data));
     }
 
-    /// Fails the changes of a device that have unstarted parts. Parts in flight complete first.
+    /// Fails the commands that change the device and have parts that were not started. If a command has parts in
+    /// flight, it completes after them.
     pub(super) fn fail_changes(&mut self, device: DeviceId) {
         for number in std::mem::take(&mut self.unstarted) {
             let pending = &mut self.pending[number];
@@ -311,7 +316,7 @@ impl Commands {
         !self.ended.is_empty()
     }
 
-    /// Returns the next completed command. Its data replaces that of the previous one.
+    /// Returns the next completed command. Its data replaces the data of the previously returned command.
     pub(super) fn poll(&mut self) -> Option<(u64, Errno)> {
         let (user, errno, data) = self.ended.pop_front()?;
         let last = std::mem::replace(&mut self.last, data);

@@ -30,7 +30,7 @@ impl Remote {
         }
     }
 
-    /// Executes the recovery of a message that has completed, or was not sent.
+    /// Carries out the [`Recovery`] of a message that has completed or was not sent.
     fn recover(&mut self, tag: Tag, outcome: Option<Outcome>, data: &[u8]) {
         let Tag::Command(number) = tag else { return self.rnbd.handle(tag, outcome, data) };
         let Some(part) = self.commands.part(number) else { return };
@@ -77,8 +77,8 @@ impl Remote {
         }
     }
 
-    /// Returns true if no path is connected, and the client has stopped reconnecting one. Paths that the user has
-    /// disconnected do not count: the user may reconnect them.
+    /// Returns true if all paths are disconnected, and the client has given up reconnecting one of them. A path that
+    /// the user has disconnected does not count as given up, because the user may reconnect it.
     pub(super) fn is_hopeless(&self) -> bool {
         let mut states = self.rtrs.paths().filter_map(|path| self.rtrs.path_state(path)).peekable();
         self.is_given_up
@@ -86,7 +86,7 @@ impl Remote {
             && states.all(|state| matches!(state, PathState::Disconnected | PathState::Closing))
     }
 
-    /// Completes all queued commands with an error.
+    /// Completes all queued commands with this error.
     pub(super) fn end_waiting(&mut self, errno: Errno) {
         self.forget_held();
         self.rnbd.fail_all(errno);

@@ -12,16 +12,16 @@ use crate::recovery::{DeviceState, MAX_REOPENINGS, SessionLoss};
 struct Device {
     /// Number of confirmed changes that need a flush.
     changes: u64,
-    /// Number of the first of these changes that are on the medium.
+    /// Number of these changes that a flush has written to the medium.
     flushed: u64,
-    /// True if unflushed changes may be lost, and no flush has failed because of that yet.
+    /// True if unflushed changes may be lost, and no flush has failed because of this loss yet.
     has_lost: bool,
-    /// Value of [`Devices::paths`] when it was last opened.
+    /// Value of [`Devices::paths`] when the device was last opened.
     paths: u64,
-    /// Number of times that it was opened.
+    /// Number of times that the device was opened.
     openings: u32,
-    /// The last opening before which other clients may have written to it. Commands that were sent up to then may be older
-    /// than the data of the device.
+    /// Number of the last opening after which other clients may have written to the device. Commands that were sent in
+    /// this or an earlier opening may be older than the data of the device.
     overwritten_until: u32,
 }
 
@@ -31,11 +31,11 @@ pub(super) struct Devices {
     devices: BTreeMap<DeviceId, Device>,
     /// Number of paths that were connected so far.
     paths: u64,
-    /// Number of times that all devices were reopened since the last successful command.
+    /// Number of times that all devices were reopened after the last successful command.
     reopenings: u32,
     /// True while devices are being reopened.
     is_reopening: bool,
-    /// Number of events that may have lost unflushed changes.
+    /// Number of times that unflushed changes of a device may have been lost.
     losses: u64,
 }
 
@@ -55,7 +55,7 @@ impl Devices {
         (self.is_reopening, self.reopenings) = (true, self.reopenings + 1);
     }
 
-    /// Notes that a device is open. `is_kept` is false if unflushed changes may be lost.
+    /// Notes that a device was opened. `is_kept` is false if its unflushed changes may be lost.
     pub(super) fn opened(&mut self, id: DeviceId, is_kept: bool) {
         self.is_reopening = false;
         let device = self.devices.entry(id).or_default();
@@ -79,7 +79,7 @@ impl Devices {
         self.devices.remove(&id);
     }
 
-    /// Returns the number of events that may have lost unflushed changes.
+    /// Returns the number of times that unflushed changes of a device may have been lost.
     pub(super) const fn losses(&self) -> u64 {
         self.losses
     }
@@ -89,12 +89,13 @@ impl Devices {
         self.devices.get(&id).map_or(0, |device| device.openings)
     }
 
-    /// Returns the number of confirmed changes of a device that a flush covers.
+    /// Returns the number of confirmed changes of a device. A flush that starts now covers them.
     pub(super) fn changes(&self, id: DeviceId) -> u64 {
         self.devices.get(&id).map_or(0, |device| device.changes)
     }
 
-    /// Returns the state of a device for a command that was sent after a number of openings.
+    /// Returns the changes of a device since a command was sent. `opening` is the number of openings until the
+    /// command was sent.
     pub(super) fn state(&self, id: DeviceId, opening: u32) -> DeviceState {
         let Some(device) = self.devices.get(&id) else { return DeviceState::Closed };
         if (1..=device.overwritten_until).contains(&opening) {
@@ -114,10 +115,11 @@ impl Devices {
         })
     }
 
-    /// Handles the success of a part of a command, and returns the status of the part.
+    /// Handles a part of a command that the server has executed successfully, and returns the status of the part.
     ///
-    /// A flush fails once if unflushed changes may have been lost. `covers` is the number of changes that a flush covers.
-    /// `is_own` is false for the flush of a write with FUA: after its failure the next flush of the user fails as well.
+    /// If unflushed changes may have been lost, one flush fails nevertheless. `covers` is the number of changes that a
+    /// flush covers. `is_own` is false for the flush of a write with FUA. If such a flush fails, the next flush of the
+    /// user fails as well.
     pub(super) fn succeeded(
         &mut self,
         id: DeviceId,
@@ -141,7 +143,7 @@ impl Devices {
         Errno::OK
     }
 
-    /// Notes that the server knows the session: a command has succeeded.
+    /// Notes that a command has succeeded, so the server has the session state.
     pub(super) const fn session_is_known(&mut self) {
         self.reopenings = 0;
     }

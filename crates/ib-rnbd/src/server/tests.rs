@@ -113,12 +113,12 @@ fn open_response_describes_the_device() {
     };
     assert_eq!(found, expected);
     assert_eq!(found.writers & OpenResponse::WRITERS_PERSISTENT, 0, "nothing is kept");
-    let found = opened(&mut server, 1, b"//dev//disk1/", AccessMode::READ_ONLY).expect("it is");
+    let found = opened(&mut server, 1, b"//dev//disk1/", AccessMode::READ_ONLY).expect("a device");
     assert_eq!((found.device_id, found.logical_block_size, found.cache_policy.0), (1, 4096, 0));
     assert_eq!((found.max_discard_sectors, found.secure_discard), (0, 0));
 }
 
-/// Names reach exported devices only.
+/// With any name, a client can open only exported devices.
 #[test]
 fn path_traversal_in_device_names_is_refused() {
     let mut server = server();
@@ -132,7 +132,7 @@ fn path_traversal_in_device_names_is_refused() {
     }
     refused(b"disk2", Errno::ENOENT);
     refused(b"disk0/more", Errno::ENOENT);
-    // A name without a terminating zero.
+    // A name must have a terminating zero.
     refused(&[b'a'; 255], Errno::EINVAL);
     refused(&[b'a'; 254], Errno::ENOENT);
     let unknown = opened(&mut server, 1, b"disk0", AccessMode(3));
@@ -160,7 +160,7 @@ fn two_writers_are_allowed_for_migration_only() {
     for session in 3..20 {
         assert_eq!(is_open(session, ro), Ok(()));
     }
-    // A session that has the device open gets it again, also with another access mode.
+    // A session that already has the device open can open it again, also with another access mode.
     assert_eq!(is_open(1, ro), Ok(()));
     assert_eq!(is_open(2, AccessMode::MIGRATION), Ok(()));
     assert_eq!(is_open(30, AccessMode::MIGRATION), Err(Errno::EPERM));
@@ -187,7 +187,7 @@ fn invalid_commands_are_refused() {
         (io(0, Code::FLUSH, u64::MAX, 0), (read, 0), Ok((Operation::Flush, 0, 0))),
         (io(0, Code::DISCARD, 8, 4096), (write, 0), Ok((Operation::Discard, 4096, 4096))),
         (io(0, Code::SECURE_ERASE, 0, 512), (write, 0), Ok((Operation::SecureErase, 0, 512))),
-        // The length exceeds the buffer, or differs from the data.
+        // The length exceeds the buffer of a read, or differs from the length of the data of a write.
         (io(0, Code::READ, 0, 1024), (read, 512), Err(Errno::EINVAL)),
         (io(0, Code::WRITE, 0, 1024), (write, 512), Err(Errno::EINVAL)),
         (io(0, Code::WRITE, 0, 512), (write, 1024), Err(Errno::EINVAL)),
@@ -237,7 +237,7 @@ fn closed_device_refuses_commands() {
     }
     let read = server.handle(1, (Direction::Read, 512), &io(0, Code::READ, 0, 512));
     assert_eq!(read, Response::Immediate(Errno::ENOTCONN, Vec::new()));
-    // The next opening gets a new number.
+    // The next opening of a device gets a new device number.
     let found =
         opened(&mut server, 1, b"dev/disk1", AccessMode::READ_ONLY).expect("the device is free");
     assert_eq!(found.device_id, 1, "no number is given twice");

@@ -1,8 +1,8 @@
-//! Random faults. Invariants: a read returns the last confirmed write or a newer one, flushed data is on the medium, and
-//! every command completes once. If one path fails at a time without further faults, commands stall at most as long as
-//! requests of RTRS.
+//! Runs with random faults. A read must return the last confirmed write or a newer one. Flushed data must be on the
+//! medium. Every command must complete once. If only one path fails at a time, and there are no other faults, commands
+//! stall no longer than RTRS requests.
 //!
-//! `RNBD_RUNS` sets the number of runs, `RNBD_SEED` the first seed. A run depends on its seed only.
+//! `RNBD_RUNS` sets the number of runs, and `RNBD_SEED` the first seed. A run is determined by its seed.
 
 use std::time::Duration;
 
@@ -17,22 +17,23 @@ use crate::lab::{Backend, Lab, NAMES};
 use crate::model::{BLOCK, BLOCKS, Model};
 use crate::wire::Rng;
 
-/// Commands that a run submits, and the number of commands in flight at once.
+/// Number of commands that a run submits, and maximum number of commands in flight at the same time.
 const COMMANDS: u64 = 250;
 const AT_ONCE: usize = 20;
 
-/// Maximum stall between peers of this project after the cut of a path, without and with notice of the port.
+/// Maximum stall after a path was cut, if client and server are of ibfabric. It is shorter if the port reports that its
+/// link is down.
 const STALL: Duration = Duration::from_secs(5);
 const LINK_DOWN: Duration = Duration::from_millis(50);
 
 /// The faults of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// One path at a time is cut, with or without notice of its port.
+    /// One path at a time is cut. Its port may or may not report that the link is down.
     Gentle,
     /// Paths are cut and disconnected, packets are lost, and devices are slow.
     Rough,
-    /// As `Rough`, and some commands take longer than the timeout of a fence.
+    /// The same faults as `Rough`, and some commands take longer than the timeout of a fence.
     Stuck,
 }
 
@@ -41,13 +42,13 @@ enum Kind {
 enum Serving {
     /// The server fences paths.
     Fences,
-    /// The server does not fence paths, as Linux.
+    /// The server does not fence paths, like a Linux server.
     Plain,
-    /// A defective server: it fences paths, but sometimes executes an old write after a newer one.
+    /// The server is defective: it fences paths, but sometimes executes an old write after a newer one.
     Wrong,
 }
 
-/// Runs one seed. Returns its totals, or the violated invariant.
+/// Executes the run of one seed. Returns its totals, or the violated invariant.
 fn run(seed: u64, serving: Serving) -> Result<Totals, Violation> {
     let fence = serving != Serving::Plain;
     let mut rng = Rng::new(seed ^ 0x00b1_0c4d);
@@ -68,15 +69,15 @@ struct Run {
     model: Model,
     kind: Kind,
     fence: bool,
-    /// Maximum time of a command at a device, unless it is stuck.
+    /// Maximum time that a device takes for a command, unless the command is stuck.
     takes: Duration,
-    /// Open devices: client, its number of the device, index of the export.
+    /// Open devices: the client, the client's number of the device, and the index of the export.
     open: Vec<(usize, DeviceId, usize)>,
     asked: u64,
     next_fault: Instant,
-    /// Times at which links are repaired: client and link.
+    /// Scheduled repairs of links: time, client and link.
     repairs: Vec<(Instant, usize, usize)>,
-    /// Time when a port last lost its link.
+    /// Time at which a port last reported that its link is down.
     link_down: Option<Instant>,
 }
 
@@ -172,11 +173,11 @@ impl Run {
         self.asked = COMMANDS;
         self.kind = if self.kind == Kind::Gentle { Kind::Rough } else { self.kind };
         self.until_done()?;
-        // Devices may have to be reopened, and abandoned requests may still use their chunks.
+        // The run waits, because devices may have to be reopened, and abandoned requests may still use their chunks.
         let end = self.lab.now + Duration::from_secs(300);
         while self.lab.guests.iter().any(|guest| guest.remote.rtrs().requests() > 0) {
             if !self.lab.step(end) {
-                return Err("the client has more requests in flight than were submitted"
+                return Err("the client has requests in flight after the end of all commands"
                     .to_owned()
                     .into());
             }
@@ -186,7 +187,7 @@ impl Run {
         for (number, guest) in self.lab.guests.iter().enumerate() {
             let rtrs = guest.remote.rtrs();
             if guest.remote.asked() != 0 {
-                return Err("the client has more commands in flight than were submitted"
+                return Err("the client has commands in flight after the end of all commands"
                     .to_owned()
                     .into());
             }
@@ -247,7 +248,7 @@ impl Run {
                 let operation = under.command.operation;
                 let may_be_unknown = match errno {
                     Errno::ETIMEDOUT => self.kind == Kind::Stuck,
-                    // A server without path fencing does not report the fate of requests in flight on failed paths.
+                    // If a path to a server without path fencing fails, the fate of its requests in flight is unknown.
                     Errno::ECONNABORTED => !self.fence && operation.is_change(),
                     _ => false,
                 };
@@ -265,17 +266,17 @@ impl Run {
         Ok(())
     }
 
-    /// Fails if a command exceeds the stall limit of single path failures.
+    /// Fails if a command took longer than the limit for failures of single paths.
     fn check_bound(&self, begun: Instant) -> Result<(), Violation> {
         let now = self.lab.now;
         let is_told = self.link_down.is_some_and(|at| now.since(at) < STALL);
-        // A command is split into parts, followed by a flush.
+        // The device executes several requests for a command: its parts, and a flush after them.
         let bound = (if is_told { LINK_DOWN } else { STALL }) + self.takes * 8;
         let took = now.since(begun);
         if took <= bound {
             Ok(())
         } else {
-            Err(format!("a command stands still for {took:?}").into())
+            Err(format!("a command was stalled for {took:?}").into())
         }
     }
 
@@ -311,12 +312,12 @@ impl Run {
         }
     }
 
-    /// Cuts a link, with or without notice of its port, if all paths are connected.
+    /// Cuts a link if all paths are connected. Its port may or may not report that the link is down.
     fn fail_one(&mut self, repair: Instant, guest: usize, link: usize) {
         let is_whole = |guest: &crate::lab::Guest| (0..guest.links.len()).all(|it| guest.is_up(it));
         let now = self.lab.now;
         let oldest = self.model.under.values().map(|it| now.since(it.begun)).max();
-        // Packets lost in a short cut are retransmitted before the next one.
+        // The next link is cut only after packets that were lost in a short cut have been retransmitted.
         let is_quiet = oldest.is_none_or(|oldest| oldest <= self.takes * 8 + LINK_DOWN);
         if !self.repairs.is_empty() || !is_quiet || !self.lab.guests.iter().all(is_whole) {
             return;
@@ -338,7 +339,7 @@ impl Run {
     }
 }
 
-/// Returns the execution times of the server's devices.
+/// Returns the function that determines the execution times of the server's devices.
 fn backend(kind: Kind, takes: Duration) -> Backend {
     Box::new(move |rng, _| {
         if kind == Kind::Stuck && rng.chance(0.01) {
@@ -396,7 +397,7 @@ fn all_commands_complete_without_fences() {
     for seed in 1..=runs {
         match run(seed, Serving::Plain) {
             Ok(seen) => all += seen,
-            // The server may execute an old write of a failed path after a newer one.
+            // The only allowed violation is that the server executed an old write of a failed path after a newer write.
             Err(why) => {
                 assert!(why.is_stale(), "seed {seed}: {why}");
                 stale += 1;

@@ -1,4 +1,4 @@
-//! A server with devices in memory, and clients with their own links, in virtual time.
+//! Test network in virtual time: a server with devices in memory, and clients that have separate links to it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -26,13 +26,13 @@ pub(crate) const SIZE: usize = 64 << 10;
 /// The names of the devices.
 pub(crate) const NAMES: [&str; 3] = ["disk-a", "disk-b", "group/disk-c"];
 
-/// Maximum numbers of requests in flight, of which a client draws one.
+/// Values for the maximum number of requests in flight. Each client uses a random one.
 const DEPTHS: [usize; 4] = [24, 1, 3, 8];
 
-/// Number of lent reads that a client keeps.
+/// Number of lent READ buffers that a client keeps, like a slow program.
 const KEPT: usize = 9;
 
-/// A device in memory: its contents with the write cache, and on the medium.
+/// A device in memory: its contents including the write cache, and its contents on the medium.
 pub(crate) struct Disk {
     pub(crate) cached: Vec<u8>,
     pub(crate) medium: Vec<u8>,
@@ -43,13 +43,13 @@ pub(crate) struct Guest {
     pub(crate) remote: Remote,
     pub(crate) nodes: Nodes,
     pub(crate) links: Vec<Link>,
-    /// Index of the server's HCA at the other end of the first link.
+    /// Index of the server's HCA to which the client's first link leads.
     first: usize,
     pub(crate) paths: Vec<PathId>,
     pub(crate) events: Vec<(Instant, RemoteEvent)>,
-    /// Completed commands: number, status, and data of a read.
+    /// Completed commands: number, status, and the data if the command is a read.
     pub(crate) done: Vec<(u64, Errno, Vec<u8>)>,
-    /// Lent data of the last reads, and copies of it.
+    /// Lent data of the last reads, and copies of this data.
     kept: VecDeque<(ReadData, Vec<u8>)>,
 }
 
@@ -65,7 +65,7 @@ impl Guest {
     }
 }
 
-/// A packet in flight: its destination (the server or a client), and the HCA of the destination.
+/// A packet in flight: the destination client (`None` for the server), the destination HCA, the packet, and its route.
 type Packet = (Option<usize>, usize, Vec<u8>, Route);
 
 /// Returns the execution time of a command at its device.
@@ -86,19 +86,19 @@ pub(crate) struct Lab {
     pub(crate) server_events: Vec<ServerEvent>,
     /// True if devices sometimes execute a write again later, which is an error.
     pub(crate) repeats: bool,
-    /// These repeated writes: time, device, offset and data.
+    /// Writes that devices will execute again: time, device, offset and data.
     repeated: Vec<(Instant, usize, usize, Vec<u8>)>,
-    /// Status of all commands of the devices.
+    /// Status with which the devices complete all commands.
     pub(crate) device_says: Errno,
     /// True if the devices have a write cache.
     pub(crate) caches: bool,
-    /// The server's random number.
+    /// The random number that identifies the server.
     pub(crate) number_of_server: u64,
-    /// True if the server leaves out the extensions of this project.
+    /// True if the server behaves like Linux and does not use the protocol extensions of ibfabric.
     pub(crate) is_linux: bool,
-    /// Maximum number of requests in flight at a client.
+    /// Maximum number of requests that a client has in flight.
     depth: usize,
-    /// Number of commands that devices have completed, including those of disconnected paths.
+    /// Number of commands that devices have completed, including commands of disconnected paths.
     pub(crate) executed: u64,
     /// Number of commands for devices that are not open.
     pub(crate) unknown: u64,
@@ -156,7 +156,7 @@ impl Lab {
         lab
     }
 
-    /// Restarts the RNBD server. `cache` is the number of the write caches.
+    /// Restarts the RNBD server. `cache` is the new number that identifies the write caches.
     pub(crate) fn offer(&mut self, cache: u32) {
         self.rnbd = Rnbd::new(self.number_of_server);
         for name in NAMES {
@@ -167,7 +167,7 @@ impl Lab {
         }
     }
 
-    /// Adds a client. `trusts_cache` is true if it trusts the cache of a Linux server.
+    /// Adds a client. `trusts_cache` is true if the client trusts the write cache of a Linux server.
     pub(crate) fn add_guest(
         &mut self,
         number: usize,
@@ -220,7 +220,7 @@ impl Lab {
         self.guests[guest].nodes.0[link].hca.set_port_active(true);
     }
 
-    /// Returns the number of events of a session.
+    /// Returns the number of events of a client that equal the wanted event.
     pub(crate) fn count(&self, guest: usize, wanted: &ClientEvent) -> usize {
         let is_wanted =
             |event: &RemoteEvent| matches!(event, RemoteEvent::Session(it) if it == wanted);
@@ -245,7 +245,8 @@ impl Lab {
         while self.step(end) {}
     }
 
-    /// Processes all events of the current time, and advances to the next one. Returns false if `end` was reached.
+    /// Processes all events of the current time, and advances the time to the next event. Returns false if `end` is
+    /// reached.
     pub(crate) fn step(&mut self, end: Instant) -> bool {
         self.settle();
         let guests = self.guests.iter().flat_map(|guest| {
@@ -355,7 +356,7 @@ impl Lab {
         moved
     }
 
-    /// Handles a request as the RNBD server of a daemon does.
+    /// Handles a request in the same way as the RNBD server of a daemon.
     fn take(&mut self, request: &ServerRequest) {
         let memory =
             self.server.memory(request.session).expect("sessions with requests have memory");
@@ -366,7 +367,7 @@ impl Lab {
             Response::Immediate(errno, mut bytes) => {
                 self.unknown += u64::from(errno == Errno::ENOTCONN);
                 if self.is_linux && bytes.len() == 36 {
-                    // The response ends with the version.
+                    // The session response of a Linux server has no fields after the version.
                     bytes[5..].fill(0);
                 }
                 memory.write(request.data_offset, &bytes).expect("the range is within the memory");
@@ -381,7 +382,7 @@ impl Lab {
         }
     }
 
-    /// Completes the commands of devices that are due. Returns true if there were any.
+    /// Completes the commands of devices whose execution time has passed. Returns true if there were any.
     fn work(&mut self) -> bool {
         let mut moved = false;
         let now = self.now;
@@ -462,7 +463,7 @@ impl Guest {
             let data = remote.take_data();
             let bytes = data.copied().into_owned();
             self.done.push((user, errno, bytes.clone()));
-            // Lent data must not change while a slow program keeps it.
+            // Lent data must not change while a client keeps it.
             self.kept.push_back((data, bytes));
             if self.kept.len() > KEPT {
                 let (data, bytes) = self.kept.pop_front().expect("the file exists");

@@ -1,4 +1,4 @@
-//! Tests of RNBD over RTRS over software HCAs, with failing paths, in virtual time.
+//! Tests of RNBD over RTRS between software HCAs in virtual time. Paths fail during the tests.
 
 mod campaign;
 #[path = "../../../ib-rtrs/tests/sessions/faults.rs"]

@@ -1,4 +1,5 @@
-//! Reference model of devices: for each block, its submitted and confirmed writes, and those that must be on the medium.
+//! Reference model of devices. For each block, it has the submitted writes, and knows which of them are confirmed and
+//! which must be on the medium.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +9,13 @@ use ib_types::Instant;
 use crate::faults::Violation;
 use crate::lab::{Lab, SIZE};
 
-/// Length of a block in bytes; commands are multiples of it.
+/// Length of a block in bytes. The lengths of commands are multiples of it.
 pub(crate) const BLOCK: usize = 1024;
 
 /// Number of blocks of a device.
 pub(crate) const BLOCKS: usize = SIZE / BLOCK;
 
-/// The contents of a block: zeros, or the number of a write repeated.
+/// The contents of a block: zeros, or the number of a write, repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     Zeros,
@@ -30,17 +31,17 @@ impl Content {
     }
 }
 
-/// The model of a block. It has at most one write in flight.
+/// The model of a block. At most one write to a block is in flight.
 #[derive(Clone, Debug)]
 struct Block {
-    /// All contents in the order of submission.
+    /// All contents that were written to the block, in the order of submission.
     contents: Vec<Content>,
     /// Index of the last confirmed contents.
     confirmed: usize,
     /// Index of the oldest contents that may be on the medium.
     stored: usize,
     is_written: bool,
-    /// True if a write has completed with unknown result.
+    /// True if a write has completed, but it is not known whether it was executed.
     is_unknown: bool,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct PendingCommand {
     pub(crate) disk: usize,
     pub(crate) command: Command,
     pub(crate) begun: Instant,
-    /// The confirmed contents of each block of the device when the command was submitted.
+    /// Index of the confirmed contents of each block of the device at the time when the command was submitted.
     confirmed: Vec<usize>,
 }
 
@@ -82,7 +83,7 @@ impl Model {
         Self { disks: vec![vec![block; BLOCKS]; disks], under: BTreeMap::new(), last: 0 }
     }
 
-    /// Returns true if the result of a command can be checked: it does not conflict with a write in flight.
+    /// Returns true if the result of a command can be checked, because it does not conflict with a write in flight.
     pub(crate) fn allows(&self, disk: usize, command: &Command) -> bool {
         if command.operation == Operation::Flush {
             return true;
@@ -191,7 +192,7 @@ impl Model {
 }
 
 impl Block {
-    /// Fails if bytes differ from all contents of the block since an index.
+    /// Fails if the found bytes differ from all contents of the block with index `since` or higher.
     fn expect(&self, since: usize, found: &[u8]) -> Result<(), Violation> {
         let mut allowed = self.contents[since..].iter();
         if allowed.any(|content| content.bytes() == found) {

@@ -1,4 +1,4 @@
-//! Status of commands after the loss of their path or session.
+//! Tests of the status with which commands complete after the loss of their path or session.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn command(operation: Operation) -> Command {
 /// Returns a lab with an open device whose server takes ten seconds for each command.
 fn slow(links: usize, client: ClientConfig, server: ServerConfig) -> (Lab, DeviceId) {
     let client = ClientConfig { reconnect_delay: SECOND, ..client };
-    // The seed allows several commands in flight.
+    // With this seed, the client can have several commands in flight.
     let mut lab = Lab::new(4, links, vec![client], server);
     let device = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
     lab.run_until(10 * SECOND, |lab| (0..links).all(|link| lab.guests[0].is_up(link)));
@@ -94,7 +94,7 @@ fn write_is_not_retransmitted_after_restart_of_server() {
         if is_known_before {
             fail(&mut lab);
         }
-        // A path has reconnected, so the server may have lost its state although the client had another path.
+        // A path reconnects. The server may have lost its session state, although the client always had another path.
         lab.link_down(0, others[0]);
         lab.run_for(Duration::from_millis(1));
         lab.link_up(0, others[0]);
@@ -114,7 +114,7 @@ fn write_is_not_retransmitted_after_restart_of_server() {
     }
 }
 
-/// A server as Linux has lost its session state, while a write with an old device number is late on another path.
+/// A server like Linux has lost its session state. A write with an old device number arrives late over another path.
 #[test]
 fn late_write_does_not_reach_next_device_of_its_number() {
     let server = ServerConfig { fence: false, ..server() };
@@ -165,7 +165,7 @@ fn held_message_is_not_sent_with_an_old_number() {
     assert_eq!(lab.unknown, 1, "one command had the old device number");
 }
 
-/// ENOTCONN for a device that the user has closed does not reopen the others.
+/// If a command for a device that the user has closed fails with ENOTCONN, the client does not reopen other devices.
 #[test]
 fn closed_device_does_not_cause_reopening_of_others() {
     let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
@@ -181,7 +181,7 @@ fn closed_device_does_not_cause_reopening_of_others() {
     ask(&mut lab, device, 1, Operation::Read);
     lab.guests[0].remote.close(device);
     lab.run_for(SECOND);
-    assert_eq!(lab.unknown, 1, "the server does not know it any more");
+    assert_eq!(lab.unknown, 1, "the server no longer has the device open");
     assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [Errno::ENODEV]);
     let is_other = |event: &RemoteEvent| matches!(event, RemoteEvent::Opened(id, _) | RemoteEvent::Refused(id, _) if *id == other);
     assert_eq!(lab.guests[0].events.iter().filter(|(_, event)| is_other(event)).count(), 1);
@@ -205,7 +205,7 @@ fn device_is_closed_after_its_commands_in_flight() {
     assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [Errno::OK]);
 }
 
-/// Open messages that wait for a buffer are sent even if a path connects meanwhile.
+/// Open messages that wait for a buffer are sent, even if a path is connected while they wait.
 #[test]
 fn waiting_devices_are_opened_after_the_last_path_connects() {
     const MANY: usize = 400;
@@ -245,7 +245,7 @@ fn stuck_device_fails_commands_that_wait_for_its_fence() {
     lab.run_until(3 * SECOND, |lab| !lab.guests[0].done.is_empty());
     assert_eq!(lab.guests[0].done[0].1, Errno::ETIMEDOUT);
     assert!(lab.now.since(begun) >= 2 * SECOND);
-    // Commands of other devices continue.
+    // Commands of other devices are executed meanwhile.
     ask(&mut lab, device, 2, Operation::Read);
     lab.run_until(SECOND, |lab| lab.guests[0].done.len() == 2);
     assert_eq!(lab.guests[0].done[1].1, Errno::OK);
@@ -267,7 +267,7 @@ fn queued_commands_fail_after_the_last_reconnect_attempt() {
 fn device_reopens_after_close_despite_slow_path() {
     let (mut lab, mut device) = slow(2, ClientConfig::new("guest"), server());
     lab.backend = Box::new(|_, _| Duration::ZERO);
-    // Packets of the first path arrive later.
+    // Packets arrive later over the first path than over the others.
     lab.guests[0].links[0].delay = Duration::from_millis(3);
     for number in 0..20 {
         lab.guests[0].remote.close(device);
@@ -278,16 +278,16 @@ fn device_reopens_after_close_despite_slow_path() {
     assert!(lab.guests[0].done.iter().all(|it| it.1.is_ok()));
 }
 
-/// The knowledge of the server after the loss of a session.
+/// State of the server's data after the loss of a session, and the server's report of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
-    /// The server has kept all data, and reports that.
+    /// The server has kept all data, and reports that it has.
     Same,
-    /// The server reports that it was restarted with its machine.
+    /// The server's machine was restarted, and the server reports the restart.
     Restarted,
-    /// As after a restart, and the device has no write cache any more.
+    /// The server's machine was restarted, and the device no longer has a write cache.
     WithoutCache,
-    /// A Linux server, which does not report restarts. True if the client trusts it.
+    /// A Linux server, which does not report restarts. The value is true if the client trusts it to keep data.
     Linux(bool),
 }
 
@@ -329,7 +329,7 @@ fn flush_fails_once_if_cached_writes_may_be_lost() {
             let data = vec![7; if command.operation == Operation::Write { 1024 } else { 0 }];
             lab.guests[0].remote.submit(device, number, command, &data);
             lab.run_until(SECOND, |lab| lab.guests[0].done.len() as u64 == number);
-            lab.guests[0].done.last().expect("it has ended").1
+            lab.guests[0].done.last().expect("the command has ended").1
         };
         for &command in before {
             assert_eq!(ask(&mut lab, command), Errno::OK);
@@ -339,7 +339,7 @@ fn flush_fails_once_if_cached_writes_may_be_lost() {
             lab.offer(if matches!(after, After::Restarted | After::WithoutCache) { 2 } else { 1 });
         });
         assert_eq!([(); 2].map(|()| ask(&mut lab, flush)), expected, "{after:?} {before:?}");
-        // Changes count from then on. A second loss without a write has no effect.
+        // Only unflushed changes can be lost, so a second loss without a write has no effect.
         lose(&mut lab, |lab| lab.offer(3));
         assert_eq!(ask(&mut lab, flush), Errno::OK, "{after:?} {before:?}");
     }
@@ -372,12 +372,13 @@ fn reopening_waits_for_another_writer_for_limited_time() {
         });
         lab.guests[0].remote.submit(device, 1, command(Operation::Read), b"");
         lab.run_for(20 * SECOND);
-        assert!(lab.guests[0].done.is_empty(), "it waits");
+        assert!(lab.guests[0].done.is_empty(), "the read waits");
         if leaves {
-            lab.guests[1].remote.close(other.expect("it was opened"));
+            lab.guests[1].remote.close(other.expect("the device was opened"));
         }
         lab.run_for(15 * SECOND);
-        // The pending write would overwrite the data of the other client.
+        // If the other client has closed the device, the first client finds its change. If not, the server refuses the
+        // device.
         let errno = if leaves { Errno::EIO } else { Errno::EPERM };
         assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [errno]);
         let is_told = |event: &RemoteEvent| match event {
@@ -427,7 +428,7 @@ fn device_errors_are_not_path_failures() {
 
 #[test]
 fn devices_are_reopened_a_limited_number_of_times() {
-    // If no path has reconnected, an administrator of the server has closed the device.
+    // If no path has reconnected, the server has not lost the session: its administrator has closed the device.
     for (forgets, connects) in [(false, true), (true, true), (false, false)] {
         let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
         lab.backend = Box::new(|_, _| Duration::ZERO);

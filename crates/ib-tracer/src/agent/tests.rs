@@ -8,7 +8,7 @@ fn agent() -> TracerAgent {
     TracerAgent::new("node1.example")
 }
 
-/// Returns the response to a request that arrived by `port`.
+/// Returns the response to a request that arrived at `port`.
 fn ask(agent: &mut TracerAgent, port: Option<u8>, mad: Mad) -> Option<Mad> {
     let datagram = Datagram::new(Remote::gsi(7), mad);
     agent.handle(Instant::ZERO, Arrival { port, lid: 3 }, &datagram);
@@ -49,7 +49,7 @@ fn arrival_port_is_compared_with_the_last_hop() {
         (5, vec![3, 5])
     );
     let answer = ask(&mut agent, Some(6), route(&[3, 5])).expect("an answer");
-    // Field code 7 at its position in the status.
+    // The status contains field code 7 at the position of the field code.
     assert_eq!((answer.status(), answer.status().field_code()), (MadStatus(0x001c), 7));
     assert_eq!(source_route(&answer).incoming_port, 6);
     let all: Vec<u8> = (1..=64).collect();

@@ -29,7 +29,7 @@ fn no_candidate_exceeds_the_limit() {
     assert_eq!(candidates::<u8>(&[], 2), vec![BTreeSet::new()]);
 }
 
-/// Compares the candidates with an exhaustive search over all subsets of eight components.
+/// Compares the candidates with the result of an exhaustive search among all subsets of eight components.
 #[test]
 fn candidates_are_those_of_an_exhaustive_search() {
     let mut state = 1_u32;

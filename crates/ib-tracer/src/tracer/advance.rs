@@ -1,4 +1,4 @@
-//! Advances traces: determines the next step of each, and performs it.
+//! Advances traces: determines the next step of each trace, and performs this step.
 
 use ib_types::Instant;
 
@@ -56,7 +56,7 @@ impl Tracer {
         }
     }
 
-    /// Performs the next step of a trace; the trace is ready again when the step completes.
+    /// Performs the next step of a trace. When the step completes, the trace is ready for another step.
     fn take(&mut self, id: TraceId, step: Step, now: Instant) {
         match step {
             Step::Fact(fact) => self.want(id, Source::Nodes, fact),
@@ -112,7 +112,7 @@ impl Tracer {
         }
     }
 
-    /// Returns the next steps of the trace of a tree, or its result.
+    /// Returns the result of the trace of a multicast tree. Fails with the next steps if the trace is not complete.
     fn step_tree(&mut self, mlid: u16) -> Result<Result<Tree, TraceError>, Vec<Step>> {
         let Some(own) = self.model.own() else {
             return match self.model.unreadable.get(&Fact::Own) {
@@ -191,7 +191,8 @@ impl Tracer {
         };
         let is_bad = stop.judgement() == Judgement::ProvenBad
             || hops.iter().any(|(_, verdict)| verdict.is_bad());
-        // A subnet manager (SM) may have changed tables since.
+        // The subnet manager (SM) may have changed tables since they were read, so a fault requires that they are read
+        // again.
         if is_bad && let Some(fact) = self.model.unconfirmed(&path, lid) {
             return Step::Fact(fact);
         }
@@ -203,7 +204,7 @@ impl Tracer {
         Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
     }
 
-    /// Returns the port that has a LID: the end of the path to the LID from the local port.
+    /// Returns the port that has a LID. It is the end of the path from the local port to the LID.
     fn locate(
         &mut self,
         own: (NodeNumber, u8),
@@ -236,7 +237,7 @@ impl Tracer {
     }
 }
 
-/// Downgrades a bad verdict to "not proven" for a hop of a path over a changed table.
+/// Replaces a bad verdict by "not proven", because a table on the path has changed.
 fn downgrade((hop, verdict): (Hop, Verdict)) -> (Hop, Verdict) {
     match verdict.is_bad() {
         true => (hop, suspected(Reason::TableChanged, Vec::new())),

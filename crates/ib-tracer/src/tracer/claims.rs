@@ -1,7 +1,7 @@
-//! Comparison of the nodes with the SA records.
+//! Comparison of the reports of nodes with the SA records.
 //!
-//! Records are claims. A difference is proven only if the node itself contradicts the record.
-//! Without a record, the verdict is "not proven".
+//! Records are only claims. A difference is proven only if the node itself contradicts the record.
+//! If there is no record, the verdict is "not proven".
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use crate::trace::Verdict;
 use crate::tree::{Branch, BranchEnd, Tree};
 
 impl Tracer {
-    /// Returns the verdicts on a path as the nodes report it, up to the first difference from the
-    /// SA records.
+    /// Returns the verdicts on the hops of a path that the nodes report, up to the first difference
+    /// from the SA records.
     pub(super) fn compare(
         &mut self,
         own: (NodeNumber, u8),
@@ -52,7 +52,7 @@ impl Tracer {
                     (hop, verdict.map_or_else(|| self.other_link(hop.from, hop.out), Ok)?)
                 }
                 (Some(hop), _) => {
-                    // The table of an HCA has one entry: its port.
+                    // An HCA is treated like a switch whose table has one entry: the port of the HCA.
                     let shown = self.link_of(hop.from, claim.out)?;
                     (shown, Verdict::OtherTable { holds: hop.out })
                 }
@@ -82,7 +82,7 @@ impl Tracer {
                     }
                     return Ok((hops, Stop::Arrived));
                 }
-                // The path by the nodes ends here for another reason.
+                // The path that the nodes report ends here for another reason.
                 (None, stop) => return Ok((hops, stop.clone())),
             };
             hops.push((hop, verdict));
@@ -99,7 +99,7 @@ impl Tracer {
         Ok((hops, path.stop.clone()))
     }
 
-    /// Returns the path by the SA records, or the reason why they have none.
+    /// Returns the path according to the SA records, or the reason why the records contain no path.
     fn claimed_path(&self, from: Option<u16>, lid: u16) -> Result<Result<Path, String>, Step> {
         let claims = &self.claims;
         let Some(own) = claims.own() else {
@@ -125,7 +125,7 @@ impl Tracer {
         }
     }
 
-    /// Returns the link behind a port; both ends are the near port if no node responds behind it.
+    /// Returns the link of a port. If no node responds at its far end, both ends are the near port.
     fn link_of(&self, from: NodeNumber, out: u8) -> Result<Hop, Step> {
         match self.model.node(from).links.get(&out) {
             None => Err(Step::Fact(Fact::Link { node: from, port: out })),
@@ -134,7 +134,7 @@ impl Tracer {
         }
     }
 
-    /// Returns the verdict on a node that has the recorded LID and port, but another GUID.
+    /// Returns the verdict on a node that has the LID and port of the SA record, but another GUID.
     fn other_guid(&self, hop: &Hop, claim: &Hop) -> Option<Verdict> {
         let found = self.model.end((hop.node, hop.enters))?;
         let source_route = self.claims.end((claim.node, claim.enters))?;
@@ -160,7 +160,7 @@ impl Tracer {
         Ok(Verdict::OtherLink { what })
     }
 
-    /// Returns the port that a hop leaves, by the GUID of its node.
+    /// Returns the port at the start of a hop: the GUID of its node, and the port number.
     pub(super) fn port_of(&self, hop: &Hop) -> (Guid, u8) {
         (self.model.node(hop.from).guid, hop.out)
     }
@@ -169,8 +169,8 @@ impl Tracer {
         (self.claims.node(hop.from).guid, hop.out)
     }
 
-    /// Returns the ports by which a group is forwarded by the SA records; `None` if the records are
-    /// not compared.
+    /// Returns the ports out of which a multicast group is forwarded according to the SA records;
+    /// `None` if the client does not compare the records.
     pub(super) fn claimed_tree(
         &self,
         mlid: u16,
@@ -189,7 +189,7 @@ impl Tracer {
         Ok(Some(grown.iter().map(|branch| self.claimed_port(&branch.hop)).collect()))
     }
 
-    /// Returns branches for the ports by which a group is forwarded by the SA records only.
+    /// Returns branches for the ports out of which a multicast group is forwarded only according to the SA records.
     pub(super) fn missing_branches(
         &self,
         claimed: Option<&BTreeSet<(Guid, u8)>>,
@@ -210,13 +210,13 @@ impl Tracer {
     }
 }
 
-/// Returns the first hops of a path.
+/// Returns the first `count` hops of a path.
 fn prefix(path: &Path, count: usize) -> Path {
     let why = String::new();
     Path { hops: path.hops[..count].to_vec(), stop: Stop::Uncompared { why } }
 }
 
-/// Returns the end of a path that could not be compared: `Uncompared` if the path arrives, else its own end.
+/// Returns the end of a path that could not be compared: `Uncompared` if the path arrives, or else the end of the path.
 fn uncompared(stop: &Stop, why: &str) -> Stop {
     match stop {
         Stop::Arrived => {

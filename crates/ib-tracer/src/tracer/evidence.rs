@@ -11,7 +11,7 @@ use crate::probes::{CombinedResult, CombinedRoute};
 use crate::trace::AgentState;
 
 impl Tracer {
-    /// Returns the probes that a verdict on a hop of a path to a LID rests on.
+    /// Returns the probes on which the verdict on a hop depends, for a path to this LID.
     #[must_use]
     pub fn evidence(&self, hop: &Hop, lid: u16) -> Vec<(Probe, Observation)> {
         let base = self.model.end((hop.node, hop.enters)).map_or(lid, |end| end.lid);
@@ -52,13 +52,13 @@ impl Tracer {
         self.ready.extend(self.combined_routes_wanted.remove(&combined_route).unwrap_or_default());
     }
 
-    /// Records the proofs from the probes of a LID.
+    /// Records the proofs that the probes of a LID give.
     pub(super) fn note_probe(&mut self, lid: u16) {
         let Some(Some(seen)) = self.probes.get(lid) else { return };
         let (agent, node) = (seen.agent.clone(), seen.node);
         let expected =
             self.probes.path(lid).and_then(|path| path.hops.last()).map(|hop| hop.enters);
-        // An agent does not report its node, so the SMA has to respond as well.
+        // The response of an agent does not identify its node, so a response of the SMA is needed as well.
         let Some((guid, arrival)) = node else { return };
         match agent {
             AgentState::Port(port) if Some(port) == expected && [0, port].contains(&arrival) => {
@@ -68,8 +68,8 @@ impl Tracer {
         }
     }
 
-    /// Records the arrival of a probe to a LID. It proves that the switch at the far end of the cable forwards
-    /// by the port of its table.
+    /// Records the arrival of a probe to a LID. The arrival proves that the switch at the far end of the cable
+    /// forwards packets out of the port in its table.
     fn note_arrival(&mut self, lid: u16, guid: Guid, port: u8, witness: Witness) {
         let is_it = |&&(node, number): &&(NodeNumber, u8)| {
             self.model.node(node).guid == guid
@@ -90,7 +90,7 @@ impl Tracer {
         }
     }
 
-    /// Records the proofs from counters.
+    /// Records the proofs that the counters of a census give.
     pub(super) fn note_census(&mut self, (from, lid): CombinedRoute) {
         let Some(census::Outcome::Known(left)) = self.censuses.get((from, lid)) else { return };
         let observation = self.observations.entry(Probe::Counters { from, lid });

@@ -1,9 +1,9 @@
 //! Judges each hop of a path by the observations and the fault model.
 //!
-//! A hop is proven good by a packet that was seen to arrive over its link, or by counters.
+//! A hop is proven good if a probe shows that a packet arrived over its link, or if counters show it.
 //!
-//! A hop is proven bad if counters show another port. It is also proven bad if a trial excludes random loss
-//! of the combined-route probe over it, and every other component that the probe depends on is proven good.
+//! A hop is proven bad if counters show another port. A hop is also proven bad if a trial excludes random loss
+//! of the combined-route probe over the hop, and all other components on which the probe depends are proven good.
 //!
 //! The proofs hold for any number of faults. If there is no proof, the verdict is "not proven", and the
 //! components that are not proven good are suspects.
@@ -29,15 +29,15 @@ use crate::trial;
 /// Maximum number of faults in a candidate.
 const MAX_FAULTS: usize = 4;
 
-/// Number of switches without an answered combined-route probe after which all switches are assumed not to
-/// relay such probes, as long as none was answered.
+/// If the combined-route probes of this number of switches were all unanswered, the client assumes that no switch
+/// relays such probes.
 const MAX_UNANSWERED: usize = 2;
 
-/// Maximum number of combined-route probes from other switches for a link.
+/// Maximum number of combined-route probes that are sent from other switches to prove a link.
 const MAX_ALTERNATIVES: usize = 3;
 
 impl Tracer {
-    /// Returns the verdicts on the hops of a path, or the step that is needed first.
+    /// Returns the verdicts on the hops of a path. Fails with the step that has to be performed first.
     pub(super) fn judge(
         &mut self,
         own: (NodeNumber, u8),
@@ -52,7 +52,7 @@ impl Tracer {
         Ok(hops)
     }
 
-    /// Returns the verdict on a hop of a path to a LID; caches proofs.
+    /// Returns the verdict on a hop of a path to a LID. Caches verdicts other than suspicions.
     pub(super) fn verdict(
         &mut self,
         own: (NodeNumber, u8),
@@ -139,7 +139,7 @@ impl Tracer {
             true => self.observations.arrived((hop.from, hop.out), target),
             false => self.observations.proven((hop.from, hop.out)),
         };
-        // Some switches do not report the arrival port of SMPs to their LID.
+        // Some switches report arrival port 0 for SMPs that are routed to their LID.
         let is_here = seen.and_then(|it| it.node).is_some_and(|(guid, port)| {
             guid == self.model.node(hop.node).guid && [0, hop.enters].contains(&port)
         });
@@ -167,18 +167,18 @@ impl Tracer {
         self.judge_by_combined_route(own, hop, (target, lid, is_last))
     }
 
-    /// Returns the verdict on a LID if the node that responds differs from the node that reports the LID.
+    /// Returns the verdict if the node that responds to probes of a LID is not the node that reports the LID.
     fn shared_lid(&self, lid: u16, node: NodeNumber, found: Guid) -> Verdict {
         let guid = self.model.node(node).guid;
         Verdict::Duplicate { what: format!("LID {lid} is reported by nodes {guid} and {found}") }
     }
 
-    /// Returns true if a probe arrived at the node of a hop by the port of the hop.
+    /// Returns true if a probe arrived at the node and the port to which a hop leads.
     fn is_at(&self, hop: &Hop, arrival: Option<(Guid, u8)>) -> bool {
         arrival == Some((self.model.node(hop.node).guid, hop.enters))
     }
 
-    /// Returns the verdict on a node with inconsistent responses, or with a duplicate GUID or LID.
+    /// Returns the verdict on a hop whose node has inconsistent responses, or at which a node has a duplicate GUID.
     pub(super) fn identity(&self, hop: &Hop) -> Option<Verdict> {
         for node in [hop.from, hop.node] {
             if let Some(what) = self.model.inconsistent.get(&node).filter(|_| node == hop.node) {
@@ -194,7 +194,7 @@ impl Tracer {
         None
     }
 
-    /// Returns why a LID may have been assigned to another port than the one that reports it.
+    /// Returns the reason why another port may have the LID that a port reports; `None` if there is no such reason.
     pub(super) fn lid_conflict(
         &self,
         (node, _): (NodeNumber, u8),
@@ -209,7 +209,7 @@ impl Tracer {
         if !self.model.node(node).kind.is_switch() {
             return Ok(None);
         }
-        // A switch has entry 0 for its own LID.
+        // If the switch has the LID, the entry of the LID in its table is 0.
         match self.model.entry(node, lid) {
             Entry::Needs(fact) => Err(fact),
             Entry::Port(port) => {
@@ -222,7 +222,7 @@ impl Tracer {
         }
     }
 
-    /// Requires a probe of a LID from the local port.
+    /// Checks that a LID was probed from the local port. If not, fails with the step that probes it.
     fn probe(&self, own: (NodeNumber, u8), lid: u16) -> Result<(), Step> {
         match self.probes.get(lid) {
             Some(Some(_)) => Ok(()),
@@ -234,8 +234,8 @@ impl Tracer {
         }
     }
 
-    /// Checks by counters that a switch sends one LID by the port of its table. Returns `None` if
-    /// it does, or if the packets cannot be counted.
+    /// Checks by counters that a switch sends packets to a LID out of the port in its table. Returns
+    /// `None` if it does, or if the packets cannot be counted.
     fn exactly(&self, hop: &Hop, lid: u16) -> Result<Option<Verdict>, Step> {
         let combined_route = (hop.from, lid);
         if self.combined_result(combined_route)?.is_none() {
@@ -252,7 +252,8 @@ impl Tracer {
         })
     }
 
-    /// Judges a link that no path from the local port has proven, by probes from the switch before it.
+    /// Judges a link that is not proven by probes from the local port, by combined-route probes from the preceding
+    /// switch.
     fn judge_by_combined_route(
         &self,
         own: (NodeNumber, u8),
@@ -352,9 +353,9 @@ impl Tracer {
         }
     }
 
-    /// Returns a combined-route probe over the link of a hop. It goes to the target if the switch
-    /// sends that LID by the link, else to the end of the path. All paths over a link share one
-    /// such probe.
+    /// Returns a combined-route probe over the link of a hop. If the switch sends packets to `target`
+    /// over the link, it is a probe to `target`. If not, it is a probe to the end of the path, `lid`.
+    /// All paths over a link share the same probe.
     fn combined_route_of(
         &self,
         hop: &Hop,
@@ -379,7 +380,7 @@ impl Tracer {
         Err(Step::Count((hop.from, hop.out), (hop.from, lid)))
     }
 
-    /// Returns true if the tables on the path from a port to a LID were unchanged when read again.
+    /// Returns true if the tables on the path from a port to a LID were unchanged when they were read again.
     fn is_confirmed(&self, start: (NodeNumber, u8), lid: u16) -> Result<bool, Step> {
         match self.model.walk(start, lid) {
             WalkResult::Needs(fact) => Err(Step::Fact(fact)),
@@ -390,8 +391,8 @@ impl Tracer {
         }
     }
 
-    /// Returns true if the tables on the path of a probe and its response were unchanged when read
-    /// again.
+    /// Returns true if the tables on the paths of a probe and its response were unchanged when they
+    /// were read again.
     fn is_combined_route_confirmed(&self, (from, lid): CombinedRoute) -> Result<bool, Step> {
         let start = (from, 0);
         let back = self.model.end(start).map_or(0, |end| end.lid);
@@ -419,13 +420,14 @@ impl Tracer {
         }
     }
 
-    /// Returns the port by which a probe leaves the switch, by the counters of the ports.
+    /// Returns the port out of which a switch sends a probe, as the counters of the ports show.
     fn census(&self, combined_route: CombinedRoute) -> Result<Option<PacketFate>, Step> {
         let unknown = |port: &u8| {
             let node = self.model.node(combined_route.0);
             !node.links.contains_key(port) && node.route.len() < usize::from(smp::MAX_HOPS)
         };
-        // Counters are read by LID, so another node with the LID would respond in place of the switch.
+        // Requests for counters are routed by LID, so another node with the same LID could respond in place of the
+        // switch.
         let lid = self.model.end((combined_route.0, 0)).map_or(0, |end| end.lid);
         if lid == 0 || self.lid_conflict((combined_route.0, 0), lid).map_err(Step::Fact)?.is_some()
         {
@@ -450,8 +452,8 @@ impl Tracer {
         }
     }
 
-    /// Requires probes to a LID from more distant switches, whose responses take other paths. A
-    /// probe that arrives over the link of a hop proves the hop.
+    /// Sends combined-route probes to `target` from neighbours of the preceding switch, since their
+    /// responses take other paths. A probe that arrives over the link of the hop proves the hop.
     fn alternatives(&self, hop: &Hop, target: u16) -> Result<(), Step> {
         let links = self.model.node(hop.from).links.values();
         let neighbours: BTreeSet<NodeNumber> = links
@@ -478,8 +480,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// Requires combined-route probes to the node behind a hop from its other neighbours. A response shows
-    /// that the node answers such probes.
+    /// Sends combined-route probes to the node at the end of a hop from other neighbours of this node. A response
+    /// shows that the node answers such probes.
     fn other_combined_routes(&self, hop: &Hop, target: u16) -> Result<(), Step> {
         let links = self.model.node(hop.node).links.values();
         let neighbours: BTreeSet<NodeNumber> = links
@@ -497,7 +499,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// Returns the verdict on a hop whose probe is not answered, if a trial has excluded random loss.
+    /// Returns the verdict on a hop whose probe is not answered, after a trial has excluded random loss.
     fn diagnose(
         &self,
         own: (NodeNumber, u8),
@@ -519,7 +521,7 @@ impl Tracer {
         if conflict.members.contains(&Component::Responder(hop.node)) {
             self.other_combined_routes(hop, combined_route.1)?;
         }
-        // The facts about the response path may have proven further components.
+        // The conflicts are computed again, because the steps above may have proven further components good.
         let mut conflicts = Vec::new();
         for other in self.trials.silent() {
             let other = crate::fault_model::conflict(&self.model, &self.observations, other);
@@ -545,7 +547,7 @@ impl Tracer {
         Ok(Verdict::Suspected(Box::new(suspicion)))
     }
 
-    /// Returns true if counters show that a switch does not send by the port of its table.
+    /// Returns true if counters show that a switch sends packets out of another port than its table specifies.
     fn is_misrouted(&self, hop: &Hop) -> Result<bool, Step> {
         if self.observations.proven((hop.from, hop.out)).is_some() {
             return Ok(false);

@@ -1,5 +1,6 @@
-//! Seeded trials: zero to four faults of any kind on one of twelve topologies. The ground truth comes from
-//! the simulator's tables, links and faults, walked hop by hop, and never from the tracer.
+//! Seeded trials: each trial injects zero to four faults of any kind into one of twelve topologies. The ground
+//! truth never comes from the tracer: each path is followed hop by hop through the simulator's tables, links and
+//! faults.
 //!
 //! `TRACER_RUNS` and `TRACER_FIRST` set the number of trials and the first seed.
 
@@ -34,20 +35,20 @@ const KINDS: [&str; 12] = [
 /// Maximum number of paths in a trial.
 const PATHS: usize = 60;
 
-/// Default number of trials, without `TRACER_RUNS`.
+/// Number of trials if `TRACER_RUNS` is not set.
 const USUAL_RUNS: u64 = 240;
 
-/// A fault, and the reports that are correct for it.
+/// A fault, and the reports of the tracer that are correct for this fault.
 #[derive(Clone, Debug)]
 struct Fault {
     name: &'static str,
-    /// Ports that may be reported: both ends of a cable.
+    /// Ports that the tracer may report. For a cable, these are the ports at both ends.
     ports: BTreeSet<(Guid, u8)>,
-    /// The nodes whose identity may be reported.
+    /// Nodes whose identity the tracer may report.
     nodes: BTreeSet<Guid>,
-    /// True if no path over the fault may be reported as good.
+    /// True if the tracer must not report a path over the fault as good.
     breaks: bool,
-    /// The two nodes with one GUID.
+    /// The two nodes that have the same GUID.
     twins: Option<[NodeId; 2]>,
     /// The node whose agent is faulty.
     agent: Option<NodeId>,
@@ -66,7 +67,8 @@ struct Tally {
     false_reports: u64,
     healthy_unproven: u64,
     mads: u64,
-    /// Per kind of fault: number of paths that cross it, and how many report it, suspect it, or miss it.
+    /// For each kind of fault: number of paths over such a fault, and numbers of paths for which the tracer reports the
+    /// fault, suspects it, or misses it.
     faults: BTreeMap<&'static str, [u64; 4]>,
     errors: Vec<String>,
 }
@@ -139,7 +141,7 @@ fn trial(seed: u64, tally: &mut Tally) {
     let mut misroutes = BTreeMap::new();
     let mut faults = Vec::new();
     for _ in 0..count {
-        // A second loss of a port would replace the first one.
+        // A trial has only one fault with packet loss, because a second loss rate of a port would replace the first.
         let is_lossy = faults.iter().any(|fault: &Fault| fault.name.contains("loss"));
         let places = (agents, is_lossy);
         faults.extend(inject(&mut lab, &mut rng, &mut changes, &mut misroutes, places));
@@ -164,7 +166,8 @@ fn trial(seed: u64, tally: &mut Tally) {
         .iter()
         .map(|&(from, to)| {
             let mut truth = follow(&lab, &misroutes, owners[&from], to);
-            // A source or destination that has lost its LID is not an end of the path.
+            // If the source has lost its LID, or the path ends at another node than the destination, it does not
+            // arrive.
             let has =
                 |lid| lab.sim.end_port(owners[&lid]).is_some_and(|port| lab.sim.has_lid(port, lid));
             truth.arrives = truth.end == Some(owners[&to]) && has(from);
@@ -179,12 +182,12 @@ fn trial(seed: u64, tally: &mut Tally) {
     let is_hidden = faults.iter().any(hides);
     for fault in &mut faults {
         if let Some([one, other]) = fault.twins {
-            // A duplicate that cannot be read is not recognized as one.
+            // The tracer recognizes a duplicate GUID only if it can read both nodes.
             let is_seen = visited.contains(&one) && visited.contains(&other) && !is_hidden;
             fault.breaks &= is_seen && lab.guid(one) == lab.guid(other);
         }
         if let Some(node) = fault.agent {
-            // An agent whose responses are lost proves nothing.
+            // A faulty agent has to be reported only if its responses reach the tracer.
             let own = lab.node_of_first_host();
             let reaches = |from, to: NodeId| {
                 let lid = lab.sim.end_port(to).map_or(0, |port| lab.sim.link_port(port).lid);
@@ -245,7 +248,7 @@ fn trial(seed: u64, tally: &mut Tally) {
         let is_guilty_port =
             |port: &(Guid, u8)| faults.iter().any(|fault| fault.ports.contains(port));
         let is_guilty_node = |node: &Guid| faults.iter().any(|fault| fault.nodes.contains(node));
-        // If a path end is reported, at least one side of its link has to be faulty.
+        // If the end of a path is reported, at least one side of the link has to be faulty.
         let is_false_report =
             ports.iter().any(|port| !is_guilty_port(port) && !is_guilty_node(&port.0))
                 || !nodes.is_empty() && !nodes.iter().any(is_guilty_node);
@@ -269,7 +272,7 @@ fn trial(seed: u64, tally: &mut Tally) {
     }
 }
 
-/// The path by the tables, and whether packets take it to its end.
+/// The path according to the tables.
 #[derive(Default)]
 struct Truth {
     /// The egress ports.
@@ -281,13 +284,13 @@ struct Truth {
     arrives: bool,
 }
 
-/// Walks the simulator's tables and links from a node to a LID.
+/// Follows the path from a node to a LID through the simulator's tables and links.
 fn follow(lab: &Lab, misroutes: &BTreeMap<(NodeId, u8), u8>, from: NodeId, lid: u16) -> Truth {
     let mut truth = Truth::default();
     let Some(mut at) = lab.sim.end_port(from) else { return truth };
     for _ in 0..64 {
         let (node, number) = lab.sim.place(at);
-        // No packet arrives at the source, so its agent is not probed.
+        // The source is left out, because no packet arrives there, and its agent is not probed.
         if node != from {
             truth.nodes.insert(lab.guid(node));
         }
@@ -323,14 +326,14 @@ fn follow(lab: &Lab, misroutes: &BTreeMap<(NodeId, u8), u8>, from: NodeId, lid: 
     truth
 }
 
-/// Changes to the responses of nodes, made between the fabric and the tracer.
+/// Changes that are made to the responses of nodes before the tracer receives them.
 #[derive(Debug, Default)]
 struct ResponseChanges {
-    /// By the LID of an agent.
+    /// By the LID of an agent: the changed status.
     status: BTreeMap<u16, u8>,
     routes: BTreeSet<u16>,
     silent: BTreeSet<u16>,
-    /// By the GUID of a node: the value added to `LocalPortNum`.
+    /// By the GUID of a node: the value that is added to `LocalPortNum`.
     ports: BTreeMap<Guid, u8>,
     /// By LID: the wrong LID in PortInfo.
     lids: BTreeMap<u16, u16>,
@@ -412,7 +415,7 @@ fn inject(
         agent: None,
     };
     match rng.below(15) {
-        // One, two or all ports of a switch.
+        // The fault is at one, two or all ports of a switch.
         number @ 0..=3 => {
             let mut ports = linked(lab, switch);
             let (word, count) = match number {
@@ -436,7 +439,7 @@ fn inject(
                 fault.ports.insert((guid(lab, switch), port));
             }
         }
-        // Loss of the packets that one port sends, at any rate; in one direction or both.
+        // The fault is packet loss on a cable, at any rate, in one or both directions.
         4..=7 if is_lossy => return None,
         number @ 4..=6 => {
             let ports = linked(lab, node);
@@ -500,7 +503,7 @@ fn inject(
                 let other = nodes[rng.below(nodes.len())];
                 if other == node || other == own { return None } else { lid_of(lab, other) }
             };
-            // Either of the nodes with the LID may be reported.
+            // The tracer may report any of the nodes that have the same LID.
             let sharing: Vec<NodeId> =
                 nodes.iter().copied().filter(|&it| lid_of(lab, it) == lid).collect();
             fault.nodes.insert(guid(lab, node));
@@ -508,7 +511,7 @@ fn inject(
             let port = linked(lab, node).first().copied()?;
             let port = if lab.sim.is_switch(node) { 0 } else { port };
             lab.command(&format!("Baselid \"{}\"[{port}] {lid}", name(lab, node)));
-            // Links to the node, at which paths to its LID end.
+            // The tracer may report links to the node, because paths to its LID end there.
             for port in linked(lab, node) {
                 let (next, enters) = lab.sim.place(lab.sim.peer(lab.sim.find_port(node, port)?)?);
                 fault.ports.extend([(guid(lab, next), enters), (guid(lab, node), port)]);

@@ -1,5 +1,5 @@
-//! Misleading observations: other traffic, tables that change, nodes that do not answer combined-route
-//! probes, agents that repeat the expected port.
+//! Tests with misleading observations: other traffic, tables that change, nodes that do not answer
+//! combined-route probes, and agents that repeat the expected port.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn trace_all(lab: &mut Lab, most: usize) -> (Vec<Trace>, Tracer) {
     (traces.into_iter().filter_map(Result::ok).collect(), tracer)
 }
 
-/// Returns the hops that are reported as faulty, as ports of nodes.
+/// Returns the hops that are reported as faulty: node name, egress port, and verdict.
 fn reported(lab: &Lab, (traces, tracer): &(Vec<Trace>, Tracer)) -> BTreeSet<(String, u8, String)> {
     let name = |guid| {
         let mut nodes = lab.sim.node_ids();
@@ -35,7 +35,8 @@ fn reported(lab: &Lab, (traces, tracer): &(Vec<Trace>, Tracer)) -> BTreeSet<(Str
         .collect()
 }
 
-/// Returns the source LID of a response to a combined-route probe; `None` for other datagrams.
+/// Returns the LID of the switch from which a combined-route probe was sent, for a response to such a probe; `None` for
+/// other datagrams.
 fn combined_result(datagram: &Datagram) -> Option<u16> {
     let mad = &datagram.mad;
     let is_combined = mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE
@@ -49,7 +50,7 @@ fn host(lab: &Lab, number: usize) -> NodeId {
     hosts.nth(number).expect("the fabric has the host")
 }
 
-/// A fabric in which only some switches respond to combined-route probes.
+/// In this fabric, one switch does not respond to combined-route probes.
 #[test]
 fn node_without_combined_route_responses_is_not_a_switch_fault() {
     for silent in 0..6 {
@@ -64,7 +65,7 @@ fn node_without_combined_route_responses_is_not_a_switch_fault() {
     }
 }
 
-/// A misrouted port that leads to another host with the same LID.
+/// A switch misroutes packets for the destination to another host that has the same LID.
 #[test]
 fn destination_is_proven_by_its_guid() {
     let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
@@ -82,7 +83,7 @@ fn destination_is_proven_by_its_guid() {
     assert_ne!(trace.judgement(), Judgement::ProvenGood, "{trace:?}");
 }
 
-/// An agent that puts the expected port into its response, whichever port the request arrived by.
+/// An agent puts the expected port into its response, no matter at which port the request arrived.
 #[test]
 fn agent_that_repeats_the_expected_port_does_not_validate() {
     let mut found = 0;
@@ -123,7 +124,7 @@ fn agent_that_repeats_the_expected_port_does_not_validate() {
     assert!(found > 0);
 }
 
-/// An SM that writes a table after the tracer has read it.
+/// The SM writes a table after the tracer has read it.
 #[test]
 fn table_changed_during_a_trace_is_not_reported_as_a_fault() {
     for number in 0..6 {
@@ -145,7 +146,7 @@ fn table_changed_during_a_trace_is_not_reported_as_a_fault() {
                 if reads == 1
                     && let Some(mut block) = mad.attribute::<LinearForwardingBlock>()
                 {
-                    // The old table had other ports upwards.
+                    // In the old table, the entries that lead upwards had other ports.
                     for port in &mut block.ports {
                         if (4..=6).contains(port) {
                             *port = (*port - 3) % 3 + 4;
@@ -164,7 +165,7 @@ fn table_changed_during_a_trace_is_not_reported_as_a_fault() {
     }
 }
 
-/// Other traffic passes the ports that are counted, steadily or in bursts.
+/// Other traffic passes the ports whose counters are read, steadily or in bursts.
 #[test]
 fn other_traffic_is_not_reported_as_a_port_fault() {
     let mut checked = 0;
@@ -179,7 +180,7 @@ fn other_traffic_is_not_reported_as_a_port_fault() {
             [(9, &[60, 0, 0, 160][..]), (2, &[9, 9, 9]), (20, &[30, 400, 1]), (5, &[1, 30, 70])]
                 [seed / 3 % 4];
         lab.send_traffic((from, to), Duration::from_millis(period), counts);
-        // Responses to probes from some of the switches get lost, so that the ports of these are counted.
+        // The responses to probes from one switch get lost, so that the counters of this switch are read.
         let lids: Vec<u16> = lab.switch_names().iter().map(|it| lab.lid(lab.node(it))).collect();
         let silent = lids[seed % lids.len()];
         if seed % 2 == 0 {
@@ -192,8 +193,8 @@ fn other_traffic_is_not_reported_as_a_port_fault() {
     assert!(checked > 0);
 }
 
-/// Other traffic leaves by the port of the table, while all probes are misrouted to a port that does not
-/// count.
+/// A switch sends other traffic out of the port in its table, but misroutes all probes to a port whose counters
+/// cannot be read.
 #[test]
 fn other_traffic_proves_no_port_good() {
     for seed in 0..4_u8 {
@@ -205,7 +206,7 @@ fn other_traffic_proves_no_port_good() {
         let ports = lab.ports(node);
         let port = seed % ports + 1;
         let hosts = lab.host_lids();
-        // LID-routed traffic of a host over the switch is misrouted as well, so the traffic is directed-route SMPs.
+        // The traffic consists of directed-route SMPs, because LID-routed traffic would be misrouted as well.
         lab.command(&format!("Misroute \"{name}\" {port} {}", port % ports + 1));
         lab.command(&format!("Error \"{name}\"[0] 100 PortCountersExtended"));
         let from = host(&lab, 3);
@@ -226,7 +227,7 @@ fn other_traffic_proves_no_port_good() {
     }
 }
 
-/// A single trace does not see the second node with the LID of the destination.
+/// Another node has the LID of the destination, but the trace of a single path does not see this node.
 #[test]
 fn status_of_a_good_path_rests_on_its_destination() {
     let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);

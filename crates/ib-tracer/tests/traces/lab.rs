@@ -26,7 +26,7 @@ pub(crate) struct Lab {
     manager_client: ClientId,
     client: ClientId,
     config: TracerConfig,
-    /// Changes the datagrams that the tracer receives.
+    /// Function that changes the datagrams that the tracer receives. If it returns false, the datagram is dropped.
     corrupt: Box<dyn FnMut(&mut Datagram) -> bool>,
     /// True if the SM receives no traps.
     traps_are_dropped: bool,
@@ -34,12 +34,12 @@ pub(crate) struct Lab {
     pub(crate) counters: TracerCounters,
 }
 
-/// SMPs of another client between two nodes, which the ports count as well.
+/// Other traffic: SMPs of another client between two nodes, which the ports count as well.
 struct Traffic {
     client: ClientId,
     lid: u16,
     period: Duration,
-    /// Numbers of SMPs per period, used in rotation.
+    /// Numbers of SMPs for successive periods. After the last number, the first one is used again.
     counts: Vec<u32>,
     next: Instant,
 }
@@ -48,7 +48,7 @@ struct Traffic {
 pub(crate) type Traced = Result<Trace, TraceError>;
 
 impl Lab {
-    /// Creates a fabric that is up, with agents on the nodes that `has_agent` selects.
+    /// Creates a fabric, and runs the SM until the subnet is up. The nodes that `has_agent` selects have agents.
     pub(crate) fn new(kind: &str, engine: &str, has_agent: impl Fn(usize) -> bool) -> Self {
         Self::with(kind, engine, has_agent, |_| {})
     }
@@ -106,12 +106,13 @@ impl Lab {
         change(&mut self.config);
     }
 
-    /// Changes the datagrams that the tracer receives; a datagram is dropped if `corrupt` returns false.
+    /// Sets the function that changes the datagrams that the tracer receives. If it returns false, the datagram is
+    /// dropped.
     pub(crate) fn corrupt(&mut self, corrupt: impl FnMut(&mut Datagram) -> bool + 'static) {
         self.corrupt = Box::new(corrupt);
     }
 
-    /// Makes a node send SMPs to a LID while the tracer runs: a number per period, in rotation.
+    /// Makes a node send SMPs to a LID while the tracer runs. `counts` are the numbers of SMPs for successive periods.
     pub(crate) fn send_traffic(
         &mut self,
         (from, lid): (NodeId, u16),
@@ -125,7 +126,7 @@ impl Lab {
         self.traffic = Some(Traffic { client, lid, period, counts: counts.to_vec(), next });
     }
 
-    /// Sends the traffic that is due; returns the time of the next.
+    /// Sends the other traffic that is due, and returns the time of the next SMPs.
     fn pass_traffic(&mut self) -> Instant {
         let Some(traffic) = &mut self.traffic else { return Instant::NEVER };
         while self.sim.receive(traffic.client).is_some() {}
@@ -155,7 +156,7 @@ impl Lab {
         }
     }
 
-    /// Sets a port at the end of a directed route to Active without the SM.
+    /// Sets a port of the node at the end of a directed route to Active, bypassing the SM.
     pub(crate) fn activate(&mut self, route: &[u8], port: u8) {
         let what = (AttributeId::PORT_INFO, port.into());
         for state in [PortState::ARMED, PortState::ACTIVE] {
@@ -184,7 +185,7 @@ impl Lab {
         assert!(answer.mad.status().is_ok(), "{}", answer.mad);
     }
 
-    /// Sends a request by the SM's client, without the SM.
+    /// Sends a request from the port of the SM, bypassing the SM.
     fn ask(&mut self, datagram: &Datagram) -> Datagram {
         while self.sim.receive(self.manager_client).is_some() {}
         self.sim.submit(self.manager_client, datagram);
@@ -240,7 +241,7 @@ impl Lab {
         self.sim.link_port(self.sim.end_port(node).expect("the node has a port with LIDs")).lid
     }
 
-    /// Runs the SM until the subnet is up; returns false if it does not come up.
+    /// Runs the SM until the subnet is up. Returns false if the subnet does not come up.
     fn manage(&mut self) -> bool {
         let now = self.sim.now();
         while let Some(incoming) = self.sim.receive(self.manager_client) {
@@ -302,7 +303,7 @@ impl Lab {
         (traces.collect(), tracer)
     }
 
-    /// Traces the tree of a group.
+    /// Traces the tree of a multicast group.
     pub(crate) fn trace_tree(&mut self, mlid: u16) -> (Result<Tree, TraceError>, Tracer) {
         let own =
             self.sim.link_port(self.sim.client_port(self.client).expect("the client is attached"));
@@ -333,7 +334,7 @@ impl Lab {
                         }
                         Incoming::Received(datagram)
                     }
-                    // As on a wire, losses are not reported to the sender.
+                    // Losses are not reported to the sender, as on a real wire.
                     Incoming::Lost(_) => continue,
                 };
                 tracer.handle(now, &incoming);
@@ -365,7 +366,7 @@ impl Lab {
         hosts.filter_map(|node| self.sim.end_port(node)).nth(host).expect("the fabric has the host")
     }
 
-    /// Joins a host to a group.
+    /// Joins a host to a multicast group.
     pub(crate) fn join(
         &mut self,
         host: usize,
@@ -393,7 +394,7 @@ impl Lab {
         }
     }
 
-    /// Returns the port by which a node is linked to another.
+    /// Returns the port of the node `from` whose cable leads to the node `to`.
     pub(crate) fn port_to(&self, from: &str, to: &str) -> u8 {
         let (from, to) = (self.node(from), self.node(to));
         let leads = |&port: &u8| {
@@ -414,7 +415,7 @@ impl Lab {
         self.sim.place(self.sim.peer(port).expect("a cable")).1
     }
 
-    /// Returns the fate of packets that a switch sends by a port, as the counters show it.
+    /// Returns the fate of packets that a switch sends out of a port, as its counters show.
     pub(crate) fn left(&self, node: NodeId, by: u8) -> Option<PacketFate> {
         let port = self.sim.find_port(node, by)?;
         let is_linked = self.sim.peer(port).is_some();
@@ -437,7 +438,7 @@ impl Lab {
         self.sim.find_node(name).expect("a node of that name")
     }
 
-    /// Returns the true path of a packet, as egress ports.
+    /// Returns the path that a packet takes in the simulator, as alternating egress and ingress ports.
     pub(crate) fn truth(&self, from: u16, to: u16) -> Vec<(NodeId, u8)> {
         let (ports, loss) = self.sim.route(from, to).expect("both LIDs exist");
         assert!(loss.is_none(), "{from} to {to}: {loss:?}");

@@ -20,7 +20,7 @@ use ib_types::{Lmc, ServiceLevel};
 use ib_wire::mad::{AttributeId, MadStatus};
 use lab::Lab;
 
-/// Returns at most `most` pairs of LIDs, evenly distributed over all pairs.
+/// Returns at most `most` pairs of LIDs, which are evenly distributed among all pairs.
 fn pairs(lids: &[u16], most: usize) -> Vec<(u16, u16)> {
     let all = lids.iter().flat_map(|&from| lids.iter().map(move |&to| (from, to)));
     let all: Vec<(u16, u16)> = all.filter(|(from, to)| from != to).collect();
@@ -32,8 +32,9 @@ fn targets(pairs: &[(u16, u16)]) -> Vec<(Option<Target>, Target)> {
     pairs.iter().map(|&(from, to)| (Some(Target::Lid(from)), Target::Lid(to))).collect()
 }
 
-/// Checks that paths match the tables and that no fault is reported. Returns the number of
-/// validated hops, and of those that were not validated because they have no link in common.
+/// Checks that traced paths match the tables, and that no fault is reported. Returns the number of
+/// validated hops, and the number of hops that were proven by other requests to agents, combined-route
+/// probes or counters.
 fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
     let mut lab = Lab::new(kind, engine, |_| true);
     let pairs = pairs(&lab.host_lids(), most);
@@ -50,7 +51,7 @@ fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
                 (lab.sim.node_info(end).node_guid, port)
             })
             .collect();
-        // Egress and ingress ports, alternating.
+        // The list has egress and ingress ports alternately.
         let guid = |number| tracer.model().node(number).guid;
         let hops = trace
             .hops
@@ -101,13 +102,13 @@ fn far_host(lab: &Lab) -> u16 {
     *lab.host_lids().last().expect("hosts")
 }
 
-/// SA records are compared with the behaviour of packets.
+/// The tracer compares SA records with the paths that packets take.
 #[test]
 fn swapped_cables_differ_from_the_sa_records() {
     let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
     let to = far_host(&lab);
     let path = lab.truth(lab.host_lids()[0], to);
-    // The cable of the first switch on the path, and another of its upward cables.
+    // Swaps the cable that the path takes from the first switch with another of the switch's upward cables.
     let (node, port) = path[2];
     let name = lab.sim.node_name(node).to_owned();
     let up = |&other: &u8| {
@@ -117,7 +118,7 @@ fn swapped_cables_differ_from_the_sa_records() {
     let other = (1..=lab.ports(node)).find(up).expect("another upward port");
     lab.drop_traps();
     lab.command(&format!("Swap \"{name}\"[{port}] \"{name}\"[{other}]"));
-    // Cables that are not Active carry no data.
+    // A link that is not Active carries no data, so the path ends there.
     let trace = lab.trace_to(to).expect("a trace");
     let Stop::NotActive { port: stopped, .. } = trace.stop else { panic!("{trace:?}") };
     assert_eq!(stopped, port);
@@ -143,7 +144,7 @@ fn ignored_table_write_differs_from_the_sa_records() {
     let spine = lab.sim.node_name(up.0).to_owned();
     let (_, down) = path[4];
     lab.command(&format!("IgnoreLft \"{leaf}\" all"));
-    // The SM routes around a link further up. The leaf acknowledges the write, but keeps its table.
+    // The SM routes around a failed link further up. The leaf switch acknowledges the new table, but keeps the old one.
     lab.command(&format!("Unlink \"{spine}\"[{down}]"));
     lab.settle();
     lab.configure(|config| config.via = FactSource::SaRecords);
@@ -153,7 +154,7 @@ fn ignored_table_write_differs_from_the_sa_records() {
     let (hop, verdict) = trace.first_bad().expect("the fault is reported");
     assert_eq!(tracer.model().node(hop.from).guid, lab.guid(node));
     assert_eq!(*verdict, Verdict::OtherTable { holds: port });
-    // The nodes themselves report the path of packets.
+    // With the nodes themselves as the source of facts, the trace shows the path that packets take.
     lab.configure(|config| config.via = FactSource::DirectedRoutes);
     let trace = lab.trace_to(to).expect("a path");
     assert!(trace.is_good() && trace.hops[1].0.out == port, "{trace:?}");
@@ -193,7 +194,7 @@ fn loss_causes_retries_only() {
     assert_eq!(lab.counters.timeouts, 0, "{:?}", lab.counters);
 }
 
-/// Loss on every link: a misrouted port is still distinguished from random loss.
+/// Every link loses packets. The tracer still distinguishes a misrouted port from random loss.
 #[test]
 fn loss_on_all_links_changes_no_judgement() {
     let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
@@ -212,12 +213,12 @@ fn loss_on_all_links_changes_no_judgement() {
     let lossy = lab.trace(&all);
     assert!(lab.counters.traffic.retries > 50, "{:?}", lab.counters);
     assert!(lab.counters.timeouts > 2, "{:?}", lab.counters);
-    // The witness may differ if a response was lost, but the judgement is the same.
+    // If a response was lost, another witness may prove a hop, but the judgement is the same.
     let judged = |hops: &[Vec<(_, Verdict)>]| -> Vec<Judgement> {
         hops.iter().flatten().map(|(_, verdict)| verdict.judgement()).collect()
     };
     assert_eq!(judged(&hops(lossy)), judged(&sound));
-    // The misrouted switch is not on the path of responses to the local port.
+    // Responses to the local port do not pass the misrouted switch.
     let name = lab.switch_names()[1].clone();
     lab.command(&format!("Misroute \"{name}\" 1 2"));
     let (traces, tracer) = lab.trace_with(&all);
@@ -240,7 +241,7 @@ fn forwarding_loop_is_reported() {
     let to = lab.host_lids()[2];
     let names: Vec<String> = lab.switch_names();
     lab.drop_traps();
-    // All switches of the ring forward in the same direction.
+    // All switches of the ring forward packets in the same direction, so they loop.
     for name in &names {
         lab.write_entry(name, to, 1);
     }
@@ -253,7 +254,7 @@ fn forwarding_loop_is_reported() {
 fn wrong_and_malformed_responses_are_reported() {
     let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
     let to = far_host(&lab);
-    // The source route in the response differs from the request.
+    // The source route in the response differs from the source route in the request.
     lab.corrupt(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
             datagram.mad.data_mut()[3] ^= 0x40;
@@ -262,7 +263,7 @@ fn wrong_and_malformed_responses_are_reported() {
     });
     let trace = lab.trace_to(to).expect("a path");
     assert!(matches!(trace.first_bad(), Some((_, Verdict::Inconsistent { .. }))), "{trace:?}");
-    // The bare code 7 reports an unexpected port as well. The SMA reports the expected port.
+    // The agent returns the bare code 7, which reports an unexpected port as well. The SMA reports the expected port.
     lab.corrupt(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
             datagram.mad.set_status(MadStatus(7));
@@ -273,9 +274,9 @@ fn wrong_and_malformed_responses_are_reported() {
     let trace = lab.trace_to(to).expect("a path");
     let bad = trace.first_bad().map(|(_, verdict)| verdict);
     assert!(matches!(bad, Some(Verdict::Inconsistent { .. })), "{trace:?}");
-    // The lowest bit of code 7 is not the Busy bit.
+    // The tracer must not take the lowest bit of the bare code 7 for the Busy bit and retry.
     assert_eq!(lab.counters.traffic.retries, 0, "{:?}", lab.counters);
-    // An agent that does not know the port.
+    // The agent does not know the arrival port.
     lab.corrupt(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
             datagram.mad.data_mut()[0] = ib_tracer::UNKNOWN_PORT;
@@ -348,7 +349,7 @@ fn dropped_service_level_differs_from_a_missing_agent() {
 #[test]
 fn paths_beyond_63_hops_are_reported() {
     let mut lab = Lab::new("mesh 70x1 hosts=1", "minhop", |_| true);
-    // The SM itself reaches 63 hops at most.
+    // This host is near enough for the SM, which reaches at most 63 hops.
     let to = lab.host_lids()[50];
     assert!(lab.trace_to(to).expect("a path").is_validated());
     lab.drop_traps();
@@ -375,7 +376,7 @@ fn random_responses_end_all_traces() {
         });
         lab.corrupt(move |datagram| {
             for _ in 0..rng.below(4) {
-                // The transaction ID is kept, because a response without a request is ignored.
+                // The transaction ID is not changed, because the tracer ignores a response without a request.
                 let at = 24 + rng.below(232);
                 datagram.mad.0[at] = rng.below(256) as u8;
             }

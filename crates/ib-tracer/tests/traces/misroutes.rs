@@ -5,8 +5,8 @@ use ib_tracer::{FactSource, Judgement, PacketFate, Target, Verdict};
 use crate::lab::Lab;
 use crate::{far_host, pairs, targets};
 
-/// Misroutes every port of every switch in turn. Paths over the port are proven bad, and no other
-/// port is reported.
+/// Misroutes each egress port of switches on a path in turn. The path is proven bad, and no other port is
+/// reported.
 #[test]
 fn misrouted_switch_ports_are_proven_bad() {
     let mut caught = 0;
@@ -40,7 +40,7 @@ fn misrouted_switch_ports_are_proven_bad() {
                 };
                 assert_ne!(actual, Some(hop.enters));
                 caught += usize::from(actual.is_some());
-                // If its counters can be read, the actual egress port is reported.
+                // The actual egress port is reported if its counters can be read.
                 assert_eq!(left, lab.left(node, other), "{kind} {name} {port} {other}");
                 lab.command(&format!("Misroute \"{name}\" none"));
             }
@@ -50,8 +50,8 @@ fn misrouted_switch_ports_are_proven_bad() {
     assert!(caught > 0);
 }
 
-/// For any misrouted port of a switch, only paths over this port are proven bad, at this port, with and without SA
-/// records.
+/// Misroutes each port of each switch in turn. Only paths over the misrouted port are proven bad, and only at this
+/// port. This holds with and without SA records.
 #[test]
 fn only_paths_over_a_misrouted_port_are_bad() {
     let (mut caught, mut missed, mut unnamed, mut detours) = (0, 0, 0, 0);
@@ -75,7 +75,7 @@ fn only_paths_over_a_misrouted_port_are_bad() {
                 let uses: Vec<bool> = all
                     .iter()
                     .map(|&(from, to)| {
-                        // Every other port on the path is an egress port.
+                        // The first port on the path and then every second one is an egress port.
                         lab.truth(from, to).into_iter().step_by(2).any(|it| it == (node, port))
                     })
                     .collect();
@@ -117,13 +117,14 @@ fn only_paths_over_a_misrouted_port_are_bad() {
         }
     }
     assert!(caught > 20 * missed, "{caught} caught, {missed} missed");
-    // Packets that arrive nevertheless, over a parallel cable or by another switch.
+    // Some packets arrive nevertheless, over a parallel cable or another switch.
     assert!(detours > 10, "{detours} of {caught} arrive");
-    // Cases in which not even the counters of neighbours can be read.
+    // The actual port is unknown only if not even the counters of neighbours can be read.
     assert!(caught > 5 * unnamed, "{caught} caught, {unnamed} by an unknown port");
 }
 
-/// With `exact`, the port for the destination's own LID is proven, independently of agents and other LIDs.
+/// With `exact`, the counters of switches prove the port for the destination's LID. Agents and probes to other LIDs are
+/// not sufficient.
 #[test]
 fn exact_traces_prove_the_port_of_the_lid() {
     for kind in ["fat-tree 8 parallel=2", "torus 3x3 hosts=1", "xgft 2,3,2 1,2,2"] {

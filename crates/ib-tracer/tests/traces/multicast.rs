@@ -7,7 +7,7 @@ use ib_wire::mad::sa::{ComponentMask, JoinState, MCMemberRecord};
 
 use crate::lab::Lab;
 
-/// Joins hosts to a new group. Returns its multicast LID.
+/// Joins hosts to a new multicast group. Returns the multicast LID.
 fn group(lab: &mut Lab, hosts: &[usize]) -> u16 {
     let mut wanted = MCMemberRecord {
         q_key: QKey(0x1234),
@@ -57,7 +57,7 @@ fn wrong_multicast_tables_are_detected() {
     let whole = tree.expect("a tree");
     let before = whole.deliveries(tracer.model());
     assert_eq!(before.len(), 2);
-    // The first switch sends by all its ports, so that rings of switches receive duplicates.
+    // The first switch sends packets out of all its ports, so that rings of switches receive duplicates.
     let switch = whole.branches[0].hop.node;
     let guid = tracer.model().node(switch).guid;
     lab.corrupt(move |datagram| {
@@ -68,7 +68,7 @@ fn wrong_multicast_tables_are_detected() {
     });
     let (tree, _) = lab.trace_tree(mlid);
     assert!(tree.expect("a tree").duplicates().count() > 0, "{guid}");
-    // The switch sends by no port.
+    // The switch sends packets out of no port.
     lab.corrupt(move |datagram| {
         if datagram.mad.attribute_id() == AttributeId::MULTICAST_FORWARDING {
             datagram.mad.data_mut()[..64].fill(0);

@@ -1,4 +1,4 @@
-//! Combinations of faults, loss and inconsistent nodes that once led to a wrong verdict.
+//! Regression tests: combinations of faults, loss and inconsistent nodes that once led to a wrong verdict.
 
 use ib_tracer::{FactSource, Judgement, Target, Trace, Tracer, Verdict};
 use ib_types::Lmc;
@@ -8,7 +8,7 @@ use ib_wire::mad::{AttributeId, MadStatus};
 use crate::lab::Lab;
 use crate::{far_host, pairs, targets};
 
-/// Traces many paths. Returns those without an error.
+/// Traces at most `most` paths. Returns the traces that succeeded.
 fn trace_all(lab: &mut Lab, most: usize) -> (Vec<(u16, u16, Trace)>, Tracer) {
     let all = pairs(&lab.host_lids(), most);
     let (traces, tracer) = lab.trace_with(&targets(&all));
@@ -16,7 +16,7 @@ fn trace_all(lab: &mut Lab, most: usize) -> (Vec<(u16, u16, Trace)>, Tracer) {
     (traces.filter_map(|((from, to), trace)| Some((from, to, trace.ok()?))).collect(), tracer)
 }
 
-/// Returns true if a path leaves a switch by a port, by the tables.
+/// Returns true if, according to the tables, a path leaves a switch out of one of the given ports.
 fn crosses(lab: &Lab, (from, to): (u16, u16), places: &[(String, u8)]) -> bool {
     let hops = lab.truth(from, to);
     hops.into_iter().step_by(2).any(|(node, port)| {
@@ -92,7 +92,7 @@ fn unrelated_loss_does_not_hide_a_misrouted_port() {
                 .map(|node| lab.sim.node_name(node).to_owned())
                 .collect();
             lab.command(&format!("Fault \"{}\"[1] loss={loss}", hosts[2 + seed % 6]));
-            // The leaf switch of the local port sends up by another port.
+            // The leaf switch of the local port sends packets upwards out of another port.
             let name = lab.switch_names()[0].clone();
             lab.command(&format!("Misroute \"{name}\" {} {}", 4 + seed % 3, 1 + seed % 3));
             let places = [(name, 4 + (seed % 3) as u8)];
@@ -282,14 +282,15 @@ fn inconsistent_node_is_reported_and_not_the_switch_before() {
 
 #[test]
 fn lost_combined_route_probes_alone_are_not_proof() {
-    // As on ibsim, which discards combined routes.
+    // The fabric discards combined-route probes, like ibsim.
     let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| false);
     let name = lab.switch_names()[4].clone();
     let silent = lab.lid(lab.node(&name));
     lab.corrupt(move |datagram| {
         let mad = &datagram.mad;
         let is_combined = mad.class().is_smp() && mad.dr_dlid() != 0xffff && mad.dr_dlid() != 0;
-        // `Error "spine"[0] 100` of ibsim: directed routes are answered, requests by LID are not.
+        // Like after `Error "spine"[0] 100` in ibsim, the switch responds to directed routes, but not to requests by
+        // LID.
         let is_silent = datagram.remote.lid == silent;
         !(is_combined && mad.dr_slid() == 0xffff || is_silent)
     });

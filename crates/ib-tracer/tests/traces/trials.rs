@@ -1,10 +1,10 @@
-//! Seeded trials: fabrics with up to four faults of any kind, traced by path.
+//! Seeded trials: traces paths through fabrics with up to four faults of any kind.
 //!
-//! The ground truth does not come from the tracer: each path is walked through the tables and the cables of
+//! The ground truth does not come from the tracer: each path is followed through the tables and the cables of
 //! the simulator. A path over a fault must not be reported as good. A port or node without a fault must not
 //! be reported as faulty. A report has to name the faulty port or node itself, not its neighbour.
 //!
-//! `TRACER_FIRST` and `TRACER_RUNS` choose the seeds.
+//! `TRACER_FIRST` is the first seed, and `TRACER_RUNS` is the number of seeds.
 
 mod faults;
 mod reading;
@@ -48,16 +48,16 @@ struct Tally {
     good: usize,
     bad: usize,
     not_proven: usize,
-    /// Paths over a fault, by verdict.
+    /// Number of paths over a fault: reported as good, as bad, and not proven.
     over_a_fault: [usize; 3],
-    /// Faults on a traced path.
+    /// Number of faults on traced paths.
     faults: usize,
     reported: usize,
     suspected: usize,
     not_seen: usize,
     mads: u64,
     time: Duration,
-    /// Violations of the rules; must be empty.
+    /// Violations of the rules. The test fails if there are any.
     false_good: Vec<String>,
     false_reports: Vec<String>,
 }
@@ -76,7 +76,7 @@ fn no_path_over_a_fault_is_good() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Two switches have one LID, so counters read at that LID belong to the other switch.
+/// Two switches have the same LID, so counters that are read at this LID belong to the other switch.
 #[test]
 fn counters_at_a_shared_lid_are_not_reported_as_a_fault() {
     let mut tally = Tally::default();
@@ -85,7 +85,7 @@ fn counters_at_a_shared_lid_are_not_reported_as_a_fault() {
     assert!(tally.false_good.is_empty(), "{:#?}", tally.false_good);
 }
 
-/// Responses that are lost behind a switch look like probes that leave the switch by that port.
+/// If responses are lost after they have left a switch, its counters look as if it had sent probes out of that port.
 #[test]
 fn lost_responses_are_not_counted_as_a_fault() {
     let mut tally = Tally::default();

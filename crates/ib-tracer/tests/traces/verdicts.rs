@@ -1,4 +1,4 @@
-//! The verdicts of a trace, as ports and nodes of the fabric.
+//! Translates the verdicts of a trace to ports and nodes of the fabric.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use crate::lab::Traced;
 
 /// The report on a path.
 pub(crate) struct Judged {
-    /// True if it is proven good, false if it is proven bad.
+    /// True if the path is proven good, false if it is proven bad, `None` if neither is proven.
     pub(crate) good: Option<bool>,
     /// The ports and nodes that are reported as faulty.
     pub(crate) ports: BTreeSet<(Guid, u8)>,
     pub(crate) nodes: BTreeSet<Guid>,
-    /// The ports or nodes that are suspects.
+    /// The suspects: a port of a node, or the whole node.
     pub(crate) suspects: BTreeSet<(Guid, Option<u8>)>,
 }
 

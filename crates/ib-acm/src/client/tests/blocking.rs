@@ -21,7 +21,7 @@ fn node(name: &str) -> Address {
     Address::name(name).unwrap()
 }
 
-/// Script of a server that answers requests with paths, counters and two endpoints.
+/// Script of a server that responds to requests with paths, counters and two endpoints.
 fn serves(peer: &mut Peer) {
     while let Some(request) = peer.request() {
         let header = ClientHeader::parse(request.first_chunk().unwrap());
@@ -190,7 +190,7 @@ fn connect_error_has_the_address_of_the_service() {
     drop(directory);
 }
 
-/// The system blocks a connecting client while the backlog of the listener is full.
+/// While the backlog of the listener is full, the system blocks a client that connects.
 #[test]
 #[cfg(target_os = "linux")]
 fn connecting_to_a_full_backlog_times_out() {

@@ -127,7 +127,7 @@ fn rejected_requests_return_their_status() {
         let status = ClientStatus(99);
         pipeline.handle_bytes(&answer(&bytes, true, status, &[]));
         assert_eq!(poll(&mut pipeline), [Answer { transaction, result: Err(status) }]);
-        // Errors of the SA contain the requested path.
+        // The reply to a failed SA query contains the requested path after the header.
         let (transaction, bytes) = pipeline.start(&request);
         pipeline.handle_bytes(&answer(&bytes, false, ClientStatus::ENODATA, &[0; 72]));
         let result = Err(ClientStatus::ENODATA);
@@ -151,7 +151,7 @@ fn replies_to_cancelled_requests_are_dropped() {
     assert_eq!((answers.len(), answers[0].transaction), (1, second));
 }
 
-/// Returns the defect of the reply to the second of two equal requests, after some of its bytes were changed.
+/// Changes some bytes of the reply to the second of two equal requests, and returns the defect of the reply.
 fn defect(sample: usize, changes: &[(usize, u8)]) -> ReplyDefect {
     let (request, data) = samples().remove(sample);
     let mut pipeline = Pipeline::default();
@@ -189,7 +189,7 @@ fn invalid_replies_have_a_reason() {
     let [odd, zero] = 89_u16.to_ne_bytes();
     let length = ReplyDefect::Length { length: 89, opcode, status };
     assert_eq!(defect(0, &[(6, odd), (7, zero)]), length);
-    // The length of a path in the other byte order, and a reply without a path.
+    // The length of a reply with a path is in the wrong byte order, or the reply contains no path.
     assert!(matches!(
         defect(0, &[(6, high), (7, low)]),
         ReplyDefect::Length { length: 0x5800 | 0x0058, .. }
@@ -202,7 +202,7 @@ fn invalid_replies_have_a_reason() {
     assert_eq!(defect(2, &[(31, 1)]), ReplyDefect::Addresses { addresses: 1, length: 224 });
     assert!(matches!(defect(2, &[(7, 225)]), ReplyDefect::Length { length: 225, .. }));
     assert!(matches!(defect(3, &[(7, 80)]), ReplyDefect::Length { length: 80, .. }));
-    // An error needs a complete header.
+    // Even an error reply must have a complete header.
     assert!(matches!(defect(3, &[(2, 2), (7, 15)]), ReplyDefect::Length { length: 15, .. }));
 }
 

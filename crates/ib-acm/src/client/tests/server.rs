@@ -14,7 +14,7 @@ use super::answer;
 pub(super) const SOON: ClientOptions =
     ClientOptions { connect: Duration::from_secs(5), reply: Duration::from_millis(200) };
 
-/// A server for one connection, which runs until its script returns. Panics of the script fail the test.
+/// A server for one connection. It runs until its script returns. If the script panics, the test fails.
 pub(super) struct Server {
     pub(super) address: ServiceAddress,
     thread: Option<JoinHandle<()>>,
@@ -73,7 +73,7 @@ impl Drop for Server {
 }
 
 impl Peer {
-    /// Reads a request with one call, as ibacm does, and checks that it is complete and has no further bytes. Returns
+    /// Reads a request with one call, like ibacm. Checks that the call returns exactly one complete request. Returns
     /// `None` at the end of the stream.
     pub(super) fn request(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0; 2 * MAX_LENGTH];

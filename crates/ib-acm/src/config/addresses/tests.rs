@@ -13,7 +13,7 @@ fn line(line: usize, address: &str, device: &str, port: u8, p_key: u16) -> Addre
     AddressLine { line, address, device: device.into(), port, p_key: PKey(p_key) }
 }
 
-/// Returns the lines without their numbers.
+/// Returns the contents of a file without line numbers.
 fn bare(file: &AddressFile) -> AddressFile {
     let lines = file.lines.iter().map(|line| AddressLine { line: 0, ..line.clone() });
     AddressFile { lines: lines.collect() }
@@ -80,8 +80,8 @@ fn superfluous_words_and_repeated_lines_cause_warnings() {
     let parsed = AddressFile::read(b"node mlx5_0 1 default more of it\nNODE mlx5_0 1 0xffff\n");
     assert_eq!(parsed.value.lines, [line(1, "node", "mlx5_0", 1, 0xffff)]);
     let expected = [
-        "1: found `more of it`, expected the end of the line; it is ignored",
-        "2: found `NODE mlx5_0 1 0xffff`, expected an address of no earlier line; the line is ignored",
+        "1: found `more of it`, expected the end of the line; the found text is ignored",
+        "2: found `NODE mlx5_0 1 0xffff`, expected an address that no earlier line has; the line is ignored",
     ];
     assert_eq!(warnings(&parsed), expected);
 }

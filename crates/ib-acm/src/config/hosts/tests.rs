@@ -12,7 +12,7 @@ fn line(line: usize, address: &str, gid: &str) -> HostLine {
     HostLine { line, address: Address::parse(address).unwrap(), gid: gid.parse().unwrap() }
 }
 
-/// Returns the lines without their numbers.
+/// Returns the contents of a file without line numbers.
 fn bare(file: &HostFile) -> HostFile {
     HostFile { lines: file.lines.iter().map(|line| HostLine { line: 0, ..line.clone() }).collect() }
 }
@@ -34,7 +34,7 @@ fn line_has_an_address_and_a_gid() {
 
 #[test]
 fn invalid_lines_cause_warnings() {
-    let expected = "expected the GID of a port such as fe80::2:c903:a1:b2c3; the line is ignored";
+    let expected = "expected the GID of a port, such as fe80::2:c903:a1:b2c3; the line is ignored";
     let cases = [
         ("node", "nothing"),
         ("node 10.1.2.3", "`10.1.2.3`"),
@@ -51,7 +51,7 @@ fn invalid_lines_cause_warnings() {
     assert_eq!(parsed.value.lines, [line(2, "node", "fe80::1")]);
     let expected = [
         "1: found `node\u{fffd} fe80::1`, expected UTF-8 text; the line is ignored",
-        "2: found `fe80::2`, expected the end of the line; it is ignored",
+        "2: found `fe80::2`, expected the end of the line; the found text is ignored",
     ];
     assert_eq!(warnings(&parsed), expected);
 }

@@ -14,10 +14,10 @@ use super::{
 };
 use crate::config::{Parsed, Word, text};
 
-/// Maximum length of a line in bytes that ibacm does not truncate.
+/// Maximum length of a line in bytes. ibacm truncates longer lines.
 const LONGEST_LINE: usize = 119;
 
-/// Maximum value of numeric options of ibacm.
+/// Maximum value of the numeric options that ibacm has.
 const LARGEST: u32 = i32::MAX as u32;
 
 pub(super) const KEYS: [&str; 32] = [
@@ -61,9 +61,11 @@ const BOOLEANS: &[(&str, bool)] =
 impl Options {
     /// Reads an options file. Missing keys have their defaults.
     ///
-    /// Keys and words may be in upper or lower case. The following parts are accepted with a warning: a repeated key, whose
-    /// last line is used, except for `provider` and `group`; text behind a number, as in `2000ms`; unknown keys and keys
-    /// without a value, which are ignored.
+    /// Keys and words may be in upper or lower case. The reader accepts the following with a warning:
+    ///
+    /// * A repeated key other than `provider` and `group`: the last line is used.
+    /// * Text behind a number, as in `2000ms`: the text is ignored.
+    /// * An unknown key, or a key without a value: the line is ignored.
     ///
     /// # Errors
     /// Fails at the first invalid value, and at the sixth group.
@@ -77,7 +79,7 @@ impl Options {
             if length > LONGEST_LINE {
                 let found = format!("{length} bytes");
                 let expected = format!("a line of at most {LONGEST_LINE} bytes");
-                parsed.warn(line, &found, expected, "ibacm would truncate it");
+                parsed.warn(line, &found, expected, "ibacm would truncate the line");
             }
             let Some(key) = KEYS.into_iter().find(|key| key.eq_ignore_ascii_case(found)) else {
                 parsed.warn(line, found, "a known key", "the line is ignored");
@@ -98,18 +100,18 @@ impl Options {
     }
 }
 
-/// A line that is being read.
+/// The line that is being read.
 struct Reader<'r> {
     file: &'r str,
     line: usize,
     key: &'static str,
-    /// The remaining words behind the key.
+    /// The words behind the key that were not read yet.
     values: &'r [&'r str],
     parsed: &'r mut Parsed<Options>,
 }
 
 impl<'r> Reader<'r> {
-    /// Sets the option of the line.
+    /// Sets the option that the line defines.
     fn set(mut self) -> Result<(), OptionsError> {
         match self.key {
             "log_file" => self.parsed.value.log_file = self.log_file()?,
@@ -130,7 +132,7 @@ impl<'r> Reader<'r> {
             }
             "provider_lib_path" => self.parsed.value.provider_lib_path = Some(self.name()?),
             "support_ips_in_addr_cfg" => {
-                // ibacm reads `yes` as 0, which is not the intention of the user.
+                // `yes` is refused, because ibacm would read it as 0.
                 let numbers = &[("1", true), ("0", false)];
                 self.parsed.value.support_ips_in_addr_cfg = self.one_of(numbers)?;
             }
@@ -192,7 +194,7 @@ impl<'r> Reader<'r> {
         }
         let name = self.name()?;
         if !name.as_str().eq_ignore_ascii_case(PROVIDER) {
-            let so = "it cannot be loaded, the built-in provider serves its subnets";
+            let so = "this provider cannot be loaded, so the built-in provider serves its subnets";
             self.parsed.warn(self.line, name.as_str(), PROVIDER, so);
         }
         let word = self.take();
@@ -225,7 +227,7 @@ impl<'r> Reader<'r> {
     fn route_preload(&mut self) -> Result<(), OptionsError> {
         if self.values.first().is_some_and(|word| word.eq_ignore_ascii_case("full_opensm_v1")) {
             let word = self.take();
-            let so = "it is accepted, ibacm would not preload";
+            let so = "the value is accepted, but ibacm would preload no routes";
             self.parsed.warn(self.line, word, "opensm_full_v1", so);
             self.parsed.value.route_preload = RoutePreload::OpensmFullV1;
             return Ok(());
@@ -257,7 +259,7 @@ impl<'r> Reader<'r> {
     fn rate(&mut self) -> Result<RateCode, OptionsError> {
         let (word, numeral) = self.numeral(|sign| sign.is_ascii_digit() || sign == '.');
         let megabits = match numeral {
-            // ibacm ignores the fraction, so its 2 is 2.5.
+            // ibacm reads 2.5 as 2, so both stand for 2.5 Gbit/s.
             "2" | "2.5" => Some(2_500),
             _ => numeral.parse::<u32>().ok().and_then(|gigabits| gigabits.checked_mul(1_000)),
         };
@@ -268,7 +270,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// Reads minutes; `None` for −1.
+    /// Reads a number of minutes; `None` if it is −1.
     fn minutes(&mut self) -> Result<Option<Duration>, OptionsError> {
         if self.values.first() == Some(&"-1") {
             self.take();
@@ -302,7 +304,7 @@ impl<'r> Reader<'r> {
         number.ok_or_else(|| self.error(word, expected))
     }
 
-    /// Returns the next word, and its leading characters that may be part of a number.
+    /// Returns the next word, and the leading characters of the word that can belong to a number.
     fn numeral(&mut self, is_numeric: fn(char) -> bool) -> (&'r str, &'r str) {
         let word = self.take();
         let end = word.find(|sign| !is_numeric(sign)).unwrap_or(word.len());

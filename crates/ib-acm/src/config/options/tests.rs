@@ -11,7 +11,7 @@ fn parsed(text: &str) -> Parsed<Options> {
     Options::read(FILE, text.as_bytes()).unwrap()
 }
 
-/// Returns the options of a text that nothing is strange about.
+/// Returns the options in a text. Fails if there are warnings.
 fn read(text: &str) -> Options {
     let parsed = parsed(text);
     assert_eq!(parsed.warnings, []);
@@ -98,7 +98,10 @@ fn suspicious_lines_cause_warnings() {
             "\ntimeout # 5\n",
             &["2: found nothing, expected a value of timeout; the line is ignored"],
         ),
-        ("timeout 2000 1 2\n", &["1: found `1 2`, expected the end of the line; it is ignored"]),
+        (
+            "timeout 2000 1 2\n",
+            &["1: found `1 2`, expected the end of the line; the found text is ignored"],
+        ),
         (
             "timeout 2000ms\nmin_rate 10Gb\n",
             &[
@@ -115,7 +118,7 @@ fn suspicious_lines_cause_warnings() {
         (
             &long,
             &[
-                "1: found `121 bytes`, expected a line of at most 119 bytes; ibacm would truncate it",
+                "1: found `121 bytes`, expected a line of at most 119 bytes; ibacm would truncate the line",
             ],
         ),
         (
@@ -146,7 +149,8 @@ fn lines_that_are_not_utf8_cause_warnings() {
 fn spelling_of_the_man_page_is_accepted() {
     let parsed = parsed("route_preload full_opensm_v1\n");
     assert_eq!(parsed.value.route_preload, RoutePreload::OpensmFullV1);
-    let expected = "1: found `full_opensm_v1`, expected opensm_full_v1; it is accepted, ibacm would not preload";
+    let expected = "1: found `full_opensm_v1`, expected opensm_full_v1; \
+                    the value is accepted, but ibacm would preload no routes";
     assert_eq!(parsed.warnings[0].to_string(), expected);
 }
 
@@ -154,7 +158,8 @@ fn spelling_of_the_man_page_is_accepted() {
 fn other_providers_cause_a_warning() {
     let parsed = parsed("provider other 0x1\n");
     assert_eq!(parsed.value.provider, [Provider { name: word("other"), prefix: Some(1) }]);
-    let expected = "1: found `other`, expected ibacmp; it cannot be loaded, the built-in provider serves its subnets";
+    let expected = "1: found `other`, expected ibacmp; \
+                    this provider cannot be loaded, so the built-in provider serves its subnets";
     assert_eq!(parsed.warnings[0].to_string(), expected);
 }
 
@@ -335,7 +340,7 @@ prop_compose! {
     }
 }
 
-/// Lines that are nearly options.
+/// Generates lines that resemble options.
 fn lines() -> impl Strategy<Value = String> {
     let key = prop_oneof![select(read::KEYS.to_vec()).prop_map(str::to_owned), ".{0,9}"];
     let value = prop_oneof!["-?[0-9]{1,12}", "[a-z_0-9.]{0,9}", ".{0,9}", "0x[0-9a-f]{0,17}"];

@@ -11,8 +11,8 @@ use super::{
 impl Options {
     /// Returns the text of an options file, with a description of each key.
     ///
-    /// [`Options::read`] reads the same options from it. Times are rounded up to the unit of their key: milliseconds,
-    /// seconds or minutes.
+    /// [`Options::read`] reads the same options from the text. Times are rounded up to the unit of their key:
+    /// milliseconds, seconds or minutes.
     #[must_use]
     pub fn to_file(&self) -> String {
         let mut file = File(HEAD.to_owned());
@@ -240,7 +240,7 @@ const OWN: &str = "
 # The keys below exist only in ibfabric; ibacm ignores unknown keys.
 ";
 
-/// A file that is being written.
+/// The text of the file that is being written.
 struct File(String);
 
 impl File {
@@ -249,7 +249,7 @@ impl File {
         writeln!(self.0, "{key} {value}").expect("writing to a string never fails");
     }
 
-    /// Writes a line for each value, or an example in a comment if there is none.
+    /// Writes a line for each value. If there is no value, writes a comment with an example.
     fn all(
         &mut self,
         key: &str,
@@ -284,7 +284,7 @@ fn yes_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
-/// Returns a time in units of `seconds`, rounded up; `without` if there is no time.
+/// Returns the time in units of `seconds`, rounded up. If there is no time, returns `without`.
 fn in_units(time: Option<Duration>, seconds: u32, without: &str) -> String {
     let nanoseconds = u128::from(seconds) * 1_000_000_000;
     time.map_or_else(
@@ -295,6 +295,6 @@ fn in_units(time: Option<Duration>, seconds: u32, without: &str) -> String {
 
 /// Returns a rate in Gbit/s.
 fn rate(code: ib_wire::mad::sa::RateCode) -> f64 {
-    // A code without a rate could not be read back, so the default replaces it.
+    // If the code stands for no rate, the default is written, since the reader would refuse the code.
     f64::from(code.megabits_per_second().unwrap_or(10_000)) / 1e3
 }

@@ -56,7 +56,8 @@ fn only_the_block_of_the_port_is_read() {
     };
     assert_eq!(parsed.value, routes);
     let expected = "5: found `this is not a line of a block`, expected \
-                    Channel Adapter, Switch or Router, a GUID and a base LID; it and the lines below are ignored";
+                    Channel Adapter, Switch or Router, a GUID and a base LID; \
+                    this line and the lines of its block are ignored";
     assert_eq!(warnings(&parsed), [expected]);
 }
 
@@ -70,7 +71,7 @@ fn missing_block_of_the_port_causes_a_warning() {
     let text = TEXT.replace("base LID 1,", "base LID 9,");
     let parsed = read(text.as_bytes());
     let old = "7: found `Channel Adapter 0x0002c90300a1b2c3, base LID 9, \"node-1 \u{e9}\", port 1`, \
-               expected base LID 1, the current one of the port; the block is ignored";
+               expected base LID 1, which the port has now; the block is ignored";
     assert_eq!(warnings(&parsed)[1..], [old.to_owned(), format!("14: found nothing, {expected}")]);
     assert!(!parsed.value.found && parsed.value.routes.is_empty());
     assert_eq!(parsed.value.ports.len(), 3);
@@ -99,8 +100,8 @@ fn invalid_lines_cause_warnings() {
     }
     let parsed = read(format!("{head}2 : 0 : 4 : 3 : 1 # hop\n2 UNREACHABLE\n").as_bytes());
     let expected = [
-        "2: found `1`, expected the end of the line; it is ignored",
-        "3: found `2 UNREACHABLE`, expected a LID of no earlier line; this line overrides the earlier one",
+        "2: found `1`, expected the end of the line; the found text is ignored",
+        "3: found `2 UNREACHABLE`, expected a LID that no earlier line has; this line overrides the earlier one",
     ];
     assert_eq!(warnings(&parsed), expected);
     assert_eq!((parsed.value.routes.len(), parsed.value.unreachable), (0, vec![lid(2)]));
@@ -116,7 +117,7 @@ fn lines_below_an_invalid_header_are_ignored() {
         "Switch 0x7, LID 7",
         "Switch 0x7, base LID 0",
         "Switch7, base LID 7",
-        // The port's own LID.
+        // Another node has the LID of the port.
         "Router 0x7, base LID 1",
     ];
     for head in damaged {
@@ -124,7 +125,7 @@ fn lines_below_an_invalid_header_are_ignored() {
         assert_eq!(parsed.value.routes, [route(2, 0, 4, 3)], "{head}");
         assert_eq!(parsed.value.ports, [(lid(1), GUID)]);
         assert_eq!(parsed.warnings.len(), 1);
-        assert_eq!(parsed.warnings[0].so, "it and the lines below are ignored");
+        assert_eq!(parsed.warnings[0].so, "this line and the lines of its block are ignored");
     }
 }
 
@@ -138,7 +139,10 @@ fn long_lines_are_truncated_with_a_warning() {
     assert_eq!(parsed.value.routes, [route(2, 0, 4, 3)]);
     assert_eq!(parsed.warnings.len(), 1);
     let message = warnings(&parsed).remove(0);
-    assert!(message.ends_with("a line of at most 1024 bytes; the rest is ignored"), "{message}");
+    assert!(
+        message.ends_with("a line of at most 1024 bytes; the rest of the line is ignored"),
+        "{message}"
+    );
 }
 
 #[test]

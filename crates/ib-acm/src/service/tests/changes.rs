@@ -1,4 +1,4 @@
-//! SMs that are replaced, slow, silent or reject requests; ports whose LID changes; changed configurations.
+//! Tests of changes: SMs are replaced, are slow, do not respond or reject requests; LIDs and configurations change.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn sa_response_before_a_port_change_is_discarded() {
             assert_eq!(net.request(0, &bytes), None);
             net.run_for(Duration::from_millis(100));
             assert_eq!(net.late.len(), 1);
-            // Paths of later responses have another service level.
+            // The paths in later responses of the SA have another service level.
             (net.is_slow, net.sl) = (false, 5);
             change(&mut net.hosts[0].state);
             net.update(0);
@@ -92,14 +92,14 @@ fn membership_ends_only_if_the_sa_rejects_a_join() {
         net.run_for(Duration::from_secs(1));
         (net.is_mute, net.refusal) = (is_mute, refusal);
         let before = net.counters(0).joins;
-        // Groups are joined again about every 20 s.
+        // The service joins its groups again about every 20 s.
         net.run_for(Duration::from_secs(40));
         assert!(net.counters(0).joins > before);
         let not_joined = |it: &Event| matches!(it, Event::NotJoined { .. });
         assert!(net.events(0).iter().any(not_joined), "{is_mute} {refusal}");
         assert_eq!(net.hosts[0].service.endpoints()[0].is_up, is_kept, "{is_mute} {refusal}");
         assert_eq!(net.hosts[0].is_member, is_kept);
-        // Addresses are still resolved while the membership is kept.
+        // If the membership is kept, addresses are still resolved.
         let found = net.find(0, &name(1)).map(|path| path.dlid);
         assert_eq!(found.ok(), is_kept.then(|| lid(1)), "{is_mute} {refusal}");
         (net.is_mute, net.refusal) = (false, MadStatus::OK);
@@ -124,7 +124,7 @@ fn cached_routes_are_used_while_the_sa_is_silent() {
     let begun = net.now;
     assert_eq!(net.find(0, &other), Err(ClientStatus::ETIMEDOUT));
     assert!(net.now.since(begun) < Duration::from_secs(13));
-    // The name is resolved to a port, but its route is not.
+    // The service finds the owner of the name, but not the route to the owner.
     assert_eq!(net.find(0, &name(2)), Err(ClientStatus::ETIMEDOUT));
     net.run_for(Duration::from_secs(10));
     assert_eq!(net.find(0, &known), Err(ClientStatus::ETIMEDOUT), "the route has expired");
@@ -136,7 +136,7 @@ fn cached_routes_are_used_while_the_sa_is_silent() {
 
 #[test]
 fn service_levels_are_compared_with_all_groups() {
-    // The base group has the service level of all paths, the preferred group has another one.
+    // The base group has the service level of all paths, but the preferred group has another one.
     let best = GroupSpec { rate: RateCode::GBPS_100, mtu: MtuCode::MTU_4096, sl: 3 };
     let config = ServiceConfig { groups: vec![best], ..by_group() };
     let mut net = Net::new(2, &config);
@@ -171,7 +171,7 @@ fn immediately_failing_resolutions_do_not_recurse() {
         let to = Address::name(&format!("nobody{number}")).expect("a name");
         assert_eq!(net.cached_path(0, &to), None);
     }
-    // The first resolution is active. When it fails, all others are started and fail, one after the other.
+    // The first resolution is active. When it fails, each of the others is started and fails immediately.
     net.hosts[0].state.has_datagrams = false;
     net.update(0);
     net.run_for(Duration::from_secs(5));
@@ -189,7 +189,8 @@ fn changed_configuration_applies_to_existing_endpoints() {
     for (number, to) in [(1, 1), (2, 1), (3, 2)] {
         assert_eq!(net.find(0, &stored(number)).map(|path| path.dlid), Ok(lid(to)));
     }
-    // The first host is unchanged, the second one has another port, the third one is removed, the fourth one is new.
+    // In the new configuration, the first name is unchanged, and the second name has another GID. The third name is
+    // removed, and the fourth name is new.
     let config = ServiceConfig { hosts: vec![host(1, 1), host(2, 2), host(4, 1)], ..config };
     net.hosts[0].service.configure(net.now, config.clone());
     net.settle();
@@ -197,7 +198,7 @@ fn changed_configuration_applies_to_existing_endpoints() {
         assert_eq!(net.find(0, &stored(number)).map(|path| path.dlid), Ok(lid(to)));
     }
     assert_eq!(net.find(0, &stored(3)), Err(ClientStatus::ETIMEDOUT));
-    // A smaller cache.
+    // The new configuration has a smaller cache.
     for host in [1, 2] {
         net.find(0, &name(host)).expect("the address is resolved");
     }
@@ -209,7 +210,7 @@ fn changed_configuration_applies_to_existing_endpoints() {
     assert!(known(&net) <= 4);
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
     assert!(known(&net) <= 4);
-    // A larger number of outstanding SA queries.
+    // The new configuration allows more outstanding SA queries.
     net.hosts[0].service.flush();
     net.run_for(Duration::from_secs(1));
     net.is_slow = true;
@@ -253,7 +254,7 @@ fn preloaded_routes_are_replaced_by_a_new_configuration() {
     );
 }
 
-/// Returns a path of a file from the first host to another one.
+/// Returns a preloaded path from the first host to the host `to`.
 fn of_file(to: usize) -> PathRecord {
     let (sgid, dgid) = (gid(0), gid(to));
     PathRecord { sgid, dgid, slid: lid(0), dlid: lid(to), sl: 7, ..PathRecord::zeroed() }
@@ -313,7 +314,7 @@ fn rejected_group_does_not_keep_the_endpoint_down() {
     let events = net.events(0);
     let is_up = |event: &&Event| matches!(event, Event::Up { groups: 2, .. });
     assert_eq!(events.iter().filter(is_up).count(), 1, "{events:?}");
-    // Only the two joined groups are joined again periodically.
+    // Periodic joins include only the two groups that are joined.
     let before = net.counters(0).joins;
     net.run_for(Duration::from_secs(100));
     let refused = |event: &Event| matches!(event, Event::NotJoined { .. });

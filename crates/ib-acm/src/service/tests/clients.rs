@@ -1,4 +1,4 @@
-//! Requests of clients, and their responses.
+//! Tests of client requests and of the responses to them.
 
 use super::*;
 
@@ -36,29 +36,29 @@ fn invalid_requests_fail_with_a_status() {
             vec![source(&one), source(&one), destination(&other)],
             ClientStatus::EINVAL,
         ),
-        ("both at once", vec![odd(3, 1, [b'a'; 64])], ClientStatus::EINVAL),
-        ("neither", vec![odd(0, 1, [b'a'; 64])], ClientStatus::EINVAL),
+        ("source and destination in one entry", vec![odd(3, 1, [b'a'; 64])], ClientStatus::EINVAL),
+        ("neither source nor destination", vec![odd(0, 1, [b'a'; 64])], ClientStatus::EINVAL),
         (
             "a source of another machine",
             vec![source(&other), destination(&other)],
             ClientStatus::ESRCADDR,
         ),
         (
-            "a source of no type",
+            "a source of unknown type",
             vec![odd(1, 9, [1; 64]), destination(&one)],
             ClientStatus::ESRCTYPE,
         ),
-        ("a destination of no type", vec![odd(2, 9, [1; 64])], ClientStatus::EDESTTYPE),
-        ("a name without end", vec![odd(2, 1, [b'a'; 64])], ClientStatus::EDESTADDR),
-        ("a name that is no text", vec![odd(2, 1, [0xff; 64])], ClientStatus::EDESTADDR),
+        ("a destination of unknown type", vec![odd(2, 9, [1; 64])], ClientStatus::EDESTTYPE),
+        ("a name without a terminating zero", vec![odd(2, 1, [b'a'; 64])], ClientStatus::EDESTADDR),
+        ("a name that is not UTF-8", vec![odd(2, 1, [0xff; 64])], ClientStatus::EDESTADDR),
         ("an empty name", vec![odd(2, 1, [0; 64])], ClientStatus::EDESTADDR),
-        ("a path to nowhere", vec![path(zero, 0)], ClientStatus::EDESTADDR),
+        ("a path without a destination", vec![path(zero, 0)], ClientStatus::EDESTADDR),
         (
-            "a query from nowhere",
+            "an SA query without a source",
             vec![path(PathRecord { dlid: 2, ..zero }, 1 << 31)],
             ClientStatus::ESRCADDR,
         ),
-        ("a query by name", vec![odd(2 | 1 << 31, 1, [0; 64])], ClientStatus::EINVAL),
+        ("an SA query with a name", vec![odd(2 | 1 << 31, 1, [0; 64])], ClientStatus::EINVAL),
     ];
     for (what, entries, expected) in cases {
         assert_eq!(net.resolve(0, entries), Err(expected), "{what}");
@@ -72,7 +72,7 @@ fn responses_have_the_format_of_ibacm() {
     let mut net = Net::new(2, &quiet());
     net.run_for(Duration::from_secs(1));
     net.find(0, &name(1)).expect("the address is resolved");
-    // A response with a chosen source has a second entry, in either byte order.
+    // If the service has chosen the source, the response has a second entry. This holds for both byte orders.
     for order in [ByteOrder::Little, ByteOrder::Big] {
         for (entries, length) in [
             (vec![destination(&name(1))], 160),
@@ -80,7 +80,7 @@ fn responses_have_the_format_of_ibacm() {
         ] {
             let mut bytes = Vec::new();
             Resolve::request(*b"whatever", entries).put(order, &mut bytes);
-            let answer = net.request(0, &bytes).expect("it is known");
+            let answer = net.request(0, &bytes).expect("the path is cached");
             let (header, rest) = parts(&answer);
             assert_eq!(header.length(), Ok((length, order)));
             assert_eq!((header.version, header.status), (1, ClientStatus::SUCCESS));
@@ -165,7 +165,7 @@ fn unknown_opcodes_and_versions_are_rejected() {
         assert_eq!((header.status, rest), (ClientStatus::EINVAL, &[][..]));
         assert_eq!(header.transaction, [5; 8]);
     }
-    // An incomplete entry behind a complete one.
+    // A message with an incomplete entry after a complete one is refused.
     let mut header = ClientHeader::new(ClientOpcode::RESOLVE, [5; 8]);
     header.set_length(HEADER_LENGTH + 100, ByteOrder::NATIVE);
     let mut bytes = header.to_bytes().to_vec();
@@ -183,7 +183,7 @@ fn query_sa_flag_queries_the_sa() {
     let query = |path: PathRecord| vec![Entry::path(EntryFlags::QUERY_SA, &path)];
     let found = net.resolve(0, query(PathRecord { dgid: gid(1), ..from }));
     assert_eq!(found.map(|path| path.dlid), Ok(lid(1)));
-    // The class-specific status of the SA is passed on.
+    // The client receives the class-specific status of the SA.
     let found = net.resolve(0, query(PathRecord { dgid: gid(9), ..from }));
     assert_eq!(found, Err(ClientStatus(3)));
     net.is_mute = true;
@@ -195,7 +195,7 @@ fn query_sa_flag_queries_the_sa() {
     assert_eq!(net.request(0, &bytes), None);
     let foreign = PathRecord { sgid: gid(1), dgid: gid(1), ..PathRecord::zeroed() };
     assert_eq!(net.resolve(0, query(foreign)), Err(ClientStatus::ESRCADDR));
-    // The removal of a port completes its requests.
+    // If a port is removed, its pending requests fail.
     net.hosts[0].service.remove_port(net.now, PORT);
     let (_, answer) = net.hosts[0].service.poll_reply().expect("the request has completed");
     assert_eq!(parts(&answer).0.status, ClientStatus::ENOTCONN);

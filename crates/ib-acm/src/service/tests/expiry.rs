@@ -1,4 +1,4 @@
-//! Expiry of cached entries: entries in use are refreshed before they expire.
+//! Tests of the expiry of cached entries: entries in use are refreshed before they expire.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn used_port_without_a_service_stays_cached() {
         net.find(0, &to).expect("the SA has the path");
         check_always_cached(&mut net, &to);
         assert!(net.counters(0).sa_queries < 10, "{}", net.counters(0).sa_queries);
-        // The entry is refreshed even if no client has requested it shortly before its expiry.
+        // The service refreshes the entry even if no client has requested it shortly before it expires.
         net.run_for(110 * SECOND);
         assert!(net.cached_path(0, &to).is_some());
         let before = net.counters(0).sa_queries;
@@ -67,7 +67,7 @@ fn used_preloaded_data_is_refreshed_before_it_expires() {
         assert_eq!(
             net.cached_path(0, &stored).map(|path| path.sl),
             Some(0),
-            "the file's is too old"
+            "the preloaded route has expired"
         );
     }
 }
@@ -85,7 +85,7 @@ fn used_address_is_verified_before_it_expires() {
         net.find(0, &name(1)).expect("the address is resolved");
         let before = net.counters(0);
         check_always_cached(&mut net, &name(1));
-        assert_eq!(net.counters(0).multicasts, before.multicasts, "only its owner is queried");
+        assert_eq!(net.counters(0).multicasts, before.multicasts, "only the owner is queried");
     }
 }
 
@@ -111,12 +111,13 @@ fn used_addresses_of_an_ibacm_peer_stay_cached() {
                     assert!(net.cached_path(0, to).is_some(), "{check_interval:?} {to} at {at:?}");
                 }
             }
-            assert_eq!(net.counters(0).multicasts, before, "only its owner is queried");
-            // Each of the two addresses is verified at most twice per lifetime, and the LID at most twice per interval.
+            assert_eq!(net.counters(0).multicasts, before, "only the owner is queried");
+            // Each of the two addresses is verified at most twice in its lifetime, and the LID at most twice in a check
+            // interval.
             let most = 2 * 2 * 420 / 60 + check_interval.map_or(0, |it| 2 * 420 / it.as_secs());
             let checks = net.counters(0).checks - checks;
             assert!(checks <= most, "{checks} of {most}");
-            // Recently used addresses are still cached; unused ones expire.
+            // Recently used addresses are still cached. Unused addresses expire.
             net.run_for(check_interval.unwrap_or(50 * SECOND).min(50 * SECOND));
             assert!(all.iter().all(|to| net.cached_path(0, to).is_some()));
             net.run_for(200 * SECOND);
@@ -238,7 +239,7 @@ fn removed_preloaded_entries_make_room_for_others() {
         let known = net.hosts[0].service.cached(now, None);
         assert_eq!(known.iter().filter(|it| it.is_preloaded).count(), 30);
     }
-    // Preloaded routes become invalid with another SM.
+    // If the port gets another SM, preloaded routes become invalid.
     net.hosts[0].state.link.sm_lid = 101;
     net.update(0);
     let known = net.hosts[0].service.cached(net.now, None);

@@ -1,9 +1,9 @@
-//! Peers that send false claims, floods or malformed messages.
+//! Tests of peers that send false claims, floods or malformed messages.
 
 use super::*;
 use crate::cache::MAX_ADDRESSES;
 
-/// Returns the request of a peer with address `from` for address `to`.
+/// Returns a request for the address `to` from a peer with the address `from`.
 pub(super) fn question(from: &Address, to: &Address) -> AcmMessage {
     let (source_type, source) = from.to_field();
     let (destination_type, destination) = to.to_field();
@@ -28,7 +28,7 @@ pub(super) fn question(from: &Address, to: &Address) -> AcmMessage {
     }
 }
 
-/// Returns three hosts. Host 0 has cached host 1; host 2 is the source of false claims.
+/// Returns three hosts. Host 0 has cached host 1. Tests use host 2 as the source of false claims.
 pub(super) fn three() -> Net {
     let mut net = Net::new(3, &by_group());
     net.run_for(Duration::from_secs(1));
@@ -52,7 +52,7 @@ fn claim_is_rejected_while_the_owner_responds() {
         other: gid(2),
     };
     assert!(net.events(0).contains(&conflict));
-    // The claim is accepted once the owner does not respond.
+    // The claim is accepted when the owner no longer responds.
     net.off.push(1);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &lie);
     net.settle();
@@ -83,13 +83,14 @@ fn claim_to_another_gid_does_not_change_its_lid() {
     net.settle();
     net.run_for(Duration::from_secs(5));
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
-    // A claim to the GID without a name.
+    // A claim to the GID, in a message without a name, is not accepted either.
     let claim = question(&Address::Gid(gid(1)), &name(0)).to_bytes();
     net.deliver(0, gid(1), lid(2), Qpn::truncated(0x102), &claim);
     net.settle();
     net.run_for(Duration::from_secs(5));
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
-    // GIDs of another subnet, of a multicast group, without a GUID, and of the receiver.
+    // Messages are ignored if the source GID is that of another subnet, a multicast group or the receiver, or has no
+    // GUID.
     let before = net.counters(0);
     for gid in [Gid(7), Gid(0xff << 120 | 1), Gid::new(PREFIX, Guid(0)), gid(0)] {
         net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &lie);
@@ -174,12 +175,12 @@ fn malformed_messages_are_dropped_and_counted() {
         ("method", |it| it.method = Method::SET),
         ("control", |it| it.control = 9),
         ("seven groups", |it| it.gid_count = 7),
-        ("all groups", |it| it.gid_count = 255),
+        ("255 groups", |it| it.gid_count = 255),
         ("a short source", |it| it.source_length = 4),
         ("a long destination", |it| it.destination_length = 255),
-        ("a source without end", |it| (it.source_type, it.source) = (1.into_type(), [b'x'; 64])),
-        ("a source of no type", |it| it.source_type = 0.into_type()),
-        ("a destination of no type", |it| it.destination_type = 99.into_type()),
+        ("an unterminated source", |it| (it.source_type, it.source) = (1.into_type(), [b'x'; 64])),
+        ("a source of type 0", |it| it.source_type = 0.into_type()),
+        ("a destination of unknown type", |it| it.destination_type = 99.into_type()),
     ];
     for (what, spoil) in bad {
         let (mut message, before) = (good, net.counters(0));
@@ -193,7 +194,7 @@ fn malformed_messages_are_dropped_and_counted() {
         net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &vec![1; length]);
         assert_eq!(net.counters(0).malformed, before + 1);
     }
-    // A message of an old service: no further addresses, zeros in reserved fields.
+    // A message of an old service, without further addresses and with zeros in reserved fields, is accepted.
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &good.to_bytes());
     assert_eq!(net.find(0, &name(2)).map(|path| path.dgid), Ok(gid(2)));
 }
@@ -297,7 +298,7 @@ fn response_cannot_claim_other_gids() {
         "the response is accepted"
     );
     assert_eq!(net.cached_path(0, &Address::Gid(gid(1))).map(|path| path.dlid), Some(lid(1)));
-    assert_eq!(net.counters(0).checks, before.checks, "it causes no query");
+    assert_eq!(net.counters(0).checks, before.checks, "the response causes no check");
     assert_eq!(net.cached_path(0, &nobodys), None);
 }
 
@@ -334,12 +335,12 @@ fn new_lid_of_a_port_reported_by_the_sa_is_found() {
         net.hosts[1].state.link.lid = 30;
         net.update(1);
         net.settle();
-        // The moved host sends one request.
+        // The host with the new LID sends one request.
         net.find(1, &Address::name("nobody").expect("a name")).expect_err("there is none");
         net.run_for(Duration::from_secs(15));
         let found = net.cached_path(0, &Address::Gid(gid(1)));
         assert_eq!(found.map(|path| path.dlid), Some(30), "{wait}");
-        // Its claims are accepted from now on.
+        // From now on, the claims of this host are accepted.
         assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(30));
     }
 }
@@ -358,7 +359,7 @@ fn gids_of_a_port_are_limited() {
         let gid = Gid::new(PREFIX, Guid(0x9000 + number));
         let message = question(&name, &self::name(99)).to_bytes();
         net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &message);
-        // GIDs that were accepted before remain usable.
+        // A GID that was accepted before remains usable, so its owner may continue to send.
         if number % 100 == 0 {
             let gid = Gid::new(PREFIX, Guid(0x9000));
             net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &message);
@@ -371,13 +372,13 @@ fn gids_of_a_port_are_limited() {
     let mut gids: Vec<Gid> = known.iter().map(|it| it.gid).filter(|&gid| of_it(gid)).collect();
     gids.sort();
     gids.dedup();
-    // 16 GIDs, of which one is the port's own.
+    // The port may have 16 new GIDs in a minute. One of them was the GID of host 2.
     assert_eq!(gids.len(), 15);
     for host in 1..40 {
         assert!(net.cached_path(0, &name(host)).is_some());
     }
     assert_eq!(net.counters(0).multicasts, multicasts);
-    // After a minute further GIDs are accepted.
+    // After a minute, the service accepts further GIDs.
     net.run_for(Duration::from_secs(61));
     let late = Gid::new(PREFIX, Guid(0xa000));
     let message = question(&Address::name("late").expect("a name"), &name(99)).to_bytes();
@@ -392,10 +393,10 @@ fn late_claim_does_not_override_a_new_owner() {
     let shared = Address::name("shared").expect("a name");
     let says = question(&shared, &name(99)).to_bytes();
     net.deliver(0, gid(1), lid(1), Qpn::truncated(0x101), &says);
-    // Another port claims the address, and the owner does not respond.
+    // Another port claims the address. The owner does not respond to the check.
     net.off.push(1);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &says);
-    // Meanwhile the address belongs to a third host, which responds for it.
+    // Before the check ends, the address moves to a third host, which responds for it.
     net.resolver().peers.table.cache.unbind(&shared);
     net.hosts[3].state.names.push(shared.clone());
     net.update(3);

@@ -1,10 +1,10 @@
-//! Queues of resolutions: those with client requests, and background resolutions.
+//! Tests of the queues of resolutions: resolutions with client requests, and background resolutions.
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Returns two hosts with empty caches. The second one does not respond.
+/// Returns two hosts with empty caches. The second host does not respond.
 fn one_of_two(config: &ServiceConfig) -> Net {
     let mut net = Net::new(2, config);
     net.run_for(SECOND);
@@ -44,19 +44,19 @@ fn request_for_a_queued_background_resolution_has_full_time() {
     }
     net.settle();
     let limit = net.hosts[0].service.config().request_time_limit();
-    // The first resolution has failed, the second one is active.
+    // The first resolution has failed, and the second one is active.
     net.run_for(limit - SECOND);
     assert_eq!(net.resolver().resolutions.counts().0, 1);
     let before = net.sent.len();
     assert_eq!(net.cached_path(0, &name(1)), None);
     assert_eq!(net.sent.len(), before + 1, "a request is sent immediately");
-    // All further attempts are sent at their regular times.
+    // Further attempts are sent at their regular times.
     net.run_for(3 * SECOND / 2);
     assert_eq!((net.reply_statuses(), net.sent.len()), (vec![], before + 2));
     net.off.clear();
     net.run_for(2 * SECOND);
     assert_eq!(net.reply_statuses(), [ClientStatus::SUCCESS]);
-    // A request for an unknown name fails at its time limit.
+    // A client request for an unknown name fails at its time limit.
     net.off.push(1);
     let nobody = Address::name("nobody").expect("a name");
     net.resolve_in_background(&nobody);
@@ -80,7 +80,7 @@ fn background_resolutions_have_a_slot_of_their_own() {
     net.find(0, &name(1)).expect("the address is resolved");
     assert_eq!(net.now, now, "the response is immediate");
     assert_eq!(net.resolver().resolutions.counts().1, 1);
-    // A client requests an unknown name. Background resolutions continue at the same time, one by one.
+    // While a client request for an unknown name is pending, background resolutions continue one by one.
     let nobody = Address::name("nobody").expect("a name");
     assert_eq!(net.cached_path(0, &nobody), None);
     assert_eq!(net.resolver().resolutions.counts().1, 2);

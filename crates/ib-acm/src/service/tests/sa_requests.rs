@@ -1,4 +1,4 @@
-//! SA requests: their priority, time limits, and their effect on cached routes.
+//! Tests of the priority and the time limits of SA requests, and of their effect on cached routes.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn query(to: usize) -> Vec<u8> {
 }
 
 impl Net {
-    /// Returns the statuses of the responses to clients of a host.
+    /// Returns the statuses of the responses that a host's service sends to clients.
     fn statuses(&mut self, host: usize) -> Vec<ClientStatus> {
         let service = &mut self.hosts[host].service;
         let replies = std::iter::from_fn(|| service.poll_reply());
@@ -40,17 +40,17 @@ fn used_route_survives_a_busy_sa() {
                 net.run_for(SECOND);
                 assert!(net.cached_path(0, &to).is_some(), "{status} {to} at {:?}", net.now);
             }
-            // Each query is sent once, and again if the SA is busy, after doubling intervals.
+            // Because the SA is busy, the query is repeated, after intervals that are doubled each time.
             let count = net.wanted.len();
             assert!((3..=14).contains(&count), "{status} {to}: {count}");
-            // The query is repeated even if no client requests the route.
+            // The service repeats the query even if no client requests the route.
             net.path_status = MadStatus::OK;
             net.sl = 4;
             net.run_for(80 * SECOND);
             assert_eq!(net.cached_path(0, &to).map(|path| path.sl), Some(4), "{status} {to}");
         }
     }
-    // The route expires at the end of its lifetime, or when the SA rejects the query.
+    // The route becomes invalid at the end of its lifetime, or when the SA rejects the query.
     let mut net = Net::new(2, &config);
     net.run_for(SECOND);
     net.find(0, &name(1)).expect("the address is resolved");
@@ -86,7 +86,7 @@ fn client_queries_have_priority_over_refreshes() {
     for number in 0..3000 {
         net.cached_path(0, &Address::Gid(stored(number))).expect("the address is preloaded");
     }
-    // All routes age, and the SA does not respond.
+    // All routes have to be refreshed, but the SA does not respond.
     net.is_mute = true;
     net.run_for(50 * SECOND);
     let waiting = net.outstanding(0);
@@ -97,7 +97,7 @@ fn client_queries_have_priority_over_refreshes() {
     net.run_for(2 * SECOND);
     let is_asked = |net: &Net| net.wanted.iter().any(|wanted| wanted.dgid == gid(1));
     assert!(is_asked(&net), "{} others were", net.wanted.len());
-    // One refresh was outstanding. Once the SA responds, the queries of clients are answered.
+    // When the SA responds again, the service responds to the clients.
     net.is_mute = false;
     net.run_for(4 * SECOND);
     assert_eq!(net.statuses(0), [ClientStatus::SUCCESS; 2]);
@@ -112,8 +112,8 @@ fn client_request_does_not_wait_for_a_scheduled_refresh() {
     net.find(0, &to).expect("the address is resolved");
     net.is_mute = true;
     net.run_for(10 * SECOND);
-    net.cached_path(0, &to).expect("it still counts");
-    // The route has expired, and its next refresh is scheduled much later.
+    net.cached_path(0, &to).expect("the route is still valid");
+    // The route has expired. Its next refresh is scheduled for a much later time.
     net.run_for(6 * SECOND);
     net.is_mute = false;
     net.wanted.clear();
@@ -136,7 +136,7 @@ fn client_requests_fail_at_their_time_limit() {
     net.run_for(net.hosts[0].service.config().request_time_limit());
     assert_eq!(net.statuses(0), [ClientStatus::ETIMEDOUT; 57]);
     assert_eq!(net.outstanding(0), 0, "requests without a waiting client are not sent");
-    // A new query is not delayed by abandoned ones.
+    // Abandoned queries do not delay a new one.
     net.is_mute = false;
     assert!(net.find(0, &Address::Gid(gid(30))).is_ok());
     assert_eq!(net.hosts[0].service.pending(), 0);
@@ -179,7 +179,7 @@ fn client_query_has_a_limit_of_restarts() {
         }
         assert_eq!(net.statuses(0), [ClientStatus::ENOTCONN]);
         assert!(net.wanted.len() <= 8, "{}", net.wanted.len());
-        // A single change does not extend the time limit of a query.
+        // A single change of the port does not extend the time limit of a query.
         assert_eq!(net.request(0, &query(1)), None);
         net.run_for(11 * SECOND);
         change(&mut net.hosts[0].state, 300);
@@ -213,8 +213,8 @@ fn impossible_check_fails_its_requests() {
     net.off.push(1);
     let before = net.counters(0).checks;
     assert_eq!(net.cached_path(0, &name(1)), None);
-    assert_eq!(net.counters(0).checks, before + 1, "its owner is queried first");
-    // The endpoint has no address any more that a request could contain as its source.
+    assert_eq!(net.counters(0).checks, before + 1, "the owner is queried first");
+    // The check cannot be sent, because the endpoint no longer has an address for the source field of the request.
     net.hosts[0].state.names.clear();
     net.update(0);
     net.settle();
@@ -240,7 +240,7 @@ fn all_lids_of_a_port_can_be_cached() {
         for (to, lid) in lids.iter().zip([20, 21]) {
             assert_eq!(net.find(0, to).map(|path| path.dlid), Ok(lid));
         }
-        // Each route is cached while it is used, and refreshed as rarely as other routes.
+        // The routes to both LIDs are cached while they are used, and are refreshed as rarely as other routes.
         let before = net.counters(0).sa_queries;
         for _ in 0..60 {
             for (to, lid) in lids.iter().zip([20, 21]) {
@@ -255,7 +255,7 @@ fn all_lids_of_a_port_can_be_cached() {
             net.run_for(10 * SECOND);
         }
         assert!(net.counters(0).sa_queries - before <= 16, "{}", net.counters(0).sa_queries);
-        // The LIDs are invalid once the port has moved.
+        // After the port has moved, its old LIDs are invalid.
         net.hosts[1].state.link.lid = 30;
         net.update(1);
         net.run_for(30 * SECOND);
@@ -274,7 +274,7 @@ fn old_lid_of_a_peer_causes_a_bounded_number_of_checks() {
         net.find(0, to).expect("the address is resolved");
         net.run_for(SECOND);
     }
-    // The host gets another LID, which its next request shows. Its old LID is not requested any more.
+    // The host gets another LID, and its next request has this LID. No client requests the old LID any more.
     net.hosts[1].state.link.lid = 30;
     net.update(1);
     net.settle();
@@ -322,7 +322,7 @@ fn failing_joins_do_not_starve_client_queries() {
     net.hosts[0].state.link.sm_lid = 101;
     net.update(0);
     net.settle();
-    // The first joins have priority. Then each query is delayed by one join at most.
+    // The first joins have priority over client queries. After them, a query is delayed by at most one join.
     net.run_for(60 * SECOND);
     for _ in 0..20 {
         assert_eq!(net.request(0, &query(1)), None);
@@ -342,10 +342,10 @@ fn background_resolutions_do_not_delay_client_requests() {
         net.resolve_in_background(&to);
     }
     net.settle();
-    assert_eq!(net.resolver().resolutions.counts().1, 2, "half of the turns");
+    assert_eq!(net.resolver().resolutions.counts().1, 2, "half of the limit for client requests");
     net.find(0, &name(1)).expect("the address is resolved");
     assert_eq!(net.now, now, "the response is immediate");
-    // A client request for one of these addresses does not wait for the others.
+    // If a client requests one of these addresses, its resolution does not wait for the others.
     let mut bytes = Vec::new();
     let late = Address::name("gone99").expect("a name");
     Resolve::request([0; 8], vec![entry_of(&late)]).put(ByteOrder::NATIVE, &mut bytes);
@@ -399,7 +399,7 @@ fn preloaded_routes_survive_link_flaps_but_not_another_sm() {
     net.update(0);
     net.settle();
     assert_eq!(net.find(0, &to).map(|path| path.sl), Ok(0));
-    // Routes can be preloaded again, and removed.
+    // Preloaded routes can be added again, and can be removed.
     net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
     assert_eq!(net.cached_path(0, &to).map(|path| path.sl), Some(7));
     net.hosts[0].service.remove_preloaded_paths(PORT);

@@ -1,14 +1,14 @@
-//! Comparison of service levels: which routes are derived from groups.
+//! Tests of the comparison of service levels, which decides whether a route is derived from a group.
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Packet lifetime of groups, which distinguishes routes derived from groups from those of the SA.
+/// Packet lifetime of groups. Only routes derived from groups have this lifetime, not routes of the SA.
 const OF_GROUP: LifeTimeCode = LifeTimeCode(18);
 
 impl Net {
-    /// Returns the service level of the path to a host; the flag is true if the path is derived from a group.
+    /// Returns the service level of the path to a host, and true if the path is derived from a group.
     fn level(&mut self, to: usize) -> (u8, bool) {
         let path = self.find(0, &name(to)).expect("the address is resolved");
         (path.sl, path.life_time == OF_GROUP)
@@ -56,7 +56,7 @@ fn service_level_of_unjoined_group_is_ignored() {
     net.run_for(SECOND);
     assert_eq!(net.level(1), (0, true));
     assert!(!net.events(0).iter().any(differs));
-    // Once the group is joined, its service level differs from that of the SA, which is reported.
+    // After the second group was joined, its service level differs from the service level of the SA. This is reported.
     net.refusal = MadStatus::OK;
     net.run_for(120 * SECOND);
     net.hosts[0].service.flush();
@@ -71,13 +71,13 @@ fn routes_use_groups_again_once_service_levels_match() {
     net.run_for(SECOND);
     assert_eq!((net.level(1), net.level(2)), ((3, false), (5, false)));
     assert!(net.events(0).iter().any(differs));
-    // The comparison is repeated at long intervals, and an unchanged result is not reported again.
+    // The service repeats the comparison at long intervals. It does not report an unchanged result again.
     net.sa_requests.clear();
     net.run_for(3600 * SECOND);
     let tables = net.sa_requests.iter().filter(|(method, _)| *method == Method::GET_TABLE).count();
     assert!((3..=5 * 3).contains(&tables), "{tables}");
     assert!(!net.events(0).iter().any(differs));
-    // The service levels change without a notice of the SM.
+    // The SM changes the service levels without notice.
     net.levels.clear();
     net.run_for(2 * 3600 * SECOND);
     assert_eq!((net.level(1), net.level(2)), ((0, true), (0, true)));
@@ -86,7 +86,7 @@ fn routes_use_groups_again_once_service_levels_match() {
 
 #[test]
 fn unexpected_service_level_triggers_a_comparison() {
-    // If service levels differ, the response to a single path query updates that of its path.
+    // If service levels differ, the response to a query of a single path updates the service level of this path.
     let mut net = Net::new(3, &by_group());
     net.levels = [(1, 3)].into();
     net.run_for(SECOND);
@@ -97,13 +97,13 @@ fn unexpected_service_level_triggers_a_comparison() {
     assert_eq!(net.level(1), (0, true));
     net.run_for(5 * SECOND);
     assert!(net.events(0).iter().any(agrees));
-    // If all service levels were equal, a different one triggers a comparison.
+    // If all service levels were equal, a path with another service level triggers a comparison of all paths.
     net.levels = [(1, 3), (2, 3)].into();
     net.hosts[0].service.flush();
     let to = Address::Gid(gid(1));
     assert_eq!(net.find(0, &to).map(|path| path.sl), Ok(3));
     net.run_for(5 * SECOND);
-    assert_eq!(net.level(2), (3, false), "no request was sent for it alone");
+    assert_eq!(net.level(2), (3, false), "all paths were compared again");
     assert!(net.events(0).iter().any(differs));
 }
 
@@ -153,7 +153,7 @@ fn disabling_the_comparison_resumes_waiting_requests() {
         let mut net = Net::new(2, &by_group());
         net.run_for(SECOND);
         net.find(0, &name(1)).expect("the address is resolved");
-        // Another SM, which is queried again and responds late.
+        // There is another SM. The service queries it, but the SM responds late.
         net.is_slow = true;
         net.hosts[0].state.link.sm_lid = 101;
         net.update(0);
@@ -178,7 +178,7 @@ fn new_configuration_keeps_known_service_levels() {
     net.run_for(SECOND);
     assert_eq!((net.level(1), net.level(2)), ((0, true), (3, false)));
     net.events(0);
-    // A new configuration does not discard service levels while the SA does not respond.
+    // While the SA does not respond, a new configuration does not discard the known service levels.
     net.is_mute = true;
     for _ in 0..3 {
         net.hosts[0].service.configure(net.now, by_group());
@@ -188,7 +188,7 @@ fn new_configuration_keeps_known_service_levels() {
         net.run_for(20 * SECOND);
     }
     assert!(!net.events(0).iter().any(is_unknown));
-    // Service levels are nevertheless compared again.
+    // When the SA responds, a new configuration nevertheless causes a comparison.
     net.is_mute = false;
     net.levels = [(1, 4), (2, 4)].into();
     net.hosts[0].service.configure(net.now, by_group());
@@ -238,7 +238,7 @@ fn reregistration_keeps_service_levels_and_preloaded_routes() {
         ..PathRecord::zeroed()
     };
     net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
-    // The SA is busy and does not respond for a while.
+    // The SM requests reregistration, and the SA does not respond for a while.
     net.is_mute = true;
     net.hosts[0].state.registrations += 1;
     net.update(0);
@@ -246,9 +246,9 @@ fn reregistration_keeps_service_levels_and_preloaded_routes() {
     let known = net.cached_path(0, &name(1)).map(|path| (path.sl, path.life_time));
     assert_eq!(known, Some((0, OF_GROUP)));
     assert_eq!(net.cached_path(0, &Address::Gid(path.dgid)).map(|path| path.sl), Some(7));
-    // Routes queried from the SA are invalid.
+    // Routes that were queried from the SA have become invalid.
     assert_eq!(net.cached_path(0, &name(2)), None);
-    // Service levels are nevertheless compared again.
+    // When the SA responds, a request for reregistration causes a comparison.
     net.is_mute = false;
     net.levels = [(1, 4), (2, 4)].into();
     net.hosts[0].state.registrations += 1;

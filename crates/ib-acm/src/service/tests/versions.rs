@@ -1,16 +1,16 @@
-//! Messages of services of other versions.
+//! Tests of messages from services of other versions.
 
 use super::hostile::{question, three};
 use super::*;
 
-/// Result of a request.
+/// What the service does with a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
-    /// The request is dropped as malformed.
+    /// The service drops the request as malformed.
     Dropped,
-    /// The sender is cached, but there is no common group for a response.
+    /// The service caches the sender, but sends no response, because they have no group in common.
     Cached,
-    /// The sender is cached, and a response is sent.
+    /// The service caches the sender, and sends a response.
     Answered,
 }
 
@@ -30,7 +30,7 @@ fn only_compatible_requests_are_answered() {
         ),
         ("an empty list of groups", |it, _| it.gid_count = 0, Fate::Cached),
         (
-            "a full list with the known group last",
+            "a full list of groups whose last one is known",
             |it, _| {
                 let known = it.gids[0];
                 (it.gid_count, it.gids) = (6, [Gid(0xff15 << 112 | 1); 6]);
@@ -83,7 +83,7 @@ fn only_compatible_responses_are_accepted() {
         ("another class version", |it| it.class_version = 2, false),
         ("an error status", |it| it.status = MadStatus(1 << 8), false),
         ("no group", |it| it.gid_count = 0, false),
-        ("lengths, which are 0 in responses of ibacm", |it| it.destination_length = 64, true),
+        ("a length, which is 0 in responses of ibacm", |it| it.destination_length = 64, true),
     ];
     for (case, make, counts) in cases {
         let mut net = three();

@@ -22,7 +22,7 @@ fn connection_is_established_and_disconnected() {
     let incoming = requested(&mut pair.there);
     assert_eq!((incoming.service_id, incoming.cma), (SERVICE, None));
     assert_eq!((&incoming.private_data[..6], incoming.private_data.len()), (&b"hello\0"[..], 92));
-    // A peer of another vendor may send packets with a weak ICRC.
+    // The peer may be of another vendor, so the ICRC of its packets may be checked only in part.
     assert_eq!(
         (incoming.route, incoming.path),
         (route(2, 1), Route { is_weak: true, ..route(2, 1) })
@@ -56,7 +56,7 @@ fn connection_is_established_and_disconnected() {
         events(&mut pair.there)[..],
         [CmEvent::Disconnected { cause: Cause::Local, .. }]
     ));
-    // The ACK timeout of 19 is 2.1 s.
+    // Time-wait lasts for the ACK timeout of the REQ, whose exponent is 19 (2.1 s).
     for (cm, id) in [(&mut pair.here, here), (&mut pair.there, incoming.id)] {
         assert_eq!(cm.poll_timeout(), Some(NOW + timeout(19)));
         assert_eq!(run_out(cm).0, NOW + timeout(19));
@@ -136,7 +136,7 @@ fn request_for_an_unknown_service_is_rejected() {
     assert_eq!((pair.there.connections(), pair.there.counters().refused), (0, 1));
 }
 
-/// Delivers a modified REQ; returns the reason if it is rejected.
+/// Delivers a modified REQ. Returns the reason if the REQ is rejected.
 fn changed(change: impl Fn(&mut Req)) -> Option<RejectReason> {
     let mut pair = Pair::new();
     pair.here.connect(NOW, &request(0x10)).unwrap();
@@ -186,7 +186,7 @@ fn alternate_path_is_declined_in_the_rep() {
 fn reused_qp_of_the_active_side_makes_connection_stale() {
     let mut pair = Pair::new();
     let (_, there) = pair.connect(NOW);
-    // The peer restarts: another seed, the same HCA and queue pair.
+    // The peer restarts: it has another seed, but the same HCA and queue pair.
     pair.here = Cm::new(config(1), [77; 32]);
     let id = pair.here.connect(NOW, &request(0x10)).unwrap();
     assert_eq!(pair.carry(NOW), ["REQ", "REJ", "DREQ", "DREP"]);
@@ -198,7 +198,7 @@ fn reused_qp_of_the_active_side_makes_connection_stale() {
         panic!("{found:?}")
     };
     assert_eq!(*id, there);
-    // The next attempt succeeds.
+    // The next attempt to connect succeeds.
     pair.connect(NOW);
 }
 
@@ -278,7 +278,7 @@ fn rep_is_retransmitted_as_the_req_specifies() {
         at.push((due - NOW).as_millis());
         pair.there.handle_timeout(due);
     }
-    // Three retransmissions, then the failure.
+    // The CM retransmits three times before it gives up.
     assert_eq!(at, [536, 1073, 1610, 2147]);
     assert_eq!(names(&sent(&mut pair.there)), ["REP", "REP", "REP", "REP", "REJ"]);
     let found = events(&mut pair.there);
@@ -314,7 +314,7 @@ fn mra_extends_the_timeout_once_per_transmission() {
     pair.here.handle(NOW, &route(1, 2), &mra);
     let until = NOW + timeout(20) + 2 * timeout(14);
     assert_eq!(pair.here.poll_timeout(), Some(until));
-    // A duplicate MRA changes nothing.
+    // A duplicate MRA does not extend the timeout again.
     pair.here.handle(NOW + Duration::from_secs(3), &route(1, 2), &mra);
     assert_eq!(pair.here.poll_timeout(), Some(until));
     pair.here.handle_timeout(until);
@@ -322,7 +322,7 @@ fn mra_extends_the_timeout_once_per_transmission() {
     pair.here.handle(until, &route(1, 2), &mra);
     assert_eq!(pair.here.poll_timeout(), Some(until + timeout(20) + 2 * timeout(14)));
     assert_eq!(pair.here.state(id), Some(State::ReqSent));
-    // The consumer timeout is the longer one of both.
+    // The consumer timeout is the longer one of the configured timeout and the timeout of the MRA.
     assert_eq!(pair.there.poll_timeout(), Some(NOW + Duration::from_secs(60)));
     pair.there.mra(NOW, there, 31, b"").unwrap();
     assert_eq!(pair.there.poll_timeout(), Some(NOW + timeout(24)));
@@ -335,7 +335,7 @@ fn late_rep_of_a_cancelled_req_is_rejected() {
     pair.carry(NOW);
     let there = requested(&mut pair.there).id;
     pair.here.close(NOW, here).unwrap();
-    // The REJ is lost.
+    // The REJ is not delivered.
     assert_eq!(names(&sent(&mut pair.here)), ["REJ"]);
     pair.there.accept(NOW, there, &acceptance(0x20)).unwrap();
     assert_eq!(pair.carry(NOW), ["REP", "REJ"]);
@@ -347,7 +347,7 @@ fn late_rep_of_a_cancelled_req_is_rejected() {
 
 const ECE: Ece = Ece { vendor_id: 0x02_69_62, options: 1 };
 
-/// Creates a CM that offers an enhanced connection establishment (ECE), if given.
+/// Creates a CM. If `ece` is given, the CM offers this enhanced connection establishment (ECE).
 fn offering(guid: u8, ece: Option<Ece>) -> Cm {
     let mut cm = Cm::new(CmConfig { ece, ..config(guid) }, [guid; 32]);
     cm.listen(SERVICE).unwrap();

@@ -1,7 +1,7 @@
-//! Messages sent by Linux 6.1 are parsed, and the same parameters give the same bytes.
+//! Tests that the CM parses messages of Linux 6.1, and sends the same bytes for the same parameters.
 //!
-//! The hosts are 192.168.77.1 and 192.168.77.2, forward IPv6 `fd00::1` and `fd00::2`. Trailing
-//! zeros are omitted.
+//! The hosts have the addresses 192.168.77.1 and 192.168.77.2 or, with IPv6, `fd00::1` and `fd00::2`.
+//! Trailing zeros of the messages are omitted.
 
 use ib_types::PKey as PartitionKey;
 use ib_wire::mad::cm::{RejectReason, Rep};
@@ -20,7 +20,7 @@ const RTU: &str = "010702030000000000000002980e1545001400000000000045150e98b3517
 const DREQ: &str = "010702030000000000000002980e1545001500000000000045150e98b35172e8000011";
 const DREP: &str = "010702030000000000000002980e15450016000000000000b35172e845150e98";
 
-/// A REQ forward IPv6 for a port without listener, and its REJ.
+/// A REQ with IPv6 addresses to a port without a listener. The next constant is its REJ.
 const REQ_UNSERVED: &str = "0107020300000000000000027ae8925500100000000000005592e87a00000000\
     00000000010610e1505400fffe00770200000000000000000000150000000000000000a05e7251a7ffff37f0\
     fffffffffd000000000000000000000000000002fd000000000000000000000000000001ce05600000400098\
@@ -42,14 +42,14 @@ fn golden(hex: &str) -> Mad {
     mad
 }
 
-/// The bytes of the local communication ID.
+/// Position of the local communication ID in a MAD.
 const LOCAL: std::ops::Range<usize> = 24..28;
-/// The bytes of the remote communication ID.
+/// Position of the remote communication ID in a MAD.
 const REMOTE: std::ops::Range<usize> = 28..32;
-/// The bytes of the transaction ID.
+/// Position of the transaction ID in a MAD.
 const TRANSACTION: std::ops::Range<usize> = 8..16;
 
-/// Returns the MAD with some bytes replaced.
+/// Replaces the bytes at this position of a MAD, and returns the MAD.
 fn with(mut mad: Mad, at: std::ops::Range<usize>, other: &[u8]) -> Mad {
     mad.0[at].copy_from_slice(other);
     mad
@@ -145,7 +145,7 @@ fn passive_side_sends_the_same_bytes_as_linux() {
     let rep = sent(&mut cm)[0];
     let number = incoming.id.get().to_be_bytes();
     assert_eq!(rep, with(golden(REP), LOCAL, &number));
-    // The response timeout in the REQ is 4.3 s.
+    // The CM retransmits the REP after the response timeout in the REQ, which is 4.3 s.
     assert_eq!(cm.poll_timeout(), Some(NOW + timeout(20)));
 
     cm.handle(NOW, &ethernet_route(1, 2), &with(golden(RTU), REMOTE, &number));
@@ -161,7 +161,7 @@ fn rejects_have_the_same_bytes_as_linux() {
     cm.handle(NOW, &ethernet_route(1, 2), &golden(REQ_UNSERVED));
     assert_eq!(sent(&mut cm), [golden(REJ_UNSERVED)]);
 
-    // A reject by the consumer: reason and private data differ.
+    // If the consumer rejects the request, only the reason and the private data of the REJ differ.
     let expected = with(golden(REJ_UNSERVED), 35..36, &[28]);
     let expected = with(expected, 24 + 84..24 + 90, &[0xbd, 0x1b, 0, 2, 0xef, 0xff]);
     cm.listen_cm(PortSpace::TCP, 4321).unwrap();
@@ -184,7 +184,7 @@ fn invalid_rdma_cm_header_is_rejected() {
         assert_eq!(sent(&mut cm), [with(golden(REJ_UNSERVED), 35..36, &[28])]);
         assert_eq!((cm.connections(), events(&mut cm)), (0, vec![]));
     }
-    // A listener without header receives all 92 bytes.
+    // A listener that expects no header receives all 92 bytes of private data.
     let mut cm = linux(PASSIVE_GUID, 2);
     cm.listen(ServiceId::port(PortSpace::TCP, 4321)).unwrap();
     cm.handle(NOW, &ethernet_route(1, 2), &with(golden(REQ_UNSERVED), 164..165, &[9]));
@@ -215,7 +215,7 @@ fn infiniband_request_has_lids_and_a_local_route() {
     assert!(incoming.req.primary_path.subnet_local);
 }
 
-/// Linux may obtain a path from ibacm on Ethernet, too. Its REQ then has the LIDs of this path.
+/// Linux may obtain a path from ibacm even on Ethernet. Its REQ then contains the LIDs of this path.
 #[test]
 fn infiniband_path_in_a_req_on_ethernet_is_ignored() {
     let mut pair = Pair::new();

@@ -1,10 +1,10 @@
-//! Arbitrary messages: the CM does not panic, its tables stay limited, and all connections end.
+//! Tests with arbitrary messages: the CM does not panic, its tables stay limited, and all connections end.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Generates messages with arbitrary content, and small communication IDs that match existing ones.
+/// Generates messages with arbitrary content. The communication IDs are small, so that they match existing connections.
 fn datagram() -> impl Strategy<Value = (u16, Vec<u8>, u8, u8)> {
     (0x0f_u16..0x1e, prop::collection::vec(any::<u8>(), 232), 0_u8..6, 0_u8..6)
 }
@@ -43,7 +43,7 @@ proptest! {
             }
             cm.handle(now, &route(1, 2), &mad);
             let id = ids.last().copied().unwrap_or(ConnectionId(1));
-            // Calls in a wrong state fail without effect.
+            // If the state does not allow a call, it fails without effect.
             let _ = match action {
                 0 => cm.accept(now, id, &acceptance(0x10)),
                 1 => cm.reject(now, id, ib_wire::mad::cm::RejectReason::CONSUMER, b""),

@@ -1,4 +1,4 @@
-//! Invalid calls, limits of tables and queues, and limits against floods.
+//! Tests of invalid calls, of the limits of tables and queues, and of the limits against floods.
 
 use ib_wire::mad::TransactionId;
 use ib_wire::mad::cm::{RejectReason, Rtu};
@@ -57,7 +57,7 @@ fn parameters_out_of_range_are_rejected() {
         assert!(matches!(cm.connect(NOW, &params), Err(CmError::OutOfRange { .. })));
     }
     assert!(cm.connect(NOW, &good).is_ok());
-    // Configuration values above the range of their fields are limited.
+    // If configuration values exceed the range of their fields, the maximum is used.
     let config = CmConfig { retries: 200, response_timeout: 99, ..config(1) };
     let mut cm = Cm::new(config, [0; 32]);
     cm.connect(NOW, &good).unwrap();
@@ -92,7 +92,7 @@ fn number_of_half_open_requests_is_limited() {
     for event in found {
         assert!(matches!(event, CmEvent::Rejected { reason: RejectReason::NO_RESOURCES, .. }));
     }
-    // Rejecting a request frees its entry.
+    // If a request is rejected, another one can take its entry.
     let id = requested(&mut pair.there).id;
     pair.there.reject(NOW, id, RejectReason::CONSUMER, b"").unwrap();
     pair.here.connect(NOW, &request(0x30)).unwrap();
@@ -100,8 +100,8 @@ fn number_of_half_open_requests_is_limited() {
     assert_eq!(pair.there.connections.half_open(), 4);
 }
 
-/// All sequences of seven events: REQs of three addresses, and the RTU of the oldest half-open
-/// connection.
+/// Tests all sequences of seven events. An event is a REQ from one of three addresses, or the RTU of the
+/// oldest half-open connection.
 #[test]
 fn address_with_most_half_open_connections_yields() {
     for sequence in 0..4_u32.pow(7) {
@@ -129,7 +129,8 @@ fn address_with_most_half_open_connections_yields() {
             let req = sent(&mut peers[peer])[0];
             cm.handle(NOW, &way(peer), &req);
             if half_open.len() == 3 {
-                // The address with the most connections; among equals, the one with the oldest.
+                // The address with the most half-open connections loses its oldest one. If several addresses have the
+                // most, it is the oldest connection of all of them.
                 let count = |of| half_open.iter().filter(|(it, _)| *it == of).count();
                 let most = [0, 1, 2].map(count).into_iter().max().unwrap();
                 let oldest = half_open.iter().position(|(it, _)| count(*it) == most).unwrap();
@@ -153,7 +154,7 @@ fn address_with_most_half_open_connections_yields() {
     }
 }
 
-/// A peer whose messages arrive within a second connects during a flood of another address.
+/// While another address floods the CM with requests, a peer can still connect.
 #[test]
 fn half_open_flood_does_not_shut_out_other_addresses() {
     let mut pair = Pair::new();
@@ -214,7 +215,7 @@ fn queue_of_events_is_limited() {
         other.connect(NOW, &request(0x100 + number)).unwrap();
         let req = sent(&mut other)[0];
         cm.handle(now, &route(1, 2), &req);
-        // The consumer does not poll events, so its timeout expires.
+        // The consumer does not poll events, so the consumer timeout expires.
         now += Duration::from_secs(300);
         cm.handle_timeout(now);
         cm.handle_timeout(now + Duration::from_secs(100));
@@ -266,7 +267,7 @@ fn rejects_per_second_are_limited() {
     }
 }
 
-/// A request without RTU ends within `half_open_time`, whatever timeouts it specifies.
+/// A request without an RTU ends within `half_open_time`, no matter which timeouts the REQ specifies.
 #[test]
 fn half_open_requests_end_within_the_limit() {
     let mut pair = Pair::new();

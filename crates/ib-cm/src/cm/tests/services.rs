@@ -1,4 +1,4 @@
-//! Service ID resolution (SIDR) of UD services.
+//! Tests of service ID resolution (SIDR) for UD services.
 
 use ib_types::QKey;
 use ib_wire::mad::cm::{SidrReq, SidrStatus};
@@ -51,12 +51,12 @@ fn sidr_request_is_answered_once() {
         (SERVICE, PKey::DEFAULT, route(2, 1))
     );
     assert_eq!((&incoming.private_data[..4], incoming.private_data.len()), (&b"who\0"[..], 216));
-    // Before the consumer responds, a repeated request has no response.
+    // If a request is repeated before the consumer has responded, the CM sends no response.
     pair.there.handle(NOW, &route(2, 1), &req);
     assert_eq!((sent(&mut pair.there).len(), events(&mut pair.there).len()), (0, 0));
     pair.there.sidr_reply(NOW, incoming.id, &sidr_response()).unwrap();
     let first = sent(&mut pair.there);
-    // After the response, a repeated request has the same response.
+    // If a request is repeated after the response, the CM sends the same response again.
     pair.there.handle(NOW, &route(2, 1), &req);
     assert_eq!(sent(&mut pair.there), first);
     assert_eq!(first[0].transaction_id(), req.transaction_id());
@@ -90,7 +90,7 @@ fn sidr_requests_are_rejected_or_fail() {
     pair.carry(NOW);
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::REJECTED);
 
-    // A silent consumer.
+    // If the consumer does not respond, the CM rejects the request.
     let settings = CmConfig { consumer_timeout: Duration::from_millis(100), ..config(2) };
     pair.there = Cm::new(settings, [3; 32]);
     pair.there.listen(SERVICE).unwrap();
@@ -102,7 +102,7 @@ fn sidr_requests_are_rejected_or_fail() {
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::REJECTED);
     assert!(pair.there.sidr_reply(NOW, incoming.id, &sidr_response()).is_err());
 
-    // A silent peer.
+    // If the peer does not respond, the request fails.
     let id = pair.here.resolve(NOW, &sidr_params()).unwrap();
     let (_, all) = run_out(&mut pair.here);
     assert_eq!(names(&all), ["SIDR_REQ"; 16]);
@@ -126,7 +126,7 @@ fn sidr_listener_of_rdma_cm_requires_the_header() {
     let incoming = sidr_requested(&mut pair.there);
     assert_eq!((incoming.cma, incoming.listener), (Some(addresses), listener));
     assert_eq!((&incoming.private_data[..4], incoming.private_data.len()), (&b"who\0"[..], 180));
-    // Without the header the request is rejected.
+    // A request without the `rdma_cm` header is rejected.
     pair.here.resolve(NOW, &SidrParams { cma: None, ..params }).unwrap();
     pair.carry(NOW);
     assert_eq!(resolved(&mut pair.here).status, SidrStatus::REJECTED);

@@ -1,5 +1,5 @@
-//! Two CMs in virtual time over a wire that loses, duplicates and delays messages: all connections
-//! end, and unless loss is extreme, both sides agree on the result.
+//! Tests two CMs in virtual time. The wire between them loses, duplicates and delays messages. All
+//! connections end. Both sides agree on the result if the loss rate is not extreme.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,7 +7,7 @@ use ib_wire::mad::cm::RejectReason;
 
 use super::*;
 
-/// The faults of the wire, in thousandths of the messages.
+/// The faults of the wire. Rates are in thousandths of the messages.
 #[derive(Clone, Copy, Debug)]
 struct Wire {
     lost: u32,
@@ -20,13 +20,13 @@ struct Wire {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behaviour {
     Accept,
-    /// Accepts after 500 ms, when the REQ was retransmitted.
+    /// Accepts after 500 ms, when the peer has already retransmitted the REQ.
     AcceptLate,
     Reject,
     Ignore,
 }
 
-/// The result of a connection at one side.
+/// The result of a connection on one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Established,
@@ -38,13 +38,13 @@ struct Simulation {
     random: ChaCha12Rng,
     wire: Wire,
     now: Instant,
-    /// Messages in flight: delivery time, sequence number, destination side.
+    /// Messages in flight, by delivery time and sequence number, and their destination sides.
     in_flight: BTreeMap<(Instant, u64), (usize, Mad)>,
     next: u64,
     behaviour: Behaviour,
     to_accept: VecDeque<(Instant, ConnectionId)>,
     ends: [BTreeMap<ConnectionId, Outcome>; 2],
-    /// Established connections that have not ended.
+    /// For each side: established connections that have not ended.
     live: [BTreeSet<ConnectionId>; 2],
     removed: [u32; 2],
 }
@@ -89,7 +89,7 @@ impl Simulation {
         self.sides[side].connect(self.now, &params).unwrap()
     }
 
-    /// Handles the events of both consumers, and sends all messages.
+    /// Handles the events of both CMs as their consumers, and sends all messages.
     fn settle(&mut self) {
         for side in 0..2 {
             while let Some(event) = self.sides[side].poll_event() {
@@ -141,7 +141,7 @@ impl Simulation {
             }
             CmEvent::Disconnected { id, .. } => {
                 self.live[side].remove(&id);
-                // A DREQ may arrive before the RTU.
+                // If a DREQ arrives before the RTU, the connection has failed on this side.
                 self.ends[side].entry(id).or_insert(Outcome::Failed);
             }
             CmEvent::TimeWaitExited { id } => {
@@ -153,7 +153,7 @@ impl Simulation {
         }
     }
 
-    /// Runs until a time, or until nothing is in flight and no timer is running.
+    /// Runs until the time `until`, or until no message is in flight and no timer is running.
     fn run(&mut self, until: Instant) {
         self.settle();
         for steps in 0.. {
@@ -191,7 +191,7 @@ impl Simulation {
         }
     }
 
-    /// Disconnects established connections at one or both sides, and runs until all are removed.
+    /// Disconnects established connections on one or both sides, and runs until all connections are removed.
     fn finish(&mut self) {
         for side in 0..2 {
             let ids: Vec<_> = self.live[side].iter().copied().collect();
@@ -203,7 +203,7 @@ impl Simulation {
         }
         let later = self.now + Duration::from_secs(60);
         self.run(later);
-        // If all DREQs were lost, the other consumer closes its connection itself.
+        // If all DREQs were lost, the consumer of the other side closes its connection itself.
         for side in 0..2 {
             for id in std::mem::take(&mut self.live[side]) {
                 self.sides[side].close(self.now, id).unwrap();
@@ -221,13 +221,13 @@ impl Simulation {
 }
 
 fn accept(cm: &mut Cm, now: Instant, id: ConnectionId) {
-    // Each connection has its own queue pair.
+    // Each connection has a different queue pair.
     cm.accept(now, id, &acceptance(0x10_0000 | id.get() & 0xf_ffff)).unwrap();
 }
 
 const LATER: Instant = Instant::from_nanos(300_000_000_000);
 
-/// Simulates one connection; returns the result at both sides.
+/// Simulates one connection. Returns the results on both sides.
 fn simulate(seed: u64, wire: Wire, behaviour: Behaviour) -> [Option<Outcome>; 2] {
     let mut simulation = Simulation::new(seed, wire, behaviour);
     let id = simulation.connect(0, 0x10);
@@ -238,7 +238,7 @@ fn simulate(seed: u64, wire: Wire, behaviour: Behaviour) -> [Option<Outcome>; 2]
     let live = simulation.live.each_ref().map(BTreeSet::len);
     simulation.finish();
     if behaviour == Behaviour::Accept || behaviour == Behaviour::AcceptLate {
-        // A side that has received a REJ after `Established` counts as failed.
+        // If a side has received a REJ after `Established`, its connection counts as failed.
         [0, 1].map(|side| match ends[side] {
             Some(Outcome::Established) if live[side] == 0 => Some(Outcome::Failed),
             end => end,
@@ -268,7 +268,7 @@ fn all_connections_end_with_extreme_loss() {
         let ends = simulate(seed, wire, Behaviour::Accept);
         *counts.entry(format!("{ends:?}")).or_insert(0) += 1;
     }
-    // With this loss at least three combinations of results occur.
+    // With this loss rate, at least three combinations of results occur.
     assert!(counts.len() >= 3, "{counts:?}");
 }
 

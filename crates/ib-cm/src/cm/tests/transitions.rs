@@ -1,4 +1,4 @@
-//! The result of every message, call and timer in every state, compared with `transitions.txt`.
+//! Compares the result of every message, call and timer in every state with `transitions.txt`.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::connection::message;
 const PEER: u32 = 0x77;
 const PEER_GUID: Guid = Guid(9);
 
-/// The initial state of a connection, and the way into it.
+/// The initial state of a connection, and how the connection has come into this state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     Nothing,
@@ -151,7 +151,7 @@ fn dreq(own: u32, comm_id: u32, number: u32) -> Mad {
     message(TransactionId(6), &dreq)
 }
 
-/// Returns a CM with a connection in a state, and the connection ID.
+/// Returns a CM with a connection in the given state, and the connection ID.
 fn start(start: Start) -> (Cm, ConnectionId) {
     let mut cm = manager(1);
     cm.listen(SERVICE).unwrap();
@@ -203,7 +203,7 @@ fn start(start: Start) -> (Cm, ConnectionId) {
     (cm, id)
 }
 
-/// Applies a stimulus; returns the result of the call.
+/// Applies a stimulus. If the stimulus is a call, returns its result.
 fn apply(cm: &mut Cm, id: ConnectionId, stimulus: &str) -> Result<(), CmError> {
     let own = id.0;
     let ids = (PEER, own);
@@ -339,7 +339,7 @@ fn every_stimulus_in_every_state_has_its_result() {
             let counted = dropped.iter().filter(|(more, _)| *more > 0);
             let counted = join(&counted.map(|(_, name)| (*name).to_owned()).collect::<Vec<_>>());
             if let Err(error) = result {
-                // A call that fails changes nothing.
+                // If a call fails, it has no effect.
                 assert_eq!((cm.state(id), &*messages, &*found), (before, "-", "-"));
                 assert_eq!((now, cm.connections()), (counters, others));
                 let kind = match error {

@@ -56,7 +56,7 @@ fn flush_fails_once_after_a_loss() {
     done(&mut devices, Operation::Write, false, false);
     assert_eq!(done(&mut devices, Operation::Flush, false, true), Errno::OK);
     devices.opened(id, false);
-    assert_eq!(devices.losses(), 0, "it was flushed");
+    assert_eq!(devices.losses(), 0, "the changes were flushed");
     done(&mut devices, Operation::Discard, false, false);
     devices.opened(id, false);
     assert_eq!(devices.losses(), 1);

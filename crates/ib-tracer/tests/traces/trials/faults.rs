@@ -1,4 +1,4 @@
-//! The faults of a trial: commands of the console, and a proxy between the tracer and the fabric.
+//! Injects the faults of a trial, by console commands and by a proxy between the tracer and the fabric.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use ib_wire::mad::{AttributeId, MadStatus, MgmtClass};
 
 use crate::lab::Lab;
 
-/// The injected faults; the index of a fault is that of its line.
+/// The injected faults. The index of a fault is the index of its line in `lines`.
 #[derive(Debug, Default)]
 pub(crate) struct Injected {
     pub(crate) lines: Vec<String>,
-    /// Misrouted ports: the actual port, and the index of the fault.
+    /// By misrouted port: the actual egress port, and the index of the fault.
     pub(crate) misrouted: BTreeMap<(NodeId, u8), (u8, usize)>,
-    /// Ports whose packets are all lost.
+    /// Ports that lose all packets.
     pub(crate) dead: BTreeMap<(NodeId, u8), usize>,
     /// Ports that lose some packets.
     pub(crate) lossy: BTreeMap<(NodeId, u8), usize>,
@@ -32,7 +32,7 @@ pub(crate) struct Injected {
     pub(crate) proxied: BTreeMap<NodeId, (Proxied, usize)>,
 }
 
-/// The proxy's change to the responses of a node.
+/// The change that the proxy makes to the responses of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proxied {
     SilentAgent,
@@ -55,7 +55,7 @@ pub(crate) fn inject(lab: &mut Lab, rng: &mut Rng, count: usize) -> Injected {
     let hosts: Vec<NodeId> = lab.sim.node_ids().filter(|&node| !lab.sim.is_switch(node)).collect();
     for index in 0..count {
         let switch = switches[rng.below(switches.len())];
-        // The tracer and the SM run at the first host.
+        // The first host is left out, because the tracer and the SM run there.
         let host = hosts[1 + rng.below(hosts.len() - 1)];
         let node = if rng.below(2) == 0 { switch } else { host };
         let ports = lab.ports(switch);
@@ -99,7 +99,7 @@ pub(crate) fn inject(lab: &mut Lab, rng: &mut Rng, count: usize) -> Injected {
                     let name = lab.sim.node_name(switch).to_owned();
                     if run(lab, &mut all, format!("Fault \"{name}\" loss={rate}")) {
                         let ports = 1..=lab.ports(switch);
-                        // The last rate of a port counts.
+                        // The new loss rate replaces earlier loss rates of the ports.
                         all.dead.retain(|&(node, _), _| node != switch);
                         all.lossy.extend(ports.map(|port| ((switch, port), index)));
                     }
@@ -192,7 +192,7 @@ pub(crate) fn peer(lab: &Lab, (node, port): (NodeId, u8)) -> Option<(NodeId, u8)
     Some(lab.sim.place(peer))
 }
 
-/// Changes and drops responses of some nodes.
+/// Proxy that changes or drops the responses of some nodes.
 struct Proxy {
     nodes: BTreeMap<NodeId, Proxied>,
     own: NodeId,
@@ -216,7 +216,7 @@ impl Proxy {
             by_lid: nodes
                 .iter()
                 .map(|&node| (lab.lid(node), node))
-                // A response from a LID that two nodes share is not changed.
+                // If two nodes have the same LID, the proxy does not change responses from this LID.
                 .filter(|&(lid, node)| !nodes.iter().any(|&it| it != node && lab.lid(it) == lid))
                 .collect(),
             true_lids: nodes.iter().map(|&node| (node, lab.lid(node))).collect(),
@@ -238,7 +238,7 @@ impl Proxy {
         route.iter().try_fold(self.own, |node, &port| Some(self.peers.get(&(node, port))?.0))
     }
 
-    /// Changes a response; false if it is dropped.
+    /// Changes a response. Returns false if the response is dropped.
     fn passes(&self, datagram: &mut Datagram) -> bool {
         let Some(node) = self.source(datagram) else { return true };
         let Some(&what) = self.nodes.get(&node) else { return true };

@@ -1,4 +1,4 @@
-//! The result of a trace, translated to ports and nodes of the simulator.
+//! Translates the result of a trace to ports and nodes of the simulator.
 
 use ib_topology::NodeId;
 use ib_tracer::{Hop, Judgement, NodeNumber, Stop, Tracer, Verdict};
@@ -33,7 +33,7 @@ pub(crate) enum Report {
     Lid { node: NodeId },
 }
 
-/// The conclusions of a trial from the result of a trace.
+/// The verdicts of a trace, in terms of the simulator.
 pub(crate) struct Reading {
     pub(crate) called: Judged,
     pub(crate) reported: Vec<Report>,

@@ -1,4 +1,4 @@
-//! Ground truth of a trial: paths through the simulator's tables and cables, hop by hop.
+//! Ground truth of a trial: follows paths hop by hop through the simulator's tables and cables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,22 +12,22 @@ use crate::lab::Lab;
 /// Maximum number of hops of a path.
 const MAX_HOPS: usize = 64;
 
-/// The host of each LID before the faults were injected, and the faults.
+/// The host that had each LID before the faults were injected, and the faults.
 pub(crate) struct Truth<'a> {
     hosts: BTreeMap<u16, NodeId>,
     injected: Option<&'a Injected>,
 }
 
-/// A path by the tables.
+/// A path according to the tables.
 pub(crate) struct Path {
-    /// The egress ports, and the nodes behind them.
+    /// For each hop: the egress port, and the node to which its cable leads.
     pub(crate) hops: Vec<((NodeId, u8), Option<NodeId>)>,
-    /// True if packets do not follow the tables to the LID.
+    /// True if packets do not take the path of the tables, or do not reach the LID.
     pub(crate) is_over_a_fault: bool,
 }
 
 impl Truth<'_> {
-    /// Stores the host of each LID.
+    /// Stores the host that has each LID.
     pub(crate) fn of_lids(lab: &Lab) -> Self {
         let nodes: Vec<NodeId> = lab.sim.node_ids().collect();
         let hosts = nodes.iter().filter(|&&node| !lab.sim.is_switch(node));
@@ -127,7 +127,7 @@ impl Truth<'_> {
                 nodes.extend(link.to.map(|(node, _)| node));
                 nodes.extend(path.hops.iter().filter_map(|(_, next)| *next));
                 nodes.iter().for_each(|&node| node_faults(&mut found, node));
-                // The original of a duplicate is named as well.
+                // The report also names the other node with the same GUID.
                 for (&node, &index) in &all.guids {
                     if what.contains(&lab.guid(node).to_string()) {
                         found.insert(index);
@@ -162,7 +162,7 @@ impl Truth<'_> {
                 return Some(found);
             }
             Report::Table => {
-                // The walk found the reported table entry.
+                // The path that follows the tables contains the reported table entry.
                 for &(_, next) in &path.hops {
                     next.into_iter().for_each(|node| node_faults(&mut found, node));
                 }
