@@ -148,7 +148,7 @@ impl Network {
         self.notify_free_space(port);
     }
 
-    /// Drops a packet that a port cannot send, and counts a PortXmitDiscard.
+    /// Drops a packet that a port cannot send, and counts a `PortXmitDiscard`.
     pub(crate) fn discard(&mut self, port: PortId, key: u32, why: Loss) {
         let counters = &mut self.fabric.port_mut(port).counters;
         counters.xmit_discards += 1;

@@ -135,7 +135,7 @@ pub(super) fn multicast_block(
     Ok((block, position))
 }
 
-/// Writes the writable fields of SwitchInfo. Returns true if this changed LinearFDBTop.
+/// Writes the writable fields of SwitchInfo. Returns true if this changed `LinearFDBTop`.
 pub(super) fn set_switch_info(
     switch: &mut Switch,
     ports: u8,

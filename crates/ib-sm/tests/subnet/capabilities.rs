@@ -9,7 +9,7 @@ use ib_wire::mad::{AttributeId, MadStatus, Method};
 use crate::lab::{Lab, generated};
 use crate::walk::{Connected, Host};
 
-/// Starts an SM on a fabric whose PortInfos are changed, and waits until the subnet is up.
+/// Starts an SM on a fabric whose PortInfo is changed, and waits until the subnet is up.
 fn with_port_info(kind: &str, config: SmConfig, change: impl Fn(&mut PortInfo) + 'static) -> Lab {
     let mut lab = Lab::new(kind);
     lab.corrupt(move |datagram| {

@@ -151,7 +151,7 @@ codes! {
         GET_TABLE = 0x12 "GetTable",
         /// Response to GetTable.
         GET_TABLE_RESP = 0x92 "GetTableResp",
-        /// Reads one TraceRecord for each node of a path.
+        /// Reads one `TraceRecord` for each node of a path.
         GET_TRACE_TABLE = 0x13 "GetTraceTable",
         /// Response to GetTraceTable.
         GET_TRACE_TABLE_RESP = 0x93 "GetTraceTableResp",

@@ -19,7 +19,7 @@ pub use details::{
     PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails,
 };
 
-/// The port number that selects all ports of a node (AllPortSelect).
+/// The port number that selects all ports of a node (`AllPortSelect`).
 pub const ALL_PORTS: u8 = 0xff;
 
 masks! {

@@ -4,7 +4,7 @@ use super::record;
 use crate::mad::sm::PortInfo;
 
 crate::layout! {
-    /// A PortInfoRecord, which contains the PortInfo of a port.
+    /// A `PortInfoRecord`, which contains the PortInfo of a port.
     pub struct PortInfoRecord: 68 {
         /// The LID of the port; for a port of a switch, the LID of port 0.
         pub lid: u16 = bits(0, 0, 16),
