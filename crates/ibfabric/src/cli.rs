@@ -48,7 +48,7 @@ impl Cli {
     /// Parses a command line whose first word is the program's name.
     ///
     /// # Errors
-    /// Returns clap's error, which is also how `--help` and `--version` end.
+    /// Returns clap's error. For `--help` and `--version`, the text to print is such an error, too.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = Self::command();
         let words = sm::joined(words.into_iter().collect());

@@ -24,7 +24,8 @@ pub(crate) fn one_standard_input<'a>(
 }
 
 /// Fails if a written file is also read or written for another option, or if standard input is used for more
-/// than one file. `written` contains pairs of an option's name and its file, of which `-` is not checked.
+/// than one file. `written` contains pairs of an option's name and its file. Pairs with the file `-`, standard
+/// output, are not checked.
 pub(crate) fn distinct_files<'a>(
     read: impl IntoIterator<Item = &'a Path>,
     written: impl IntoIterator<Item = (&'a str, &'a Path)>,

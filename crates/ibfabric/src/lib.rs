@@ -80,7 +80,7 @@ fn end(
         Err(failure) => Err(failure),
     });
     match result {
-        // If the file of `--capture` is incomplete, the exit status reports a problem.
+        // If the capture file of `--capture` could not be written completely, the exit status is 1.
         Ok(failure::Verdict::Good) if ib_daemons::own_capture::has_failed() => {
             failure::Verdict::Bad.into()
         }

@@ -141,7 +141,7 @@ fn times_between_events_and_lists_are_printed() {
         "{}",
         text(&output.stdout)
     );
-    // The page states that messages of the second end cannot be drawn.
+    // If no queue pair of the files is selected, the page states that it draws no messages.
     let page = directory.path().join("page.html");
     let server = name(&captures.server);
     let words = ["capture", "correlate", one, server, "--html", name(&page), "--qpn", "3"];

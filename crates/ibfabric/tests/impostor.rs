@@ -170,7 +170,7 @@ fn simulators_of_other_users_are_refused() {
     let name = format!("impostor-sim-{}", std::process::id());
     data(&name);
     ibsim(&name);
-    // The impostor's sockets reply immediately.
+    // The sockets are open. The pause lets the impostors' threads wait for requests.
     std::thread::sleep(Duration::from_millis(10));
     is_refused(&run(&["rdma", "ping", "node", "--attach", &name, "--node", "a"]));
     is_refused(&run(&["agent", "--attach", &name, "--node", "a"]));

@@ -15,7 +15,7 @@ fn goldens() -> BTreeMap<&'static str, u32> {
         .lines()
         .filter(|line| !line.starts_with('#'))
         .map(|line| {
-            let (sum, name) = line.split_once(' ').expect("a sum and a name");
+            let (sum, name) = line.split_once(' ').expect("a checksum and a name");
             (name, u32::from_str_radix(sum, 16).expect("a hexadecimal sum"))
         })
         .collect()

@@ -1,5 +1,5 @@
-//! Result files are always complete. After an error or a signal, the former file is unchanged, and no temporary file
-//! remains.
+//! Result files are always complete. After an error or a signal, the previous file is unchanged, and no temporary
+//! file remains.
 
 use std::fs;
 use std::path::Path;
@@ -96,7 +96,7 @@ fn full_disk_ends_log_with_its_last_whole_line() {
     let log = fs::read_to_string(folder.path().join("log")).expect("the log");
     assert!((1..=1024).contains(&log.len()) && log.ends_with('\n'), "{log}");
     assert!(log.lines().all(|line| line.contains(" -> ")), "{log}");
-    // The subnet comes up nevertheless.
+    // The SM brings the subnet up although it cannot write its log.
     assert!(String::from_utf8_lossy(&output.stdout).contains("24 nodes"), "{output:?}");
 }
 

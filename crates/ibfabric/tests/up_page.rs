@@ -112,7 +112,7 @@ impl Up {
     }
 }
 
-/// The event stream of the page, in which each event is a state.
+/// The event stream of the page. Each event contains the state of the fabric and of the SM.
 struct Events(BufReader<TcpStream>);
 
 impl Events {
@@ -127,7 +127,7 @@ impl Events {
         None
     }
 
-    /// Waits until an event has a state that satisfies the condition.
+    /// Waits for an event whose state satisfies the condition.
     fn wait_for(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let since = Instant::now();
         loop {
@@ -186,13 +186,13 @@ fn cut_link_is_routed_around_and_returns() {
     let cut =
         events.wait_for("the link is not down", |it| it["down"] == json!([link]) || is_logged(it));
     assert!(is_logged(&cut), "{cut}");
-    let around = wait_for("the path does not change", || {
+    let around = wait_for("the path still uses the cut link", || {
         let path = up.get(&way);
         (path["error"].is_null() && !links(&path).contains(&link)).then_some(path)
     });
     assert_ne!(around["routes"], before["routes"]);
     let down =
-        events.wait_for("the events have the former path", |it| it["routes"] == around["routes"]);
+        events.wait_for("the events do not show the new routes", |it| it["routes"] == around["routes"]);
     assert_eq!(down["down"], json!([link]));
     let since = down["since"][0].as_f64().expect("the value is a number");
     assert!(
@@ -200,7 +200,7 @@ fn cut_link_is_routed_around_and_returns() {
         "{down}"
     );
     assert_eq!(down["missing"], json!([]), "every node is reached over other links");
-    // The console shows the same state.
+    // The simulator's console accepts commands, too.
     let console = ibfabric(&["sim", "ctl", "--socket", &up.name, "dump"]).output();
     assert!(console.expect("the program can be started").status.success());
     let load = up.get("load");

@@ -148,7 +148,7 @@ fn opcodes(text: &str) -> Result<Opcodes, String> {
         return Ok(Opcodes(vec![Opcode(code)]));
     }
     let lower = text.to_lowercase().replace(['-', '_'], " ");
-    // `ack` is the short form that the events of `correlate` use.
+    // `correlate` accepts `ack` as the short form of `acknowledge` in its events, so it is accepted here, too.
     let phrase: Vec<&str> = lower
         .split_whitespace()
         .map(|word| if word == "ack" { "acknowledge" } else { word })

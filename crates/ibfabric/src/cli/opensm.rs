@@ -1,6 +1,6 @@
 //! OpenSM's command line, for a program that is called `opensm`.
 //!
-//! Options are parsed like `getopt_long_only(3)` does: a long option may start with one hyphen and may be
+//! Options are parsed as by `getopt_long_only(3)`: a long option may start with one hyphen and may be
 //! abbreviated if it is unambiguous; short options may be combined.
 
 use std::ffi::{OsStr, OsString};

@@ -80,7 +80,8 @@ fn library(args: &RunArgs) -> Result<PathBuf, Failure> {
             let own = std::env::current_exe().and_then(std::fs::canonicalize);
             let own = own.map_err(Failure::unusable)?;
             let directory = own.parent().unwrap_or(Path::new("/"));
-            // Searches the program's directory, the directory of packages, and cargo's directory for tests.
+            // Searches the directory of `ibfabric`, the library directory of an installed package, and the directory
+            // where cargo builds libraries for tests.
             ["", "../lib/ibfabric", "deps"].map(|at| directory.join(at).join(LIBRARY)).to_vec()
         }
     };

@@ -53,7 +53,7 @@ fn reload_applies_options_or_names_those_that_need_restart() {
     let printed = fs::read_to_string(&log).expect("the file can be read");
     let line = "recv_depth: found 77, the service uses 1024 until it is restarted";
     assert_eq!(printed.matches(line).count(), 1, "{printed}");
-    // These options took effect, are unchanged, or are overridden by the command line.
+    // For options that took effect, are unchanged or are overridden by the command line, no message is printed.
     for key in ["server_port", "sa_depth", "max_destinations", "lock_file", "log_file"] {
         assert!(!printed.contains(&format!("{key}: found")), "{printed}");
     }
@@ -92,7 +92,7 @@ fn world_writable_address_and_route_files_are_rejected() {
         let words = [&words[..], &[path(&socket), "--config", path(&config)]].concat();
         for bits in [0o666, 0o602, 0o777] {
             mode(bits);
-            // If the service did not report an error, it would not exit, and `timeout` would end it.
+            // If the service accepted the file, it would keep running, and `timeout` would end it.
             let mut command = Command::new("timeout");
             command.args(["30", env!("CARGO_BIN_EXE_ibfabric")]).args(&words);
             let output = command.output().expect("the program can be started");
@@ -250,7 +250,7 @@ fn metrics_count_requests() {
     }
     let (sent, cached) =
         (value("addr_query_total", of_endpoint), value("addr_cache_total", of_endpoint));
-    // Address queries are multicasts: those of the first request and its retries.
+    // Address queries are multicasts. Only the first request causes address queries: one and its retries.
     let multicasts = value("multicasts_total", "") - value("announcements_total", "");
     assert!(sent == multicasts && sent <= 3 && (2..=3).contains(&cached), "{body}");
     assert_eq!(value("route_query_total", of_endpoint), 1);

@@ -221,7 +221,7 @@ fn pipelined_requests_are_answered_without_delay() {
 fn requests_before_half_close_are_all_answered() {
     let lab = Lab::new("much", &[]);
     lab.resolves(&mut lab.client());
-    // First, more requests than the service keeps pending; then, many requests that it answers from the cache.
+    // Sends more requests than the service keeps pending, then many requests that the service answers from its cache.
     for (name, count) in [("nobody", 1100), (HOSTS[1], 30_000)] {
         let mut stream = UnixStream::connect(lab.path(0)).expect("the server listens");
         let mut writer = stream.try_clone().expect("the descriptor can be duplicated");

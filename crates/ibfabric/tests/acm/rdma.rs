@@ -116,7 +116,8 @@ fn rdma_uses_acm_path_and_falls_back_to_sa() {
     // The program does not cache paths, so each connection queries the service.
     write_over(&lab, Some(&good.socket), "3");
     assert_eq!(good.requests.load(Ordering::Relaxed), 4);
-    // The SA is queried if the service is missing, or if its path is from another port or has an unknown MTU.
+    // The client queries the SA if the service is missing, or if the service's path starts at another port or has
+    // an unknown MTU.
     let other = OnePath::start(other, PathRecord { sgid: path.dgid, ..small });
     let odd = OnePath::start(odd, PathRecord { mtu: MtuCode(60), ..path });
     let gone = lab.directory.path().join("gone.sock");
@@ -129,7 +130,8 @@ fn rdma_uses_acm_path_and_falls_back_to_sa() {
         assert!(found["mtu"].as_u64() > Some(512), "{found}");
         assert!(printed.contains("no path by ACM: ") && printed.contains(why), "{printed}");
     }
-    // On a machine without a service, the environment variable of librdmacm selects ibacm's usual socket.
+    // The environment variable of librdmacm selects ibacm's usual socket, which does not exist on a machine without
+    // a service.
     if !fs::exists("/run/ibacm.sock").expect("the directory can be searched") {
         let (_, printed) = write(&lab, None);
         assert!(printed.contains("/run/ibacm.sock: "), "{printed}");

@@ -124,7 +124,8 @@ fn service_survives_exit_of_one_of_two_simulators() {
         let from = from.map(name);
         client.resolve(from.as_ref(), &name(to), ResolveOptions::default())
     };
-    // If a request has a source, its port is used, otherwise the port that reaches the destination.
+    // The path of a request with a source starts at the source's port. Without a source, the path starts at the port
+    // that reaches the destination.
     let near = resolve(None, HOSTS[1]).expect("the first fabric has the host").path;
     let other = resolve(None, "far-1").expect("the second fabric has the host").path;
     assert_ne!(near.sgid, other.sgid);
@@ -187,7 +188,7 @@ fn missing_local_port_is_named() {
         let words = ["acm", place, "--socket", path(&socket), "--config", "/nowhere"];
         let output = ibfabric(&words).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(2));
-        // The second error is that of machines without InfiniBand.
+        // On a machine without InfiniBand, the error names the missing directory.
         let printed = text(&output.stderr);
         let why = ["no device none_9", "/sys/class/infiniband_mad"];
         assert!(why.iter().any(|why| printed.contains(why)), "{printed}");

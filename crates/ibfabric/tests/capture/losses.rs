@@ -110,8 +110,8 @@ fn all_lost_packets_are_counted() {
 }
 
 /// Checks that for each queue pair and direction, the drop counts of packets in a file do not exceed the number of
-/// overwritten packets that `stop` reported. With the statistics at the end of the file, the total is equal. Also
-/// checks that packets are ordered by time.
+/// overwritten packets that `stop` reported. If the statistics at the end of the file are included, the totals are
+/// equal. Also checks that packets are ordered by time.
 fn check_losses(file: &Path, udp: &str, stopped: &Value) {
     let path = file.to_str().expect("the path is UTF-8");
     let read = |words: &[&str]| {
@@ -138,7 +138,8 @@ fn check_losses(file: &Path, udp: &str, stopped: &Value) {
             let name = format!("{name} {way}");
             let found = lost.get(&name).copied().unwrap_or(0);
             let overwritten = number(&qp[counts]["overwritten"]);
-            // Packets lost after the last captured packet of a direction are in no drop count.
+            // A drop count belongs to the next captured packet, so packets that are overwritten after the last captured
+            // packet of a direction are in no drop count.
             assert!(found <= overwritten, "{name}: {found} of {overwritten}");
             dropped += found;
         }

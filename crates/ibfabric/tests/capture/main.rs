@@ -170,7 +170,7 @@ fn filters_apply_and_can_be_changed() {
         number(&qp["service_id"]) & 0xffff,
         server.port.parse::<u64>().expect("the text is a port number")
     );
-    // The messages of a queue pair are recorded whether its packets are captured or not.
+    // The last messages of a queue pair are recorded independently of captures.
     let listed = server.object(&["list"], &["--messages", &qpn]);
     let messages =
         listed["programs"][0]["messages"][0]["messages"].as_array().expect("the value is a list");
@@ -180,7 +180,8 @@ fn filters_apply_and_can_be_changed() {
         assert_eq!((of("operation"), of("status")), (&"rdma_write".into(), &"success".into()));
         assert_eq!((of("bytes"), of("packets")), (&8192.into(), &2.into()));
     }
-    // The queue pair belonged to the capture by service. When this capture stops, another can capture the queue pair.
+    // The capture that selects by service ID has the queue pair. After it stops, another capture can have the queue
+    // pair.
     let stopped = server.object(&["stop"], &[&service["capture"].to_string()]);
     check_counts(&stopped);
     assert!(number(&stopped["sent"]) > 0 && number(&stopped["received"]) == 0, "{stopped}");
@@ -275,7 +276,7 @@ fn trigger_keeps_packets_before_queue_pair_failure() {
     wait(|| running(&server.object(&["list"], &[])).then_some(()));
     let so_far = server.object(&["list"], &[]);
     assert_eq!(so_far["programs"][0]["captures"][0]["captured"], Value::from(0), "{so_far}");
-    // A disconnect also stops the queue pair at the other end.
+    // The client disconnects, so the queue pair of the server stops, too.
     Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
     client.wait().expect("the process can be awaited");
     // The file contains as many packets as the capture has counted.

@@ -78,7 +78,8 @@ fn rtrs_serve_and_bench_are_captured_at_all_hcas() {
     let adapters = wait(|| Some(listed(&storage.process)).filter(have_requests));
     assert_eq!(adapters[0]["address"], "127.0.0.1");
     assert_eq!(adapters[1]["address"], "127.0.0.3");
-    // Until the capture of the option --capture is stopped, it has all queue pairs.
+    // The capture of the option --capture has all queue pairs until it is stopped. Only then can another capture have
+    // them.
     assert!(adapters[1]["qps"][0]["captured"].as_bool().expect("the value is a boolean"));
     let number = captures(&storage.process, &["start", "-w", &started])["capture"].to_string();
     let first = captures(&storage.process, &["stop", "1"]);

@@ -62,7 +62,7 @@ fn dumps_pass_check_and_damaged_dumps_fail() {
     let check = |words: &[&str]| ibfabric(&[&["check", &net, "--lfts"], words].concat());
     let output = check(&[&lfts, "--levels", &levels]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
-    // With a single service level, the same tables can cause a deadlock.
+    // Without --levels, all packets use one service level, and the same tables can cause a deadlock.
     assert_eq!(check(&[&lfts]).status.code(), Some(1));
     let good = fs::read_to_string(&lfts).expect("the file can be read");
     let at = good.find("\n0x0001 ").expect("LID 1") + 1;

@@ -88,7 +88,7 @@ fn failed_engines_are_named_and_next_is_used() {
     for engine in ["ftree", "lash"] {
         let tree = directory.fabric(&["xgft", "4,4", "1,4"]);
         let (_, report) = route(&[&tree, "--engine", engine, "--lmc", "1"]);
-        assert_eq!(report["engine"], "minhop", "{engine} takes no LMC");
+        assert_eq!(report["engine"], "minhop", "{engine} does not support an LMC");
     }
 }
 

@@ -192,7 +192,7 @@ fn run(root: &Path, name: &str, apart: Option<&[&str]>, pace: Pace) -> Report {
     report
 }
 
-/// The error that the shell has exited.
+/// The error that the rest of a document cannot be run.
 struct End;
 
 impl Report {

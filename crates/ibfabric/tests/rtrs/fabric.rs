@@ -162,7 +162,7 @@ fn cut_of_one_of_two_paths_keeps_data_intact() {
     assert_eq!(number(&output, "errors"), 0.0);
     assert!(number(&output, "reconnects") > 0.0, "{printed}");
     assert!(printed.contains("the port has no link"), "{printed}");
-    // The slowest request waits until the cut is detected.
+    // The slowest request is delayed only until the client detects that the link is cut.
     let latency: serde_json::Value =
         serde_json::from_slice(&output.stdout).expect("the text is JSON");
     let slowest = latency["latency_us"]["max"].as_f64().expect("the value is a number");

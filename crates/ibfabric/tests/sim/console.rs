@@ -62,7 +62,7 @@ fn logged_commands_can_be_repeated() {
     let simulator = Simulator::start(&["--log", "log"]);
     let fault = "fault sw-x0y0[1] LOSS=.5 reorder=1 held=1500us";
     assert_eq!(simulator.ctl(&[fault]).status.code(), Some(0));
-    // The simulator replies before it writes the log, so the log is read until it has the command.
+    // The simulator replies before it writes the log, so the test reads the log until it contains the command.
     let find = |count: usize| {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {

@@ -33,7 +33,7 @@ impl Simulator {
         Self::run(Command::new(PROGRAM), mesh(), &["--port", &port], port.clone())
     }
 
-    /// Starts a simulator of the fabric with this net file.
+    /// Starts a simulator of the fabric that this text of a net file describes.
     pub(crate) fn of(net: &str, options: &[&str]) -> Self {
         let place = tempfile::tempdir().expect("a temporary directory can be created");
         fs::write(place.path().join("net"), net).expect("the file can be written");
@@ -48,7 +48,7 @@ impl Simulator {
         Self::serve_by(command, mesh(), options)
     }
 
-    /// Starts a simulator of the fabric in the directory's file `net`.
+    /// Starts a simulator of the fabric that the file `net` in the directory describes.
     fn serve(place: tempfile::TempDir, options: &[&str]) -> Self {
         Self::serve_by(Command::new(PROGRAM), place, options)
     }

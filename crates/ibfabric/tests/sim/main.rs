@@ -31,7 +31,7 @@ fn client_gets_responses_and_loss_reports() {
     assert_eq!((answer.status, mad.transaction_id()), (0, TransactionId(0xffff_1234_5678)));
     let info: NodeInfo = mad.attribute().expect("NodeInfo");
     assert_eq!((info.num_ports, info.local_port), (5, mad.return_path()[1]));
-    // Port 200 of the switch does not exist.
+    // Port 200 of the switch does not exist, so the request times out.
     client.send(&node_info(7, &[1, 200]), 0xffff);
     let lost = client.receive();
     assert_eq!((lost.status, Mad(lost.mad)), (TIMED_OUT, node_info(7, &[1, 200])));

@@ -90,7 +90,8 @@ fn replay_log_equals_recorded_log() {
     assert!(packets > 200, "{packets} packets");
 }
 
-/// Replays a record on the fabric in the directory's file `net`. Returns the exit status and standard error.
+/// Replays the file `record` of a directory, on the fabric that the directory's file `net` describes. Returns the exit
+/// status and standard error.
 fn replay(place: &Path, record: &str) -> (Option<i32>, String) {
     let words = ["sim", "net", "--replay", record];
     let output = Command::new(PROGRAM)

@@ -47,7 +47,7 @@ fn accepted_credit_loops_are_shown_until_they_are_resolved() {
     // After a link of the ring is cut, the new routes have no credit loop.
     let node = alarm["first"][0].as_str().and_then(|text| text.split('\'').nth(1));
     lab.run_command(&format!("unlink \"{}\"[1]", node.expect("the name of a switch")));
-    crate::lab::wait_for("routes without a loop", || {
+    crate::lab::wait_for("routes without a credit loop", || {
         lab.query_manager(&["status"])["alarms"] == Value::Array(Vec::new())
     });
 }

@@ -46,7 +46,7 @@ impl Lab {
         Self::again(place, options)
     }
 
-    /// Starts a simulator of the fabric in the directory's file `net`.
+    /// Starts a simulator of the fabric that the file `net` in the directory describes.
     pub(crate) fn again(place: tempfile::TempDir, options: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -244,7 +244,7 @@ fn partition_file_is_reloaded() {
     fs::write(lab.path("p"), text).expect("the file can be written");
     daemon.query(&["sweep"]);
     daemon.is_up(3);
-    assert!(smps(&daemon) > unchanged, "tables of keys are written");
+    assert!(smps(&daemon) > unchanged, "the SM writes the P_Key tables");
     fs::write(lab.path("p"), "Default=nonsense\n").expect("the file can be written");
     daemon.query(&["sweep"]);
     daemon.is_up(4);

@@ -11,7 +11,7 @@ pub use ib_daemons::acm::PortSelection;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places(pub Vec<PortSelection>);
 
-/// The options as clap parses them, which does not keep their order.
+/// The options as parsed by clap, which loses the order of different options.
 #[derive(Debug, Args)]
 struct Options {
     /// Attaches to ports of a running `ibfabric sim` with this socket name. May be repeated.

@@ -167,7 +167,7 @@ pub struct StopArgs {
     pub format: Format,
 }
 
-/// The direction of packets that a capture keeps after a change.
+/// The direction of the packets that `capture change` selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WayArg {
     /// From the HCA.
@@ -187,7 +187,7 @@ pub enum PeerArg {
     Lid(u16),
 }
 
-/// A limit of a capture file, by the names of dumpcap's options.
+/// A condition that stops a capture or starts its next file, in the syntax of dumpcap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Maximum time.

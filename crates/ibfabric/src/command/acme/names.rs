@@ -26,7 +26,7 @@ pub(super) fn expand(text: &str) -> Result<Vec<String>, String> {
     for range in list.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (Ok(low), Ok(high)) = (first.parse::<u64>(), last.parse::<u64>()) else {
-            // The brackets do not contain a list of numbers.
+            // The brackets do not contain a list of numbers, so the text is a single name.
             return Ok(vec![text.to_owned()]);
         };
         if low > high {
@@ -49,7 +49,7 @@ pub(super) fn expand(text: &str) -> Result<Vec<String>, String> {
 pub(super) enum End {
     Ip(Address),
     Name(Address),
-    /// A GID or a LID; the other is zero.
+    /// A port, by its GID or by its LID; the field that is not used is zero.
     Port {
         gid: Gid,
         lid: u16,

@@ -44,7 +44,7 @@ struct Listed<'a> {
     command: &'a str,
     #[serde(flatten)]
     info: &'a AdapterInfo,
-    /// The captures of the program; empty except for its first HCA.
+    /// The captures of the program. Only the entry of the program's first HCA lists them.
     captures: &'a [CaptureInfo],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<MessagesOf>,
@@ -319,7 +319,7 @@ fn autostop(limits: &[Limit]) -> Autostop {
             Limit::Duration(duration) => autostop.duration = Some(duration),
             Limit::Bytes(bytes) => autostop.bytes = Some(bytes),
             Limit::Packets(packets) => autostop.packets = Some(packets),
-            // `--autostop` rejects a number of files when it is parsed.
+            // Not reached: clap rejects `--autostop files:N`.
             Limit::Files(_) => {}
         }
     }
@@ -338,7 +338,7 @@ fn rotation(limits: &[Limit]) -> Result<Rotation, Failure> {
     }
     if rotation.files.is_some() && !rotation.happens() {
         let message =
-            "--ring-buffer files: expected also when the next file starts, such as filesize:1000";
+            "--ring-buffer files: expected also a condition that starts the next file, such as filesize:1000";
         return Err(Failure::Unusable(message.to_owned()));
     }
     Ok(rotation)

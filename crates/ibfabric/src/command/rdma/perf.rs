@@ -210,7 +210,7 @@ impl Client {
         }
         let peer = self.peer;
         Err(Failure::Unusable(format!(
-            "{peer}: the last atomic found {found}, expected {expected}"
+            "{peer}: the last atomic operation returned {found}, expected {expected}"
         )))
     }
 
@@ -388,7 +388,7 @@ impl Client {
                 if self.control.is_none() {
                     self.await_count(count)?;
                 } else if number < args.iters {
-                    // The server's first write preceded the client's, so its values are one ahead.
+                    // The server wrote before the client's first write, so its value after this write is one larger.
                     self.await_count((number + 1) as u8)?;
                 } else {
                     while self.await_completion()?.wr_id != number {}

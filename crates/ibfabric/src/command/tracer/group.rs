@@ -148,7 +148,7 @@ fn report(
         judgement: "",
         mgid: args.mgid.map(|mgid| mgid.to_string()),
         mlid: tree.mlid,
-        // If only the MLID is known, the members are unknown, but a group has at least one member.
+        // If the members are unknown, the tree has to reach at least one port, since a group has a member.
         good: (members.is_some() || !deliveries.is_empty())
             && missing.is_empty()
             && twice.is_empty()

@@ -13,8 +13,8 @@ use ib_wire::mad::Method;
 
 use crate::failure::{Failure, say};
 
-/// Times after the console commands, in the fabric's virtual time: until the SM has received all traps, and the
-/// maximum until the SM is idle again.
+/// Durations after the console commands, in the fabric's virtual time: the time for the SM to receive all traps,
+/// and the maximum time until the SM is idle again.
 const FOLLOWS: Duration = Duration::from_secs(1);
 const MOST_FOLLOWED: Duration = Duration::from_secs(600);
 

@@ -37,13 +37,13 @@ impl Names {
     }
 }
 
-/// Reports traces in order.
+/// Prints the results of traces, and counts them.
 pub(super) struct Report<'a> {
     args: &'a TracerArgs,
     names: Names,
     is_single: bool,
     tally: Tally,
-    /// The traces to print at the end.
+    /// The traces of the JSON output, which is printed after the last trace.
     traces: Vec<TraceReport>,
 }
 
@@ -90,7 +90,7 @@ struct TraceReport {
     judgement: &'static str,
     /// The result as a sentence.
     result: String,
-    /// If no node responds at the end of the path: the components, one of which is faulty.
+    /// The components that may be faulty, if the path ends at a link because no node responds at its other end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suspects: Vec<String>,
     ms: f64,
@@ -308,7 +308,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the extent to which a good path is validated.
+    /// Returns a sentence about a path that is proven good, with the number of validated hops.
     fn seen(&self, trace: &Trace) -> String {
         let count = |wanted: fn(&Verdict) -> bool| {
             trace.hops.iter().filter(|(_, verdict)| wanted(verdict)).count()

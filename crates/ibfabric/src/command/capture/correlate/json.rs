@@ -125,7 +125,7 @@ impl Report {
                 end_ns: counts.times.map(|(_, end)| end),
             })
             .collect();
-        // The sum is unknown if a file lacks the number.
+        // The sum is `None` if the number is unknown for any of the files.
         let sum =
             |what: fn(&FileReport) -> Option<u64>| files.iter().map(what).sum::<Option<u64>>();
         Self {

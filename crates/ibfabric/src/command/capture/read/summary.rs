@@ -67,7 +67,7 @@ impl Summary {
         }
         for (interface, (name, statistics)) in &self.interfaces {
             let name = name.clone().unwrap_or_else(|| format!("interface {}", interface.1));
-            // In captures of other programs, the first number also counts frames that the filter rejected.
+            // If another program wrote the capture, `received` also counts frames that the capture filter rejected.
             let words = match is_ours(statistics) {
                 true => ["packets of the queue pair", "accepted", "captured", "overwritten", ""],
                 false => ["seen", "accepted", "captured", "missed", "missed by the system"],
