@@ -159,7 +159,7 @@ fn port_goes_down_with_hca_and_up_with_next() {
     // When another HCA attaches to the port, the SM activates the port again.
     let mut server = lab.server("host-2", &[]);
     lab.measured(&small);
-    // A clean exit of the program does not take its port down.
+    // A clean exit of the program does not take the port of its HCA down.
     server.signal("TERM");
     assert!(!lab.console(&["attached"]).contains("adapter"));
     assert!(!lab.console(&["dump", "host-2"]).contains("Down"));

@@ -1,4 +1,4 @@
-//! Every client refuses an impostor: a server of another user, who has taken the name or path of a local socket first.
+//! Every client refuses an impostor: a server of another user that has taken the name or path of a local socket first.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::mem::MaybeUninit;

@@ -192,7 +192,7 @@ fn cut_link_is_routed_around_and_returns() {
     });
     assert_ne!(around["routes"], before["routes"]);
     let down =
-        events.wait_for("the events do not show the new routes", |it| it["routes"] == around["routes"]);
+        events.wait_for("no event has the new routes", |it| it["routes"] == around["routes"]);
     assert_eq!(down["down"], json!([link]));
     let since = down["since"][0].as_f64().expect("the value is a number");
     assert!(

@@ -16,7 +16,7 @@ use ib_types::Mtu;
 use crate::command::sm::hosted_options;
 use crate::output::Format;
 
-/// Returns the console command with this name, compared without case.
+/// Returns the console command with this name, regardless of upper and lower case.
 fn console_command(word: &str) -> Option<&'static str> {
     let commands = CONSOLE.lines().filter(|line| !line.starts_with(' '));
     let mut names = commands.filter_map(|line| line.split_whitespace().next());

@@ -244,7 +244,7 @@ fn metrics_count_requests() {
         let [value] = values[..] else { panic!("{line}: {values:?} in {body}") };
         value.parse::<u64>().expect("the text is a number")
     };
-    // Only this client has sent requests: three, of which only the first could cause a multicast.
+    // This client sent all three requests. Only the first could cause a multicast.
     for (name, expected) in [("resolve_total", 3), ("error_total", 0), ("no_data_total", 0)] {
         assert_eq!(value(name, of_endpoint), expected, "{name}");
     }

@@ -63,7 +63,7 @@ fn answer_to(header: ClientHeader, path: &PathRecord) -> Vec<u8> {
     bytes
 }
 
-/// Returns the path from the third to the second host, which a real service resolves.
+/// Starts an ACM service at the third host. Returns the path to the second host that the service resolves.
 fn real_path(lab: &Lab) -> PathRecord {
     let (socket, config) = (lab.path(8), lab.directory.path().join("config"));
     let words = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--socket"];

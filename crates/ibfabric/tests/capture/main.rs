@@ -1,4 +1,4 @@
-//! `ibfabric capture list`, `start`, `change` and `stop` with running programs.
+//! Tests `ibfabric capture list`, `start`, `change` and `stop` with running programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -108,7 +108,7 @@ fn capture_has_all_counted_packets() {
     let file = place.path().join("a.pcapng");
     let path = file.to_str().expect("the path is UTF-8");
     let server = Server::start();
-    // The capture starts before a client connects. It includes later queue pairs.
+    // The capture starts before a client connects, and includes queue pairs that are created later.
     let started = server.object(&["start"], &["-w", path, "--payload", "64", "--ring", "65536"]);
     assert_eq!((&started["capture"], &started["file"]), (&1.into(), &path.into()));
     let client = server.client(3000, &["-q", "3"]).output().expect("the program can be started");
@@ -218,7 +218,7 @@ fn filters_apply_and_can_be_changed() {
         kept.push((frame.captured, port.is_ok()));
     }
     let lengths: Vec<_> = kept.iter().map(|(captured, _)| *captured).collect();
-    // A first packet of a message was captured without payload, and later with 32 bytes of payload.
+    // First packets of messages have no payload, or 32 bytes of payload if they were captured after the change.
     assert!(lengths.contains(&(42 + 28)) && lengths.contains(&(42 + 28 + 32)), "{lengths:?}");
 }
 

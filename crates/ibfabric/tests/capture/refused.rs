@@ -18,7 +18,7 @@ fn unusable_options_are_rejected_with_reason() {
     refused(&["-w", &inside("no/where")], &message);
     refused(&["-w", &inside("a"), "--payload", "5000"], "expected a number of 0 to 4096");
     refused(&["-w", &inside("a"), "--ring", "100000"], "expected a power of two");
-    refused(&["-w", &inside("a"), "-b", "files:3"], "expected also a condition that starts the next file");
+    refused(&["-w", &inside("a"), "-b", "files:3"], "a condition that starts the next file");
     refused(&["-w", &inside("a"), "-b", "sizes:3"], "expected duration:S");
     for limit in ["files:3", "foo:2", "packets", "packets:x"] {
         let expected = "expected duration:S, filesize:KB or packets:N\n";

@@ -28,7 +28,7 @@ fn tiny_rotated_files_still_have_packets() {
 /// A capture number that exists in only one program selects this program without --pid.
 #[test]
 fn unique_capture_number_selects_its_program() {
-    // Servers of other tests have fewer captures than this, so this number is unique on the machine.
+    // Servers of other tests start fewer captures, so the capture with this number is unique on the machine.
     const NUMBER: u64 = 75;
     let place = tempfile::tempdir().expect("a temporary directory can be created");
     let path = |name: &str| place.path().join(name).to_str().expect("the path is UTF-8").to_owned();

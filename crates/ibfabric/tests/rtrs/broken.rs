@@ -112,7 +112,7 @@ fn failing_store_is_logged_once_without_affecting_others() {
         let output = server.bench("none", &reads);
         assert!(text(&output.stderr).contains("the server refuses device none: ENOENT"));
     }
-    // Each client uses a session of its own name, so each refusal is logged.
+    // Each client process has its own session name, so each refusal is logged.
     assert_eq!(server.log_lines(r#"device "ro" was refused: EACCES"#), 2);
     assert_eq!(server.log_lines(r#"device "none" was refused: ENOENT"#), 2);
     assert_eq!(number(&server.bench("ro", &reads), "errors"), 0.0);

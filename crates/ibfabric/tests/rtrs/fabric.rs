@@ -51,7 +51,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// Starts a simulator with the given script, and an RTRS server at both ports of its node.
+    /// Starts a simulator with the given script, and an RTRS server at both ports of the node `server`.
     fn new(name: &str, script: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let file = |name: &str, text: &str| {
@@ -147,7 +147,8 @@ fn fabric_options_require_attach() {
 
 #[test]
 fn cut_of_one_of_two_paths_keeps_data_intact() {
-    // The client's first link is cut for half a second every two seconds, whenever the benchmark starts.
+    // The client's first link is cut for half a second every two seconds, so at least one cut is within the
+    // benchmark's run time.
     let cut =
         |at: u32| format!("at {at}000ms Unlink \"client\"[1]\nat {at}500ms Relink \"client\"[1]\n");
     let script: String = (2..90).step_by(2).map(cut).collect();

@@ -210,7 +210,7 @@ fn mount_ends_by_unmount_or_signal() {
     assert_eq!(tree.end(Signal::INT).code(), Some(0));
     assert!(!tree.is_mounted() && !file.exists());
     drop(open);
-    // If the program is killed, its mount remains. The next program reports it.
+    // If the program is killed, its mount remains. The next `rtrs mount` of this directory reports it.
     let mut tree = Mounted::start(&scene);
     assert_eq!(tree.end(Signal::KILL).code(), None);
     let mut again = ibfabric(&["rtrs", "mount"]);

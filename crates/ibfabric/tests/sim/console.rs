@@ -20,7 +20,7 @@ fn shown(output: &Output) -> String {
 #[test]
 fn dump_shows_active_faults_and_forged_values() {
     let simulator = Simulator::start(&[]);
-    // Commands use the switch's name in the fabric file. Its node description is sw-x0y0.
+    // The commands name the switch as in the fabric file, as `dump` does. Its node description is sw-x0y0.
     let forged = [
         "Misroute \"S-0002c90000200000\" 2 1",
         "IgnoreLft \"S-0002c90000200000\" 0 7",

@@ -215,7 +215,7 @@ fn program_named_opensm_acts_as_opensm() {
     assert_eq!(status, Some(2));
     let expected = "conf:3: sweep_interval: found `never`, expected a number of 0 to 86400\n";
     assert_eq!(errors, format!("ibfabric: {expected}"));
-    // A configuration file that was written can be read.
+    // The SM can read a configuration file that it has written.
     let (status, output, _) = run(&["-c", "new", "-p", "3"]);
     assert_eq!((status, output.as_str()), (Some(0), "wrote the configuration file new\n"));
     // `-g 0` lists the available ports.

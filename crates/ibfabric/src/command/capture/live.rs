@@ -337,8 +337,7 @@ fn rotation(limits: &[Limit]) -> Result<Rotation, Failure> {
         }
     }
     if rotation.files.is_some() && !rotation.happens() {
-        let message =
-            "--ring-buffer files: expected also a condition that starts the next file, such as filesize:1000";
+        let message = "--ring-buffer files: expected also a condition that starts the next file, such as filesize:1000";
         return Err(Failure::Unusable(message.to_owned()));
     }
     Ok(rotation)

@@ -102,7 +102,8 @@ impl Match {
         let (found, expected) = (wc.byte_len, self.messages.size);
         if found != expected {
             let peer = self.endpoint.peer;
-            let message = format!("{peer}: a message of {found} bytes: expected {expected}");
+            let message =
+                format!("{peer}: received a message of {found} bytes, expected {expected}");
             return Err(Failure::Unusable(message));
         }
         self.received += 1;

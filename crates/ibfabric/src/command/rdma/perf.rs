@@ -196,8 +196,8 @@ impl Client {
         }
     }
 
-    /// Checks the original value that the last atomic operation returned: the number of preceding operations.
-    /// With several queue pairs the value varies and is not checked.
+    /// Checks the original value that the last atomic operation returned, which has to equal the number of
+    /// preceding operations. With several queue pairs the value varies and is not checked.
     fn check_atomics(&self, args: &PerfArgs) -> Result<(), Failure> {
         if !args.op.is_atomic() || args.qps != 1 {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The protocol of perftest's programs (`ib_write_bw -R` and others) of version 6.06.
+//! Version 6.06 of the protocol of perftest's programs (`ib_write_bw -R` and others).
 //!
 //! A client makes a control connection to a port, over which both ends exchange their parameters. Then the
 //! client makes one connection to the same port per queue pair. The server listens for these connections only
@@ -16,8 +16,8 @@
 //! | end, close | 56 | zeros here; received contents are ignored |
 //! | report | 5 × 8 | size, iterations, peak and average in MiB/s, messages in millions per second |
 //!
-//! All numbers are big-endian; rates are IEEE doubles. The messages do not contain the program, the message
-//! size or the number of messages: both ends know these from their command lines.
+//! All numbers are big-endian; rates are IEEE doubles. The messages do not contain the program's name,
+//! the message size or the number of messages: both ends know these from their command lines.
 //!
 //! | file | holds |
 //! |---|---|

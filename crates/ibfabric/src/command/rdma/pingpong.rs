@@ -141,7 +141,7 @@ fn exchange(
             if wc.byte_len as usize != size {
                 let found = wc.byte_len;
                 return Err(Failure::Unusable(format!(
-                    "a message of {found} bytes: expected {size}"
+                    "received a message of {found} bytes, expected {size}"
                 )));
             }
             if args.check {

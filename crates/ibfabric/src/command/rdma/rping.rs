@@ -122,7 +122,9 @@ impl Pinged {
             (WcOpcode::Recv, Step::AwaitsSource | Step::AwaitsSink) => {
                 if wc.byte_len as usize != MESSAGE {
                     let found = wc.byte_len;
-                    return Err(wrong(format!("a message of {found} bytes: expected {MESSAGE}")));
+                    return Err(wrong(format!(
+                        "received a message of {found} bytes, expected {MESSAGE}"
+                    )));
                 }
                 let offer = Offer::read(&self.buffer);
                 stage.post_receive(qp, RECEIVE, self.buffer.data(IN, MESSAGE))?;
@@ -131,7 +133,7 @@ impl Pinged {
                     let length = offer.size as usize;
                     if length > LONGEST {
                         return Err(wrong(format!(
-                            "a ping of {length} bytes: expected at most {LONGEST}"
+                            "received a ping of {length} bytes, expected at most {LONGEST}"
                         )));
                     }
                     self.length = length;

@@ -309,7 +309,7 @@ impl Server<'_> {
         self.forget(id);
     }
 
-    /// Returns true if a client RDMA WRITEs to memory that has to be polled, and expects replies.
+    /// Returns true if a client sends RDMA WRITEs and expects replies, so that its buffer has to be polled.
     fn watches_memory(&self) -> bool {
         let is_watched =
             |service: &Service| matches!(service, Service::Ours(ours) if ours.is_watched());

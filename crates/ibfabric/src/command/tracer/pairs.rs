@@ -25,7 +25,8 @@ pub(super) enum Pairs {
 }
 
 impl Pairs {
-    /// Returns the paths in order. The paths are not stored, since large fabrics have many of them.
+    /// Returns an iterator over the paths. The paths between all LIDs are computed one by one and not stored,
+    /// since large fabrics have many of them.
     pub(super) fn iter(&self) -> PairsIter<'_> {
         PairsIter { pairs: self, next: 0 }
     }

@@ -154,7 +154,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Returns true if a client RDMA WRITEs to memory that has to be polled, and expects replies.
+    /// Returns true if a client sends RDMA WRITEs and expects replies, so that its buffer has to be polled.
     pub(in super::super) fn are_watched(&self) -> bool {
         self.sessions.values().any(Session::is_watched)
     }

@@ -50,7 +50,7 @@ impl Ours {
         Ok(Self { endpoint, buffer, offer, answered: 0 })
     }
 
-    /// Returns true if the client RDMA WRITEs to memory that has to be polled, and expects replies.
+    /// Returns true if the client sends RDMA WRITEs and expects replies, so that the buffer has to be polled.
     pub(super) fn is_watched(&self) -> bool {
         self.offer.kind == Kind::WriteLatency
     }
