@@ -60,8 +60,7 @@ fn answer(asked: Asked, out: &mut Output) -> Result<Verdict, Failure> {
 
 /// Runs the SM; prints a report each time that the subnet comes up.
 fn manage(request: &Request, out: &mut Output) -> Result<Verdict, Failure> {
-    // If the SM is configured to run in the background, it closes standard output, so pending output is written
-    // first.
+    // An SM that runs in the background has no standard output, so pending output is written first.
     out.flush()?;
     let requested = request.settings.config.routing.engines.to_string();
     let mut print = |up: &SubnetUp<'_>| {

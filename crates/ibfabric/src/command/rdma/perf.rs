@@ -388,7 +388,7 @@ impl Client {
                 if self.control.is_none() {
                     self.await_count(count)?;
                 } else if number < args.iters {
-                    // The server wrote before the client's first write, so its value after this write is one larger.
+                    // The server wrote 1 before the client's first write, so its reply to write N is N + 1.
                     self.await_count((number + 1) as u8)?;
                 } else {
                     while self.await_completion()?.wr_id != number {}
