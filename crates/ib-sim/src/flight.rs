@@ -14,7 +14,8 @@ pub(crate) const BLOCK: usize = 64;
 const MAX_SPARE_BUFFERS: usize = 4096;
 const MIN_SPARE_LENGTH: usize = 1024;
 
-/// Value of `BufferSpace::shared` if the packet shares its buffer space with no copy.
+/// Value of `BufferSpace::shared` if the packet has its buffer space to itself: no multicast copy
+/// of the packet shares it.
 const UNSHARED: u32 = u32::MAX;
 
 /// Returns the number of buffer blocks that a packet of `bytes` bytes occupies.
@@ -75,7 +76,8 @@ impl BufferSpace {
 #[derive(Clone, Copy, Debug)]
 struct SharedBufferSpace {
     copies: u16,
-    /// The latest time at which a copy whose transmission has started will have left.
+    /// Time when the last of the copies that are already being transmitted will have left the
+    /// space.
     gone_at: Instant,
 }
 
