@@ -296,8 +296,8 @@ impl AttachedPort {
         [self.rings.bell(), self.socket.as_fd()]
     }
 
-    /// Requests a wake-up when a frame arrives, or, with `wants_room`, when a slot is free. Returns
-    /// false if a frame or slot is available already.
+    /// Requests a wake-up when a frame arrives and, if `wants_room` is true, also when a slot is
+    /// free. Returns false if a frame or slot is available already.
     pub fn begin_wait(&mut self, wants_room: bool) -> bool {
         self.rings.may_sleep(true, wants_room)
     }

@@ -40,8 +40,8 @@ enum Command {
     Drain(Arc<CompletionBuffer>),
 }
 
-/// A queue pair, and the numbers of its posted requests that the driver thread has not passed to
-/// the engine yet.
+/// A queue pair, and the counts of its posted sends and receives that the driver thread has not
+/// passed to the engine yet.
 struct QpSlots {
     qp: QpId,
     number: Qpn,
@@ -232,7 +232,7 @@ impl DriverHandle {
         self.0.commands.push(command);
         fence(Ordering::SeqCst);
         if self.0.is_ending.load(Ordering::Acquire) {
-            // If the driver thread has ended meanwhile, it does not execute the command.
+            // The driver thread is ending and executes no further commands, so they are dropped.
             while self.0.commands.pop().is_some() {}
             return Err(Stopped);
         }
