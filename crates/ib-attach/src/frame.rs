@@ -64,7 +64,8 @@ const MAX_REASON: usize = 512;
 const MAX_HEADERS: usize = 512;
 
 impl Frame {
-    /// Returns the frame of a MAD. The 256 bytes of the MAD follow it.
+    /// Returns the frame for a MAD. The caller puts the 256 bytes of the MAD after the frame's
+    /// header.
     #[must_use]
     pub const fn from_datagram(datagram: &Datagram) -> Self {
         let Datagram { remote, local_qpn, length, .. } = *datagram;

@@ -401,8 +401,8 @@ impl Device {
         }
     }
 
-    /// Returns the handle by which other threads run closures at the HCA, in [`Device::progress`]
-    /// and [`Device::wait`].
+    /// Returns the handle by which other threads queue closures, which [`Device::progress`] and
+    /// [`Device::wait`] run.
     ///
     /// # Errors
     /// Fails if the system has no more descriptors.
@@ -422,9 +422,9 @@ impl Device {
         self.callbacks.traced = Some(Box::new(take));
     }
 
-    /// Sets a callback with the sender of packets that are dropped because of a UDP checksum of zero
-    /// ([`RoceOptions::allow_zero_checksum`]). After each batch of received packets, the callback
-    /// gets the last such sender.
+    /// Sets the callback that gets the sender of packets that are dropped because of a UDP checksum
+    /// of zero ([`RoceOptions::allow_zero_checksum`]). After each batch of received packets, the
+    /// callback gets the last such sender.
     pub fn on_zero_checksum(&mut self, take: impl FnMut(IpAddr) + Send + 'static) {
         self.callbacks.refused = Some(Box::new(take));
     }

@@ -3,9 +3,9 @@
 //! Applications and the driver thread exchange requests and completions over lock-free queues. The driver thread spins
 //! for the configured time and then sleeps; a post wakes it.
 //!
-//! Errors of a posted request are detected in two places. The posting call refuses a request that exceeds a limit.
-//! The engine detects other errors, such as an invalid key. Such a request completes with the status of a hardware
-//! HCA, and the queue pair fails.
+//! Errors of a posted request are detected in two places. The posting call refuses a request that
+//! exceeds a limit. The engine detects other errors, such as an invalid key. Such a request
+//! completes with the same status as on a hardware HCA, and the queue pair fails.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -262,8 +262,8 @@ impl DrivenQp {
         self.slots.qp
     }
 
-    /// Posts a send request, as [`ib_hca::Hca::post_send`] does. The module describes errors that
-    /// are detected later.
+    /// Posts a send request, as [`ib_hca::Hca::post_send`] does. The module's documentation
+    /// describes errors that are detected later.
     ///
     /// # Errors
     /// Fails if the queue is full, or if the request exceeds a limit.

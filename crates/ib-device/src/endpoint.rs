@@ -44,7 +44,7 @@ pub struct EndpointOptions {
 
 impl Default for EndpointOptions {
     /// Returns options with 16 READs in each direction, all remote access flags, and a time limit
-    /// of 10 s. The ACK timeout is 67 ms; 2.1 s are proposed to the peer.
+    /// of 10 s. The ACK timeout is 67 ms; the one proposed to the peer is 2.1 s.
     fn default() -> Self {
         Self {
             responder_resources: 16,

@@ -41,8 +41,8 @@ const SPARE_FILES: usize = 96;
 /// Interval between checks for exited clients.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Poll token of the control socket. Client N has token N + 1; watched files have the tokens of the
-/// upper half.
+/// Poll token of the control socket. Client N has token N + 1; watched files have tokens in the
+/// upper half of the number range.
 const CONTROL: Token = Token(0);
 
 /// Poll token of the timer that starts the checks for exited clients.

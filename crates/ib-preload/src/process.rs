@@ -176,8 +176,8 @@ impl Process {
         })
     }
 
-    /// Returns the library's directory if the process has a uverbs device, after an update of its
-    /// files.
+    /// Updates the files of the library's directory in a process that has a uverbs device. Returns
+    /// the directory.
     fn root_of_verbs(&self, verbs: &Verbs) -> Result<&'static CStr, Errno> {
         let mut tree = lock(&self.tree);
         if tree.is_none() {

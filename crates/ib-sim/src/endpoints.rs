@@ -10,7 +10,7 @@
 //! real HCA.
 //!
 //! An HCA that could send faster than its link checks the number of waiting packets
-//! ([`Sim::waiting`]). The HCA continues when [`Sim::next_open`] returns its port.
+//! ([`Sim::waiting`]). The HCA sends more packets when [`Sim::next_open`] returns its port.
 
 use ib_link::{Datagram, Incoming, LinkPort, NodeAgent};
 use ib_topology::{NodeId, PortId};

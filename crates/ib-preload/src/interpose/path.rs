@@ -199,8 +199,8 @@ macro_rules! redirected {
     };
 }
 
-/// Returns the path that is passed to the C library. The library's directory also contains a file
-/// for each device.
+/// Returns the path that is passed to the C library. For a device, this is a file in this library's
+/// own directory.
 fn redirect(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Result<*const c_char, Errno> {
     let device: &[u8] = match target(path, buffer) {
         Target::Same => return Ok(path),
