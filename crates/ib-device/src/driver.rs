@@ -467,7 +467,7 @@ impl DriverThread {
         let wc = Wc { status, ..Wc::new(wr_id, opcode, slots.number) };
         self.failed.entry(cq).or_default().push_back(wc);
         let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
-        // The error is ignored: the queue pair may be destroyed.
+        // The error is ignored: the queue pair may have been destroyed meanwhile.
         self.device.hca().modify_qp(clock::now(), slots.qp, &attr).ok();
     }
 

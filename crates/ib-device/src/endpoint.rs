@@ -343,8 +343,8 @@ impl Device {
             self.engines.cm.reject(clock::now(), *id, RejectReason::CONSUMER, b"")?;
             return Err(ConnectError::Partition { peer: request.peer, p_key: req.p_key });
         }
-        // A request is rejected if its packets would have to be sent to another address than that
-        // of the requester.
+        // A request is rejected if packets of the connection would have to be sent to another
+        // address than that of the requester.
         let came = &request.requested.route;
         if path.is_global && came.is_global && path.destination != came.destination {
             self.engines.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;

@@ -326,7 +326,8 @@ impl Executor<'_> {
         let id = self.adapter.device.hca().create_qp(pd, &init).map_err(created)?;
         let made = self.add_qp(create, id, &init, room);
         if made.is_err() {
-            // The error is ignored: nothing uses the new queue pair, so it can be destroyed.
+            // The result is ignored: destroying the new queue pair cannot fail, because nothing
+            // uses it.
             let _ = self.adapter.device.hca().destroy_qp(id);
         }
         made
@@ -477,7 +478,8 @@ impl Executor<'_> {
         let ring = match self.rings().and_then(|rings| Ring::create(rings, max_wr, element)) {
             Ok(ring) => ring,
             Err(error) => {
-                // The error is ignored: nothing uses the new SRQ, so it can be destroyed.
+                // The result is ignored: destroying the new SRQ cannot fail, because nothing uses
+                // it.
                 let _ = self.adapter.device.hca().destroy_srq(id);
                 return Err(error);
             }
