@@ -26,8 +26,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct AttachOptions {
     /// Name of the simulator, as given to `ibfabric sim --socket`.
     pub name: String,
-    /// Name of the node, optionally followed by `:port`; without it, the first port of the node.
-    /// `None` means the first host of the fabric.
+    /// Name of the node, optionally followed by `:port`; if no port is given, the first port of the
+    /// node. `None` means the first host of the fabric.
     pub node: Option<String>,
 }
 

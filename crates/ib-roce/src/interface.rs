@@ -95,7 +95,7 @@ impl RoceInterface {
     /// Adds an IP or MAC address; ignores other addresses.
     ///
     /// # Safety
-    /// The pointer is null, or points to an address with the size of its address family.
+    /// The pointer has to be null, or to point to an address with the size of its address family.
     unsafe fn add(&mut self, address: *const libc::sockaddr) {
         // SAFETY: the caller guarantees a valid address; every address starts with the address
         // family.

@@ -119,8 +119,8 @@ impl Flights {
         }) as u32
     }
 
-    /// Adds a copy of a packet, which is in the same buffer space. The copy belongs to no request.
-    /// Returns the key of the copy.
+    /// Adds a copy of a packet. The copy occupies the same buffer space as the packet, and belongs
+    /// to no request. Returns the key of the copy.
     pub(crate) fn copy(&mut self, key: u32) -> u32 {
         let copy = Flight { request: None, ..self.get(key).clone() };
         self.flights.insert(copy) as u32

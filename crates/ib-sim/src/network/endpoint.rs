@@ -214,8 +214,8 @@ impl FabricState {
         }
     }
 
-    /// Returns the packet by which an end port sends a MAD: an SMP between QPs 0 if the class is
-    /// subnet management, otherwise a GMP between QPs 1.
+    /// Returns the packet by which an end port sends a MAD: an SMP from QP 0 to QP 0 if the class
+    /// is subnet management, otherwise a GMP from QP 1 to QP 1.
     pub(crate) fn management_packet(
         &self,
         port: PortId,
