@@ -26,8 +26,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct AttachOptions {
     /// Name of the simulator, as given to `ibfabric sim --socket`.
     pub name: String,
-    /// Name of the node, optionally followed by `:port`; without it, the first port of the node.
-    /// `None` means the first host of the fabric.
+    /// Name of the node, optionally followed by `:port`; if no port is given, the first port of the
+    /// node. `None` means the first host of the fabric.
     pub node: Option<String>,
 }
 
@@ -296,8 +296,8 @@ impl AttachedPort {
         [self.rings.bell(), self.socket.as_fd()]
     }
 
-    /// Requests a wake-up when a frame arrives, or, with `wants_room`, when a slot is free. Returns
-    /// false if a frame or slot is available already.
+    /// Requests a wake-up when a frame arrives and, if `wants_room` is true, also when a slot is
+    /// free. Returns false if a frame or slot is available already.
     pub fn begin_wait(&mut self, wants_room: bool) -> bool {
         self.rings.may_sleep(true, wants_room)
     }
@@ -316,8 +316,8 @@ impl AttachedPort {
         Ok(())
     }
 
-    /// Waits until a frame arrives, a slot is free (with `wants_room`), the time `until` has come,
-    /// or `alarm` is rung. Then processes messages of the simulator.
+    /// Waits until a frame arrives, a slot is free (if `wants_room` is true), the time `until` has
+    /// come, or `alarm` is rung. Then processes messages of the simulator.
     ///
     /// # Errors
     /// Fails if the simulator has disconnected or sent an invalid message, or if a system call

@@ -8,7 +8,7 @@ use ib_wire::packet::Grh;
 /// Length of a slot's header in bytes.
 pub(super) const HEADER: usize = 128;
 
-/// At most this many bytes follow the header: those of a packet from its BTH on.
+/// Maximum number of bytes after the header: the size of the largest packet, from its BTH on.
 pub(super) const MAX_PAYLOAD: usize = ib_hca::MAX_PACKET;
 
 /// Length of a slot in bytes.
@@ -58,12 +58,14 @@ const PACKET: u8 = 1;
 const DATAGRAM: u8 = 2;
 const LOST: u8 = 3;
 
-/// A loss report contains at most this many bytes of the reason, and of the packet.
+/// Maximum sizes of the two parts of a loss report, in bytes: the reason, and the start of the
+/// packet.
 const MAX_REASON: usize = 512;
 const MAX_HEADERS: usize = 512;
 
 impl Frame {
-    /// Returns the frame of a MAD. The 256 bytes of the MAD follow it.
+    /// Returns the frame for a MAD. The caller puts the 256 bytes of the MAD after the frame's
+    /// header.
     #[must_use]
     pub const fn from_datagram(datagram: &Datagram) -> Self {
         let Datagram { remote, local_qpn, length, .. } = *datagram;

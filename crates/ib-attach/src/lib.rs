@@ -11,16 +11,18 @@
 //! | `frame` | [`Frame`]: contents of a slot, a packet or a MAD with its addresses |
 //! | `protocol` | protocol version and limits |
 //!
-//! A simulator called NAME listens on the abstract Unix socket `NAME:data` (`SOCK_SEQPACKET`), and accepts clients
-//! of its own user only. A client sends a hello with its protocol version and the requested port. The response
-//! describes the port and carries three descriptors: sealed memory with a ring of slots per direction, and one
-//! event counter that wakes each side. Packets and MADs pass through the rings. Each ring has [`SLOTS`] slots,
-//! which are the credits: a sender without a free slot waits until it is notified. The socket carries rare
-//! messages, such as a new LID. If the socket is closed, the other side has disconnected.
+//! A simulator called NAME listens on the abstract Unix socket `NAME:data` (`SOCK_SEQPACKET`), and
+//! accepts clients of its own user only. A client sends a hello with its protocol version and the
+//! requested port. The response describes the port and carries three descriptors: sealed memory
+//! with a ring of slots per direction, and two event counters, each of which wakes one side.
+//! Packets and MADs pass through the rings. Each ring has [`SLOTS`] slots, which are the credits: a
+//! sender without a free slot waits until it is notified. The socket carries rare messages, such as
+//! a new LID. If the socket is closed, the other side has disconnected.
 //!
-//! HCAs of several processes can share a port if they serve different management classes, such as an ACM service and a
-//! program with connections. Each HCA has a block of queue pair numbers, by which the simulator finds the HCA of a
-//! packet. Packets to multicast groups are passed to all HCAs of the port.
+//! HCAs of several processes can share a port if they serve different management classes, such as
+//! an ACM service and a program with connections. Each HCA has a block of queue pair numbers, by
+//! which the simulator finds the HCA that gets a packet. Packets to multicast groups are passed to
+//! all HCAs of the port.
 //!
 //! The simulator does not trust a client's memory: it reads every number once and checks it, and copies packets before
 //! it reads them. A client trusts the simulator.

@@ -93,7 +93,7 @@ pub(super) enum ServerMessage {
     Resolved {
         /// Identifies the request.
         number: u32,
-        /// The port; `None` if no port has the name.
+        /// The port; `None` if no port has the requested name or address.
         place: Option<WireResolvedPort>,
     },
 }

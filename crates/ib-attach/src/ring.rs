@@ -126,8 +126,8 @@ pub(super) enum Side {
 pub(super) struct Rings {
     memory: Arc<Mapping>,
     side: Side,
-    /// Number of slots put into the outgoing ring, and number taken out of the incoming ring, since
-    /// the start.
+    /// Number of slots that this side has put into the outgoing ring, and number of slots that it
+    /// has taken out of the incoming ring, since the start.
     put: u32,
     taken: u32,
     /// Event counters: `own` wakes this side, `other` the other side.

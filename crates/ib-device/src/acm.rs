@@ -22,7 +22,8 @@ pub(crate) struct AcmService {
     pub(crate) on_failure: OnFailure,
 }
 
-/// Callback: gets an address to which the service has no usable path, and the reason.
+/// Callback for an address to which the service returns no usable path. Gets the address and the
+/// reason.
 type OnFailure = Box<dyn FnMut(IpAddr, &str) + Send>;
 
 /// Queries the path record of an address.

@@ -68,7 +68,8 @@ pub struct Device {
 /// Callbacks that the device's owner has set.
 #[derive(Default)]
 struct Callbacks {
-    /// Callback that gets the packet readers of queue pairs that a selection includes.
+    /// Callback that gets the packet readers of queue pairs that a trace selection includes
+    /// ([`Hca::select`]).
     traced: Option<OnTraced>,
     /// Callback that gets the sender of packets that are dropped because they have no UDP checksum.
     refused: Option<OnRefused>,
@@ -390,7 +391,8 @@ impl Device {
         self.hand_over_traces();
     }
 
-    /// Passes the packet readers of selected queue pairs to the callback.
+    /// Passes the packet readers of queue pairs that trace selections include to the callback of
+    /// [`Self::on_traced`].
     pub fn hand_over_traces(&mut self) {
         while let Some(on_traced) = &mut self.callbacks.traced
             && let Some((selection, reader)) = self.engines.hca.poll_selected()
@@ -399,8 +401,8 @@ impl Device {
         }
     }
 
-    /// Returns the handle by which other threads run closures at the HCA, in [`Device::progress`]
-    /// and [`Device::wait`].
+    /// Returns the handle by which other threads queue closures, which [`Device::progress`] and
+    /// [`Device::wait`] run.
     ///
     /// # Errors
     /// Fails if the system has no more descriptors.
@@ -411,7 +413,8 @@ impl Device {
         Ok(self.inbox.as_ref().expect("the inbox was created above").handle())
     }
 
-    /// Sets a callback for the packet readers of queue pairs that a selection of the HCA includes ([`Hca::select`]).
+    /// Sets the callback that gets the packet readers of queue pairs that a trace selection
+    /// includes ([`Hca::select`]).
     pub fn on_traced(
         &mut self,
         take: impl FnMut(&mut Hca, SelectionId, PacketReader) + Send + 'static,
@@ -419,15 +422,15 @@ impl Device {
         self.callbacks.traced = Some(Box::new(take));
     }
 
-    /// Sets a callback with the sender of packets that are dropped because of a UDP checksum of zero
-    /// ([`RoceOptions::allow_zero_checksum`]). After each batch of received packets, the callback
-    /// gets the last such sender.
+    /// Sets the callback that gets the sender of packets that are dropped because of a UDP checksum
+    /// of zero ([`RoceOptions::allow_zero_checksum`]). After each batch of received packets, the
+    /// callback gets the last such sender.
     pub fn on_zero_checksum(&mut self, take: impl FnMut(IpAddr) + Send + 'static) {
         self.callbacks.refused = Some(Box::new(take));
     }
 
-    /// Ends a selection of the engine. Before, the readers of queue pairs that the selection has
-    /// included are passed to the callback.
+    /// Ends a trace selection ([`Hca::select`]). Before that, passes the packet readers of the
+    /// queue pairs that it has included to the callback of [`Self::on_traced`].
     pub fn deselect(&mut self, selection: SelectionId) {
         self.hand_over_traces();
         self.engines.hca.deselect(selection);
@@ -496,9 +499,9 @@ impl Device {
         }
     }
 
-    /// Prepares for a wait of the caller on [`AttachedPort::files`]. Returns the time at which the
-    /// wait has to end; `None` if there is work already. Closures of other threads do not end the
-    /// wait.
+    /// Prepares for a wait on [`AttachedPort::files`] that the caller does itself. Returns the time
+    /// at which the wait has to end; `None` if there is work already. Closures of other threads do
+    /// not end the wait.
     pub fn begin_wait(&mut self) -> Option<Instant> {
         self.transmit(clock::now());
         let until = self.engines.poll_timeout().unwrap_or(Instant::NEVER);

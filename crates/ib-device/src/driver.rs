@@ -3,9 +3,9 @@
 //! Applications and the driver thread exchange requests and completions over lock-free queues. The driver thread spins
 //! for the configured time and then sleeps; a post wakes it.
 //!
-//! Errors of a posted request are detected in two places. The posting call refuses a request that exceeds a limit.
-//! The engine detects other errors, such as an invalid key. Such a request completes with the status of a hardware
-//! HCA, and the queue pair fails.
+//! Errors of a posted request are detected in two places. The posting call refuses a request that
+//! exceeds a limit. The engine detects other errors, such as an invalid key. Such a request
+//! completes with the same status as on a hardware HCA, and the queue pair fails.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -40,8 +40,8 @@ enum Command {
     Drain(Arc<CompletionBuffer>),
 }
 
-/// A queue pair, and the numbers of its posted requests that the driver thread has not passed to
-/// the engine yet.
+/// A queue pair, and the counts of its posted sends and receives that the driver thread has not
+/// passed to the engine yet.
 struct QpSlots {
     qp: QpId,
     number: Qpn,
@@ -232,7 +232,7 @@ impl DriverHandle {
         self.0.commands.push(command);
         fence(Ordering::SeqCst);
         if self.0.is_ending.load(Ordering::Acquire) {
-            // If the driver thread has ended meanwhile, it does not execute the command.
+            // The driver thread is ending and executes no further commands, so they are dropped.
             while self.0.commands.pop().is_some() {}
             return Err(Stopped);
         }
@@ -262,8 +262,8 @@ impl DrivenQp {
         self.slots.qp
     }
 
-    /// Posts a send request, as [`ib_hca::Hca::post_send`] does. The module describes errors that
-    /// are detected later.
+    /// Posts a send request, as [`ib_hca::Hca::post_send`] does. The module's documentation
+    /// describes errors that are detected later.
     ///
     /// # Errors
     /// Fails if the queue is full, or if the request exceeds a limit.
@@ -467,7 +467,7 @@ impl DriverThread {
         let wc = Wc { status, ..Wc::new(wr_id, opcode, slots.number) };
         self.failed.entry(cq).or_default().push_back(wc);
         let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
-        // The error is ignored: the queue pair may be destroyed.
+        // The error is ignored: the queue pair may have been destroyed meanwhile.
         self.device.hca().modify_qp(clock::now(), slots.qp, &attr).ok();
     }
 

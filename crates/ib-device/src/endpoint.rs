@@ -33,8 +33,8 @@ pub struct EndpointOptions {
     pub mtu: Option<Mtu>,
     /// ACK timeout: 4.096 µs × 2^value.
     pub ack_timeout: u8,
-    /// ACK timeout that a connection request proposes to the peer. The connection fails with Linux
-    /// 6.1 if this timeout is too short.
+    /// ACK timeout that a connection request proposes to the peer. A connection to Linux 6.1 fails
+    /// if this timeout is too short.
     pub peer_ack_timeout: u8,
     /// Private data: at most 56 bytes in a request and 196 in a reply.
     pub private_data: Vec<u8>,
@@ -44,7 +44,7 @@ pub struct EndpointOptions {
 
 impl Default for EndpointOptions {
     /// Returns options with 16 READs in each direction, all remote access flags, and a time limit
-    /// of 10 s. The ACK timeout is 67 ms; 2.1 s are proposed to the peer.
+    /// of 10 s. The ACK timeout is 67 ms; the one proposed to the peer is 2.1 s.
     fn default() -> Self {
         Self {
             responder_resources: 16,
@@ -163,8 +163,8 @@ const MIN_RNR_TIMER: u8 = 12;
 const RETRIES: u8 = 7;
 
 impl Device {
-    /// Connects a queue pair in state `Reset` to a port of an address, as an `rdma_cm` client does.
-    /// If the peer rejects the path MTU and reports a smaller one, the call retries with the
+    /// Connects a queue pair in state `Reset` to an IP address and port, as an `rdma_cm` client
+    /// does. If the peer rejects the path MTU and reports a smaller one, the call retries with the
     /// smaller path MTU.
     ///
     /// # Errors
@@ -343,7 +343,8 @@ impl Device {
             self.engines.cm.reject(clock::now(), *id, RejectReason::CONSUMER, b"")?;
             return Err(ConnectError::Partition { peer: request.peer, p_key: req.p_key });
         }
-        // If a request names another destination for packets than its sender, it is rejected.
+        // A request is rejected if packets of the connection would have to be sent to another
+        // address than that of the requester.
         let came = &request.requested.route;
         if path.is_global && came.is_global && path.destination != came.destination {
             self.engines.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;

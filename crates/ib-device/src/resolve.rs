@@ -79,7 +79,7 @@ impl Device {
         }
     }
 
-    /// Queries an ACM service for paths before the SA, as librdmacm does with
+    /// Sets an ACM service that is queried for paths before the SA is, as librdmacm does with
     /// `RDMA_CM_USE_IB_ACM=1`.
     ///
     /// If the service returns no path, or a path that starts at another port, `on_failure` is

@@ -5,8 +5,7 @@ use ib_types::{Gid, ServiceLevel};
 use ib_wire::mad::sa::PathRecord;
 use ib_wire::packet::Grh;
 
-/// Returns the given route. If there is a GRH, the destination and the global fields are those of
-/// the GRH.
+/// Returns the given route, with the destination and the global fields of the GRH if there is one.
 pub(crate) fn route_to(grh: Option<&Grh>, route: Route) -> Route {
     match grh {
         None => route,

@@ -1,12 +1,14 @@
 //! HCAs at ports of a simulated fabric, in the same process and in virtual time.
 //!
-//! Packets of queue pairs above 1 are passed by [`Sim::send_packet`] and [`Sim::receive_packet`].
-//! Such packets have the LIDs and service level of their route, and a GRH if the route is global.
-//! MADs of communication management are received through a client of the simulator that serves this
-//! management class. Packets have no ICRC, because the fabric drops corrupted packets itself.
+//! Packets of queue pairs above 1 are exchanged with the fabric by [`Sim::send_packet`] and
+//! [`Sim::receive_packet`]. Such packets have the LIDs and service level of their route, and a GRH
+//! if the route is global. MADs of communication management are received through a client of the
+//! simulator that serves this management class. Packets have no ICRC, because the fabric drops
+//! corrupted packets itself.
 //!
-//! Like a hardware HCA, an HCA passes only packets to its port that the port can send soon, even if
-//! the window allows more. An HCA does not receive its own multicast packets.
+//! Like a hardware HCA, an HCA passes a packet to its port only if the port can send it soon, even
+//! if the connection's window allows more packets. An HCA does not receive its own multicast
+//! packets.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -227,7 +229,7 @@ impl SimDevice {
         moved
     }
 
-    /// Moves the packet readers of selected queue pairs to `selected`.
+    /// Moves the packet readers of queue pairs that trace selections include to `selected`.
     fn hand_over(&mut self, selected: &mut VecDeque<(PortId, SelectionId, PacketReader)>) {
         while let Some((selection, reader)) = self.engines.hca.poll_selected() {
             selected.push_back((self.port, selection, reader));
@@ -266,7 +268,7 @@ pub struct SimDevices {
     touched: Vec<PortId>,
     /// HCAs for [`SimDevices::poll_moved`].
     moved: VecDeque<PortId>,
-    /// Packet readers of selected queue pairs.
+    /// Packet readers of queue pairs that trace selections include ([`Hca::select`]).
     selected: VecDeque<(PortId, SelectionId, PacketReader)>,
 }
 
@@ -310,8 +312,8 @@ impl SimDevices {
         Some(device)
     }
 
-    /// Returns the packet reader of the next queue pair that a selection includes
-    /// ([`Hca::select`]), with its port.
+    /// Returns the packet reader of the next queue pair that a trace selection includes
+    /// ([`Hca::select`]), with the port of its HCA.
     pub fn poll_selected(&mut self) -> Option<(PortId, SelectionId, PacketReader)> {
         let Self { devices, touched, selected, .. } = self;
         // The owner may have added selections or queue pairs.

@@ -1,8 +1,8 @@
 //! The client's side of the ibsim protocol.
 //!
 //! [`IbsimLink`] is a [`MadLink`](ib_link::MadLink) at a port that ibsim or this crate's server
-//! simulates. It uses a [`Client`], the connection to the server: control messages with their
-//! replies, and non-blocking requests.
+//! simulates. It uses a [`Client`], the connection to the server, which exchanges control messages
+//! and sends requests without blocking.
 //!
 //! ```no_run
 //! use ib_link::MadLink;
@@ -246,8 +246,8 @@ impl Client {
     /// As [`Client::control`].
     pub fn set_is_sm(&self, is_sm: bool) -> Result<(), ClientError> {
         if is_sm {
-            // The flag is set before the reply arrives, so that `leave` clears IsSM even if the
-            // reply is lost.
+            // The client's own flag is set before the reply arrives, so that `leave` clears IsSM at
+            // the server even if the reply is lost.
             self.is_sm.store(true, Ordering::Relaxed);
         }
         self.control(kind::SET_IS_SM, &u32::from(is_sm).to_ne_bytes()).map(drop)?;

@@ -2,8 +2,8 @@
 //!
 //! A client, usually Debian's `libumad2sim.so` inside an unmodified tool, has two sockets. The
 //! control socket carries messages of 80 bytes, each of which gets a reply. The data socket carries
-//! requests of 288 bytes with one MAD in both directions. Sockets are Unix datagram sockets with
-//! abstract names, or UDP sockets on the loopback device.
+//! requests of 288 bytes in both directions, each with one MAD. Sockets are Unix datagram sockets
+//! with abstract names, or UDP sockets on the loopback device.
 //!
 //! | module | contents |
 //! |---|---|

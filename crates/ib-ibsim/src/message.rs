@@ -143,8 +143,8 @@ pub struct Connect {
     pub queue_pair: u32,
     /// True if the port shall have `IsSM`.
     pub is_sm: bool,
-    /// Name or description of the node: in a request the wanted node, or empty for the first node;
-    /// in a reply the assigned node.
+    /// Name or description of the node: in a request, the node to attach to (empty for the first
+    /// node); in a reply, the node to which the server has attached the client.
     pub node: String,
 }
 

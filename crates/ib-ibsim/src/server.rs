@@ -41,8 +41,8 @@ const SPARE_FILES: usize = 96;
 /// Interval between checks for exited clients.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Poll token of the control socket. Client N has token N + 1; watched files have the tokens of the
-/// upper half.
+/// Poll token of the control socket. Client N has token N + 1; watched files have tokens in the
+/// upper half of the number range.
 const CONTROL: Token = Token(0);
 
 /// Poll token of the timer that starts the checks for exited clients.
@@ -88,7 +88,7 @@ pub struct Ticket {
     connect: Connect,
 }
 
-/// Numbers of dropped messages, by reason.
+/// Counts of dropped messages, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     /// Malformed datagrams: wrong size, wrong magic number, inconsistent sizes.
@@ -180,7 +180,7 @@ impl Server {
         &self.address
     }
 
-    /// Returns the numbers of dropped messages.
+    /// Returns the counts of dropped messages, by reason.
     #[must_use]
     pub const fn refused(&self) -> Refused {
         self.refused
@@ -399,7 +399,7 @@ impl Server {
         }
     }
 
-    /// Watches a client's socket for input and, while the socket is full, also for room.
+    /// Watches a client's socket for input and, while its send buffer is full, also for free space.
     fn watch_client(&mut self, client: u32) {
         let Some(Some(state)) = self.clients.get(client as usize) else { return };
         let source = state.data.as_fd().as_raw_fd();

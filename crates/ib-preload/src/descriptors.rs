@@ -1,5 +1,6 @@
 //! The set of the library's own descriptors, as lock-free bit maps. Every `read`, `write` and
-//! `close` of the program looks its descriptor up there, in any thread and in signal handlers.
+//! `close` of the program looks its descriptor up in this set, in any thread and in signal
+//! handlers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

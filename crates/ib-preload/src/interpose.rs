@@ -24,10 +24,10 @@ const CANCEL_DISABLE: libc::c_int = 1;
 /// Runs a closure with thread cancellation disabled. A panic becomes the error `EIO`.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     let mut old = 0;
-    // SAFETY: the call writes the live number.
+    // SAFETY: the call writes to a live integer.
     unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut old) };
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Errno::IO));
-    // SAFETY: the call writes the live number. It restores the state that the first call has
+    // SAFETY: the call writes to a live integer. It restores the state that the first call has
     // stored.
     unsafe { pthread_setcancelstate(old, &raw mut old) };
     result

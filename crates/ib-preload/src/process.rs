@@ -176,8 +176,8 @@ impl Process {
         })
     }
 
-    /// Returns the library's directory if the process has a uverbs device, after an update of its
-    /// files.
+    /// Updates the files of the library's directory in a process that has a uverbs device. Returns
+    /// the directory.
     fn root_of_verbs(&self, verbs: &Verbs) -> Result<&'static CStr, Errno> {
         let mut tree = lock(&self.tree);
         if tree.is_none() {
@@ -247,8 +247,8 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
     started.map(drop).map_err(|_| Errno::AGAIN)
 }
 
-/// Attaches to the simulator that environment variables specify. If `again` is true, waits for at
-/// most 200 ms.
+/// Attaches to the simulator that environment variables specify. Waits for the simulator to start;
+/// at most 200 ms if `again` is true, since an earlier attempt has then waited already.
 fn attach(again: bool) -> Result<(Client, bool), String> {
     let mut attach = Attach::from_environment().map_err(|error| error.to_string())?;
     if let Ok(seconds) = std::env::var("UMAD_PRELOAD_PATIENCE") {

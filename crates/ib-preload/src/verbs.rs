@@ -64,7 +64,8 @@ pub(crate) const DEVICE_NUMBER: (u32, u32) = (231, 192);
 /// After this many polls without a packet, a polling thread yields its processor.
 const POLLS_BEFORE_YIELD: u32 = 100;
 
-/// Before a device is closed, it makes at most this many turns to send its last packets.
+/// Before a device is closed, its queues are processed at most this many times, to send the last
+/// packets.
 const LAST_TURNS: u32 = 16;
 
 /// Descriptors of the device's link. The child of a fork closes them.

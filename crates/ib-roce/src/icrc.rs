@@ -31,7 +31,8 @@
 //! (CM) recognizes such HCAs by the vendor ID in REQ and REP. If a packet matches only an
 //! identification that this module's senders do not use, its route is weak
 //! ([`Route::is_weak`](ib_link::Route::is_weak)). A queue pair that is connected to an HCA of this
-//! project drops packets with weak routes. The CM does the same with messages.
+//! project drops packets with weak routes. The CM drops messages of such an HCA that have a weak
+//! route.
 //!
 //! The check does not use the identification in the received header. A router or the system may
 //! have changed it, but the ICRC still covers the sender's identification.
@@ -219,8 +220,8 @@ impl Tables {
     }
 
     fn new() -> Self {
-        // Numbers of bytes from the start of the four-byte group that contains a field to the end
-        // of the UDP header.
+        // For each field, the number of bytes from the start of its four-byte group to the end of
+        // the UDP header.
         const LENGTH_V4: usize = 28;
         const IDENTIFICATION_V4: usize = 24;
         const LENGTH_V6: usize = 44;

@@ -44,7 +44,7 @@ impl RoceInterface {
             let name = unsafe { CStr::from_ptr(interface.ifa_name) };
             // SAFETY: the call reads the name, a string that lives as long as the list.
             let index = unsafe { libc::if_nametoindex(interface.ifa_name) };
-            // If the interface was removed or renamed since the list was read, it is skipped.
+            // An interface that was removed or renamed after the list was read is skipped.
             let Ok(mtu) = mtu(name) else { continue };
             let this = interfaces.entry(index).or_insert_with(|| Self {
                 name: name.to_string_lossy().into_owned(),
@@ -95,7 +95,7 @@ impl RoceInterface {
     /// Adds an IP or MAC address; ignores other addresses.
     ///
     /// # Safety
-    /// The pointer is null, or points to an address with the size of its address family.
+    /// The pointer has to be null, or to point to an address with the size of its address family.
     unsafe fn add(&mut self, address: *const libc::sockaddr) {
         // SAFETY: the caller guarantees a valid address; every address starts with the address
         // family.

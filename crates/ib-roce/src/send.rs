@@ -194,7 +194,8 @@ impl RoceSender {
         self.peer_port
     }
 
-    /// Sets the UDP port to which packets are sent that are pushed after this call.
+    /// Sets the UDP port to which packets are sent. Applies to packets that are pushed after this
+    /// call.
     pub fn set_peer_port(&mut self, port: u16) {
         self.peer_port = port;
         self.routes.forget();

@@ -80,7 +80,7 @@ impl RoceSocket {
 
     /// Joins a multicast group on the interface with this index ([`RoceInterface::index`]). Only a
     /// socket with an unspecified address receives packets of the group. In the routes of such
-    /// packets, the source is the group.
+    /// packets, the source is the GID of the group.
     ///
     /// # Errors
     /// Fails if the GID is not a multicast group of the socket's family, if the interface does not

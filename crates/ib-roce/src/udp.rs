@@ -253,8 +253,9 @@ fn required_options(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
     let open = i32::from(address.is_unspecified());
     if address.is_ipv4() {
         vec![
-            // Fragments and path MTU discovery are disabled; ICMP messages can be forged. The path
-            // MTU was negotiated when the queue pair was connected.
+            // Fragmentation is disabled. Path MTU discovery is disabled, too, because its ICMP
+            // messages can be forged. The path MTU was negotiated when the queue pair was
+            // connected.
             ("IP_MTU_DISCOVER", IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
             ("IP_TTL", IPPROTO_IP, libc::IP_TTL, HOP_LIMIT.into()),
             ("IP_PKTINFO", IPPROTO_IP, libc::IP_PKTINFO, open),

@@ -195,7 +195,8 @@ fn packets_of_rxe_are_received() {
         let socket = if is_v4 { &mut v4 } else { &mut v6 };
         let until = clock::now() + Duration::from_secs(5);
         let received = loop {
-            // Linux enables an IPv6 address in the background, and drops packets to it before.
+            // Linux enables an IPv6 address in the background, and drops packets to the address
+            // until then.
             wire.0.write_all(&wrong).expect("room");
             wire.0.write_all(&bytes).expect("room");
             socket.wait(clock::now() + Duration::from_millis(200), None).expect("a wait");

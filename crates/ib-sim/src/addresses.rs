@@ -30,7 +30,7 @@ pub struct Addresses {
     by_port: BTreeMap<PortId, Vec<IpAddr>>,
     by_address: BTreeMap<IpAddr, PortId>,
     overrides: AddressOverrides,
-    /// The fabric's number of GUID changes at the time when the addresses were derived.
+    /// Number of GUID changes in the fabric up to the time when the addresses were derived.
     guid_changes: u64,
 }
 

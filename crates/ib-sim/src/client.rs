@@ -23,7 +23,7 @@ pub(crate) use request::{Request, Requests, is_rmpp_control};
 
 /// For this many transactions per client, the fabric stores the upper bits of the transaction IDs.
 ///
-/// An outstanding request stores its transaction ID itself. The stored bits are for later MADs:
+/// Each outstanding request stores its own transaction ID. These stored bits are for later MADs:
 /// further segments, acknowledgements, duplicates and late responses.
 const REMEMBERED: usize = 4096;
 

@@ -16,7 +16,7 @@
 //! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter in both PortCounters and PortCountersExtended |
 //! | `Baselid "a"[n] lid [lmc]` | changes the LID of a port |
 //! |---|---|
-//! | `Fault "a"[n] kind=value …`, `Fault "a"[n] none` | sets or removes faults of packets that the port sends: the probabilities `loss`, `corrupt`, `duplicate` and `reorder`, and the times `held` (maximum delay by `reorder`) and `delay` |
+//! | `Fault "a"[n] kind=value …`, `Fault "a"[n] none` | sets or removes faults for the packets that the port sends: the probabilities `loss`, `corrupt`, `duplicate` and `reorder`, and the times `held` (the longest delay that `reorder` adds) and `delay` |
 //! | `Flap "a"[n] down up times` | takes the link down and up as often as `times` says, at least once |
 //! | `Power "a" on\|off` | a node without power neither responds nor forwards, and loses its configuration |
 //! | `MKey "a"[n] key [protect]` | sets the M_Key, which the subnet manager then does not know |
@@ -73,8 +73,8 @@ pub enum Command {
     PerformanceSet(Target, String, u64),
     /// Changes the LID and LMC of an end port.
     BaseLid(Target, u16, u8),
-    /// Sets faults of packets that a port sends. Faults that are not listed are unchanged; an empty
-    /// list removes all faults.
+    /// Sets faults for the packets that a port sends. Faults that are not listed are unchanged; an
+    /// empty list removes all faults.
     Fault(Target, Vec<Fault>),
     /// Takes a link down and up repeatedly. The values are the time down, the time up, and the
     /// number of repetitions.
@@ -92,7 +92,7 @@ pub enum Command {
     Swap(Target, Target),
 }
 
-/// A fault of packets that a port sends.
+/// A fault that affects the packets that a port sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {

@@ -113,8 +113,9 @@ pub(crate) const fn ticks(time: std::time::Duration) -> u64 {
     time.as_nanos() as u64 / TICK_NANOS
 }
 
-/// Counters that are in both attributes. Lists the field here, the field name there, the
-/// CounterSelect bit, and the maximum value in PortCounters.
+/// Counters that are in both PortCounters and PortCountersExtended. Lists the field of
+/// [`Counters`], the field of both attributes, the CounterSelect bit, and the maximum value in
+/// PortCounters.
 macro_rules! shared {
     ($apply:ident) => {
         $apply! {

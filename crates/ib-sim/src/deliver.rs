@@ -32,7 +32,7 @@ impl Sim {
         }
     }
 
-    /// Delivers a packet that is not an SMP at an end port.
+    /// Delivers a [`Delivery::Data`] packet at an end port.
     fn deliver_data(&mut self, port: PortId, key: u32) -> Option<Delivery> {
         let net = &mut self.net;
         let packet = &net.flights.get(key).packet;
@@ -102,7 +102,7 @@ impl Sim {
         let now = self.net.now();
         while let Some((node, datagram)) = self.agents.poll_transmit(number, now) {
             let Some(port) = self.net.fabric.end_port(node) else { continue };
-            // An acknowledgement of a segment is not a response.
+            // The ACK of an RMPP segment is not a response.
             let mad = &datagram.mad;
             let request = if mad.method().is_response() && !is_rmpp_control(mad) {
                 self.net.assigned_to_node(node, mad.transaction_id().0)
@@ -203,7 +203,8 @@ impl Network {
         }
     }
 
-    /// Returns true if an `Error` fault of the port loses this request to an agent of the node.
+    /// Returns true, at random, if an `Error` fault of the port loses a request for this attribute
+    /// to an agent of the node.
     fn loses_request(&mut self, port: PortId, id: AttributeId) -> bool {
         let faults = self.fabric.port(port).faults.as_deref();
         faults.is_some_and(|faults| happens(&mut self.rng, faults.unanswered(id)))

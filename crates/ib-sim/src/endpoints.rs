@@ -10,7 +10,7 @@
 //! real HCA.
 //!
 //! An HCA that could send faster than its link checks the number of waiting packets
-//! ([`Sim::waiting`]). The HCA continues when [`Sim::next_open`] returns its port.
+//! ([`Sim::waiting`]). The HCA sends more packets when [`Sim::next_open`] returns its port.
 
 use ib_link::{Datagram, Incoming, LinkPort, NodeAgent};
 use ib_topology::{NodeId, PortId};
@@ -88,7 +88,7 @@ impl Sim {
         self.net.clients.requests().len()
     }
 
-    /// Returns the attributes of a port that its clients can see.
+    /// Returns the GUIDs and LIDs of a port, and its path to the SM, as its clients see them.
     #[must_use]
     pub fn link_port(&self, port: PortId) -> LinkPort {
         self.fabric().link_port(port)
@@ -149,8 +149,8 @@ impl Sim {
     /// Returns an open port that has had an event since this function last returned it; `None` if
     /// there is none.
     ///
-    /// Events are the arrival of a packet, input for a client of the port, and that the output
-    /// queue has become nearly empty.
+    /// An event is the arrival of a packet, input for a client of the port, or an output queue that
+    /// has become nearly empty.
     pub fn next_open(&mut self) -> Option<PortId> {
         self.net.open_ports.next_woken()
     }

@@ -30,7 +30,7 @@ pub(crate) struct PortFaults {
 }
 
 impl PortFaults {
-    /// Removes the faults of packets that the port sends. The loss of requests is unchanged.
+    /// Removes the faults for the packets that the port sends. The loss of requests is unchanged.
     pub(crate) fn mend_link(&mut self) {
         let Self { unanswered, unanswered_attribute, .. } = *self;
         *self = Self { unanswered, unanswered_attribute, ..Self::default() };

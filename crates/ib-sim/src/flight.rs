@@ -14,7 +14,8 @@ pub(crate) const BLOCK: usize = 64;
 const MAX_SPARE_BUFFERS: usize = 4096;
 const MIN_SPARE_LENGTH: usize = 1024;
 
-/// Value of `BufferSpace::shared` if the packet shares its buffer space with no copy.
+/// Value of `BufferSpace::shared` if the packet has its buffer space to itself: no multicast copy
+/// of the packet shares it.
 const UNSHARED: u32 = u32::MAX;
 
 /// Returns the number of buffer blocks that a packet of `bytes` bytes occupies.
@@ -75,7 +76,8 @@ impl BufferSpace {
 #[derive(Clone, Copy, Debug)]
 struct SharedBufferSpace {
     copies: u16,
-    /// The latest time at which a copy whose transmission has started will have left.
+    /// Time when the last of the copies that are already being transmitted will have left the
+    /// space.
     gone_at: Instant,
 }
 
@@ -117,8 +119,8 @@ impl Flights {
         }) as u32
     }
 
-    /// Adds a copy of a packet, which is in the same buffer space. The copy belongs to no request.
-    /// Returns the key of the copy.
+    /// Adds a copy of a packet. The copy occupies the same buffer space as the packet, and belongs
+    /// to no request. Returns the key of the copy.
     pub(crate) fn copy(&mut self, key: u32) -> u32 {
         let copy = Flight { request: None, ..self.get(key).clone() };
         self.flights.insert(copy) as u32

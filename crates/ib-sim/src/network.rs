@@ -43,7 +43,7 @@ mod notify;
 pub(crate) enum Delivery {
     /// An SMP. `port` is the port at which it has arrived at the node.
     Smp { port: PortId, key: u32 },
-    /// Any other packet, at an end port.
+    /// Any other packet at an end port, or a multicast SMP.
     Data { port: PortId, key: u32 },
 }
 
@@ -72,7 +72,7 @@ struct Limits {
     vl_blocks: u32,
     /// Maximum number of SMPs in the output queue of a port.
     management_buffer: usize,
-    /// Time limit for the response to an assigned request.
+    /// Time limit for the response to a request that was assigned to a client or agent.
     answer_within: Duration,
 }
 

@@ -49,7 +49,8 @@ pub(crate) struct Switch {
 /// Faults of a switch: deviations from its LFT.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deviations {
-    /// For an LFT entry, the other port out of which LID-routed packets are forwarded.
+    /// Misrouted ports. The key is the port in the LFT entry, the value is the port out of which
+    /// LID-routed packets are forwarded instead.
     pub(crate) misrouted: BTreeMap<u8, u8>,
     /// LFT blocks whose writes are acknowledged, but ignored.
     pub(crate) ignored_blocks: BTreeSet<u16>,

@@ -35,8 +35,8 @@ pub struct Options {
 
 impl Default for Options {
     /// Returns options with seed 0, 200 ns of latency per hop, and 16 KiB per VL. As in ibsim, the
-    /// MTU is 2048 bytes. Queues have room for 4096 SMPs, responses have 30 s, and nothing is
-    /// logged.
+    /// MTU is 2048 bytes. Output queues have room for 4096 SMPs. Responses have a time limit of
+    /// 30 s. Nothing is logged.
     fn default() -> Self {
         Self {
             seed: 0,

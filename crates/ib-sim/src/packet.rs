@@ -62,7 +62,8 @@ pub struct MadPayload {
 const MAD_PACKET: usize = Lrh::LENGTH + Bth::LENGTH + Deth::LENGTH + 256 + 4;
 
 impl Packet {
-    /// Returns the length in bytes from the LRH to the ICRC. Counters of data count this length.
+    /// Returns the length in bytes from the LRH to the ICRC. `PortXmitData` and `PortRcvData` count
+    /// this length.
     #[must_use]
     pub fn length(&self) -> usize {
         let grh = if self.grh.is_some() { Grh::LENGTH } else { 0 };

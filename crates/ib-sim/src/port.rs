@@ -43,8 +43,8 @@ pub(crate) struct Port {
     pub(crate) faults: Option<Box<PortFaults>>,
     /// Transmission time of a byte, in picoseconds.
     pub(crate) picos_per_byte: u32,
-    /// Number of times that the link went up or down. Packets in flight from an earlier epoch are
-    /// lost.
+    /// Epoch of the link: the number of times that it went up or down. Packets that were sent in an
+    /// earlier epoch are lost.
     pub(crate) epoch: u32,
     /// Number of client reregistration requests of subnet managers.
     pub(crate) registrations: u32,
@@ -80,7 +80,7 @@ pub(crate) struct Tables {
     /// SL-to-VL tables. A switch port has a table for each ingress port; an HCA port has one table.
     pub(crate) sl_to_vl: Vec<SlToVl>,
     pub(crate) arbitration: ArbitrationTables,
-    /// The GUIDs of the port, without the first one.
+    /// The GUID table of the port without its first entry, which is the port GUID.
     pub(crate) guids: Vec<Guid>,
 }
 

@@ -110,20 +110,21 @@ impl Queues {
         self.starved_since
     }
 
-    /// Records that no waiting packet has credits. The recorded time remains if this was already
+    /// Records that no waiting packet has credits since `now`, unless an earlier time is already
     /// recorded.
     pub(crate) fn starve(&mut self, now: Instant) {
         self.starved_since.get_or_insert(now);
     }
 
-    /// If no waiting packet has credits, sets the time since then to now.
+    /// If the port is waiting for credits, lets the recorded wait begin at `now`.
     pub(crate) const fn restart_starvation(&mut self, now: Instant) {
         if self.starved_since.is_some() {
             self.starved_since = Some(now);
         }
     }
 
-    /// Returns the time since which no waiting packet has credits, and clears it.
+    /// Ends the wait for credits. Returns the time when it began; `None` if the port was not
+    /// waiting for credits.
     pub(crate) const fn end_starvation(&mut self) -> Option<Instant> {
         self.starved_since.take()
     }
@@ -148,8 +149,9 @@ impl Queues {
 
     /// Counts a packet that is dropped at the head of a VL.
     ///
-    /// After `stall_count` consecutive drops, the VL stalls for eight times `HOQLife`. Then all its
-    /// packets are removed and returned; otherwise, the result is `None`.
+    /// After `stall_count` consecutive drops, the VL stalls for eight times `HOQLife`. If this drop
+    /// begins a stall, all packets of the VL are removed and returned; otherwise, the result is
+    /// `None`.
     pub(crate) fn stall(
         &mut self,
         vl: u8,

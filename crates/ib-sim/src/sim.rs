@@ -115,7 +115,8 @@ impl Sim {
 
     /// Returns the number of events that were processed since the start.
     ///
-    /// To repeat a run, make each call at the same number of events and the same virtual time.
+    /// To repeat a run, make each call after the same number of processed events and at the same
+    /// virtual time.
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.net.clock.steps()

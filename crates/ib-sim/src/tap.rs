@@ -6,7 +6,7 @@ use ib_types::{Instant, VirtualLane};
 use crate::loss::Loss;
 use crate::packet::Packet;
 
-/// A captured packet: as its first port has sent it, or as it was when it was lost.
+/// A captured packet: as its source port has sent it, or as it was when it was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedPacket {
     /// The time.

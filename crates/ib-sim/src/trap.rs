@@ -5,13 +5,13 @@
 //! traps, and the subnet manager always gets the latest state.
 //!
 //! A trap is repeated at intervals of the port's `SubnetTimeOut` (IBTA volume 1, chapter 14.2.5.6).
-//! The interval is at least one second, and at least one minute after the trap was sent 10 times.
-//! Only a TrapRepress ends the repetitions. If none arrives, the fabric has queued events
-//! indefinitely.
+//! The interval is at least one second. After the trap was sent 10 times, the interval is at least
+//! one minute. Only a TrapRepress ends the repetitions. If none arrives, the fabric has queued
+//! events indefinitely.
 //!
-//! The M_Key in a trap is zero, as rule o14-1 of IBTA chapter 14 requires: the actual M_Key would
-//! be disclosed. A TrapRepress needs the port's M_Key, like a Set. Subnet managers know the M_Key
-//! without the trap; OpenSM sends the M_Key that it has for the port.
+//! The M_Key in a trap is zero, as rule o14-1 of IBTA chapter 14 requires, so that the trap does
+//! not disclose the port's M_Key. A TrapRepress has to contain the port's M_Key, like a Set. Subnet
+//! managers know the M_Key without the trap; OpenSM sends the M_Key that it has for the port.
 
 use std::time::Duration;
 
@@ -69,7 +69,8 @@ impl Traps {
         transaction
     }
 
-    /// Counts that a pending trap is sent. Returns its port, its notice, and how often it was sent.
+    /// Counts a transmission of a pending trap. Returns its port, its notice, and the number of
+    /// transmissions including this one.
     pub(crate) fn send(&mut self, transaction: u32) -> Option<(PortId, Notice, u32)> {
         let pending = self.pending.iter_mut().find(|it| it.transaction == transaction)?;
         pending.sent = pending.sent.saturating_add(1);
@@ -117,7 +118,7 @@ pub(crate) fn notice(
     notice
 }
 
-/// Returns the interval after which a trap is repeated that was sent `sent` times.
+/// Returns the interval before the next repetition of a trap that was sent `sent` times so far.
 pub(crate) fn pause(sent: u32, subnet_timeout: u8) -> Duration {
     let own = if sent < OFTEN { SHORTEST_PAUSE } else { LONG_PAUSE };
     own.max(Duration::from_nanos(4096 << subnet_timeout.min(31)))

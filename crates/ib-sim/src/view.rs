@@ -145,9 +145,9 @@ impl Sim {
         self.fabric().port(one).cable == Some(other) && is_active(one) && is_active(other)
     }
 
-    /// Returns the time since which a link is not active: when one of its ports has left the state
-    /// Active, or zero if one was never Active. Returns `None` if the link is active
-    /// ([`Sim::is_active`]).
+    /// Returns the time when a link became inactive: the earliest time at which one of its ports
+    /// that are not Active left the state Active, or zero if such a port was never Active. Returns
+    /// `None` if the link is active ([`Sim::is_active`]).
     #[must_use]
     pub fn inactive_since(&self, one: PortId, other: PortId) -> Option<Instant> {
         if self.is_active(one, other) {
@@ -155,8 +155,8 @@ impl Sim {
         }
         let ends = [one, other].map(|port| self.fabric().port(port));
         let inactive = ends.iter().filter(|port| port.info.port_state != PortState::ACTIVE);
-        // If cables lead from both ports to other ports, both ports can be Active. Then the time is
-        // zero.
+        // Both ports can be Active although no cable joins them, if each has a cable to another
+        // port. The time is then zero.
         Some(inactive.map(|port| port.inactive_since).min().unwrap_or_default())
     }
 
@@ -203,14 +203,15 @@ impl Sim {
         self.net.tap.stop();
     }
 
-    /// Returns the active faults of a node as commands: missing power and deviations from the LFT.
+    /// Returns the active faults of a node as commands: power off, and deviations of a switch from
+    /// its LFT.
     #[must_use]
     pub fn active_faults_of_node(&self, node: NodeId) -> Vec<Command> {
         active_faults::at_node(self.fabric().node(node))
     }
 
-    /// Returns the active faults of a port and its cable as commands: a pulled cable, faults of
-    /// packets, lost requests, and flaps with their remaining number.
+    /// Returns the active faults of a port and its cable as commands: a pulled cable, faults for
+    /// sent packets, loss of requests, and flaps with the number of repetitions that remain.
     ///
     /// M_Keys are not included, because a subnet manager may have set them. [`Sim::port_info`]
     /// contains the M_Key of a port.

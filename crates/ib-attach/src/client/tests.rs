@@ -63,7 +63,7 @@ fn who_waits_for_room_does_not_sleep_when_there_is_some() {
     let start = clock::now();
     port.wait(start + Duration::from_secs(5), true, None).expect("the simulator is connected");
     assert!(clock::now().since(start) < Duration::from_secs(1));
-    // Without `wants_room`, no event is expected.
+    // If `wants_room` is false, a free slot does not end the wait.
     let start = clock::now();
     port.wait(start + Duration::from_millis(50), false, None).expect("the simulator is connected");
     assert!(clock::now().since(start) >= Duration::from_millis(50));

@@ -17,7 +17,8 @@ use ib_os::clock;
 const LONG: usize = 1 << 20;
 const SHORT: usize = 64;
 
-/// Numbers of long and short messages in flight.
+/// Maximum numbers of messages in flight: in the tests with long messages, and in those with short
+/// ones.
 const LONGS: u64 = 8;
 const SHORTS: u64 = 256;
 

@@ -17,7 +17,8 @@ const PAIRS: [(usize, usize); 4] = [(1, 17), (2, 9), (17, 1), (5, 14)];
 /// A lost packet: the time, the headers, and a text with the place and reason of the loss.
 type Lost = (u64, Vec<u8>, String);
 
-/// Adds the packet readers of selected queue pairs to the collector, and collects packets.
+/// Adds the packet readers of queue pairs that trace selections include to the collector, and
+/// collects packets.
 fn collect(lab: &mut Lab, collector: &mut Collector, file: &mut Vec<u8>) {
     while let Some((port, _, reader)) = lab.devices.poll_selected() {
         let (node, number) = lab.sim.place(port);

@@ -27,7 +27,8 @@ pub(super) struct TransactionKey {
 }
 
 impl TransactionKey {
-    /// Returns the key of this side's request. The MAD is the request itself or a response to it.
+    /// Returns the key of a request that this side has sent, given the request itself or a response
+    /// to it.
     pub(super) fn request(mad: &Mad) -> Self {
         Self { id: mad.transaction_id().0 & OWN_BITS, class: mad.class().0, requester: None }
     }

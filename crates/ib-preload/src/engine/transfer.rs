@@ -164,8 +164,8 @@ impl Engine {
         }
     }
 
-    /// Handles an ACK, STOP or ABORT that matches no sent message. It refers to a received message,
-    /// or a program that implements RMPP itself has to handle it.
+    /// Handles an ACK, STOP or ABORT that matches no sent message. Such a MAD refers to a received
+    /// message, or belongs to a program that implements RMPP itself.
     fn handle_unmatched_ack(&mut self, request: &Request, mad: &Mad) {
         let agent = self.agents.for_datagram(mad);
         let agent = agent.filter(|&agent| self.agents.get(agent).is_some_and(|a| !a.does_rmpp()));

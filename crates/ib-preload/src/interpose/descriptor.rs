@@ -13,7 +13,7 @@ use crate::process::{is_owner, process};
 /// Replaces `read(2)`.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn read(
     fd: c_int,
@@ -63,7 +63,7 @@ fn is_nonblocking(fd: c_int) -> bool {
 /// Replaces `__read_chk`, which programs compiled with `_FORTIFY_SOURCE` call instead of `read`.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn __read_chk(
     fd: c_int,
@@ -85,7 +85,7 @@ pub(super) unsafe extern "C-unwind" fn __read_chk(
 /// Replaces `write(2)`.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn write(
     fd: c_int,
@@ -116,7 +116,7 @@ pub(super) unsafe extern "C-unwind" fn write(
 /// the same register.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn ioctl(
     fd: c_int,
@@ -159,7 +159,7 @@ pub(super) unsafe extern "C-unwind" fn ioctl(
 /// Replaces `close(2)`.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     forget(fd);
@@ -204,7 +204,7 @@ fn forget_range(first: c_uint, last: c_uint) {
 /// Replaces `close_range(2)`.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn close_range(
     first: c_uint,
@@ -221,7 +221,7 @@ pub(super) unsafe extern "C-unwind" fn close_range(
 /// Replaces `closefrom(3)`.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn closefrom(first: c_int) {
     forget_range(first.max(0) as c_uint, c_uint::MAX);
@@ -246,7 +246,7 @@ fn copied(old: c_int, new: c_int) -> c_int {
 /// Replaces `dup(2)`.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn dup(old: c_int) -> c_int {
     copied(old, next!(c"dup" as fn(c_int) -> c_int, (old), -1))
@@ -255,7 +255,7 @@ pub(super) unsafe extern "C-unwind" fn dup(old: c_int) -> c_int {
 /// Replaces `dup2(2)`.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
     if old != new {
@@ -267,7 +267,7 @@ pub(super) unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
 /// Replaces `dup3(2)`.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     if old != new {
@@ -280,7 +280,7 @@ pub(super) unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int
 /// the same register.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn fcntl(
     fd: c_int,
@@ -295,7 +295,7 @@ pub(super) unsafe extern "C-unwind" fn fcntl(
 /// Replaces `fcntl64`, which programs linked with newer versions of glibc call instead of `fcntl`.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn fcntl64(
     fd: c_int,

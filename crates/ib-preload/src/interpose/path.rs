@@ -87,7 +87,7 @@ fn own_path(path: &[u8]) -> Option<[&str; 2]> {
         if directory != "/dev/infiniband" {
             return Some([directory, rest]);
         }
-        // The library serves these devices only; other devices are the kernel's.
+        // The library serves only the devices named below. All other devices belong to the kernel.
         let name = rest.trim_start_matches('/');
         return match name.get(..4) {
             Some("umad" | "issm") => Some(["/dev/infiniband/", name]),
@@ -127,7 +127,7 @@ macro_rules! openers {
             $(#[$documentation])*
             ///
             /// # Safety
-            /// The requirements of the function of the C library.
+            /// The caller has to meet the requirements of the C library's function.
             #[unsafe(no_mangle)]
             pub(super) unsafe extern "C-unwind" fn $function(
                 $($before: $kind,)* path: *const c_char, $flags: c_int $(, $mode: $mode_kind)?
@@ -179,7 +179,7 @@ macro_rules! redirected {
             $(#[$documentation])*
             ///
             /// # Safety
-            /// The requirements of the function of the C library.
+            /// The caller has to meet the requirements of the C library's function.
             #[unsafe(no_mangle)]
             pub(super) unsafe extern "C-unwind" fn $function(
                 $($before: $kind,)* path: *const c_char, $($after: $after_kind),*
@@ -199,8 +199,8 @@ macro_rules! redirected {
     };
 }
 
-/// Returns the path that is passed to the C library. The library's directory also contains a file
-/// for each device.
+/// Returns the path that is passed to the C library. For a device, this is a file in this library's
+/// own directory.
 fn redirect(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Result<*const c_char, Errno> {
     let device: &[u8] = match target(path, buffer) {
         Target::Same => return Ok(path),

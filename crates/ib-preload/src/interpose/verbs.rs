@@ -20,7 +20,7 @@ const NETLINK_RDMA: c_int = 20;
 /// discovers devices in sysfs.
 ///
 /// # Safety
-/// The requirements of the function of the C library.
+/// The caller has to meet the requirements of the C library's function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn socket(
     domain: c_int,
@@ -63,7 +63,7 @@ static POLL_CQ: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 /// function work, too, but poll more slowly.
 ///
 /// # Safety
-/// The requirements of the function of libibverbs.
+/// The caller has to meet the requirements of libibverbs' function.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn ibv_open_device(device: *mut c_void) -> *mut c_void {
     static NEXT: Next = Next::new(OPEN_DEVICE);
@@ -123,14 +123,15 @@ fn patch(fd: c_int, result: c_int, buffer: *mut libc::stat) -> c_int {
     result
 }
 
-/// Defines replacements of functions that return the type of a descriptor's file.
+/// Defines replacements for the `fstat` family, whose results contain the type of a descriptor's
+/// file.
 macro_rules! types {
     ($($(#[$documentation:meta])* $name:literal $function:ident($($before:ident: $kind:ty),*);)*) => {
         $(
             $(#[$documentation])*
             ///
             /// # Safety
-            /// The requirements of the function of the C library.
+            /// The caller has to meet the requirements of the C library's function.
             #[unsafe(no_mangle)]
             pub(super) unsafe extern "C-unwind" fn $function(
                 $($before: $kind,)* fd: c_int, buffer: *mut libc::stat

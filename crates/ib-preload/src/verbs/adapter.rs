@@ -64,8 +64,8 @@ impl Adapter {
         }
     }
 
-    /// Makes one turn: takes requests, processes packets, and returns completions to the program.
-    /// Returns true if any packet was processed.
+    /// Processes all queues of the device once: takes requests from the rings, processes packets,
+    /// and returns completions to the program. Returns true if any packet was processed.
     pub(super) fn turn(&mut self, objects: &mut Objects) -> io::Result<bool> {
         self.take_receives(objects);
         let waiting: Vec<u32> = objects.qps.iter_mut().map(|(handle, ..)| handle).collect();

@@ -30,7 +30,7 @@ pub(super) fn device(config: &HcaConfig, p_keys: usize) -> DeviceAttributes {
         node_guid: config.node_guid.0.to_be_bytes(),
         sys_image_guid: config.node_guid.0.to_be_bytes(),
         max_mr_size: u64::MAX,
-        // This project has no OUI. The number is that of rxe.
+        // The vendor ID is that of rxe, because this project has no OUI.
         vendor_id: 0xff_ffff,
         page_size_cap: 0xffff_f000,
         max_qp: objects,

@@ -25,7 +25,8 @@ use super::ring::{self, Ring};
 use super::rxe;
 use crate::errno::Errno;
 
-/// Response of a command: the core's part, followed by the driver's part.
+/// Response of a command: the part that the uverbs core defines, followed by the part that the rxe
+/// driver defines.
 #[derive(Debug, Default)]
 pub(super) struct Response {
     pub(super) core: Vec<u8>,
@@ -197,8 +198,8 @@ impl Executor<'_> {
         let route = self.adapter.port.route(&path)?;
         let ah = self.adapter.device.hca().create_ah(pd, route).map_err(created)?;
         let handle = self.objects.ahs.insert(self.context, ah);
-        // The driver's part contains the handle, too: send requests of UD queue pairs refer to the
-        // address handle by this number.
+        // The driver's part of the response repeats the handle, because send requests of UD queue
+        // pairs name the address handle by this number.
         Ok(Response::core(&handle).with_driver(&handle).with_driver(&0_u32))
     }
 
@@ -218,8 +219,8 @@ impl Executor<'_> {
         if !super::mappings::is_mapped(start..end, access.contains(AccessFlags::LOCAL_WRITE)) {
             return Err(Errno::FAULT);
         }
-        // The memory begins at the page boundary before the region. So an address that is aligned
-        // for atomics is aligned in the memory, too.
+        // The engine's memory object begins at the start of the region's first page. So offsets in
+        // it have the same alignment as the program's addresses, which atomics need.
         let page = start & !4095;
         let first = NonNull::new(std::ptr::with_exposed_provenance_mut(page));
         let first = first.ok_or(Errno::FAULT)?;
@@ -233,7 +234,7 @@ impl Executor<'_> {
         Ok(Response::core(&RegMrResponse { mr_handle, lkey: key, rkey: key }))
     }
 
-    /// Creates a CQ. The caller has looked up its completion channel.
+    /// Creates a CQ. `channel` is the event file of its completion channel, if it has one.
     pub(super) fn create_cq(
         &mut self,
         create: &CreateCq,
@@ -244,8 +245,8 @@ impl Executor<'_> {
         }
         let rings = self.rings()?;
         let ring = Ring::create(rings, create.cqe, rxe::CQE)?;
-        // The engine's CQ holds completions until they are moved into the ring, including
-        // completions of unsignaled requests.
+        // The engine's CQ has the maximum size. It holds completions until they are moved into the
+        // ring, including completions of unsignaled requests.
         let most = self.adapter.device.hca().config().max_cqe;
         let id = self.adapter.device.hca().create_cq(most).map_err(created)?;
         let info = ring.info();
@@ -311,8 +312,8 @@ impl Executor<'_> {
         if create.max_send_sge > max_sge || create.max_inline_data > max_inline {
             return Err(Errno::INVALID);
         }
-        // SGEs and inline data use the same bytes at the end of an element. The larger of both
-        // sizes is available to each.
+        // SGEs and inline data use the same bytes at the end of a ring element, so each can use the
+        // larger of both requested sizes.
         let room = (create.max_send_sge as usize * rxe::SGE).max(create.max_inline_data as usize);
         let cap = QpCap {
             max_send_wr: queue_size(create.max_send_wr, max_wr),
@@ -325,7 +326,8 @@ impl Executor<'_> {
         let id = self.adapter.device.hca().create_qp(pd, &init).map_err(created)?;
         let made = self.add_qp(create, id, &init, room);
         if made.is_err() {
-            // The error is ignored: nothing uses the new queue pair, so it can be destroyed.
+            // The result is ignored: destroying the new queue pair cannot fail, because nothing
+            // uses it.
             let _ = self.adapter.device.hca().destroy_qp(id);
         }
         made
@@ -476,7 +478,8 @@ impl Executor<'_> {
         let ring = match self.rings().and_then(|rings| Ring::create(rings, max_wr, element)) {
             Ok(ring) => ring,
             Err(error) => {
-                // The error is ignored: nothing uses the new SRQ, so it can be destroyed.
+                // The result is ignored: destroying the new SRQ cannot fail, because nothing uses
+                // it.
                 let _ = self.adapter.device.hca().destroy_srq(id);
                 return Err(error);
             }
@@ -536,7 +539,7 @@ impl Executor<'_> {
         self.execute(&Command { request, response: super::command::ResponseBuffer::default() })
     }
 
-    /// Removes events of an object that wait in any event file.
+    /// Removes the waiting events about an object from all event files.
     fn forget_events(&mut self, source: Source) {
         for file in self.objects.event_files.values_mut() {
             file.forget(source);

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 /// Returns true if the whole address range is mapped and readable, and also writable if
-/// `is_written` is true. Without `/proc`, returns true for every range.
+/// `is_written` is true. If `/proc` cannot be read, returns true for every range.
 pub(super) fn is_mapped(range: Range<usize>, is_written: bool) -> bool {
     match std::fs::read_to_string("/proc/self/maps") {
         Ok(maps) => covers(&maps, range, is_written),

@@ -48,7 +48,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Returns the object with this handle, of whatever context.
+    /// Returns the object with this handle, whichever context it belongs to.
     pub(super) fn get_mut(&mut self, handle: u32) -> Option<&mut T> {
         self.objects.get_mut(&handle).map(|(_, object)| object)
     }

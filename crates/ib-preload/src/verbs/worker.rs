@@ -55,18 +55,18 @@ const NAP: Duration = Duration::from_micros(100);
 /// If no thread has polled a CQ for this time, the worker assumes that no thread is polling.
 const RECENT: Duration = Duration::from_micros(20);
 
-/// Pause of the worker thread between turns.
+/// Pause of the worker thread when all queues of the device have been processed.
 enum Pause {
-    /// Threads of the program have polled CQs since the last turn. The worker sleeps for a short
-    /// time, and packets do not wake it.
+    /// Threads of the program have polled CQs a moment ago. The worker sleeps for a short time, and
+    /// packets do not wake it.
     Nap,
     /// The worker sleeps until this time, or until one of these descriptors of the link is
     /// readable.
     Sleep(Instant, [i32; 2]),
 }
 
-/// Makes turns until there is nothing to do. Returns the pause that has to follow; `None` if the
-/// device is closed.
+/// Processes the queues of the device until there is nothing to do. Returns the pause that has to
+/// follow; `None` if the device is closed.
 fn turns(verbs: &Verbs, generation: u64, polls: &mut u64) -> Option<Pause> {
     loop {
         let mut state = lock(verbs);
@@ -126,7 +126,7 @@ fn wait(link: [i32; 2], wake: &OwnedFd, until: Instant) -> [bool; 2] {
     };
     let limit = if until == Instant::NEVER { std::ptr::null() } else { &raw const left };
     // SAFETY: the call reads and writes three live structures, and reads the time limit. The result
-    // is ignored, because a turn follows in any case.
+    // is ignored, because the queues of the device are processed next in any case.
     unsafe { libc::ppoll(polled.as_mut_ptr(), 3, limit, std::ptr::null()) };
     if polled[2].revents != 0 {
         let mut count = 0_u64;

@@ -54,7 +54,7 @@ fn colliding_addresses_are_resolved() {
         IpAddr::V4(v4) => u32::from(v4) & 0xff_ffff,
         IpAddr::V6(_) => unreachable!("the IPv4 address comes first"),
     };
-    assert_eq!(v4(h2), hash(one), "the smaller GUID keeps its hash");
+    assert_eq!(v4(h2), hash(one), "the port with the smaller GUID gets the address first");
     assert_eq!(v4(h1), next(hash(one)));
     assert_eq!(next(0xff_fffe), 1);
 }

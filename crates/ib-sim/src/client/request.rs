@@ -20,7 +20,7 @@ pub(crate) struct Request {
     pub(super) answered: bool,
     /// Distinguishes this request from earlier requests at the same index.
     number: u32,
-    /// Transaction ID and port with which the request was assigned to a responder.
+    /// Transaction ID of the request, and port of the responder to which it was assigned.
     assigned: Option<(u64, PortId)>,
     /// The responder: the client to which the request was assigned last; `None` for an agent.
     responder: Option<ClientId>,

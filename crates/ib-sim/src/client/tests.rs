@@ -241,7 +241,7 @@ fn detach_cancels_own_requests_and_fails_assigned_ones() {
     sim.submit(requester, &Datagram::new(remote, query(Method::GET, 1)));
     sim.settle(sim.now());
     sim.submit(requester, &Datagram::new(remote, query(Method::GET, 2)));
-    // One request is assigned, one is in flight; the requester detaches.
+    // One request is assigned to the responder, one is in flight; the requester detaches.
     assert_eq!((lab::assigned(&sim), sim.net.flights.len()), (1, 1));
     sim.detach(requester);
     assert_eq!((lab::assigned(&sim), sim.outstanding()), (0, 0));
@@ -282,7 +282,7 @@ fn requests_fail_at_once_when_their_sm_detaches() {
     sim.submit(requester, &Datagram::new(remote, query(Method::GET, 1)));
     sim.settle(sim.now());
     assert_eq!(lab::assigned(&sim), 1);
-    // The request is not assigned to this client, so its detach does not matter.
+    // The request is not assigned to this client, so the client's detach does not fail it.
     sim.detach(others[0]);
     sim.settle(sim.now());
     assert_eq!(sim.receive(requester), None);

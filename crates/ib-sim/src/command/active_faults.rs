@@ -8,7 +8,7 @@ use crate::fault::PortFaults;
 use crate::node::Node;
 use crate::script::Script;
 
-/// Returns the active faults of a node: missing power and deviations from the LFT.
+/// Returns the active faults of a node: power off, and deviations of a switch from its LFT.
 pub(crate) fn at_node(node: &Node) -> Vec<Command> {
     let target = || Target { node: node.name.clone(), port: None };
     let mut commands = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn at_port(fabric: &FabricState, script: &Script, port: PortId) -> Ve
 }
 
 impl PortFaults {
-    /// Returns the active faults of packets that the port sends.
+    /// Returns the active faults for the packets that the port sends.
     fn link(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let probabilities = [

@@ -359,7 +359,8 @@ fn faults_lose_corrupt_duplicate_and_delay_packets() {
     sim.send_packet(from, packet);
     sim.settle(sim.now());
     let hop = 4 + 8 + 12 + 4 + 200;
-    // The time is that of three hops, the added delay, and the last credit update.
+    // The time of the last event consists of three hops, the added delay, and the latency of the
+    // last credit update.
     assert_eq!(sim.now(), Instant::from_nanos(3 * hop + 5000 + 200));
     run(&mut sim, "Fault s1[2] none");
     assert_eq!(arrivals(&mut sim, 100).len(), 100);

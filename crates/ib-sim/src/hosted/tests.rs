@@ -65,7 +65,7 @@ fn acknowledgement_by_an_agent_is_not_a_response() {
         };
         assert_eq!(ack.mad.rmpp().rmpp_type, RmppType::ACK);
         assert_eq!(lab::assigned(&sim), 1, "an ACK does not complete the request");
-        // The request is not assigned to this client, so its detach does not matter.
+        // The request is not assigned to this client, so the client's detach does not fail it.
         let other = lab::client(&mut sim, "h2");
         sim.detach(other);
         assert_eq!(sim.receive(client), None);

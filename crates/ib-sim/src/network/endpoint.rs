@@ -68,8 +68,8 @@ impl Network {
         let transaction = datagram.mad.transaction_id();
         let mut packet = self.fabric.datagram_packet(port, datagram);
         let request = if datagram.mad.method().is_response() {
-            // A response belongs to the request that it completes. An acknowledgement of a segment
-            // is not a response.
+            // A response belongs to the request that it completes. The ACK of an RMPP segment is
+            // not a response.
             let answers = !is_rmpp_control(&datagram.mad);
             answers.then(|| self.clients.take_assigned(transaction.0, port)).flatten()
         } else {
@@ -198,7 +198,7 @@ impl Network {
 }
 
 impl FabricState {
-    /// Returns the attributes of a port that its clients can see.
+    /// Returns the GUIDs and LIDs of a port, and its path to the SM, as its clients see them.
     pub(crate) fn link_port(&self, port: PortId) -> LinkPort {
         let state = self.port(port);
         let node = self.node(state.node);
@@ -214,8 +214,8 @@ impl FabricState {
         }
     }
 
-    /// Returns the packet by which an end port sends a MAD: an SMP between QPs 0 if the class is
-    /// subnet management, otherwise a GMP between QPs 1.
+    /// Returns the packet by which an end port sends a MAD: an SMP from QP 0 to QP 0 if the class
+    /// is subnet management, otherwise a GMP from QP 1 to QP 1.
     pub(crate) fn management_packet(
         &self,
         port: PortId,

@@ -81,7 +81,7 @@ impl Network {
             self.watch_head(port, vl);
         }
         if idle {
-            // Packets of other VLs wait for credits, but this packet may have credits.
+            // The waiting packets of other VLs lack credits, but this packet may have them.
             self.serve(port);
         }
     }

@@ -154,7 +154,7 @@ impl Managed {
         self.manage();
     }
 
-    /// Stops the first SM. The SM does not sign off.
+    /// Stops the first SM as a crash does: the SM sends no further MADs.
     pub(crate) fn kill_manager(&mut self) {
         let manager = self.managers.remove(0);
         self.sim.detach(manager.client);

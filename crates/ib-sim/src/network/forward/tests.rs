@@ -280,12 +280,12 @@ fn group_without_mft_entry_uses_default_ports() {
     assert_eq!(
         send(&mut sim, hosts[1]),
         [true, false],
-        "packets are forwarded out of the primary port"
+        "packets are forwarded out of the default multicast primary port"
     );
     assert_eq!(
         send(&mut sim, hosts[0]),
         [false, true],
-        "packets from the primary port are forwarded out of the other port"
+        "packets from the primary port are forwarded out of the default multicast not-primary port"
     );
 }
 

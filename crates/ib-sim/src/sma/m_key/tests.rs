@@ -121,7 +121,8 @@ fn lease_ends_the_protection_unless_the_right_key_arrives() {
     assert_eq!(sim.port_info(at).m_key_protect, 2);
     sim.run_until(seconds(8));
     assert_eq!(sim.port_info(at).m_key_protect, 0);
-    // After the lease, all clients can read the M_Key, and can write if they use this M_Key.
+    // After the lease has ended, all clients can read the M_Key, and can write if they use this
+    // M_Key.
     let info = touch(&mut sim, client, Method::GET, 1).unwrap();
     assert_eq!(info.m_key, KEY);
     assert_eq!(touch(&mut sim, client, Method::SET, 1), None);

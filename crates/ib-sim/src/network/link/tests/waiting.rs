@@ -83,8 +83,8 @@ fn high_priority_is_served_first_up_to_its_limit() {
     assert_eq!(shares(&[(0, 16)], &[(1, 16)], 2, &[0, 1], 90), [80, 10]);
 }
 
-/// Returns a fabric in which s1 has no credits to send to h2. Also returns the ports of h1, and of
-/// s1 to h2.
+/// Returns a fabric in which s1 has no credits to send to h2. Also returns the port of h1, and the
+/// port of s1 that leads to h2.
 fn stuck(life: u8, stall: u8) -> (Sim, PortId, PortId) {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let (from, out) = (port(&sim, "h1.1"), port(&sim, "s1.4"));
@@ -121,8 +121,8 @@ fn packet_beyond_the_switch_lifetime_is_dropped() {
     assert_eq!((counters.xmit_discards, counters.hoq_life_discards), (4, 0));
     assert_eq!(lab::lost(&sim, "life_time"), 4);
     assert!((sim.net.flights.len() == 0));
-    // If a packet becomes the head late, it can exceed the switch lifetime limit before the
-    // head-of-queue limit.
+    // A packet that becomes the head of its queue late can exceed the switch lifetime limit before
+    // the head-of-queue limit.
     let (mut sim, from, out) = stuck(1, 0);
     sim.node_mut(s1).switch.as_mut().unwrap().info.life_time = 1;
     send(&mut sim, from, 0, 1000);
