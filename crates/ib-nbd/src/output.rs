@@ -26,7 +26,7 @@ impl Piece {
         }
     }
 
-    /// Returns the bytes of the piece as slices, in order.
+    /// Returns the bytes of this piece of the output as slices, in order.
     fn slices(&self) -> impl Iterator<Item = Slice<'_>> {
         let (words, data) = match self {
             Self::Headers(bytes) => (Some(Slice::Bytes(bytes)), None),
@@ -77,7 +77,7 @@ impl Output {
         }
     }
 
-    /// Queues data that need not be sent, so that it returns to the owner of the session.
+    /// Queues data that was sent or need not be sent, so that it returns to the owner of the session.
     pub(super) fn give_back(&mut self, data: ReadData) {
         if !matches!(&data, ReadData::Bytes(bytes) if bytes.capacity() == 0) {
             self.used.push(data);

@@ -249,7 +249,7 @@ pub struct QpInfo {
 /// A completed message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MessageInfo {
-    /// Index of the message in the queue pair.
+    /// Index of the message among the messages of the queue pair.
     pub number: u64,
     /// `send` or `receive`.
     pub direction: String,
@@ -331,8 +331,8 @@ pub struct QpCounts {
     pub counts: CountInfo,
 }
 
-/// Numbers of packets. Captured + overwritten + unwritten + skipped packets = sent + received + lost packets, in total
-/// and for each direction.
+/// Packet counts. In total and for each direction: captured + overwritten + unwritten + skipped packets = sent +
+/// received + lost packets.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CountInfo {
     /// Packets that were written to the files.

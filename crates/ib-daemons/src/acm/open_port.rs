@@ -22,7 +22,7 @@ use crate::host::{device_and_port, host_name};
 pub(super) struct OpenPort {
     pub(super) id: PortId,
     pub(super) port: AnyPort,
-    /// The last value of [`Port::changes`] up to which the service has handled changes.
+    /// The value of [`Port::changes`] when the service last handled changes of the port.
     pub(super) seen: Option<u64>,
     preload: RoutePreload,
     /// Indices of the port's file descriptors in [`Server::take_readable`].

@@ -100,8 +100,8 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
                 }
                 BlockEvent::Unkept { device, errno } => {
                     names.print_limited(format!(
-                        "{device}: cannot store the writers of the device: {errno}; after a restart, outstanding \
-                         requests of clients fail"
+                        "{device}: cannot store which clients write to the device: {errno}; after a restart, \
+                         outstanding requests of clients fail"
                     ));
                 }
                 BlockEvent::Failed { device, operation, errno } => {
@@ -126,7 +126,8 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
     }
 }
 
-/// Prints messages about sessions and paths, at a limited rate. Their names are kept until their end is printed.
+/// Prints messages about sessions and paths. The name of a session and the address of a path are kept until the message
+/// about their end is printed. The rate of messages about refusals and failures is limited.
 struct Reporter {
     sessions: BTreeMap<SessionId, String>,
     paths: BTreeMap<ServerPathId, String>,

@@ -6,8 +6,8 @@
 //!
 //! Several HCAs can share a port if they serve different management classes. Each has a block of QP numbers, by which
 //! the HCA of a packet is found; multicast packets are passed to all. If an HCA that serves the CM class, or no class,
-//! does not read, its packets wait, as if it had the port alone. Packets to other HCAs, such as that of an ACM service,
-//! are then dropped, so that they do not block connections.
+//! does not read its packets, they wait at the port, as if no other HCA shared it. If another HCA, such as that of an
+//! ACM service, does not read its packets, they are dropped, so that they do not block connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -33,11 +33,11 @@ pub(crate) use admission::PortClaim;
 use admission::{Admission, EmbeddedPorts};
 use ports::{PortAttributes, details, locate};
 
-/// If this many packets of an HCA wait at its port, its further packets stay in its ring.
+/// If this many packets wait in the output queue of a port, further packets of its HCA stay in the ring of the HCA.
 const MOST_WAITING: usize = 32;
 
-/// This many more packets of an HCA without connections may wait at the port, so that packets of other HCAs do not
-/// block it.
+/// For an HCA without connections, this many more packets may wait in the output queue of the port. So packets of other
+/// HCAs at the port do not block this HCA.
 const MORE_WAITING: usize = 8;
 
 /// Maximum number of frames that are taken from one HCA in one round of the event loop.
@@ -446,7 +446,7 @@ impl Adapters {
         self.adapters.values().map(|adapter| adapter.port)
     }
 
-    /// Returns the numbers of dropped frames by reason.
+    /// Returns how many frames were dropped, for each reason.
     pub(super) const fn refused(&self) -> Refused {
         let malformed = self.server.malformed();
         Refused { malformed, forged: self.forged, overflowed: self.overflowed }
@@ -465,7 +465,8 @@ impl Adapter {
         self.classes.is_empty() || self.classes.contains(&MgmtClass::COMMUNICATION)
     }
 
-    /// Returns how many packets may wait at the port. If there are as many, the HCA's ring is not read.
+    /// Returns how many packets may wait in the output queue of the port. While that many wait, the HCA's ring is not
+    /// read.
     fn most_waiting(&self) -> usize {
         MOST_WAITING + if self.has_connections() { 0 } else { MORE_WAITING }
     }

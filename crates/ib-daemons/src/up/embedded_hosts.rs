@@ -41,7 +41,7 @@ const STAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often ports without a host are searched.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The stage that the start has reached.
+/// The stages in which the hosts and the block device are started.
 enum Stage {
     /// No hosts are added yet.
     Empty,
@@ -70,7 +70,7 @@ pub(super) struct EmbeddedHosts {
     page: Option<Page>,
     load_generator: LoadGenerator,
     lines: VecDeque<String>,
-    /// Time at which the stage of the start times out.
+    /// Time at which the present stage of the start times out.
     deadline: Instant,
     /// Time until which the start waits for active links.
     managed_until: Option<Instant>,
@@ -300,7 +300,8 @@ impl EmbeddedHosts {
         self.lines.push_back("running until Ctrl-C or SIGTERM".to_owned());
     }
 
-    /// Passes each response of an ACM service to the requester: the stage of the start, the self-test or the page.
+    /// Passes each response of an ACM service to its requester: the start of the block device, the self-test or the
+    /// page.
     fn take_replies(&mut self, sim: &Sim) -> Result<bool, DaemonError> {
         let mut moved = false;
         while let Some(reply) = self.hosts.poll_reply() {

@@ -44,7 +44,7 @@ use model::{Model, json};
 use node::NodeContext;
 use state::States;
 
-/// The page's resolve requests are numbered from here on.
+/// Number of the page's first resolve request. The numbers of further requests follow.
 const FIRST_REQUEST: u64 = 1 << 32;
 
 /// Maximum duration of a run of the load generator, in seconds.

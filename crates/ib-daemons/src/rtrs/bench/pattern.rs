@@ -1,5 +1,6 @@
-//! Verifiable content of sectors. Each sector of 512 bytes starts with its number and the round of its write. Both also
-//! seed the pseudorandom bytes that follow. Thus misplaced sectors and sectors of older writes are detected.
+//! Verifiable content of sectors. Each sector of 512 bytes starts with its sector number and its round, which is the
+//! number of the write command that has written it. Both numbers also seed the pseudorandom bytes that follow. Thus
+//! misplaced sectors and sectors of older writes are detected.
 
 use ib_types::rng::Rng;
 

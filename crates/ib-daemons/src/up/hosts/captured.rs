@@ -26,7 +26,7 @@ pub(super) struct Capturing {
     inbox: Option<Inbox<Hosts>>,
     captures: Option<Captures<Hosts>>,
     on_reader: Option<OnReader>,
-    /// Packet readers of QPs that were chosen by selections which do not belong to the captures.
+    /// Ports and packet readers of QPs that were selected for a trace, but not by one of the captures.
     pub(super) others: VecDeque<(PortId, PacketReader)>,
 }
 

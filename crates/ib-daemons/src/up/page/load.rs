@@ -51,7 +51,7 @@ impl Loads {
     /// Returns the load of all links, or a function that computes it in another thread.
     pub(super) fn answer(&self, sim: &Sim, model: &Arc<Model>, engine: &str) -> Answer {
         let routes = sim.route_changes();
-        // The lock is not waited for, because a thread holds it while it computes the load.
+        // The event loop does not wait for the lock, because a thread that computes the load holds it for a long time.
         if let Ok(cache) = self.0.try_lock()
             && let Some(json) = cache.get(routes)
         {

@@ -71,7 +71,7 @@ fn level(sim: &Sim, model: &Model, plan: &Plan, ends: [PortId; 2]) -> Option<Ser
     Some(plan.routing.layers.level(switch(ends[0])?, switch(ends[1])?))
 }
 
-/// Returns the nodes of a path. `steps` are the ports that a packet alternately leaves and enters.
+/// Returns the nodes of a path. `steps` are the ports through which a packet passes, in this order.
 fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> Vec<Hop> {
     let Some((&first, further)) = steps.split_first() else { return Vec::new() };
     let start = |port: PortId, number| {
