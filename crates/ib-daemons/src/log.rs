@@ -29,7 +29,7 @@ pub const SYSTEM: u8 = 0x80;
 /// File name that stands for standard output.
 const STDOUT: &str = "stdout";
 
-/// File name that stands for standard error. OpenSM does not have it.
+/// File name that stands for standard error. OpenSM has no such name.
 pub const STDERR: &str = "stderr";
 
 /// A log. Its clones write to the same file, from any thread.

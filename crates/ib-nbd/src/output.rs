@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ib_block::data::{ReadData, Slice};
 
 /// Data of at least this length is sent without a copy. Shorter data is copied behind the headers, which costs less
-/// than one more slice.
+/// than sending it as a slice of its own.
 const MIN_UNCOPIED: usize = 16 << 10;
 
 /// A buffer of headers that has reached this length gets no more headers. A buffer is reused only after all of it was

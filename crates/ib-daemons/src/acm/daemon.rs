@@ -329,7 +329,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Removes failed ports. Their indices are in ascending order. Fails if no port is left.
+    /// Removes failed ports, whose indices must be in ascending order. Fails if no port would be left.
     fn remove_ports(&mut self, failed: Vec<(usize, String)>) -> Result<(), DaemonError> {
         failed.into_iter().rev().try_for_each(|(index, why)| self.remove_port(index, why))
     }

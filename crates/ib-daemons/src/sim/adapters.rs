@@ -2,7 +2,7 @@
 //!
 //! The simulator provides the SMA and the counters of each port. The attached HCA has all QPs except QP0, and receives
 //! MADs of the management classes that it has registered. If the HCA's process is killed, the port is Down until
-//! another HCA attaches. If the HCA detaches regularly, the port state is unchanged.
+//! another HCA attaches. If the process itself detaches the HCA, the port state is unchanged.
 //!
 //! Several HCAs can share a port if they serve different management classes. Each has a block of QP numbers, by which
 //! the HCA of a packet is found; multicast packets are passed to all. If an HCA that serves the CM class, or no class,

@@ -54,7 +54,8 @@ pub(crate) struct SimServer {
     pub(super) server: Server,
     pub(super) console: LineServer,
     pub(super) adapters: Adapters,
-    /// The simulator client of each client of the ibsim protocol, by its number at the server.
+    /// The simulator client that belongs to each client of the ibsim protocol. The key is the number of the protocol
+    /// client at the server.
     pub(super) clients: BTreeMap<u32, ClientId>,
     numbers: BTreeMap<ClientId, u32>,
     started: WallClock,

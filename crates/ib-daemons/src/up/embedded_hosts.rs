@@ -38,7 +38,7 @@ const DEPTH: u16 = 64;
 /// Time limit of each stage of the start: links become active, paths are resolved, the block device is connected.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often ports without a host are searched.
+/// How often the fabric is searched for ports without a host.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The stages in which the hosts and the block device are started.
@@ -52,8 +52,8 @@ enum Stage {
     Ready,
 }
 
-/// The embedded hosts of a fabric. They are added when the SM has configured their ports, and then some of them connect
-/// the block device.
+/// The embedded hosts of a fabric. They are added when the SM has configured their ports. Then some of them become the
+/// client and the server of the block device.
 pub(super) struct EmbeddedHosts {
     hosts: Hosts,
     /// Ports that HCAs of other processes use.
@@ -478,7 +478,7 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Allows a port to have a host again. The HCA of the other process has detached.
+    /// Allows a port to have a host again, after the HCA of another process has detached.
     pub(super) fn reclaim_port(&mut self, port: PortId) {
         self.away.remove(&port);
         self.look = Instant::ZERO;

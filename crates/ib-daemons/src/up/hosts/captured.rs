@@ -1,4 +1,4 @@
-//! The interface between captures and the HCAs of embedded hosts. Each HCA has the number of its port, and timestamps
+//! The interface between captures and the HCAs of embedded hosts. The number of an HCA is that of its port. Timestamps
 //! are in the fabric's time.
 
 use std::collections::VecDeque;

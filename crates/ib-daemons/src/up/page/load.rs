@@ -105,8 +105,8 @@ impl Copied {
         Ok(json(&LoadResponse { routes: self.routes, engine: &self.engine, load: &load, max }))
     }
 
-    /// Returns the load of each link, first in the direction from its first to its second end, then in the other
-    /// direction.
+    /// Returns two numbers for each link: its load in the direction from its first to its second end, and its load in
+    /// the other direction.
     fn load(&self) -> Result<Vec<[u32; 2]>, DaemonError> {
         let model = &*self.model;
         let mut fabric = model.fabric.clone();

@@ -85,7 +85,7 @@ fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> 
     };
     let mut hops = vec![start(first, 0)];
     let is_switch = sim.is_switch(sim.place(first).0);
-    // A host sends out of the first port of the path. A path from a node to itself has no output port.
+    // A packet leaves a host through the first port of the path. A path from a node to itself has no output port.
     let mut leaves = is_switch;
     if !is_switch && !further.is_empty() {
         leave(&mut hops[0], first);
