@@ -97,8 +97,8 @@ impl Orders {
         let mut orders = Vec::new();
         for (signal, order) in wanted {
             let given = Arc::new(AtomicBool::new(false));
-            // The signal sets the flag of its order before it rings the bell, so that the woken thread finds the flag
-            // set.
+            // The signal handler sets the flag of the order before it rings the bell, so that the woken thread finds
+            // the flag set.
             signal_hook::flag::register(signal, Arc::clone(&given))?;
             signal_hook::low_level::pipe::register(signal, bell.file()?)?;
             orders.push((order, given));

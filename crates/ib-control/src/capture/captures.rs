@@ -59,7 +59,7 @@ pub enum CaptureError {
 pub struct CaptureOptions {
     /// Where the packets are written.
     pub target: Target,
-    /// Numbers of the HCAs to capture; empty for all HCAs, including those that are added later.
+    /// The HCAs to capture, by number; empty for all HCAs, including those that are added later.
     pub adapters: Vec<u32>,
     /// The queue pairs, and the options of their traces.
     pub selection: Selection,
@@ -96,7 +96,7 @@ struct State {
 }
 
 struct Running {
-    /// Numbers of the HCAs to capture; empty for all HCAs.
+    /// The HCAs to capture, by number; empty for all HCAs.
     adapters: Vec<u32>,
     selection: Selection,
     selected: Vec<Selected>,

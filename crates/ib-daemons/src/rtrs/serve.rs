@@ -47,7 +47,8 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
     let most = server.rtrs().config().max_io_size;
     if u64::from(most) < args.max_io_size {
         return Err(DaemonError::Failed(format!(
-            "--max-io-size {}: expected at most {most} with --queue-depth {}, as immediate data holds chunk and offset",
+            "--max-io-size {}: expected at most {most} with --queue-depth {}, since the immediate data of RTRS has to \
+             hold a chunk number and an offset",
             args.max_io_size, args.queue_depth
         )));
     }

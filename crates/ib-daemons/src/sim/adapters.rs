@@ -133,7 +133,7 @@ impl Adapters {
         })
     }
 
-    /// Accepts connections of new processes; returns the numbers of these processes.
+    /// Accepts connections of new processes; returns the number that identifies each of these processes.
     pub(super) fn accept(&mut self) -> Vec<usize> {
         self.server.accept()
     }

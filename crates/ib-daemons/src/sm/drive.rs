@@ -240,7 +240,7 @@ impl<'r, 's> Driver<'r, 's> {
                 )))
             }
             News::Standby(_) => {
-                notify("READY=1\nSTATUS=Another manager is the master");
+                notify("READY=1\nSTATUS=Another SM is the master");
                 Ok(None)
             }
         }

@@ -85,7 +85,7 @@ impl Verifier {
     }
 }
 
-/// Returns the numbers of the sectors in a byte range.
+/// Returns the indices of the sectors in a byte range.
 const fn sectors(offset: u64, length: u64) -> std::ops::Range<usize> {
     (offset / SECTOR) as usize..((offset + length) / SECTOR) as usize
 }

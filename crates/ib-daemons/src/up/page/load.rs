@@ -126,8 +126,8 @@ impl Copied {
             for end in ends {
                 let peer = fabric.peer(end).expect("the port is linked").node;
                 if !fabric.node(peer).kind.is_switch() {
-                    // A cable between two hosts needs no LFT. This direction is counted here, the other one at the
-                    // other host.
+                    // A cable between two hosts needs no LFT. The direction away from this host is counted here, the
+                    // other direction when the loop reaches the other host.
                     add(model, end, 1, &mut load);
                 } else if !seen[peer.index()] {
                     let guid = fabric.port(end).guid;
