@@ -325,8 +325,8 @@ impl Work {
         }
     }
 
-    /// Collects packets and writes as many as the target accepts. If `is_hasty` is true, writes all of them; otherwise
-    /// the thread may pause in between.
+    /// Collects packets and writes as many as the target accepts. The thread may pause in between, unless `is_hasty` is
+    /// true.
     fn step(&mut self, is_hasty: bool) {
         let fullness = self.collector.fullness();
         if fullness > HIGH_FILL {

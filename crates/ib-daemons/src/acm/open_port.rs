@@ -107,8 +107,8 @@ impl OpenPort {
         }
     }
 
-    /// Returns true if the port's routes must be preloaded from this version of the route file: the file, the port's
-    /// LID or its GID has changed. Routes of a port without a LID are preloaded once it has one.
+    /// Returns true if the port's routes must be preloaded from this version of the route file, because the file, the
+    /// port's LID or its GID has changed. Routes of a port without a LID are preloaded once it has one.
     pub(super) fn needs_preload(&self, version: Option<FileVersion>) -> bool {
         let link = self.port.state().link;
         link.lid != 0 && self.preload != RoutePreload::of(&link, version)

@@ -454,7 +454,8 @@ impl Adapters {
 }
 
 impl Adapter {
-    /// Returns true if this HCA serves one of the given classes, so that an HCA for them cannot share its port.
+    /// Returns true if this HCA serves one of the given classes, so that another HCA for these classes cannot share its
+    /// port.
     fn conflicts(&self, classes: &[MgmtClass]) -> bool {
         self.classes.iter().any(|class| classes.contains(class))
     }
