@@ -98,7 +98,7 @@ impl Log {
             Some(path) => match open(path, options.erases) {
                 Ok((file, size)) => Target::File { path: path.to_owned(), file, size },
                 Err(error) if options.is_default => {
-                    say!("cannot log to {}: {error}; logging here instead", path.display());
+                    say!("cannot log to {}: {error}; logging on standard error", path.display());
                     Target::Stderr
                 }
                 Err(error) => return Err(format!("cannot log to {}: {error}", path.display())),

@@ -138,8 +138,11 @@ mod tests {
         disk[1024..1536].copy_from_slice(&old);
         let wrong = verifier
             .end(&read, 0, Some(&disk))
-            .expect_err("the sector was written in an older round");
-        assert_eq!(wrong, "sector 2 contains sector 2 of round 1: expected the data of round 2");
+            .expect_err("the sector was written by an older write");
+        assert_eq!(
+            wrong,
+            "sector 2 contains data marked as sector 2 of write 1: expected the data of write 2"
+        );
         let short = verifier.end(&read, 0, Some(&disk[..512])).expect_err("the data is too short");
         assert_eq!(short, "512 bytes: expected 8192");
     }
