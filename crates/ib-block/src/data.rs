@@ -103,8 +103,8 @@ impl From<Vec<u8>> for ReadData {
 }
 
 impl Lent {
-    /// Wraps buffers of `memory` that a pool has lent. Each part starts at byte `slot * buffer_length`. When the `Lent`
-    /// is dropped, it sends the slot of each part to `returns`.
+    /// Wraps buffers of `memory` that a pool has lent. The buffer with index `slot` starts at byte
+    /// `slot * buffer_length`. When the `Lent` is dropped, it sends the index of each buffer to `returns`.
     #[must_use]
     pub const fn new(
         memory: Arc<Memory>,

@@ -26,7 +26,8 @@ pub struct Geometry {
     pub read_only: bool,
 }
 
-/// Identifies the data of a device. A changed number shows that the data is different or that writes may be lost.
+/// Identifies the data of a device by two numbers. If one of them has changed, the device contains different data, or
+/// writes may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Changes when the device contains different data.

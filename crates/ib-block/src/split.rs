@@ -17,8 +17,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Divides a command that [`Geometry::check`] has accepted. No step carries more than `max_data` bytes of data; the
-    /// value is at least one logical block.
+    /// Divides a command that [`Geometry::check`] has accepted. No step carries more than `max_data` bytes of data.
+    /// `max_data` must be at least one logical block.
     #[must_use]
     pub fn new(command: Command, geometry: &Geometry, max_data: u32) -> Self {
         let block = u64::from(geometry.logical_block);

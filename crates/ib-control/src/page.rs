@@ -1,6 +1,6 @@
 //! HTTP server of one text page at the loopback address, from which monitoring systems read metrics.
 //!
-//! The only request is `GET /metrics`.
+//! The server answers only requests for `/metrics`.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};

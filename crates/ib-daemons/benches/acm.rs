@@ -1,7 +1,7 @@
 //! Counts the SA queries and multicast requests that are sent while every host of a fabric resolves every other host.
 //!
-//! The benchmark runs twice: with routes of multicast groups, and with routes of the SA. It prints a JSON object for
-//! each run.
+//! The benchmark runs twice: with routes that the services derive from multicast groups, and with routes that they
+//! query from the SA. It prints a JSON object for each run.
 //!
 //! Optional arguments: the kind of the fabric and its parameters [default: `fat-tree 16 3`, which has 1024 hosts].
 

@@ -37,8 +37,8 @@ pub fn open(options: DeviceOptions) -> Result<Device, DaemonError> {
     device.on_zero_checksum(move |peer| {
         if !std::mem::replace(&mut was_reported, true) {
             say!(
-                "{peer}: packets with a UDP checksum of zero are dropped, as Linux soft RoCE sends them; \
-                 --allow-zero-checksum takes them"
+                "{peer}: packets with a UDP checksum of zero are dropped; Linux soft RoCE sends such packets, and \
+                 --allow-zero-checksum accepts them"
             );
         }
     });

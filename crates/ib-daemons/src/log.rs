@@ -29,7 +29,7 @@ pub const SYSTEM: u8 = 0x80;
 /// File name that stands for standard output.
 const STDOUT: &str = "stdout";
 
-/// File name that stands for standard error. OpenSM does not have it.
+/// File name that stands for standard error. OpenSM has no such name.
 pub const STDERR: &str = "stderr";
 
 /// A log. Its clones write to the same file, from any thread.
@@ -98,7 +98,7 @@ impl Log {
             Some(path) => match open(path, options.erases) {
                 Ok((file, size)) => Target::File { path: path.to_owned(), file, size },
                 Err(error) if options.is_default => {
-                    say!("cannot log to {}: {error}; logging here instead", path.display());
+                    say!("cannot log to {}: {error}; logging on standard error", path.display());
                     Target::Stderr
                 }
                 Err(error) => return Err(format!("cannot log to {}: {error}", path.display())),

@@ -52,7 +52,8 @@ pub struct EngineFiles {
     pub lfts: Option<PathBuf>,
     /// File with the LID matrix to load (file).
     pub lid_matrix: Option<PathBuf>,
-    /// File with LFTs. Each of their entries is kept if its port is on a shortest path (minhop, updn, dor).
+    /// File with LFTs. An entry of the file becomes an entry of the computed LFT if its port is on a shortest path
+    /// (minhop, updn, dor).
     pub keep_lfts: Option<PathBuf>,
 }
 

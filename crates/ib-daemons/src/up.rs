@@ -10,7 +10,7 @@
 //! | [`web`] | the HTTP server of the page and its API |
 //! | `page` | the responses of the page's API |
 //! | `load_generator` | the load generator of the block device |
-//! | `pass`, `tables` | passes over the block device and LFTs of switches, for self-test, load generator and page |
+//! | `pass`, `tables` | passes over the block device; copies of LIDs and LFTs for threads that compute results |
 //! | `path_request` | path requests to ACM services |
 //! | `record` | the capture file with the packets of the block device's queue pairs |
 

@@ -15,9 +15,9 @@ const ROOM: usize = 64 << 10;
 const IDLE: usize = 1 << 20;
 
 impl Input {
-    /// Returns the free space for input. `wanted` is the number of bytes that the buffer must hold in the end. The
-    /// buffer at most doubles in size, so a client cannot make the server allocate memory for data that it has only
-    /// announced.
+    /// Returns the free space for input. `wanted` is the number of bytes that the buffer must hold before the next
+    /// message can be processed. The buffer at most doubles in size, so a client cannot make the server allocate memory
+    /// for data that it has only announced.
     pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
         let needed = self.needed(wanted);
         if self.start == self.end {

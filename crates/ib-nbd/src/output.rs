@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ib_block::data::{ReadData, Slice};
 
 /// Data of at least this length is sent without a copy. Shorter data is copied behind the headers, which costs less
-/// than one more slice.
+/// than sending it as a slice of its own.
 const MIN_UNCOPIED: usize = 16 << 10;
 
 /// A buffer of headers that has reached this length gets no more headers. A buffer is reused only after all of it was
@@ -26,7 +26,7 @@ impl Piece {
         }
     }
 
-    /// Returns the bytes of the piece as slices, in order.
+    /// Returns the bytes of this piece of the output as slices, in order.
     fn slices(&self) -> impl Iterator<Item = Slice<'_>> {
         let (words, data) = match self {
             Self::Headers(bytes) => (Some(Slice::Bytes(bytes)), None),
@@ -77,7 +77,7 @@ impl Output {
         }
     }
 
-    /// Queues data that need not be sent, so that it returns to the owner of the session.
+    /// Queues data that was sent or need not be sent, so that it returns to the owner of the session.
     pub(super) fn give_back(&mut self, data: ReadData) {
         if !matches!(&data, ReadData::Bytes(bytes) if bytes.capacity() == 0) {
             self.used.push(data);

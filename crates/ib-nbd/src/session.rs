@@ -203,8 +203,8 @@ impl Session {
         Some(NbdRequest { token, export, command, data })
     }
 
-    /// Completes a request. `data` is the data of a successful read. After it was sent, [`Session::poll_used`] returns
-    /// it.
+    /// Completes a request. `data` is the data of a successful read. After this data was sent, [`Session::poll_used`]
+    /// returns it.
     ///
     /// # Panics
     /// Panics if the request was a successful read and its data has a wrong length.

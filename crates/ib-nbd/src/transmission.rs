@@ -83,8 +83,8 @@ impl Session {
         }
     }
 
-    /// Returns the command of a request, or `None` if the client disconnects. If the request is invalid, the error is a
-    /// number and a message.
+    /// Returns the command of a request, or `None` if the client disconnects. If the request is invalid, returns an
+    /// error number and a message.
     fn check(
         &self,
         export: usize,

@@ -53,7 +53,7 @@ impl AsFd for Termination {
     }
 }
 
-/// The action that a signal causes in a daemon.
+/// The action that a signal requests of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Terminate the process: SIGTERM, SIGINT, or SIGHUP if the process is not a daemon.
@@ -97,7 +97,8 @@ impl Orders {
         let mut orders = Vec::new();
         for (signal, order) in wanted {
             let given = Arc::new(AtomicBool::new(false));
-            // The flag of the order is set before the bell rings, so that the woken thread finds it.
+            // The signal handler sets the flag of the order before it rings the bell, so that the woken thread finds
+            // the flag set.
             signal_hook::flag::register(signal, Arc::clone(&given))?;
             signal_hook::low_level::pipe::register(signal, bell.file()?)?;
             orders.push((order, given));

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 /// A periodic timer: a file descriptor that becomes readable once in each period.
 ///
-/// A wait without a time limit that includes this file descriptor is cheaper than a time limit for each wait.
+/// An event loop that polls this file descriptor can wait without a time limit, which is cheaper than a time limit for
+/// each wait.
 pub struct Tick(OwnedFd);
 
 impl Tick {

@@ -26,8 +26,8 @@ impl Rng {
         Self { state: seed }
     }
 
-    /// Creates the generator of one of the streams of a seed. Drawing numbers from one stream does not change the
-    /// numbers of other streams.
+    /// Creates the generator of one stream of random numbers. A seed has many streams; drawing numbers from one of them
+    /// does not change the numbers of the others.
     #[must_use]
     pub const fn stream(seed: u64, stream: u64) -> Self {
         Self { state: mix(seed ^ mix(stream.wrapping_add(Self::GAMMA))) }

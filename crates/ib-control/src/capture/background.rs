@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use ib_os::scheduling::usage;
 
-/// Limits the processor time of a background thread. If the thread preempts no other thread, it may use a whole
-/// processor; otherwise the limit becomes small.
+/// Limits the processor time of a background thread. While no other thread needs the processor, the background thread
+/// may use all of it; otherwise the limit becomes small.
 ///
 /// A `SCHED_IDLE` thread still disturbs others on busy processors. A woken thread waits for a context switch and finds
-/// cold caches. Processors also share caches and memory bandwidth. If this thread was switched off involuntarily,
-/// another thread needed its processor.
+/// cold caches. Processors also share caches and memory bandwidth. If the background thread was preempted, another
+/// thread needed its processor.
 pub(super) struct DutyLimit {
     /// Fraction of a processor that the thread may use.
     duty: f64,

@@ -59,13 +59,13 @@ pub enum CaptureError {
 pub struct CaptureOptions {
     /// Where the packets are written.
     pub target: Target,
-    /// Numbers of the HCAs to capture; empty for all HCAs, including those that are added later.
+    /// The HCAs to capture, by number; empty for all HCAs, including those that are added later.
     pub adapters: Vec<u32>,
     /// The queue pairs, and the options of their traces.
     pub selection: Selection,
     /// Conditions that end the capture.
     pub autostop: Autostop,
-    /// If the trace has a trigger: the number of packets per queue pair to write from before the trigger; `None` for
+    /// If the trace has a trigger: how many packets from before the trigger are written for each queue pair; `None` for
     /// all.
     pub keep: Option<u64>,
 }
@@ -96,7 +96,7 @@ struct State {
 }
 
 struct Running {
-    /// Numbers of the HCAs to capture; empty for all HCAs.
+    /// The HCAs to capture, by number; empty for all HCAs.
     adapters: Vec<u32>,
     selection: Selection,
     selected: Vec<Selected>,
@@ -110,8 +110,8 @@ struct PacketSink {
     recorder: RecorderHandle,
     /// Prefix of the names of pcapng interfaces, if the program has several HCAs.
     name: Option<String>,
-    /// `Some` only if the trace has a trigger. The inner value is the number of packets to write from before the
-    /// trigger, `None` for all.
+    /// `Some` only if the trace has a trigger. The inner value is the number of packets from before the trigger that
+    /// are written; `None` for all.
     held: Option<Option<u64>>,
 }
 
@@ -260,7 +260,7 @@ impl<T: HcaOwner> Captures<T> {
         }
     }
 
-    /// Passes all pending packet readers to their captures, then stops the traces of this capture.
+    /// Passes all pending packet readers to their captures, then stops the traces of the capture with this number.
     fn deselect(&self, all: &mut T, number: u64) {
         let selected = lock(&self.state).running.get(&number).map(|it| it.selected.clone());
         self.deselect_all(all, &selected.unwrap_or_default());

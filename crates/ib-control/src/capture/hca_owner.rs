@@ -50,7 +50,7 @@ pub trait HcaOwner: Sized + 'static {
     }
 }
 
-/// Returns the numbers of all HCAs.
+/// Returns the number of each HCA, in ascending order.
 pub(super) fn adapters<T: HcaOwner>(all: &T) -> impl Iterator<Item = u32> {
     let first = all.next_adapter(0);
     std::iter::successors(first, |last| all.next_adapter(last.checked_add(1)?))

@@ -19,7 +19,7 @@ pub const VERSION: u32 = 2;
 pub enum CaptureRequest {
     /// List HCAs, queue pairs and captures, beginning with the given numbers.
     Describe {
-        /// Numbers of the first HCA and of its first queue pair to list.
+        /// The first HCA to list and the first of its queue pairs to list, by number.
         from: (u32, u32),
         /// Number of the first capture to list.
         captures_from: u64,
@@ -70,7 +70,7 @@ pub struct Start {
     pub rotation: Rotation,
     /// Conditions that end the capture.
     pub autostop: Autostop,
-    /// Numbers of the HCAs to capture; empty for all.
+    /// The HCAs to capture, by number; empty for all HCAs.
     pub adapters: Vec<u32>,
     /// Queue pair numbers.
     pub qpns: Vec<u32>,
@@ -201,7 +201,8 @@ pub struct ProgramInfo {
     pub command: String,
     /// HCAs, in the order of their numbers.
     pub adapters: Vec<AdapterInfo>,
-    /// Numbers of the first HCA and queue pair that did not fit into the response; `None` if all fitted.
+    /// The first HCA and the first of its queue pairs that did not fit into the response, by number; `None` if all
+    /// fitted.
     pub more_from: Option<(u32, u32)>,
     /// Captures that were not stopped yet.
     pub captures: Vec<CaptureInfo>,
@@ -249,7 +250,7 @@ pub struct QpInfo {
 /// A completed message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MessageInfo {
-    /// Index of the message in the queue pair.
+    /// Index of the message among the messages of the queue pair.
     pub number: u64,
     /// `send` or `receive`.
     pub direction: String,
@@ -331,8 +332,8 @@ pub struct QpCounts {
     pub counts: CountInfo,
 }
 
-/// Numbers of packets. Captured + overwritten + unwritten + skipped packets = sent + received + lost packets, in total
-/// and for each direction.
+/// Packet counts. In total and for each direction: captured + overwritten + unwritten + skipped packets = sent +
+/// received + lost packets.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CountInfo {
     /// Packets that were written to the files.

@@ -25,8 +25,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 const HIGH_FILL: f64 = 0.5;
 const LOW_FILL: f64 = 0.125;
 
-/// When a queue pair is added, its ring is allocated at once if all rings then have at most this many bytes. Of
-/// thousands of queue pairs, most are idle and need no memory.
+/// When a queue pair is added, the memory of its ring is prefaulted if all rings together then have at most this many
+/// bytes. Of thousands of queue pairs, most are idle, and their rings need no memory yet.
 const PREPARED: u64 = 256 << 20;
 
 /// Number of bytes per write call.
@@ -35,8 +35,8 @@ const WRITE_SIZE: usize = 256 << 10;
 /// How often the published progress is updated.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// After the end of the duration, time to wait for packets with timestamps from before the end, unless all queue pairs
-/// have ended.
+/// After the duration has ended, how long to wait for packets whose timestamps are within the duration. If the traces
+/// of all queue pairs have ended, the recorder does not wait.
 const LATE_PACKET_TIME: Duration = Duration::from_millis(200);
 
 /// At the end of a capture, time that a slow reader has to read the remaining bytes.
@@ -211,7 +211,7 @@ struct Work {
     packets: u64,
     begun: WallClock,
     begun_finishing: WallClock,
-    /// Time by which the reader must have read the remaining bytes; `None` if the end has not begun.
+    /// Time by which the reader must have read the remaining bytes; `None` while the capture is not being finished.
     closing: Option<WallClock>,
     pause: Duration,
     duty_limit: DutyLimit,
@@ -299,7 +299,7 @@ impl Work {
                 self.rest.is_none()
                     && (self.collector.have_all_ended() || waited >= LATE_PACKET_TIME)
             }
-            // A reader that does not read gets extra time.
+            // Some collected bytes are not written yet, so a slow reader gets extra time to read them.
             false => waited >= LATE_PACKET_TIME + READER_TIMEOUT,
         };
         if is_over {
@@ -325,8 +325,8 @@ impl Work {
         }
     }
 
-    /// Collects packets and writes as many as the target accepts. If `is_hasty` is true, writes all of them; otherwise
-    /// the thread may pause in between.
+    /// Collects packets and writes as many as the target accepts. The thread may pause in between, unless `is_hasty` is
+    /// true.
     fn step(&mut self, is_hasty: bool) {
         let fullness = self.collector.fullness();
         if fullness > HIGH_FILL {

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 /// When to begin the next file, and how many files to keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotation {
-    /// Maximum size of a file in bytes, including statistics. Each file has at least one packet, even if it exceeds the
-    /// size.
+    /// Maximum size of a file in bytes, including statistics. Each file has at least one packet, even if this packet
+    /// exceeds the maximum size.
     pub bytes: Option<u64>,
     /// Maximum duration of a file before the next one begins.
     pub duration: Option<Duration>,
@@ -40,7 +40,7 @@ pub enum Target {
     File(PathBuf),
     /// Rotated files, with a number and the time in their names.
     Files(PathBuf, Rotation),
-    /// An open stream, such as a pipe. A reader that does not read cannot block the program: its packets are
+    /// An open stream, such as a pipe. A reader that does not read cannot block the program: the unread packets are
     /// overwritten in the rings.
     Stream(OwnedFd),
 }
@@ -380,7 +380,8 @@ fn open_stream(stream: &OwnedFd) -> io::Result<(File, WriteMode)> {
 /// is in UTC.
 fn numbered(path: &Path, number: u64, time: SystemTime) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    // A time after the year 9999 cannot be represented. The clock was never set, so the year 1970 is used.
+    // A time after the year 9999 cannot be represented. Only a clock that was never set has such a time, so the year
+    // 1970 is used.
     let time = Timestamp::try_from(time).unwrap_or_default();
     let mut name = format!("{stem}_{number:05}_{}", time.strftime("%Y%m%d%H%M%S"));
     if let Some(extension) = path.extension() {

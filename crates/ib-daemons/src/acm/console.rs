@@ -61,7 +61,7 @@ impl AcmRequest {
         })
     }
 
-    /// Executes a request and returns the reply line. Before [`AcmRequest::Reload`], the caller has read the files
+    /// Executes a request and returns the reply line. For [`AcmRequest::Reload`], the caller must first read the files
     /// again.
     pub(super) fn execute(&self, service: &mut Service, server: &Server) -> String {
         let result = match self {

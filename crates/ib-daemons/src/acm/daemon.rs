@@ -51,7 +51,7 @@ struct Daemon {
     requests: RequestQueue,
     /// Time of the next check of the route file.
     next_route_check: Instant,
-    /// Until this time, the daemon polls without sleeping.
+    /// The daemon polls without sleeping until this time.
     awake_until: Instant,
     _published: Published,
     _lock: Option<Lock>,
@@ -329,7 +329,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Removes failed ports. Their indices are in ascending order. Fails if no port is left.
+    /// Removes failed ports, whose indices must be in ascending order. Fails if no port would be left.
     fn remove_ports(&mut self, failed: Vec<(usize, String)>) -> Result<(), DaemonError> {
         failed.into_iter().rev().try_for_each(|(index, why)| self.remove_port(index, why))
     }
@@ -381,7 +381,7 @@ impl Daemon {
         notify_systemd("STOPPING=1");
         let now = clock::now();
         self.service.leave(now);
-        // These rounds send the MADs and replies, but wait for no responses.
+        // These two rounds of the event loop send the MADs and replies, but do not wait for responses.
         let _ = self.round();
         let _ = self.round();
         Verdict::Good

@@ -40,7 +40,7 @@ pub(super) struct Datagrams {
     partitions: BTreeMap<Qpn, u16>,
     /// Address handles of outstanding sends, by `wr_id`.
     address_handles: BTreeMap<u64, AhId>,
-    /// `wr_id` of the last send.
+    /// `wr_id` of the last send request.
     last_send: u64,
     /// Number of receive buffers of each QP.
     depth: u32,
@@ -195,7 +195,7 @@ impl Datagrams {
     }
 }
 
-/// Converts a received GMP to a datagram. `route` leads back to its source.
+/// Converts a received GMP to a datagram. `route` is the route from this port back to the sender of the GMP.
 pub(super) fn datagram(route: &Route, source: Qpn, mad: Mad) -> Datagram {
     let grh = route.is_global.then(|| Grh {
         source: route.destination,

@@ -25,7 +25,7 @@ impl Lock {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false).mode(0o640);
         let mut file = options.open(path).map_err(failed)?;
-        // ibacm locks the file with lockf(3), which takes the same kind of lock.
+        // This lock also excludes ibacm, which locks the file with lockf(3): both are locks of fcntl(2).
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::ACCESS | Errno::AGAIN) => {
                 let mut owner = String::new();

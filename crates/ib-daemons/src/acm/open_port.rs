@@ -22,7 +22,7 @@ use crate::host::{device_and_port, host_name};
 pub(super) struct OpenPort {
     pub(super) id: PortId,
     pub(super) port: AnyPort,
-    /// The last value of [`Port::changes`] up to which the service has handled changes.
+    /// The value of [`Port::changes`] when the service last handled changes of the port.
     pub(super) seen: Option<u64>,
     preload: RoutePreload,
     /// Indices of the port's file descriptors in [`Server::take_readable`].
@@ -107,8 +107,8 @@ impl OpenPort {
         }
     }
 
-    /// Returns true if the port's routes must be preloaded from this version of the route file: the file, the port's
-    /// LID or its GID has changed. Routes of a port without a LID are preloaded once it has one.
+    /// Returns true if the port's routes must be preloaded from this version of the route file, because the file, the
+    /// port's LID or its GID has changed. Routes of a port without a LID are preloaded once it has one.
     pub(super) fn needs_preload(&self, version: Option<FileVersion>) -> bool {
         let link = self.port.state().link;
         link.lid != 0 && self.preload != RoutePreload::of(&link, version)

@@ -33,7 +33,7 @@ pub struct ServerOptions {
     pub is_socket_activated: bool,
 }
 
-/// Numbers of clients that the server has disconnected, by reason.
+/// How many clients the server has disconnected, for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RejectedClients {
     /// Clients that sent a malformed request.
@@ -103,7 +103,7 @@ struct Client {
     sent: usize,
     /// Number of requests whose replies [`Server::reply`] has to send.
     pending: u32,
-    /// True until a read finds no data.
+    /// True if the socket may have unread data; false after a read has found none.
     is_readable: bool,
     /// True if the last write found the socket's buffer full.
     is_write_blocked: bool,

@@ -59,7 +59,8 @@ pub struct UmadPort {
     mads: VecDeque<Incoming>,
     /// Sends the queries for attributes of the port.
     requester: Requester,
-    /// The `PortInfo` that the current query has returned, until all its responses have arrived.
+    /// The `PortInfo` of the current reading of the attributes. It is kept here until the P_Key table has been read,
+    /// too.
     info: Option<PortInfo>,
     /// The P_Key table, including unused entries of its last block.
     p_keys: Vec<PKey>,

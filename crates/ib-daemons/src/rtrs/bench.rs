@@ -146,7 +146,7 @@ fn measure(
 struct Outstanding {
     begun: WallClock,
     command: Command,
-    /// Round of a verifiable write; 0 for other commands.
+    /// Round of a write with verifiable data, which is the number of this write; 0 for other commands.
     round: u32,
 }
 
@@ -275,7 +275,7 @@ impl<'a> Bench<'a> {
                 match next(self) {
                     Next::Submit(command) => self.begin(disk, command),
                     Next::Wait if self.free.len() < self.outstanding.len() => break false,
-                    // Since no command is outstanding, a block can be found that none overlaps.
+                    // While no command is outstanding, no block overlaps one, so the next try finds a block.
                     Next::Wait => {}
                     Next::Done => break true,
                 }

@@ -183,7 +183,7 @@ pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, DaemonError>
 fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
     let name = args.session.clone().unwrap_or_else(|| {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        // Dots in the host name are replaced, since the name of a session has none.
+        // Dots in the host name are replaced, since the name of a session must not contain dots.
         let host = host.trim().replace(['.', '/'], "-");
         format!("ibfabric-{host}-{}", std::process::id())
     });

@@ -47,7 +47,8 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
     let most = server.rtrs().config().max_io_size;
     if u64::from(most) < args.max_io_size {
         return Err(DaemonError::Failed(format!(
-            "--max-io-size {}: expected at most {most} with --queue-depth {}, as immediate data holds chunk and offset",
+            "--max-io-size {}: expected at most {most} with --queue-depth {}, since the immediate data of RTRS has to \
+             hold a chunk number and an offset",
             args.max_io_size, args.queue_depth
         )));
     }
@@ -100,8 +101,8 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
                 }
                 BlockEvent::Unkept { device, errno } => {
                     names.print_limited(format!(
-                        "{device}: cannot store the writers of the device: {errno}; after a restart, outstanding \
-                         requests of clients fail"
+                        "{device}: cannot store which clients write to the device: {errno}; after a restart, \
+                         outstanding requests of clients fail"
                     ));
                 }
                 BlockEvent::Failed { device, operation, errno } => {
@@ -126,7 +127,8 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
     }
 }
 
-/// Prints messages about sessions and paths, at a limited rate. Their names are kept until their end is printed.
+/// Prints messages about sessions and paths. The name of a session and the address of a path are kept until the message
+/// about their end is printed. The rate of messages about refusals and failures is limited.
 struct Reporter {
     sessions: BTreeMap<SessionId, String>,
     paths: BTreeMap<ServerPathId, String>,

@@ -2,12 +2,12 @@
 //!
 //! The simulator provides the SMA and the counters of each port. The attached HCA has all QPs except QP0, and receives
 //! MADs of the management classes that it has registered. If the HCA's process is killed, the port is Down until
-//! another HCA attaches. If the HCA detaches regularly, the port state is unchanged.
+//! another HCA attaches. If the process itself detaches the HCA, the port state is unchanged.
 //!
 //! Several HCAs can share a port if they serve different management classes. Each has a block of QP numbers, by which
 //! the HCA of a packet is found; multicast packets are passed to all. If an HCA that serves the CM class, or no class,
-//! does not read, its packets wait, as if it had the port alone. Packets to other HCAs, such as that of an ACM service,
-//! are then dropped, so that they do not block connections.
+//! does not read its packets, they wait at the port, as if no other HCA shared it. If another HCA, such as that of an
+//! ACM service, does not read its packets, they are dropped, so that they do not block connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -33,11 +33,11 @@ pub(crate) use admission::PortClaim;
 use admission::{Admission, EmbeddedPorts};
 use ports::{PortAttributes, details, locate};
 
-/// If this many packets of an HCA wait at its port, its further packets stay in its ring.
+/// If this many packets wait in the output queue of a port, further packets of its HCA stay in the ring of the HCA.
 const MOST_WAITING: usize = 32;
 
-/// This many more packets of an HCA without connections may wait at the port, so that packets of other HCAs do not
-/// block it.
+/// For an HCA without connections, this many more packets may wait in the output queue of the port. So packets of other
+/// HCAs at the port do not block this HCA.
 const MORE_WAITING: usize = 8;
 
 /// Maximum number of frames that are taken from one HCA in one round of the event loop.
@@ -133,7 +133,7 @@ impl Adapters {
         })
     }
 
-    /// Accepts connections of new processes; returns the numbers of these processes.
+    /// Accepts connections of new processes; returns the number that identifies each of these processes.
     pub(super) fn accept(&mut self) -> Vec<usize> {
         self.server.accept()
     }
@@ -446,7 +446,7 @@ impl Adapters {
         self.adapters.values().map(|adapter| adapter.port)
     }
 
-    /// Returns the numbers of dropped frames by reason.
+    /// Returns how many frames were dropped, for each reason.
     pub(super) const fn refused(&self) -> Refused {
         let malformed = self.server.malformed();
         Refused { malformed, forged: self.forged, overflowed: self.overflowed }
@@ -454,7 +454,8 @@ impl Adapters {
 }
 
 impl Adapter {
-    /// Returns true if this HCA serves one of the given classes, so that an HCA for them cannot share its port.
+    /// Returns true if this HCA serves one of the given classes, so that another HCA for these classes cannot share its
+    /// port.
     fn conflicts(&self, classes: &[MgmtClass]) -> bool {
         self.classes.iter().any(|class| classes.contains(class))
     }
@@ -465,7 +466,8 @@ impl Adapter {
         self.classes.is_empty() || self.classes.contains(&MgmtClass::COMMUNICATION)
     }
 
-    /// Returns how many packets may wait at the port. If there are as many, the HCA's ring is not read.
+    /// Returns how many packets may wait in the output queue of the port. While that many wait, the HCA's ring is not
+    /// read.
     fn most_waiting(&self) -> usize {
         MOST_WAITING + if self.has_connections() { 0 } else { MORE_WAITING }
     }

@@ -88,7 +88,7 @@ fn dump_port(sim: &Sim, port: PortId, text: &mut String) -> Value {
     })
 }
 
-/// Writes a line for each command that is in force; returns the commands as text.
+/// Writes a line for each command whose faults are still injected; returns the commands as text.
 fn in_force(indent: &str, commands: &[Command], text: &mut String) -> Vec<String> {
     let words: Vec<String> = commands.iter().map(ToString::to_string).collect();
     for command in &words {

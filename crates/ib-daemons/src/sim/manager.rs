@@ -25,7 +25,7 @@ pub(super) const OPTIONS: ClientOptions =
     ClientOptions { is_sm: true, queue_pair: 0, class: None, reports_losses: true };
 
 impl Manager {
-    /// Starts an SM at the port of a client.
+    /// Starts an SM at a port. The SM uses the given simulator client, which is attached to this port.
     pub(super) fn start(
         sim: &Sim,
         (client, port): (ClientId, PortId),

@@ -28,7 +28,8 @@ use super::{control, query};
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// Maximum number of inputs that are handled before their results are sent.
+/// Maximum number of inputs, such as requests of clients, that are handled before the SM runs and all responses are
+/// sent.
 const INPUTS: usize = 256;
 
 /// Poll keys of the signals, of the console's listener, and (following the listener's key) of the console's
@@ -53,7 +54,8 @@ pub(crate) struct SimServer {
     pub(super) server: Server,
     pub(super) console: LineServer,
     pub(super) adapters: Adapters,
-    /// The simulator client of each client of the ibsim protocol, by its number at the server.
+    /// The simulator client that belongs to each client of the ibsim protocol. The key is the number of the protocol
+    /// client at the server.
     pub(super) clients: BTreeMap<u32, ClientId>,
     numbers: BTreeMap<ClientId, u32>,
     started: WallClock,
@@ -113,7 +115,7 @@ impl SimServer {
         if let Some(options) = &config.manager {
             let port = this.sim.first_end_port();
             let port =
-                port.ok_or_else(|| DaemonError::Failed("--sm: no port to manage from".to_owned()))?;
+                port.ok_or_else(|| DaemonError::Failed("--sm: there is no end port".to_owned()))?;
             let client = this.sim.attach(port, manager::OPTIONS).map_err(DaemonError::failed)?;
             this.record(|recorder| recorder.attach(client, port, manager::OPTIONS));
             let now = this.now();
@@ -163,7 +165,7 @@ impl SimServer {
         }
         let manager = self.manager.as_ref().and_then(Manager::due);
         let due = [self.sim.due(), manager, due].into_iter().flatten().min();
-        // After the SM has run, embedded hosts may have sent MADs to it.
+        // Embedded hosts may have sent MADs to the SM since it last ran.
         let has_requests = self.manager.as_ref().is_some_and(|it| it.has_input(&self.sim));
         let due = if has_requests || !self.opened.is_empty() { Some(Instant::ZERO) } else { due };
         let until_due = due.map(|at| at.since(self.now()));
@@ -227,8 +229,8 @@ impl SimServer {
         Instant::ZERO + self.started.elapsed()
     }
 
-    /// Lets the fabric run up to the time of the last [`SimServer::receive`], so that the round of the event loop ends
-    /// there.
+    /// Advances the fabric to the time of the last [`SimServer::receive`], at which this round of the event loop has
+    /// started.
     pub(crate) fn advance(&mut self) {
         self.sim.keep_up(self.round_time);
     }
@@ -271,8 +273,9 @@ impl SimServer {
         mem::take(&mut self.opened)
     }
 
-    /// Allows embedded hosts to use ports. If an HCA attaches to a port where no other HCA is attached, it waits for
-    /// [`SimServer::grant`]. If the last HCA of a port has detached, [`SimServer::poll_released`] returns the port.
+    /// Allows embedded hosts to use ports. If the HCA of another process requests a port without an attached HCA, the
+    /// request then waits for [`SimServer::grant`]. When the last HCA of a port has detached,
+    /// [`SimServer::poll_released`] returns the port.
     pub(crate) fn set_embedded_hosts(&mut self) {
         self.adapters.set_embedded_hosts();
     }
@@ -378,7 +381,7 @@ impl SimServer {
             // Input may have arrived before the file was watched.
             self.server.again(key);
         } else {
-            self.adapters.refuse(client, "the simulator has no more files");
+            self.adapters.refuse(client, "the simulator cannot watch the process's descriptors");
         }
     }
 

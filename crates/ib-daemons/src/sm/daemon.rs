@@ -83,7 +83,7 @@ impl Daemon {
         let names = names(options.node_name_map.as_deref())?;
         let mut lids = config.routing.lids.clone();
         let warn = &mut |text: String| {
-            // With `once`, the log is normally not read, so the warning is also printed.
+            // With `once`, users normally do not read the log, so the warning is also printed.
             if options.once { log.note(ERROR, &text) } else { log.line(ERROR, &text) }
         };
         let cache = Cache::open(options.cache_dir.as_deref(), warn);
@@ -321,7 +321,7 @@ impl Daemon {
             SmEvent::Fault(fault) => self.complain(&fault.to_string()),
             SmEvent::Warning(text) => self.complain(&text),
             SmEvent::AlarmRaised(alarm) => {
-                // A missing plan is logged by the event `NoPlan`.
+                // The alarm `NoPlan` is not logged here, because the event `SmEvent::NoPlan` reports its reason.
                 if alarm.kind() != AlarmKind::NoPlan {
                     self.complain(&format!("ALARM: {alarm}"));
                 }

@@ -32,7 +32,8 @@ pub struct SubnetUp<'s> {
     pub sweep: &'s SweepReport,
     /// The time at which the process started; `Some` only for the first sweep that has brought the subnet up.
     pub started: Option<WallClock>,
-    /// The clock that has measured the durations: `fabric` if this process simulates the fabric, else `wall`.
+    /// The clock by which the durations of the sweep were measured: `fabric` if this process simulates the fabric, else
+    /// `wall`.
     pub clock: &'static str,
 }
 
@@ -239,7 +240,7 @@ impl<'r, 's> Driver<'r, 's> {
                 )))
             }
             News::Standby(_) => {
-                notify("READY=1\nSTATUS=Another manager is the master");
+                notify("READY=1\nSTATUS=Another SM is the master");
                 Ok(None)
             }
         }

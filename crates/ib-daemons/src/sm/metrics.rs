@@ -26,7 +26,7 @@ macro_rules! counters {
     };
 }
 
-/// Unit of the data counters in bytes.
+/// Number of bytes in one unit of the data counters.
 const WORD: u64 = 4;
 
 // The names are those of infiniband_exporter, without the prefix `infiniband_port_` and the suffix `_total`.

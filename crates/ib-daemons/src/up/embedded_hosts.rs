@@ -38,10 +38,10 @@ const DEPTH: u16 = 64;
 /// Time limit of each stage of the start: links become active, paths are resolved, the block device is connected.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often ports without a host are searched.
+/// How often the fabric is searched for ports without a host.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The stage that the start has reached.
+/// The stages in which the hosts and the block device are started.
 enum Stage {
     /// No hosts are added yet.
     Empty,
@@ -52,8 +52,8 @@ enum Stage {
     Ready,
 }
 
-/// The embedded hosts of a fabric. They are added when the SM has configured their ports, and then some of them connect
-/// the block device.
+/// The embedded hosts of a fabric. They are added when the SM has configured their ports. Then some of them become the
+/// client and the server of the block device.
 pub(super) struct EmbeddedHosts {
     hosts: Hosts,
     /// Ports that HCAs of other processes use.
@@ -70,7 +70,7 @@ pub(super) struct EmbeddedHosts {
     page: Option<Page>,
     load_generator: LoadGenerator,
     lines: VecDeque<String>,
-    /// Time at which the stage of the start times out.
+    /// Time at which the present stage of the start times out.
     deadline: Instant,
     /// Time until which the start waits for active links.
     managed_until: Option<Instant>,
@@ -300,7 +300,8 @@ impl EmbeddedHosts {
         self.lines.push_back("running until Ctrl-C or SIGTERM".to_owned());
     }
 
-    /// Passes each response of an ACM service to the requester: the stage of the start, the self-test or the page.
+    /// Passes each response of an ACM service to its requester: the start of the block device, the self-test or the
+    /// page.
     fn take_replies(&mut self, sim: &Sim) -> Result<bool, DaemonError> {
         let mut moved = false;
         while let Some(reply) = self.hosts.poll_reply() {
@@ -477,7 +478,7 @@ impl EmbeddedHosts {
         Ok(())
     }
 
-    /// Allows a port to have a host again. The HCA of the other process has detached.
+    /// Allows a port to have a host again, after the HCA of another process has detached.
     pub(super) fn reclaim_port(&mut self, port: PortId) {
         self.away.remove(&port);
         self.look = Instant::ZERO;

@@ -191,8 +191,8 @@ impl Hosts {
         self.replies.push_back(reply);
     }
 
-    /// Returns the next queue pair that was chosen by a selection which does not belong to [`Hosts::captures`]. The
-    /// result is its port and its packet reader.
+    /// Returns the port and the packet reader of the next queue pair that was selected for a trace, but not by one of
+    /// [`Hosts::captures`].
     pub fn poll_selected(&mut self) -> Option<(PortId, PacketReader)> {
         self.hand_over();
         self.capturing.others.pop_front()

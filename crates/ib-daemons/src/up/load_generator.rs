@@ -42,9 +42,9 @@ struct Run {
     until: Instant,
     pass: Pass,
     stage: Stage,
-    /// Content of the part of the device before the run.
+    /// Content that the used part of the device had before the run.
     old: Content,
-    /// Content that the run writes to the part of the device.
+    /// Content that the run writes to the used part of the device.
     new: Content,
     round: u64,
     /// After a failed attempt to restore the content, the run pauses until this time.
@@ -54,7 +54,7 @@ struct Run {
 /// Purpose of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Saves the content of the part of the device.
+    /// Saves the content of the used part of the device.
     Saving,
     Writing,
     Comparing,

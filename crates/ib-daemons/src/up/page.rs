@@ -44,7 +44,7 @@ use model::{Model, json};
 use node::NodeContext;
 use state::States;
 
-/// The page's resolve requests are numbered from here on.
+/// Number of the page's first resolve request. The numbers of further requests follow.
 const FIRST_REQUEST: u64 = 1 << 32;
 
 /// Maximum duration of a run of the load generator, in seconds.
@@ -90,7 +90,7 @@ pub(super) struct Scene<'a> {
     pub(super) nbd: &'a Path,
     /// Number of connected NBD clients.
     pub(super) programs: usize,
-    /// True if no NBD request is outstanding, including those of disconnected clients.
+    /// True if no NBD request is outstanding, not even one of a disconnected client.
     pub(super) is_idle: bool,
     pub(super) load_generator: &'a mut LoadGenerator,
 }
@@ -281,7 +281,7 @@ impl Page {
         }
     }
 
-    /// Answers the outstanding resolve requests of a host with an error. The host was removed.
+    /// Answers the outstanding resolve requests of a removed host with an error.
     pub(super) fn cancel_requests(&mut self, port: PortId) {
         let (node, model) = (|id: u32| self.model.node(id).ok(), &self.model);
         let is_there = |(_, (request, _)): (&u64, &mut (Request, Instant))| match &request.call {

@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_millis(5);
 /// Size in bytes of the ring buffer of each QP.
 const RING: usize = 1 << 20;
 
-/// Numbers of packets of a capture.
+/// Packet counts of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) noted: u64,
@@ -30,7 +30,7 @@ pub(super) struct Counted {
     pub(super) overwritten: u64,
 }
 
-/// Numbers of the frames that a capture file contains.
+/// Counts of the frames in a capture file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadBack {
     /// Number of RDMA packets.
@@ -159,7 +159,7 @@ impl Record {
         written.map_err(|error| self.target.failed(&error))
     }
 
-    /// Finishes the capture file; returns the numbers of packets.
+    /// Finishes the capture file; returns the packet counts.
     pub(super) fn finish(&mut self, sim: &Sim, hosts: &mut Hosts) -> Result<Counted, DaemonError> {
         self.due = Instant::ZERO;
         self.work(sim, hosts)?;

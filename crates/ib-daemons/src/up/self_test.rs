@@ -5,7 +5,7 @@
 //! | `names` | the check that hosts resolve names |
 //! | `paths` | the check that paths between hosts can be traced |
 //! | `device` | the check that the block device can be written and read while links are cut |
-//! | `results` | [`CheckResult`]: the numbers of each check and their text |
+//! | `results` | [`CheckResult`]: the result of each check, as numbers and as text |
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
@@ -316,7 +316,7 @@ fn missing(sim: &Sim, fabric: &Fabric) -> usize {
     sim.node_ids().filter(|node| !is_up(node)).count()
 }
 
-/// Returns the result with the numbers of nodes.
+/// Returns how many hosts and switches there are, and how many nodes are not up.
 fn subnet(sim: &Sim, not_up: usize) -> CheckResult {
     let nodes: Vec<_> = sim.node_ids().collect();
     let switches = nodes.iter().filter(|&&node| sim.is_switch(node)).count();

@@ -59,8 +59,8 @@ fn wait(
     server.wait(due, &files, limit)
 }
 
-/// Passes ports of hosts to HCAs of other processes that request them, and ports that such HCAs have released back to
-/// hosts.
+/// Passes ports of hosts to HCAs of other processes that request them. Passes the ports back to hosts when these HCAs
+/// have detached.
 fn exchange_ports(server: &mut SimServer, hosts: &mut EmbeddedHosts) -> Result<(), DaemonError> {
     while let Some(claim) = server.poll_claim() {
         match hosts.yield_port(&mut server.sim, claim.port) {

@@ -21,7 +21,7 @@ pub(crate) mod managed;
 
 use managed::Managed;
 
-/// The number by which a service knows its host's first port. The numbers of the other ports follow.
+/// Number of a host's first port at its ACM service. The numbers of the other ports follow.
 const FIRST_PORT: AcmPort = AcmPort(1);
 
 /// A host with an ACM service.
@@ -29,7 +29,7 @@ pub(crate) struct Host {
     /// The first port.
     pub(crate) port: PortId,
     pub(crate) service: Service,
-    /// All ports. Each has the value of `Port::changes` up to which the service has handled changes.
+    /// All ports. Each has the value of `Port::changes` when the service last handled changes of the port.
     ports: Vec<(PortId, Option<u64>)>,
     /// Replies that were not immediate, by the number of their request.
     pub(crate) replies: BTreeMap<u64, ReplyResult>,

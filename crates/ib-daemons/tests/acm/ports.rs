@@ -168,8 +168,8 @@ fn address_resolves_only_inside_its_partition() {
             .resolve_from(0, &name(0), &name(1))
             .expect("both hosts are in the default partition");
         assert_eq!(path.p_key, PKey(0xffff));
-        // The name resolves neither from the default partition nor at a host outside of partition 1. A name in
-        // partition 1 that is assigned to that host does not resolve either.
+        // A name in partition 1 resolves neither from an address in the default partition nor at a host outside of
+        // partition 1. A name in partition 1 that is assigned to such a host does not resolve either.
         assert_eq!(lab.resolve_from(0, &name(0), &blue(1)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve(2, &blue(1)), Err(ClientStatus::ETIMEDOUT));
         assert_eq!(lab.resolve_from(0, &blue(0), &blue(2)), Err(ClientStatus::ETIMEDOUT));
@@ -199,7 +199,8 @@ fn address_resolves_only_inside_its_partition() {
 
 #[test]
 fn group_routes_are_not_used_if_lash_assigns_other_sls() {
-    // If SLs are not compared, some paths have a wrong SL. So the test proves that the comparison is needed.
+    // In the second run the services do not compare SLs (`check_routes`), and some paths have a wrong SL. This proves
+    // that the comparison is needed.
     for check_routes in [true, false] {
         let config = ServiceConfig {
             route_protocol: RouteProtocol::Acm,

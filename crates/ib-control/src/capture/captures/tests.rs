@@ -106,7 +106,7 @@ fn packets_after_the_duration_do_not_overwrite_earlier_ones() {
         keep: None,
     };
     let number = captures.start_with(&mut program, options).expect("the capture starts");
-    // 150 datagrams nearly fill the ring. No packet is collected before the time of its timestamp.
+    // 150 datagrams nearly fill the ring. The recorder collects a packet only once the clock has reached its timestamp.
     program.send_datagrams(BEFORE, 3_600_000);
     program.send_datagrams(10_000, 3_600_001);
     program.hand_over();

@@ -1,5 +1,6 @@
-//! Verifiable content of sectors. Each sector of 512 bytes starts with its number and the round of its write. Both also
-//! seed the pseudorandom bytes that follow. Thus misplaced sectors and sectors of older writes are detected.
+//! Verifiable content of sectors. Each sector of 512 bytes starts with its sector number and its round, which is the
+//! number of the write command that has written it. Both numbers also seed the pseudorandom bytes that follow. Thus
+//! misplaced sectors and sectors of older writes are detected.
 
 use ib_types::rng::Rng;
 
@@ -36,11 +37,11 @@ pub(super) fn check(sector: &[u8], number: u64, round: u32) -> Result<(), String
     }
     let word = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().expect("8 bytes"));
     let found = match word(0) {
-        MAGIC => format!("sector {} of round {}", word(8), word(16)),
+        MAGIC => format!("data marked as sector {} of write {}", word(8), word(16)),
         0 if sector.iter().all(|byte| *byte == 0) => "zeros".to_owned(),
         _ => "other data".to_owned(),
     };
-    Err(format!("sector {number} contains {found}: expected the data of round {round}"))
+    Err(format!("sector {number} contains {found}: expected the data of write {round}"))
 }
 
 #[cfg(test)]
@@ -55,13 +56,22 @@ mod tests {
         assert_eq!(check(&sector(&bytes, 7), 23, 3), Ok(()));
         assert_eq!(check(&sector(&bytes, 7), 99, 0), Ok(()));
         let old =
-            check(&sector(&bytes, 0), 16, 4).expect_err("the sector was written in an older round");
-        assert_eq!(old, "sector 16 contains sector 16 of round 3: expected the data of round 4");
+            check(&sector(&bytes, 0), 16, 4).expect_err("the sector was written by an older write");
+        assert_eq!(
+            old,
+            "sector 16 contains data marked as sector 16 of write 3: expected the data of write 4"
+        );
         let moved = check(&sector(&bytes, 0), 8, 3).expect_err("the sector is misplaced");
-        assert!(moved.starts_with("sector 8 contains sector 16 of round 3"), "{moved}");
+        assert!(
+            moved.starts_with("sector 8 contains data marked as sector 16 of write 3"),
+            "{moved}"
+        );
         bytes[1024 + 300] ^= 1;
         let hurt = check(&sector(&bytes, 2), 18, 3).expect_err("a bit differs");
-        assert!(hurt.starts_with("sector 18 contains sector 18 of round 3"), "{hurt}");
+        assert!(
+            hurt.starts_with("sector 18 contains data marked as sector 18 of write 3"),
+            "{hurt}"
+        );
         bytes[512..1024].fill(0);
         let lost = check(&sector(&bytes, 1), 17, 3).expect_err("the sector was not written");
         assert!(lost.starts_with("sector 17 contains zeros"), "{lost}");

@@ -34,7 +34,8 @@ impl Verifier {
         self.rounds[sectors(offset, length)].iter().any(|round| *round > 0)
     }
 
-    /// Starts a command that overlaps no outstanding one. For a write, fills its data and returns its round.
+    /// Starts a command that overlaps no outstanding one. For a write, fills its data with verifiable content and
+    /// returns its round.
     pub(super) fn begin(&mut self, command: &Command, data: &mut [u8]) -> u32 {
         if command.length > 0 {
             self.busy.insert(command.offset, command.offset + command.length);
@@ -84,7 +85,7 @@ impl Verifier {
     }
 }
 
-/// Returns the numbers of the sectors in a byte range.
+/// Returns the indices of the sectors in a byte range.
 const fn sectors(offset: u64, length: u64) -> std::ops::Range<usize> {
     (offset / SECTOR) as usize..((offset + length) / SECTOR) as usize
 }
@@ -137,8 +138,11 @@ mod tests {
         disk[1024..1536].copy_from_slice(&old);
         let wrong = verifier
             .end(&read, 0, Some(&disk))
-            .expect_err("the sector was written in an older round");
-        assert_eq!(wrong, "sector 2 contains sector 2 of round 1: expected the data of round 2");
+            .expect_err("the sector was written by an older write");
+        assert_eq!(
+            wrong,
+            "sector 2 contains data marked as sector 2 of write 1: expected the data of write 2"
+        );
         let short = verifier.end(&read, 0, Some(&disk[..512])).expect_err("the data is too short");
         assert_eq!(short, "512 bytes: expected 8192");
     }

@@ -74,7 +74,8 @@ pub(super) struct Workload {
     discard: Every,
 }
 
-/// Counts writes until a flush or discard is due: one after each `count` writes, or none if `count` is 0.
+/// Counts writes until the next flush or discard is due. One is due after each `count` writes; if `count` is 0, none is
+/// ever due.
 #[derive(Clone, Copy, Debug)]
 struct Every {
     count: u64,

@@ -12,7 +12,7 @@ use super::{Adapter, Adapters, Context, MOST_CLASSES, detach, record};
 use crate::error::DaemonError;
 use crate::message::say;
 
-/// Ports that change between HCAs of other processes and embedded hosts.
+/// Ports that HCAs of other processes and embedded hosts use in turn.
 #[derive(Default)]
 pub(super) struct EmbeddedPorts {
     pub(super) claims: VecDeque<PortClaim>,

@@ -1,4 +1,4 @@
-//! The interface between captures and the HCAs of embedded hosts. Each HCA has the number of its port, and timestamps
+//! The interface between captures and the HCAs of embedded hosts. The number of an HCA is that of its port. Timestamps
 //! are in the fabric's time.
 
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ pub(super) struct Capturing {
     inbox: Option<Inbox<Hosts>>,
     captures: Option<Captures<Hosts>>,
     on_reader: Option<OnReader>,
-    /// Packet readers of QPs that were chosen by selections which do not belong to the captures.
+    /// Ports and packet readers of QPs that were selected for a trace, but not by one of the captures.
     pub(super) others: VecDeque<(PortId, PacketReader)>,
 }
 

@@ -26,7 +26,8 @@ use ib_storage::rtrs::{BlockEvent, Exports};
 /// RTRS port on which the server listens.
 pub const PORT: u16 = 1234;
 
-/// Maximum I/O size in bytes. Client and server allocate this size for each request of the queue depth.
+/// Maximum I/O size in bytes. Client and server allocate a buffer of this size for each request that the queue depth
+/// permits.
 const LONGEST: u32 = 128 << 10;
 
 /// Delay before a failed path is connected again.

@@ -49,8 +49,8 @@ struct Latency {
     max: f64,
 }
 
-/// Returns the response with the state of the block device. The last parameter has its name, its NBD socket and its
-/// number of NBD clients.
+/// Returns the response with the state of the block device. The last parameter consists of the name of the device, its
+/// NBD socket and its number of NBD clients.
 pub(super) fn device(
     sim: &Sim,
     pair: Option<&BlockPair>,

@@ -51,7 +51,7 @@ impl Loads {
     /// Returns the load of all links, or a function that computes it in another thread.
     pub(super) fn answer(&self, sim: &Sim, model: &Arc<Model>, engine: &str) -> Answer {
         let routes = sim.route_changes();
-        // The lock is not waited for, because a thread holds it while it computes the load.
+        // The event loop does not wait for the lock, because a thread that computes the load holds it for a long time.
         if let Ok(cache) = self.0.try_lock()
             && let Some(json) = cache.get(routes)
         {
@@ -105,8 +105,8 @@ impl Copied {
         Ok(json(&LoadResponse { routes: self.routes, engine: &self.engine, load: &load, max }))
     }
 
-    /// Returns the load of each link, first in the direction from its first to its second end, then in the other
-    /// direction.
+    /// Returns two numbers for each link: its load in the direction from its first to its second end, and its load in
+    /// the other direction.
     fn load(&self) -> Result<Vec<[u32; 2]>, DaemonError> {
         let model = &*self.model;
         let mut fabric = model.fabric.clone();
@@ -126,8 +126,8 @@ impl Copied {
             for end in ends {
                 let peer = fabric.peer(end).expect("the port is linked").node;
                 if !fabric.node(peer).kind.is_switch() {
-                    // A cable between two hosts needs no LFT. This direction is counted here, the other one at the
-                    // other host.
+                    // A cable between two hosts needs no LFT. The direction away from this host is counted here, the
+                    // other direction when the loop reaches the other host.
                     add(model, end, 1, &mut load);
                 } else if !seen[peer.index()] {
                     let guid = fabric.port(end).guid;

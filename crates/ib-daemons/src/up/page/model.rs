@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::up::web::{Json, Refusal};
 
-/// The nodes and the links of the fabric. A node has its number in the fabric; the number of a link is its index in the
-/// list of links.
+/// The nodes and the links of the fabric. The number of a node is its number in the fabric; the number of a link is its
+/// index in the list of links.
 pub(in crate::up) struct Model {
     pub(in crate::up) fabric: Fabric,
     pub(super) links: Vec<(PortId, PortId)>,
@@ -68,7 +68,7 @@ pub(super) struct Rate {
 
 impl Rate {
     pub(super) fn of(LinkRate { width, speed }: LinkRate) -> Self {
-        // The rate is computed from four physical lanes, because it is an integer for all speeds.
+        // The rate of one lane is computed from that of four lanes, which is a whole number of Mbit/s for all speeds.
         let lane = f64::from(speed.megabits_per_second(LinkWidth::X4)) / 4000.0;
         let named = RateCode::of_link(speed, width).and_then(RateCode::megabits_per_second);
         let megabits = named.unwrap_or_else(|| speed.megabits_per_second(width));

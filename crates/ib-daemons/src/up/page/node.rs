@@ -49,7 +49,7 @@ struct Port {
     counters: BTreeMap<&'static str, u64>,
 }
 
-/// Sources of a node's details, besides the simulator and the model.
+/// Data from which the details of a node are collected, in addition to the simulator and the model.
 pub(super) struct NodeContext<'a> {
     pub(super) hosts: &'a Hosts,
     /// The hosts of the block device's client, and those of its server.

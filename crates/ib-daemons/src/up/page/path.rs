@@ -71,7 +71,7 @@ fn level(sim: &Sim, model: &Model, plan: &Plan, ends: [PortId; 2]) -> Option<Ser
     Some(plan.routing.layers.level(switch(ends[0])?, switch(ends[1])?))
 }
 
-/// Returns the nodes of a path. `steps` are the ports that a packet alternately leaves and enters.
+/// Returns the nodes of a path. `steps` are the ports through which a packet passes, in this order.
 fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> Vec<Hop> {
     let Some((&first, further)) = steps.split_first() else { return Vec::new() };
     let start = |port: PortId, number| {
@@ -85,7 +85,7 @@ fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> 
     };
     let mut hops = vec![start(first, 0)];
     let is_switch = sim.is_switch(sim.place(first).0);
-    // A host sends out of the first port of the path. A path from a node to itself has no output port.
+    // A packet leaves a host through the first port of the path. A path from a node to itself has no output port.
     let mut leaves = is_switch;
     if !is_switch && !further.is_empty() {
         leave(&mut hops[0], first);

@@ -131,7 +131,8 @@ impl States {
         traffic
     }
 
-    /// If the routes have changed, updates the links that are down and the nodes that cannot be reached.
+    /// If the routes have changed, updates the lists of the links that are down and of the nodes that cannot be
+    /// reached.
     fn find_down(&mut self, sim: &Sim, model: &Model, manager: Option<&Manager>) {
         if self.down_at == Some(sim.route_changes()) {
             return;

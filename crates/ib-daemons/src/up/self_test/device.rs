@@ -52,8 +52,8 @@ impl DeviceCheck {
         Self { size, content, writes, reads, cuts, progress: (0, now) }
     }
 
-    /// Makes progress; returns true if there was any. Cuts a link after a quarter of the writes, and one after a
-    /// quarter of the reads.
+    /// Makes progress; returns true if there was any. Cuts a link after a quarter of the writes, and another link after
+    /// a quarter of the reads.
     pub(super) fn work(
         &mut self,
         pair: &mut BlockPair,

@@ -21,8 +21,8 @@ use crate::up::hosts::{Hosts, Reply};
 /// Maximum number of hosts that send a request.
 pub(super) const MOST: usize = 256;
 
-/// Maximum number of outstanding requests, and of hosts that must receive them in total. If there were more, requests
-/// would be retransmitted before they are answered.
+/// Maximum number of outstanding requests, and of their deliveries: outstanding requests times hosts that receive each
+/// of them. If there were more, requests would be retransmitted before they are answered.
 const OUTSTANDING: usize = 32;
 const DELIVERIES: usize = 32 * 1024;
 

@@ -24,7 +24,7 @@ pub(super) enum CheckResult {
     },
 }
 
-/// Numbers of the nodes, and how many of them the SM has not brought up.
+/// How many hosts and switches there are, and how many of these nodes the SM has not brought up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct SubnetResult {
     pub(super) hosts: usize,

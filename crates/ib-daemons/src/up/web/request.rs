@@ -64,7 +64,7 @@ pub struct Resolve {
     pub to: String,
 }
 
-/// The state that a link has to get.
+/// A call that cuts or restores a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
