@@ -32,7 +32,8 @@ pub struct Counted {
     pub overwritten: PacketCounts,
     /// Packets that the collector read, but could not write to the stream.
     pub unwritten: PacketCounts,
-    /// Packets that were recorded for a trigger, but not released by it.
+    /// Packets that were recorded, but not captured: no trigger occurred, or it occurred too many
+    /// packets later.
     pub skipped: PacketCounts,
     /// Packets that the HCA has traced.
     pub noted: PacketCounts,
@@ -62,9 +63,10 @@ pub struct Collector {
     /// Time in nanoseconds since 1970 at which the HCAs' clock was zero.
     epoch: u64,
     merge: Merge,
-    /// Positions of the packets for which [`Collector::settle`] was not called yet.
+    /// Positions of the packets that were written since the last call of [`Collector::settle`].
     output_packets: Vec<OutputPacket>,
-    /// Number of bytes that [`Collector::output`] has returned, but that are not settled yet.
+    /// Number of bytes that [`Collector::output`] has returned since the last call of
+    /// [`Collector::settle`].
     handed: usize,
     frame: Vec<u8>,
     comments: Vec<String>,
@@ -150,8 +152,8 @@ impl Collector {
         let time = self.epoch + now.as_nanos();
         for source in &mut self.merge.sources {
             if source.interfaces == [None; 3] {
-                // If the section has no interface of the queue pair, the next section reports its
-                // packets.
+                // If the section has no interface of the queue pair, the next section reports the
+                // packets of the queue pair.
                 continue;
             }
             source.settle_overwritten();
@@ -272,7 +274,8 @@ impl Collector {
         self.merge.sources.iter().all(|source| source.packets.has_ended())
     }
 
-    /// Returns the total size in bytes of the unread packets in the trace rings of all queue pairs.
+    /// Returns the total size in bytes of the trace rings, without those of queue pairs that have
+    /// ended and whose packets are all written.
     #[must_use]
     pub fn ring_bytes(&self) -> u64 {
         let live = self.merge.sources.iter().filter(|source| !source.has_ended_and_is_written());
@@ -419,7 +422,7 @@ impl Collector {
 /// The reason why writing blocks to memory cannot fail.
 const IN_MEMORY: &str = "writing a block to memory does not fail";
 
-/// Suffixes of interface names, by index.
+/// Suffixes of interface names: for sent packets, received packets, and reports of lost packets.
 const INTERFACE_SUFFIXES: [&str; 3] = ["send", "receive", "lost"];
 
 /// Writes the comments of a packet to the beginning of `texts`. Returns their number.

@@ -39,7 +39,7 @@ pub enum FrameError {
     /// Invalid RDMA packet.
     #[error("invalid packet: {0}")]
     Packet(PacketError),
-    /// The captured part ends within the headers.
+    /// The captured part of the frame ends within the headers.
     #[error("{kept} bytes were captured: expected at least {headers} for the headers")]
     Cut {
         /// Number of captured bytes.

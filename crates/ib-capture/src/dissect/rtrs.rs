@@ -106,7 +106,8 @@ impl ConnectionSide<'_> {
         Some(layer)
     }
 
-    /// Returns the layer of immediate data and of the message that they end.
+    /// Returns the layer of the immediate data in the last packet of a message. `message` is the
+    /// complete message, if it could be assembled.
     fn immediate(
         &mut self,
         immediate: Immediate,
@@ -242,7 +243,8 @@ fn information(message: &CompleteMessage) -> Option<Layer> {
         layer.fields.text("session_name", name);
         return Some(layer);
     }
-    // The kept bytes can lack most descriptors.
+    // The kept bytes of the message can lack most of its descriptors, so only the first one is
+    // shown.
     let header = InfoHeader::parse(message.bytes.first_chunk()?);
     if header.message_type != ib_wire::rtrs::MessageType::INFO_RESPONSE {
         let mut layer = Layer::new("rtrs", header.message_type.to_string());
