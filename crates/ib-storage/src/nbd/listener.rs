@@ -127,9 +127,9 @@ impl Listener {
         }
     }
 
-    /// If file descriptors are lacking, returns the time of the next accept: polling the socket
-    /// would report clients that cannot be accepted. Otherwise returns `None`: the socket can be
-    /// polled.
+    /// If the process lacks file descriptors, returns the time of the next accept. The caller must
+    /// not poll the socket until then, because the poll would report clients that cannot be
+    /// accepted. Otherwise returns `None`: the caller can poll the socket.
     pub(super) fn pause(&mut self) -> Option<Instant> {
         if self.lacks_files {
             return Some(self.accept_at);

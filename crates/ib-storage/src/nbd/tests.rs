@@ -99,7 +99,8 @@ impl Lab {
         let mut files = Vec::new();
         let until = self.server.interests(&mut files).min(until);
         let mut files: Vec<_> = files.iter().map(Interest::watched).collect();
-        // The caller writes for a client after the wait, so the wait is short.
+        // After the wait, the caller writes more data as a client, so the wait is short even if no
+        // descriptor is ready.
         let limit = until.since(clock::now()).min(Duration::from_millis(1));
         poll::wait_any_for(&mut files, limit).expect("the system waits");
     }
@@ -379,7 +380,8 @@ fn write_whole(lab: &mut Lab) {
     let mut program = lab.program();
     program.set_nonblocking(true).expect("the socket is open");
     let (mut sent, mut answer) = (0, [0; 16]);
-    // The limit allows for three sets of clients that lose their turns, each after a second.
+    // Only four of the twelve idle clients have a turn at a time, and lose it after one second. The
+    // time limit is twice the three seconds in which all of them lose their turns.
     let until = clock::now() + 6 * TURN;
     while program.read(&mut answer).is_err() {
         assert!(clock::now() < until, "no response after {sent} bytes were sent");

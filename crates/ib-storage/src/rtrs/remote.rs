@@ -64,7 +64,8 @@ impl RemoteDisk {
         self.remote.geometry(self.device)
     }
 
-    /// If the device has never been open, retries to open it after [`RemoteEvent::Refused`].
+    /// Tries again to open a device that has never been open, after the server has refused to open
+    /// it ([`RemoteEvent::Refused`]).
     pub fn retry_open(&mut self) {
         self.remote.retry_open(self.device);
     }
