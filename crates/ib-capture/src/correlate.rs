@@ -279,8 +279,8 @@ impl Correlation {
         &self.clocks
     }
 
-    /// Returns the indices of files that do not report the direction of packets, but whose end was
-    /// determined from response times.
+    /// Returns the indices of files that do not report the direction of packets, but for which
+    /// response times have shown at which end they were captured.
     #[must_use]
     pub const fn oriented(&self) -> &BTreeSet<u8> {
         &self.oriented

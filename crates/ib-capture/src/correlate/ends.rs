@@ -158,7 +158,8 @@ pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
             let best = match fits[..] {
                 [] => None,
                 [only] => Some(only),
-                // If a queue pair number was reused, common packets identify the stream.
+                // Several connections have used the same queue pair number: the stream with common
+                // packets belongs to the same connection.
                 _ => {
                     let score = |at: usize| {
                         made[at].views[SENT].map_or(0, |sent| common(&streams[sent], stream))

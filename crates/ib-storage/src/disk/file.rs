@@ -175,7 +175,7 @@ fn block_device(file: &File) -> io::Result<(u64, u32, u32)> {
 }
 
 /// Returns numbers that identify the data: one of the file, and one of the boot, since a reboot
-/// loses the page cache.
+/// loses writes that are only in the page cache.
 fn origin(path: &Path, kind: FileKind, metadata: &Metadata) -> io::Result<Origin> {
     let medium = match kind {
         // The creation time is included because inode numbers are reused. The device number is not,

@@ -150,7 +150,7 @@ fn paths_without_disk_are_refused() {
 fn file_stores_its_writers() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("disk0");
-    std::fs::write(&path, vec![0; SIZE as usize]).expect("there is room");
+    std::fs::write(&path, vec![0; SIZE as usize]).expect("the file can be written");
     let alarm = Alarm::new().expect("an alarm");
     let open = || Disk::open(&path, alarm.bell()).expect("a file");
     let Some(kept) = open().kept_writers() else { return };

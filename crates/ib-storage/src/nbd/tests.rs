@@ -89,7 +89,7 @@ impl Lab {
         let mut files = Vec::new();
         self.server.interests(&mut files);
         let mut files: Vec<_> = files.iter().map(Interest::watched).collect();
-        poll::wait_any(&mut files, 0).expect("the system waits");
+        poll::wait_any(&mut files, 0).expect("the descriptors can be polled");
         files.iter().any(|file| file.revents != 0)
     }
 
@@ -102,7 +102,7 @@ impl Lab {
         // After the wait, the caller writes more data as a client, so the wait is short even if no
         // descriptor is ready.
         let limit = until.since(clock::now()).min(Duration::from_millis(1));
-        poll::wait_any_for(&mut files, limit).expect("the system waits");
+        poll::wait_any_for(&mut files, limit).expect("the descriptors can be polled");
     }
 
     /// Connects a client, and lets it choose the device.

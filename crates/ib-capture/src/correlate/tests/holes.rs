@@ -45,8 +45,8 @@ fn an_acknowledgement_behind_a_hole_that_is_told_is_nobodys() {
             bench.written[0].retain(|it| !it.is_missed || it.end.file == 0);
         }
         let (unknown, flight_times) = flight_times(&bench, true);
-        // The message of this acknowledgement is outstanding during the hole, so its time is
-        // unknown too.
+        // The message of this acknowledgement is outstanding during the hole, so the time of its
+        // acknowledgement is unknown too.
         assert_eq!(unknown, UnmeasuredCounts { incomplete: 0, unacknowledged: 21 });
         assert_eq!(flight_times, [12_100; 79]);
     }
