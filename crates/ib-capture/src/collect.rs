@@ -124,7 +124,7 @@ impl Collector {
         self.is_full
     }
 
-    /// Begins a section. A capture file can begin with this section.
+    /// Begins a section. Each section can be the start of a capture file.
     pub fn begin(&mut self, now: Instant) {
         self.end(now);
         let section = Section {
@@ -242,7 +242,7 @@ impl Collector {
     /// has begun, counts the packets as not written. Also stops before a packet that would exceed
     /// the size limit of the section ([`Collector::is_full`]).
     ///
-    /// The packets of the whole stream are ordered by time if two conditions hold. The owner reads
+    /// The packets of the whole stream are ordered by time if two conditions hold: the owner reads
     /// the clock for `until` before the call, and each source adds its packets in the order of
     /// time. Packets that a source withholds are written when the source releases them.
     pub fn collect(&mut self, until: Instant, most_bytes: usize, most_packets: u64) -> u64 {
@@ -268,7 +268,8 @@ impl Collector {
         self.writer.is_some()
     }
 
-    /// Returns true if all queue pairs have ended and all their packets are read.
+    /// Returns true if the traces of all queue pairs have ended. Their last packets can still be
+    /// unread.
     #[must_use]
     pub fn have_all_ended(&self) -> bool {
         self.merge.sources.iter().all(|source| source.packets.has_ended())
@@ -311,8 +312,8 @@ impl Collector {
         let texts =
             self.comments[..count].iter().map(|text| COMMENT + text.len() as u64).sum::<u64>();
         let interface = if is_known { 0 } else { self.interface_length(number, place) };
-        // The limit includes the packet's comments, and its interface if the section does not have
-        // it yet.
+        // The comments of the packet count towards the limit, as does the block of its interface if
+        // the section does not have this block yet.
         if self.packets > 0 && !self.has_room(PACKET + self.frame.len() as u64 + texts + interface)
         {
             return false;
@@ -381,8 +382,8 @@ impl Collector {
         out.clear();
     }
 
-    /// Counts the packets of the output since the last call as captured if `is_written` is true,
-    /// otherwise as not written.
+    /// Counts the packets that were added to the output since the last call as captured if
+    /// `is_written` is true, otherwise as not written.
     pub fn settle(&mut self, is_written: bool) {
         self.output_packets.clear();
         self.handed = 0;
@@ -393,8 +394,8 @@ impl Collector {
         }
     }
 
-    /// Counts the packets in the first `bytes` bytes of the output since the last call as captured,
-    /// the other packets as not written.
+    /// Of the output that was added since the last call, counts the packets in the first `bytes`
+    /// bytes as captured, and the other packets as not written.
     pub fn settle_first(&mut self, bytes: usize) {
         for OutputPacket { source, place, .. } in
             self.output_packets.iter().take_while(|mark| mark.end <= bytes)

@@ -57,7 +57,7 @@ pub enum FrameError {
 pub struct Frame<'a> {
     /// Number of the frame, counted from 1 as in Wireshark.
     pub number: u64,
-    /// Offset in the file of the end of the frame's block, in bytes.
+    /// Offset in the file at which the frame's block ends, in bytes.
     pub offset: u64,
     /// Time of the capture, in nanoseconds since 1970.
     pub time: Option<u64>,

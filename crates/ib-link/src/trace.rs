@@ -175,6 +175,7 @@ pub trait PacketSource {
         None
     }
 
-    /// Returns true if the capture has ended and no further packets follow.
+    /// Returns true if the trace of the queue pair has ended: no further packets are recorded.
+    /// Recorded packets can still be unread.
     fn has_ended(&self) -> bool;
 }

@@ -148,9 +148,9 @@ impl NbdServer {
         self.connections.is_empty() && self.executing.is_empty()
     }
 
-    /// Serves clients while another owner uses the device, which must be idle
-    /// ([`NbdServer::is_idle`]). Clients can connect and finish the handshake, but their requests
-    /// wait. Returns true if there was any progress.
+    /// Serves clients while another owner uses the device. The server must be idle
+    /// ([`NbdServer::is_idle`]) when the other owner takes over the device. Clients can connect and
+    /// finish the handshake, but their requests wait. Returns true if there was any progress.
     pub fn progress_without(&mut self) -> bool {
         self.is_held = true;
         self.serve(&mut Nothing)

@@ -15,7 +15,7 @@ const MAX_WAITING_PACKETS: usize = 4096;
 
 /// A queue pair whose packets are collected.
 pub(super) struct Source {
-    /// The source of packets. When it has ended, it is replaced by its counters, so that its ring
+    /// The source of packets. When the source has ended, its counters replace it, so that its ring
     /// is freed.
     pub(super) packets: Box<dyn PacketSource + Send>,
     has_ended_and_is_written: bool,
@@ -84,7 +84,8 @@ impl Merge {
         (at <= until).then(|| (number, source.taken[source.done].clone()))
     }
 
-    /// Removes the packet that `next` returned from its queue pair.
+    /// Removes the packet that `next` returned, and makes the next packet of the same queue pair
+    /// available.
     pub(super) fn done(&mut self, number: usize) {
         self.heads.pop();
         let source = &mut self.sources[number];

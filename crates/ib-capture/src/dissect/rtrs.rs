@@ -1,9 +1,9 @@
 //! Dissects RTRS and RNBD messages on connections that have negotiated RTRS.
 //!
-//! A client writes data to a chunk of the server, followed by its request; the immediate data
-//! contain the offset. A server writes read data to the client's buffer; the immediate data contain
-//! the status. If a message has several packets, the end of a WRITE or the start of a SEND is kept
-//! until the last packet.
+//! A client writes the data of a request to a chunk of the server, followed by the request itself;
+//! the immediate data contain the offset of the request. A server writes read data to the client's
+//! buffer; the immediate data contain the status. If a message has several packets, the end of a
+//! WRITE or the start of a SEND is kept until the last packet.
 
 use std::collections::VecDeque;
 
@@ -40,8 +40,8 @@ pub(super) struct Connection {
     queue_depth: u16,
     /// The incomplete message to the client, and the incomplete message to the server.
     messages: [IncompleteMessage; 2],
-    /// Client buffers to which the server will write an RNBD message, with the chunk of the
-    /// request.
+    /// Client buffers to which the server will write an RNBD message, each with the number of the
+    /// chunk that contains the request.
     reads: VecDeque<(u32, Descriptor)>,
 }
 

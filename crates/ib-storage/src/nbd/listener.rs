@@ -15,7 +15,7 @@ use super::stream::Stream;
 /// Interval at which connections are accepted while the server is busy.
 const ACCEPT_EVERY: Duration = Duration::from_millis(1);
 
-/// Pause after accepting a connection failed for lack of file descriptors.
+/// Pause after an accept that failed for lack of file descriptors.
 const WITHOUT_FILES: Duration = Duration::from_millis(100);
 
 /// The address of the server.
@@ -134,7 +134,7 @@ impl Listener {
         if self.lacks_files {
             return Some(self.accept_at);
         }
-        // The next call accepts the connections that polling reports.
+        // When polling reports connections, the next call of `is_due` returns true.
         self.accept_at = Instant::ZERO;
         None
     }

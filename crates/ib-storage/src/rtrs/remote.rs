@@ -105,7 +105,8 @@ impl RemoteDisk {
                 DeviceEvent::Hca(event) => {
                     session.handle_hca(now, devices, cpu::current(), adapter, &event);
                 }
-                // Events of other services are dropped; the CM's timeouts handle their requests.
+                // Events of services other than RTRS are dropped; the CM's timeouts handle the
+                // requests for these services.
                 DeviceEvent::Cm(event) => drop(session.handle_cm(now, devices, adapter, event)),
             }
         })?;

@@ -156,7 +156,8 @@ impl BlockServer {
                 {
                     rtrs.refuse(now, devices, adapter, &requested, Errno::EACCES);
                 }
-                // Events of other services are dropped; the CM's timeouts refuse their requests.
+                // Events of services other than RTRS are dropped; the CM's timeouts refuse the
+                // requests for these services.
                 DeviceEvent::Cm(event) => drop(rtrs.handle_cm(now, devices, adapter, event)),
             }
         })?;
