@@ -72,7 +72,7 @@ impl Lab {
 
     /// Runs the server until it makes no progress.
     fn run(&mut self) {
-        // The daemon also calls this function before each wait.
+        // The daemon, too, calls `interests` before each wait.
         self.server.interests(&mut Vec::new());
         while self.server.progress(&mut self.disk) {}
     }
@@ -238,7 +238,7 @@ fn disconnect_with_unread_responses(limit: usize, answers: usize) {
 #[test]
 fn unread_writes_of_a_disconnected_client_precede_others() {
     let mut lab = Lab::new();
-    // Tests both orders in which the clients have connected.
+    // Tests both orders in which the clients can connect.
     for turns in [false, true] {
         let mut programs = [lab.program(), lab.program()];
         if turns {
