@@ -32,7 +32,8 @@ pub struct Counted {
     pub overwritten: PacketCounts,
     /// Packets that the collector read, but could not write to the stream.
     pub unwritten: PacketCounts,
-    /// Packets that were recorded for a trigger, but not released by it.
+    /// Packets that were recorded, but not captured: no trigger occurred, or it occurred too many
+    /// packets later.
     pub skipped: PacketCounts,
     /// Packets that the HCA has traced.
     pub noted: PacketCounts,
@@ -62,9 +63,10 @@ pub struct Collector {
     /// Time in nanoseconds since 1970 at which the HCAs' clock was zero.
     epoch: u64,
     merge: Merge,
-    /// Positions of the packets for which [`Collector::settle`] was not called yet.
+    /// Positions of the packets that were written since the last call of [`Collector::settle`].
     output_packets: Vec<OutputPacket>,
-    /// Number of bytes that [`Collector::output`] has returned, but that are not settled yet.
+    /// Number of bytes that [`Collector::output`] has returned since the last call of
+    /// [`Collector::settle`].
     handed: usize,
     frame: Vec<u8>,
     comments: Vec<String>,
@@ -122,7 +124,7 @@ impl Collector {
         self.is_full
     }
 
-    /// Begins a section. A capture file can begin with this section.
+    /// Begins a section. Each section can be the start of a capture file.
     pub fn begin(&mut self, now: Instant) {
         self.end(now);
         let section = Section {
@@ -150,8 +152,8 @@ impl Collector {
         let time = self.epoch + now.as_nanos();
         for source in &mut self.merge.sources {
             if source.interfaces == [None; 3] {
-                // If the section has no interface of the queue pair, the next section reports its
-                // packets.
+                // If the section has no interface of the queue pair, the next section reports the
+                // packets of the queue pair.
                 continue;
             }
             source.settle_overwritten();
@@ -240,7 +242,7 @@ impl Collector {
     /// has begun, counts the packets as not written. Also stops before a packet that would exceed
     /// the size limit of the section ([`Collector::is_full`]).
     ///
-    /// The packets of the whole stream are ordered by time if two conditions hold. The owner reads
+    /// The packets of the whole stream are ordered by time if two conditions hold: the owner reads
     /// the clock for `until` before the call, and each source adds its packets in the order of
     /// time. Packets that a source withholds are written when the source releases them.
     pub fn collect(&mut self, until: Instant, most_bytes: usize, most_packets: u64) -> u64 {
@@ -266,13 +268,15 @@ impl Collector {
         self.writer.is_some()
     }
 
-    /// Returns true if all queue pairs have ended and all their packets are read.
+    /// Returns true if the traces of all queue pairs have ended. Their last packets can still be
+    /// unread.
     #[must_use]
     pub fn have_all_ended(&self) -> bool {
         self.merge.sources.iter().all(|source| source.packets.has_ended())
     }
 
-    /// Returns the total size in bytes of the unread packets in the trace rings of all queue pairs.
+    /// Returns the total size in bytes of the trace rings, without those of queue pairs that have
+    /// ended and whose packets are all written.
     #[must_use]
     pub fn ring_bytes(&self) -> u64 {
         let live = self.merge.sources.iter().filter(|source| !source.has_ended_and_is_written());
@@ -308,8 +312,8 @@ impl Collector {
         let texts =
             self.comments[..count].iter().map(|text| COMMENT + text.len() as u64).sum::<u64>();
         let interface = if is_known { 0 } else { self.interface_length(number, place) };
-        // The limit includes the packet's comments, and its interface if the section does not have
-        // it yet.
+        // The comments of the packet count towards the limit, as does the block of its interface if
+        // the section does not have this block yet.
         if self.packets > 0 && !self.has_room(PACKET + self.frame.len() as u64 + texts + interface)
         {
             return false;
@@ -378,8 +382,8 @@ impl Collector {
         out.clear();
     }
 
-    /// Counts the packets of the output since the last call as captured if `is_written` is true,
-    /// otherwise as not written.
+    /// Counts the packets that were added to the output since the last call as captured if
+    /// `is_written` is true, otherwise as not written.
     pub fn settle(&mut self, is_written: bool) {
         self.output_packets.clear();
         self.handed = 0;
@@ -390,8 +394,8 @@ impl Collector {
         }
     }
 
-    /// Counts the packets in the first `bytes` bytes of the output since the last call as captured,
-    /// the other packets as not written.
+    /// Of the output that was added since the last call, counts the packets in the first `bytes`
+    /// bytes as captured, and the other packets as not written.
     pub fn settle_first(&mut self, bytes: usize) {
         for OutputPacket { source, place, .. } in
             self.output_packets.iter().take_while(|mark| mark.end <= bytes)
@@ -419,7 +423,7 @@ impl Collector {
 /// The reason why writing blocks to memory cannot fail.
 const IN_MEMORY: &str = "writing a block to memory does not fail";
 
-/// Suffixes of interface names, by index.
+/// Suffixes of interface names: for sent packets, received packets, and reports of lost packets.
 const INTERFACE_SUFFIXES: [&str; 3] = ["send", "receive", "lost"];
 
 /// Writes the comments of a packet to the beginning of `texts`. Returns their number.

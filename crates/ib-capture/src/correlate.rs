@@ -194,7 +194,8 @@ impl Correlator {
     }
 }
 
-/// Assigns the same position to the same PSN in all streams that share PSNs.
+/// Aligns the streams that share PSNs (requests, and the responses to them): the same PSN gets the
+/// same position in all of them.
 fn align(flows: &[Flow], streams: &mut [Stream]) {
     for flow in flows {
         let back = flow.back.map_or([None; 2], |back| flows[back].views);
@@ -209,7 +210,8 @@ fn align(flows: &[Flow], streams: &mut [Stream]) {
             streams[view].align(lane, first);
         }
     }
-    // Aligns responses whose requests were not captured.
+    // If no requests were captured, aligns the responses in the receiver's capture with those in
+    // the sender's capture.
     for flow in flows.iter().filter(|flow| flow.back.is_none()) {
         if let [Some(sent), Some(received)] = flow.views
             && let Some(first) = streams[sent].first[RESPONSES]
@@ -225,7 +227,8 @@ pub struct Correlation {
     files: Vec<FileCounts>,
     streams: Vec<Stream>,
     flows: Vec<Flow>,
-    /// Counts of requests and responses by flow.
+    /// For each flow, how many requests and how many responses both captures contain, or only one
+    /// of them.
     matched: Vec<[MatchCounts; 2]>,
     clocks: Clocks,
     oriented: BTreeSet<u8>,
@@ -276,8 +279,8 @@ impl Correlation {
         &self.clocks
     }
 
-    /// Returns the indices of files that do not report the direction of packets, but whose end was
-    /// determined from response times.
+    /// Returns the indices of files that do not report the direction of packets, but for which
+    /// response times have shown at which end they were captured.
     #[must_use]
     pub const fn oriented(&self) -> &BTreeSet<u8> {
         &self.oriented
@@ -341,8 +344,8 @@ impl Correlation {
         self.flows.iter().filter(|flow| flow.views.iter().all(Option::is_some)).count()
     }
 
-    /// Calls `found` for each message of a pair, in the order of PSNs. Returns the numbers of
-    /// messages that could not be measured.
+    /// Calls `found` for each message of a pair, in the order of PSNs. Returns how many messages
+    /// could not be measured.
     pub fn messages(&self, pair: Pair, found: impl FnMut(&Message)) -> UnmeasuredCounts {
         let flow = &self.flows[pair.0];
         let back = flow.back.map(|back| &self.flows[back]);
@@ -365,8 +368,8 @@ impl Correlation {
         Exchange { requests, responses, gaps, mtu, clocks: &self.clocks }.messages(found)
     }
 
-    /// Measures the time from each `from` event to the next `to` event; `None` if the clocks of
-    /// their files cannot be compared.
+    /// Measures the time from each `from` event to the next `to` event; `None` if the clocks of the
+    /// files that contain the events cannot be compared.
     #[must_use]
     pub fn timing(&self, from: &EventKind, to: &EventKind) -> Option<Timing> {
         let (from, to) = (self.events(from)?, self.events(to)?);

@@ -39,7 +39,7 @@ pub enum FrameError {
     /// Invalid RDMA packet.
     #[error("invalid packet: {0}")]
     Packet(PacketError),
-    /// The captured part ends within the headers.
+    /// The captured part of the frame ends within the headers.
     #[error("{kept} bytes were captured: expected at least {headers} for the headers")]
     Cut {
         /// Number of captured bytes.
@@ -57,7 +57,7 @@ pub enum FrameError {
 pub struct Frame<'a> {
     /// Number of the frame, counted from 1 as in Wireshark.
     pub number: u64,
-    /// Offset in the file of the end of the frame's block, in bytes.
+    /// Offset in the file at which the frame's block ends, in bytes.
     pub offset: u64,
     /// Time of the capture, in nanoseconds since 1970.
     pub time: Option<u64>,

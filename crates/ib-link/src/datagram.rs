@@ -75,7 +75,7 @@ impl Datagram {
         Self { remote, local_qpn: remote.qpn, length: MAD_LENGTH as u16, mad }
     }
 
-    /// Returns the reply to a received datagram: the same addresses with `mad`.
+    /// Returns the reply to a received datagram: `mad` with the addresses of the received datagram.
     #[must_use]
     pub const fn reply(&self, mad: Mad) -> Self {
         Self { remote: self.remote, local_qpn: self.local_qpn, length: MAD_LENGTH as u16, mad }

@@ -77,8 +77,8 @@ pub struct PacketRecord {
     pub is_repeated: bool,
     /// The reason why the HCA dropped a received packet; `None` if it did not.
     pub dropped: Option<&'static str>,
-    /// True if this record reports that a packet sent before was lost. [`PacketSource::remark`]
-    /// then returns where and why.
+    /// True if the packet was sent earlier, and this record reports that the network has lost it.
+    /// [`PacketSource::remark`] then returns where and why.
     pub is_lost: bool,
 }
 
@@ -94,13 +94,13 @@ pub struct PacketCounts {
 }
 
 impl PacketCounts {
-    /// Returns the sum of the three counts.
+    /// Returns the sum of the counts of sent, received and lost packets.
     #[must_use]
     pub const fn all(self) -> u64 {
         self.sent + self.received + self.lost
     }
 
-    /// Returns the count to which a packet belongs.
+    /// Returns the count to which a record belongs: sent, received or lost packets.
     pub const fn of(&mut self, record: &PacketRecord) -> &mut u64 {
         match record.direction {
             _ if record.is_lost => &mut self.lost,
@@ -152,8 +152,8 @@ pub trait PacketSource {
     /// final.
     fn overwritten(&self) -> PacketCounts;
 
-    /// Returns the number of packets that were recorded for a trigger, but not released: the
-    /// trigger did not occur, or too long after them.
+    /// Returns the number of packets that were recorded, but not returned: no trigger occurred, or
+    /// it occurred too many packets later.
     fn skipped(&self) -> PacketCounts {
         PacketCounts::default()
     }
@@ -175,6 +175,7 @@ pub trait PacketSource {
         None
     }
 
-    /// Returns true if the capture has ended and no further packets follow.
+    /// Returns true if the trace of the queue pair has ended: no further packets are recorded.
+    /// Recorded packets can still be unread.
     fn has_ended(&self) -> bool;
 }

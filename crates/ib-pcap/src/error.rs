@@ -19,7 +19,7 @@ pub enum ReadError {
     Truncated {
         /// The truncated item.
         what: &'static str,
-        /// Offset of the item.
+        /// Offset of the item in the file.
         offset: u64,
         /// Expected number of bytes from this offset on.
         expected: u64,

@@ -112,7 +112,8 @@ impl Disk {
     /// Fails if the size is not a positive multiple of 512, or if the memory cannot be allocated.
     pub fn in_memory(size: u64) -> Result<Self, DiskError> {
         let (disk, geometry) = memory::MemoryDisk::new(size)?;
-        // The data is lost when the process exits, so each disk has a random medium number.
+        // The data is lost when the process exits. By the random medium number, clients detect that
+        // another disk has replaced this one.
         let random = ib_os::random().map_err(DiskError::NoRandomness)?;
         let medium = u32::from_le_bytes(*random.first_chunk().expect("a seed has 32 bytes"));
         let origin = Origin { medium, cache: 0 };

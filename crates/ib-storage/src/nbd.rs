@@ -2,14 +2,16 @@
 //! exports.
 //!
 //! The rule for memory: a client may allocate if all clients together stay within the budget, or if
-//! the client stays within its guarantee. The guarantee is an equal share of a further quarter of
-//! the budget. Otherwise the client waits for a turn. Only a few clients have a turn at a time. In
-//! its turn, a client receives the rest of one write, or executes one request and reads the
-//! response. While others wait, the server disconnects a client that sends nothing for a second of
-//! its turn, reads no response for 30 s, or can no longer read responses.
+//! the client stays within its guarantee. All clients have the same guarantee. The guarantees
+//! together are a quarter of the budget, and come in addition to the budget. A client that may not
+//! allocate waits for a turn. Only a few clients have a turn at a time. In its turn, a client
+//! receives the rest of one write, or executes one request and reads the response. While others
+//! wait, the server disconnects a client that sends nothing for a second of its turn, reads no
+//! response for 30 s, or can no longer read responses.
 //!
-//! The rule for disconnected clients: the server executes the writes that a client has left before
-//! later requests of other clients, as on a local disk.
+//! The rule for disconnected clients: after a client has disconnected, the server first executes
+//! the writes that this client has sent, and then later requests of other clients, as a local disk
+//! does.
 //!
 //! | module | holds |
 //! |---|---|
@@ -55,15 +57,15 @@ const CHECK_DISCONNECTED: Duration = Duration::from_secs(1);
 
 /// The block device that the server exports.
 pub trait Backing {
-    /// Submits a request to the device. The device must have been open before. `data` is the data
-    /// of a write, else empty.
+    /// Submits a request to the device. The device must have been open at least once. `data` is the
+    /// data of a write; for other requests, it is empty.
     ///
     /// # Panics
     /// Panics if the length of `data` differs from the length of the write.
     fn submit(&mut self, user: u64, command: Command, data: &[u8]);
 
-    /// Returns the number and status of the next completed request. After [`Errno::ECONNABORTED`]
-    /// or [`Errno::ETIMEDOUT`], the request was possibly executed in part.
+    /// Returns the number and status of the next completed request. A request with the status
+    /// [`Errno::ECONNABORTED`] or [`Errno::ETIMEDOUT`] may have been executed in part.
     fn poll(&mut self) -> Option<(u64, Errno)>;
 
     /// Returns the data of the read that [`Backing::poll`] has returned last.
@@ -72,7 +74,7 @@ pub trait Backing {
     /// Gives a buffer of [`Backing::take_data`] back to the device for reuse.
     fn give_back(&mut self, data: ReadData);
 
-    /// Returns the number of events that may have lost unflushed writes.
+    /// Returns how many times unflushed writes of the device may have been lost.
     fn losses(&self) -> u64;
 }
 
@@ -146,9 +148,9 @@ impl NbdServer {
         self.connections.is_empty() && self.executing.is_empty()
     }
 
-    /// Serves clients while another owner uses the device, which must be idle
-    /// ([`NbdServer::is_idle`]). Clients can connect and finish the handshake, but their requests
-    /// wait. Returns true if there was any progress.
+    /// Serves clients while another owner uses the device. The server must be idle
+    /// ([`NbdServer::is_idle`]) when the other owner takes over the device. Clients can connect and
+    /// finish the handshake, but their requests wait. Returns true if there was any progress.
     pub fn progress_without(&mut self) -> bool {
         self.is_held = true;
         self.serve(&mut Nothing)
@@ -232,8 +234,8 @@ impl NbdServer {
         moved
     }
 
-    /// Reads the input of clients that are served and have memory for it. Adds connections whose
-    /// reads failed to `closed`.
+    /// Reads input. After the handshake, reads only from clients that the server serves now and
+    /// that have memory for more input. Adds connections whose reads failed to `closed`.
     fn read(&mut self, now: Instant, closed: &mut Vec<usize>) -> bool {
         let mut has_read = false;
         let mut usage = self.usage();
@@ -428,7 +430,7 @@ impl NbdServer {
             let file = |(_, it): (usize, &Connection)| poll::hung_up(it.stream.as_fd());
             let mut files: Vec<_> = there().map(file).collect();
             let slots: Vec<usize> = there().map(|(at, _)| at).collect();
-            // If the poll fails, no disconnect is known.
+            // If the poll fails, assumes that no client has disconnected.
             if poll::wait_any(&mut files, 0).is_err() {
                 return false;
             }
@@ -443,8 +445,8 @@ impl NbdServer {
     /// path failure delays these writes, they must be executed before later requests of other
     /// clients, as on a local disk.
     fn has_work_of_gone(&self) -> bool {
-        // Unread input counts only if memory for it is available. So a client that reads no
-        // responses does not block others.
+        // Unread input counts only if the client has memory for its next request. So a disconnected
+        // client whose unsent responses use up its memory does not block others.
         let usage = self.usage();
         if self.connections.iter().any(|(_, it)| it.is_gone && usage.takes(&it.session)) {
             return true;

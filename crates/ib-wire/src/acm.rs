@@ -247,8 +247,8 @@ impl ClientHeader {
             length >= HEADER_LENGTH && (length - HEADER_LENGTH).is_multiple_of(Entry::LENGTH)
         };
         let found = lengths.iter().filter(|it| possible(it)).max_by_key(|it| {
-            // If both keys were equal, `max_by_key` would return the last one. So the usual order
-            // is part of the key.
+            // The usual order is part of the key, because `max_by_key` returns the last of several
+            // equal maxima.
             (whole(it), it.1 == orders[0])
         });
         found.copied().ok_or_else(|| {

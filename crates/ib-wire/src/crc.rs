@@ -35,7 +35,7 @@ pub fn vcrc(bytes: &[u8]) -> u16 {
     (!state).swap_bytes()
 }
 
-/// Slicing-by-8 tables: `TABLES[n][byte]` is the CRC of a byte that is followed by `n` bytes.
+/// Slicing-by-8 tables: `TABLES[n][byte]` is the CRC of a byte that is followed by `n` zero bytes.
 static TABLES: [[u16; 256]; 8] = tables();
 
 const fn tables() -> [[u16; 256]; 8] {

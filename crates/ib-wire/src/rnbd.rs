@@ -221,8 +221,8 @@ le_layout! {
 }
 
 impl Io {
-    /// The minimum length in bytes. Old clients send messages of this length, which have no
-    /// priority.
+    /// The minimum length in bytes. Old clients send messages of this length, which lack the
+    /// priority field.
     pub const SHORTEST: usize = 24;
 }
 

@@ -15,23 +15,23 @@ const MAX_WAITING_PACKETS: usize = 4096;
 
 /// A queue pair whose packets are collected.
 pub(super) struct Source {
-    /// The source of packets. When it has ended, it is replaced by its counters, so that its ring
+    /// The source of packets. When the source has ended, its counters replace it, so that its ring
     /// is freed.
     pub(super) packets: Box<dyn PacketSource + Send>,
     has_ended_and_is_written: bool,
     pub(super) name: String,
     /// Interface numbers in the section for sent, received and lost packets.
     pub(super) interfaces: [Option<u32>; 3],
-    /// Numbers of packets that were written to the stream, that are in the output, and that could
-    /// not be written.
+    /// Counts of packets: those written to the stream, those still in the output, and those that
+    /// could not be written.
     pub(super) captured: PacketCounts,
     pub(super) pending: PacketCounts,
     pub(super) unwritten: PacketCounts,
-    /// Numbers of captured packets and of reported overwritten packets at the beginning of the
-    /// section.
+    /// Counts at the beginning of the section: of captured packets, and of overwritten packets that
+    /// the stream has reported.
     pub(super) before: [PacketCounts; 2],
-    /// Numbers of overwritten packets: those that the packets read so far report, and those that
-    /// the stream reports.
+    /// Counts of overwritten packets: those counted when packets were read, and those that the
+    /// stream has reported.
     reported: PacketCounts,
     pub(super) settled: PacketCounts,
     /// Packets that were read, how many of them were written, and the bytes of all of them.
@@ -44,7 +44,8 @@ pub(super) struct Source {
 #[derive(Clone)]
 pub(super) struct MergedPacket {
     pub(super) record: PacketRecord,
-    /// Range of the packet's bytes in `Source::bytes`. The packet's remark follows this range.
+    /// Range of the packet's bytes in `Source::bytes`. The packet's comment (`remark` bytes)
+    /// follows this range.
     pub(super) bytes: std::ops::Range<usize>,
     pub(super) remark: usize,
     /// Number of packets of the same direction that were overwritten before this packet.
@@ -54,7 +55,8 @@ pub(super) struct MergedPacket {
 /// The packets of all queue pairs.
 pub(super) struct Merge {
     pub(super) sources: Vec<Source>,
-    /// The next packet of each queue pair, by time.
+    /// The time of each queue pair's next packet, with the index of the queue pair. The earliest
+    /// time is first.
     heads: BinaryHeap<Reverse<(Instant, usize)>>,
     packet: Vec<u8>,
 }
@@ -74,15 +76,16 @@ impl Merge {
         }
     }
 
-    /// Returns the next packet and the index of its queue pair; `None` if its time is later than
-    /// `until`.
+    /// Returns the next packet and the index of its queue pair; `None` if the packet's time is
+    /// later than `until`.
     pub(super) fn next(&self, until: Instant) -> Option<(usize, MergedPacket)> {
         let &Reverse((at, number)) = self.heads.peek()?;
         let source = &self.sources[number];
         (at <= until).then(|| (number, source.taken[source.done].clone()))
     }
 
-    /// Removes the packet that `next` returned from its queue pair.
+    /// Removes the packet that `next` returned, and makes the next packet of the same queue pair
+    /// available.
     pub(super) fn done(&mut self, number: usize) {
         self.heads.pop();
         let source = &mut self.sources[number];
@@ -139,7 +142,7 @@ impl Source {
         }
     }
 
-    /// Reads the next packets. All packets read before must be written.
+    /// Reads the next packets. All packets that were read earlier must already be written.
     fn refill(&mut self, most: usize, packet: &mut Vec<u8>) {
         self.taken.clear();
         self.bytes.clear();

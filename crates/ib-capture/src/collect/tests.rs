@@ -111,7 +111,7 @@ fn read(file: &[u8]) -> (Vec<Read>, Vec<Statistics>) {
     let mut reader = Reader::new(file).expect("a capture file");
     let (mut packets, mut statistics) = (Vec::new(), Vec::new());
     let mut names: Vec<String> = Vec::new();
-    while let Some(event) = reader.next_event().expect("whole blocks") {
+    while let Some(event) = reader.next_event().expect("the file has only whole blocks") {
         match event {
             Event::Interface(interface) => names.push(interface.name.clone().expect("a name")),
             Event::Packet(packet) => packets.push((

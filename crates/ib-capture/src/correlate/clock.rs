@@ -177,8 +177,8 @@ struct LineBounds {
 }
 
 impl LineBounds {
-    /// Of all lines with this slope below all points of `above`, returns the value at time 0 of the
-    /// highest line.
+    /// Returns the value at time 0 of the highest line that has this slope and is below all points
+    /// of `above`.
     fn ceiling(&self, slope: f64) -> f64 {
         self.above.iter().map(|(x, y)| y - slope * x).fold(f64::INFINITY, f64::min)
     }

@@ -78,7 +78,8 @@ pub(super) fn orient(streams: &mut [Stream], files: usize) -> (BTreeSet<u8>, BTr
         }
         return (BTreeSet::new(), nameless);
     }
-    // Votes by pair of addresses: positive if file 0 was captured at the lower address.
+    // For each pair of addresses, a balance of votes: positive if most response times indicate that
+    // file 0 was captured at the lower address.
     let mut votes = BTreeMap::<(Address, Address), i64>::new();
     for (&(source, destination, _, datagrams_of), views) in &of {
         let (Some(&a), Some(&b)) = (views.get(&0), views.get(&1)) else { continue };
@@ -134,7 +135,8 @@ fn answer_time(asked: &Stream, answered: &Stream) -> Option<u64> {
     waits.get(waits.len() / 2).copied()
 }
 
-/// Combines streams to flows. A flow has the sent and the received packets of one direction.
+/// Combines streams into flows. A flow has the packets of one direction, as captured at the sender
+/// and at the receiver.
 pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
     let mut groups = BTreeMap::<_, [Vec<usize>; 2]>::new();
     for (number, stream) in streams.iter().enumerate() {
@@ -156,7 +158,8 @@ pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
             let best = match fits[..] {
                 [] => None,
                 [only] => Some(only),
-                // If a queue pair number was reused, common packets identify the stream.
+                // Several connections have used the same queue pair number: the stream with common
+                // packets belongs to the same connection.
                 _ => {
                     let score = |at: usize| {
                         made[at].views[SENT].map_or(0, |sent| common(&streams[sent], stream))
@@ -268,7 +271,8 @@ fn is_connected(flow: &Flow, streams: &[Stream]) -> bool {
     })
 }
 
-/// Samples of a flow for comparisons.
+/// The PSNs of the first packets of a flow, and the files that contain it. They are compared with
+/// those of other flows to find the flow in the other direction.
 #[derive(Clone)]
 struct Sample {
     requests: HashSet<u32>,
@@ -290,8 +294,9 @@ impl Sample {
         }
     }
 
-    /// Returns a score of how likely two flows are one connection. Packets of one flow that respond
-    /// to the other count most; a common file breaks ties.
+    /// Returns a score of how likely two flows are the two directions of one connection. The score
+    /// is 0 if no packet of one flow responds to the other flow. Otherwise it grows with the number
+    /// of such packets; for equal numbers, it is higher if one file contains both flows.
     fn score(&self, other: &Self) -> usize {
         let answered = |asked: &Self, answers: &Self| {
             answers.responses.iter().filter(|number| asked.requests.contains(number)).count()

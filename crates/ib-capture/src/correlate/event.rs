@@ -38,7 +38,8 @@ pub enum EventFilter {
     Anything,
     /// Messages of this kind.
     Message(Kind),
-    /// Last packets of READ responses, and atomic responses.
+    /// READ responses (the first packet if sent, the last packet if received), and atomic
+    /// responses.
     Response,
     /// Acknowledgements.
     Ack,

@@ -56,7 +56,8 @@ pub(super) fn side(direction: Direction) -> Side {
     }
 }
 
-/// Extracts the packet of a frame; `None` if it has no time or an unknown operation.
+/// Extracts the RDMA packet of a frame; `None` if the frame has no time or no RDMA packet, or if
+/// the operation of the packet is unknown.
 pub(super) fn extract(frame: &Frame<'_>, file: u8) -> Option<ExtractedPacket> {
     let Content { network, packet, .. } = frame.content.as_ref().ok()?;
     let bth = packet.bth();

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use ib_link::Direction;
 use ib_types::Qpn;
 
-/// The packets of an interface: all of one queue pair and direction, or of unknown queue pairs
-/// (`None`).
+/// The queue pair and direction whose packets an interface of the file contains; `None` if the name
+/// of the interface does not contain them.
 type Owner = Option<(Qpn, Direction)>;
 
 /// Periods in which packets of a file are missing. A gap takes 16 bytes.

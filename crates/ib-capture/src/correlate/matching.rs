@@ -6,7 +6,7 @@ use ib_wire::packet::Transport;
 use super::clock::ClockPoints;
 use super::stream::{CapturedPacket, Stream};
 
-/// Numbers of packets that both captures, or only one of them, contain.
+/// Counts of packets that are in both captures, or in only one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchCounts {
     /// Number of packets in both captures.

@@ -47,7 +47,7 @@ impl Kind {
         })
     }
 
-    /// Returns the name of the kind.
+    /// Returns the name of the operation, such as `SEND`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -126,7 +126,7 @@ impl Message {
     }
 }
 
-/// Numbers of messages that could not be measured completely.
+/// Counts of messages that could not be measured completely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnmeasuredCounts {
     /// Number of messages with packets that are missing at both ends.
@@ -141,11 +141,11 @@ type FileTime = (u8, u64);
 
 /// The packets of a queue pair's messages.
 pub(super) struct Exchange<'a> {
-    /// Requests as sent and as received.
+    /// The stream of requests in the sender's capture, and in the receiver's capture.
     pub(super) requests: [Option<&'a Stream>; 2],
-    /// Responses as received by the requester.
+    /// The stream of responses in the requester's capture.
     pub(super) responses: Option<&'a Stream>,
-    /// Periods in which the responses' file has missing packets.
+    /// Periods in which packets are missing in the file that contains `responses`.
     pub(super) gaps: [&'a [(u64, u64)]; 2],
     pub(super) mtu: u16,
     pub(super) clocks: &'a Clocks,
@@ -168,7 +168,7 @@ struct Open {
 }
 
 impl Exchange<'_> {
-    /// Calls `found` for every message whose packets were each captured at one end at least. The
+    /// Calls `found` for every message of which every packet was captured at one end or both. The
     /// messages are in the order of PSNs.
     pub(super) fn messages(&self, mut found: impl FnMut(&Message)) -> UnmeasuredCounts {
         let mut unacknowledged = 0;
@@ -414,7 +414,8 @@ fn each(both: &PositionPackets<'_>, mut one: impl FnMut(&PositionPackets<'_>)) {
     }
 }
 
-/// Returns the time at which the receiver accepted a packet, preferably not before `after`.
+/// Returns the first time from `after` on at which the receiver accepted the packet. If there is
+/// none, returns the first time at which the receiver accepted the packet.
 fn accepted(both: &PositionPackets<'_>, after: Option<u64>) -> Option<u64> {
     let times = || {
         both.received.iter().filter(|seen| !seen.is(CapturedPacket::DROPPED)).map(|seen| seen.time)

@@ -11,8 +11,8 @@ pub struct Percentiles {
     pub count: u64,
     /// Minimum.
     pub min: i64,
-    /// For each fraction in [`PERCENTILES`], the smallest time that at least this fraction of the
-    /// times does not exceed.
+    /// For each fraction in [`PERCENTILES`], the percentile: the smallest of the times such that at
+    /// least this fraction of all times is not larger.
     pub fractions: [i64; PERCENTILES.len()],
     /// Maximum.
     pub max: i64,

@@ -140,21 +140,21 @@ const MIDDLE: u32 = 128 << 24;
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) key: Key,
-    /// Requests, whose PSNs the sender assigns, and responses, whose PSNs the receiver has
-    /// assigned.
+    /// Two lists of packets: requests, and responses to the receiver's requests. Each response has
+    /// a PSN of its request.
     pub(super) lanes: [Vec<CapturedPacket>; 2],
     /// Position of the first packet of each list of `lanes`.
     pub(super) first: [Option<u32>; 2],
     highest: [u32; 2],
     posted: Vec<PacketValue>,
     asked: Vec<PacketValue>,
-    /// The MTU: the largest payload of packets that another packet of their message follows.
+    /// The MTU: the largest payload of a first or middle packet of a message.
     pub(super) mtu: u16,
 }
 
-/// Index of the requests in `lanes`.
+/// Index in [`Stream::lanes`] of the list of requests.
 pub(super) const REQUESTS: usize = 0;
-/// Index of the responses in `lanes`.
+/// Index in [`Stream::lanes`] of the list of responses.
 pub(super) const RESPONSES: usize = 1;
 
 impl Stream {
@@ -205,8 +205,8 @@ impl Stream {
         }
     }
 
-    /// Shifts the positions of a list by whole PSN ranges, so that its first position is as close
-    /// as possible to `to`. `to` is a position in a stream that shares the PSNs.
+    /// Shifts the positions of a list by a multiple of the PSN range (2^24), so that its first
+    /// position is as close as possible to `to`. `to` is a position in a stream with the same PSNs.
     pub(super) fn align(&mut self, lane: usize, to: u32) {
         let Some(first) = self.first[lane] else { return };
         let near = to

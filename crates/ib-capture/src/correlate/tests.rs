@@ -32,7 +32,7 @@ struct Written {
     bytes: Vec<u8>,
     end: Host,
     is_sent: bool,
-    /// True if the packet is not in the file, which only reports that packets are missing.
+    /// True if the file does not contain the packet, but only counts it as missing.
     is_missed: bool,
     comments: Vec<String>,
 }

@@ -64,7 +64,8 @@ impl Connections {
         self.ends.get(end)?.peer
     }
 
-    /// Returns the RTRS state for packets to this queue pair; `None` if it does not use RTRS.
+    /// Returns the RTRS state for packets to this queue pair; `None` if the connection of the queue
+    /// pair does not use RTRS.
     pub(super) fn rtrs(&mut self, end: &Endpoint) -> Option<ConnectionSide<'_>> {
         let ConnectionEnd { side, connection, .. } = *self.ends.get(end)?;
         Some(ConnectionSide { side, connection: self.rtrs.get_mut(&connection)? })

@@ -42,8 +42,9 @@ impl Layer {
         self
     }
 
-    /// Returns the protocol, the message name and all fields as one group. The message that this
-    /// message carries is a group named by its protocol.
+    /// Returns the protocol, the message name and all fields as one group. If this message carries
+    /// another message, the fields of the other message are a nested group with the name of its
+    /// protocol.
     #[must_use]
     pub fn to_fields(&self) -> Fields {
         let mut fields = Fields::new();

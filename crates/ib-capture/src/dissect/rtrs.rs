@@ -1,9 +1,9 @@
 //! Dissects RTRS and RNBD messages on connections that have negotiated RTRS.
 //!
-//! A client writes data to a chunk of the server, followed by its request; the immediate data
-//! contain the offset. A server writes read data to the client's buffer; the immediate data contain
-//! the status. If a message has several packets, the end of a WRITE or the start of a SEND is kept
-//! until the last packet.
+//! A client writes the data of a request to a chunk of the server, followed by the request itself;
+//! the immediate data contain the offset of the request. A server writes read data to the client's
+//! buffer; the immediate data contain the status. If a message has several packets, the end of a
+//! WRITE or the start of a SEND is kept until the last packet.
 
 use std::collections::VecDeque;
 
@@ -40,8 +40,8 @@ pub(super) struct Connection {
     queue_depth: u16,
     /// The incomplete message to the client, and the incomplete message to the server.
     messages: [IncompleteMessage; 2],
-    /// Client buffers to which the server will write an RNBD message, with the chunk of the
-    /// request.
+    /// Client buffers to which the server will write an RNBD message, each with the number of the
+    /// chunk that contains the request.
     reads: VecDeque<(u32, Descriptor)>,
 }
 
@@ -106,7 +106,8 @@ impl ConnectionSide<'_> {
         Some(layer)
     }
 
-    /// Returns the layer of immediate data and of the message that they end.
+    /// Returns the layer of the immediate data in the last packet of a message. `message` is the
+    /// complete message, if it could be assembled.
     fn immediate(
         &mut self,
         immediate: Immediate,
@@ -242,7 +243,8 @@ fn information(message: &CompleteMessage) -> Option<Layer> {
         layer.fields.text("session_name", name);
         return Some(layer);
     }
-    // The kept bytes can lack most descriptors.
+    // The kept bytes of the message can lack most of its descriptors, so only the first one is
+    // shown.
     let header = InfoHeader::parse(message.bytes.first_chunk()?);
     if header.message_type != ib_wire::rtrs::MessageType::INFO_RESPONSE {
         let mut layer = Layer::new("rtrs", header.message_type.to_string());

@@ -167,7 +167,7 @@ fn answers() -> [u8; 56] {
     response.to_bytes()
 }
 
-/// Returns an RTRS read request after its user header.
+/// Returns the user header, followed by an RTRS read request.
 fn read(user: &[u8], to: u64, length: u32) -> Vec<u8> {
     let mut bytes = user.to_vec();
     let header = ReadHeader {

@@ -103,9 +103,9 @@ fn frames_on_infiniband_have_both_checksums() {
                 Link::Infiniband.frame(&record(direction, bytes.len(), route), &bytes, &mut out);
             assert_eq!(length, out.len());
             let packet = Packet::parse(&out).expect("a packet");
-            packet.check_icrc().expect("a right one");
-            packet.check_vcrc().expect("a right one");
-            let lrh = packet.lrh().expect("on InfiniBand");
+            packet.check_icrc().expect("the ICRC is right");
+            packet.check_vcrc().expect("the VCRC is right");
+            let lrh = packet.lrh().expect("an InfiniBand packet has an LRH");
             let lids = (lrh.slid, lrh.dlid);
             assert_eq!(lids, if direction == Direction::Send { (3, 9) } else { (9, 3) });
             assert_eq!(packet.grh().is_some(), is_global);

@@ -47,7 +47,7 @@ impl<R: Read> Reader<R> {
                     let found = format!("{}.{}", version.0, version.1);
                     return Err(wrong("the version", 4, "2.4", found));
                 }
-                // The upper 16 bits describe the FCS and are ignored.
+                // The upper 16 bits of the link type field describe the FCS and are ignored.
                 let link_type = LinkType(order.u32(&header[16..]) as u16);
                 let interface = Interface::new(link_type).snap_length(order.u32(&header[12..]));
                 self.interfaces.push(interface);

@@ -91,7 +91,8 @@ impl FileDisk {
             Err(rustix::io::Errno::NODATA) => found.clear(),
             Err(_) => return None,
         }
-        // Writes the attribute, since a readable attribute is not always writable.
+        // Writes the list back to check that the attribute is writable: that it can be read does
+        // not imply this.
         self.keep_writers(&found).is_ok().then_some(found)
     }
 
@@ -101,7 +102,7 @@ impl FileDisk {
         let kept = rustix::fs::fsetxattr(&*self.file, WRITERS, writers, XattrFlags::empty());
         // The attribute must be on the medium before the data that a new client writes.
         kept.map_err(io::Error::from).and_then(|()| self.file.sync_all()).map_err(|error| {
-            // The stored list is outdated: removes it.
+            // The attribute may still hold the previous list, which is outdated: removes it.
             let _ = rustix::fs::fremovexattr(&*self.file, WRITERS);
             super::errno(&error)
         })
@@ -174,7 +175,7 @@ fn block_device(file: &File) -> io::Result<(u64, u32, u32)> {
 }
 
 /// Returns numbers that identify the data: one of the file, and one of the boot, since a reboot
-/// loses the page cache.
+/// loses writes that are only in the page cache.
 fn origin(path: &Path, kind: FileKind, metadata: &Metadata) -> io::Result<Origin> {
     let medium = match kind {
         // The creation time is included because inode numbers are reused. The device number is not,

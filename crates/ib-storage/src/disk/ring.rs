@@ -164,7 +164,8 @@ impl Drop for Ring {
         self.waiting.clear();
         while self.in_flight > 0 {
             if self.ring.submit_and_wait(1).is_err() {
-                // If the wait fails, the jobs must never free their memory.
+                // If the wait fails, the memory of the jobs is never freed: the kernel may still
+                // access it.
                 std::mem::forget(std::mem::take(&mut self.jobs));
                 return;
             }

@@ -150,14 +150,14 @@ fn paths_without_disk_are_refused() {
 fn file_stores_its_writers() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("disk0");
-    std::fs::write(&path, vec![0; SIZE as usize]).expect("there is room");
+    std::fs::write(&path, vec![0; SIZE as usize]).expect("the file can be written");
     let alarm = Alarm::new().expect("an alarm");
     let open = || Disk::open(&path, alarm.bell()).expect("a file");
     let Some(kept) = open().kept_writers() else { return };
     assert!(kept.is_empty());
     assert_eq!(open().keep_writers(b"one"), Ok(()));
     assert_eq!(open().kept_writers().as_deref(), Some(&b"one"[..]));
-    // Storing the writers does not change the data of the file.
+    // Storing the list of clients that write does not change the data of the file.
     assert!(std::fs::read(&path).expect("the file exists").iter().all(|&byte| byte == 0));
     let memory = Disk::in_memory(SIZE).expect("memory is available");
     assert!(memory.kept_writers().is_none() && memory.keep_writers(b"one").is_err());

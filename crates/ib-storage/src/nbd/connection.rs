@@ -49,7 +49,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Creates a connection. The first `losses` lost-write events are not reported to it.
+    /// Creates a connection. The `losses` lost-write events before the connection are not reported
+    /// to its client.
     pub(super) fn new(number: u64, losses: u64, stream: Stream, session: Session) -> Self {
         let now = clock::now();
         Self {

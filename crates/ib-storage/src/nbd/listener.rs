@@ -15,7 +15,7 @@ use super::stream::Stream;
 /// Interval at which connections are accepted while the server is busy.
 const ACCEPT_EVERY: Duration = Duration::from_millis(1);
 
-/// Pause after accepting a connection failed for lack of file descriptors.
+/// Pause after an accept that failed for lack of file descriptors.
 const WITHOUT_FILES: Duration = Duration::from_millis(100);
 
 /// The address of the server.
@@ -127,14 +127,14 @@ impl Listener {
         }
     }
 
-    /// If file descriptors are lacking, returns the time of the next accept: polling the socket
-    /// would report clients that cannot be accepted. Otherwise returns `None`: the socket can be
-    /// polled.
+    /// If the process lacks file descriptors, returns the time of the next accept. The caller must
+    /// not poll the socket until then, because the poll would report clients that cannot be
+    /// accepted. Otherwise returns `None`: the caller can poll the socket.
     pub(super) fn pause(&mut self) -> Option<Instant> {
         if self.lacks_files {
             return Some(self.accept_at);
         }
-        // The next call accepts the connections that polling reports.
+        // When polling reports connections, the next call of `is_due` returns true.
         self.accept_at = Instant::ZERO;
         None
     }

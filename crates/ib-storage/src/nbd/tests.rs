@@ -72,7 +72,7 @@ impl Lab {
 
     /// Runs the server until it makes no progress.
     fn run(&mut self) {
-        // The daemon also calls this function before each wait.
+        // The daemon, too, calls `interests` before each wait.
         self.server.interests(&mut Vec::new());
         while self.server.progress(&mut self.disk) {}
     }
@@ -89,7 +89,7 @@ impl Lab {
         let mut files = Vec::new();
         self.server.interests(&mut files);
         let mut files: Vec<_> = files.iter().map(Interest::watched).collect();
-        poll::wait_any(&mut files, 0).expect("the system waits");
+        poll::wait_any(&mut files, 0).expect("the descriptors can be polled");
         files.iter().any(|file| file.revents != 0)
     }
 
@@ -99,9 +99,10 @@ impl Lab {
         let mut files = Vec::new();
         let until = self.server.interests(&mut files).min(until);
         let mut files: Vec<_> = files.iter().map(Interest::watched).collect();
-        // The caller writes for a client after the wait, so the wait is short.
+        // After the wait, the caller writes more data as a client, so the wait is short even if no
+        // descriptor is ready.
         let limit = until.since(clock::now()).min(Duration::from_millis(1));
-        poll::wait_any_for(&mut files, limit).expect("the system waits");
+        poll::wait_any_for(&mut files, limit).expect("the descriptors can be polled");
     }
 
     /// Connects a client, and lets it choose the device.
@@ -237,7 +238,7 @@ fn disconnect_with_unread_responses(limit: usize, answers: usize) {
 #[test]
 fn unread_writes_of_a_disconnected_client_precede_others() {
     let mut lab = Lab::new();
-    // Tests both orders in which the clients have connected.
+    // Tests both orders in which the clients can connect.
     for turns in [false, true] {
         let mut programs = [lab.program(), lab.program()];
         if turns {
@@ -379,7 +380,8 @@ fn write_whole(lab: &mut Lab) {
     let mut program = lab.program();
     program.set_nonblocking(true).expect("the socket is open");
     let (mut sent, mut answer) = (0, [0; 16]);
-    // The limit allows for three sets of clients that lose their turns, each after a second.
+    // Only four of the twelve idle clients have a turn at a time, and lose it after one second. The
+    // time limit is twice the three seconds in which all of them lose their turns.
     let until = clock::now() + 6 * TURN;
     while program.read(&mut answer).is_err() {
         assert!(clock::now() < until, "no response after {sent} bytes were sent");

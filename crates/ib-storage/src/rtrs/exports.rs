@@ -18,7 +18,7 @@ use ib_os::poll::Interest;
 /// Maximum number of bytes of an RNBD message that are read.
 const MAX_HEADER: usize = 512;
 
-/// Numbers of commands for a device.
+/// Counts of the commands for a device, by operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounts {
     /// Reads.
@@ -180,7 +180,7 @@ impl Exports {
         moved
     }
 
-    /// Returns the name of each device and the numbers of its commands.
+    /// Returns the name of each device and the counts of its commands.
     pub fn counts(&self) -> impl Iterator<Item = (&str, DeviceCounts)> {
         (0..).zip(&self.disks).filter_map(|(number, offered)| {
             let export = self.rnbd.export(ExportId(number))?;

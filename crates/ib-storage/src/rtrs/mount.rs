@@ -73,7 +73,8 @@ pub enum MountError {
     },
 }
 
-/// A mounted tree. [`TreeMount::close`], dropping it, or another process unmounts it.
+/// A mounted tree. The tree is unmounted by [`TreeMount::close`], when this value is dropped, or by
+/// another process.
 pub struct TreeMount {
     dir: PathBuf,
     /// The device number of the file system, which no other mounted file system has.

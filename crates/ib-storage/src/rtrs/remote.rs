@@ -64,7 +64,8 @@ impl RemoteDisk {
         self.remote.geometry(self.device)
     }
 
-    /// If the device has never been open, retries to open it after [`RemoteEvent::Refused`].
+    /// Tries again to open a device that has never been open, after the server has refused to open
+    /// it ([`RemoteEvent::Refused`]).
     pub fn retry_open(&mut self) {
         self.remote.retry_open(self.device);
     }
@@ -104,7 +105,8 @@ impl RemoteDisk {
                 DeviceEvent::Hca(event) => {
                     session.handle_hca(now, devices, cpu::current(), adapter, &event);
                 }
-                // Events of other services are dropped; the CM's timeouts handle their requests.
+                // Events of services other than RTRS are dropped; the CM's timeouts handle the
+                // requests for these services.
                 DeviceEvent::Cm(event) => drop(session.handle_cm(now, devices, adapter, event)),
             }
         })?;

@@ -41,8 +41,8 @@ pub enum BlockEvent {
         /// The error number of the response.
         errno: Errno,
     },
-    /// The list of clients that write to a device cannot be stored. After a restart the server does
-    /// not know them.
+    /// The list of clients that write to a device cannot be stored. After a restart, the server
+    /// does not know which clients have written to the device.
     Unkept {
         /// The name of the device.
         device: String,
@@ -134,7 +134,7 @@ impl BlockServer {
         &self.rtrs
     }
 
-    /// Returns the name of each device and the numbers of its commands.
+    /// Returns the name of each device and the counts of its commands.
     pub fn counts(&self) -> impl Iterator<Item = (&str, DeviceCounts)> {
         self.exports.counts()
     }
@@ -156,7 +156,8 @@ impl BlockServer {
                 {
                     rtrs.refuse(now, devices, adapter, &requested, Errno::EACCES);
                 }
-                // Events of other services are dropped; the CM's timeouts refuse their requests.
+                // Events of services other than RTRS are dropped; the CM's timeouts refuse the
+                // requests for these services.
                 DeviceEvent::Cm(event) => drop(rtrs.handle_cm(now, devices, adapter, event)),
             }
         })?;

@@ -88,7 +88,7 @@ impl Lab {
         });
         let Managed { sim, devices, .. } = &mut managed;
         for port in ports.into_iter().flatten() {
-            devices.attach(sim, port, &SimDeviceOptions::default()).expect("there is room");
+            devices.attach(sim, port, &SimDeviceOptions::default()).expect("the HCA is attached");
         }
         let config = ServerConfig {
             queue_depth: DEPTH as u16,
@@ -175,7 +175,7 @@ impl Lab {
         let request = Request { cpu, direction, header, data: &data, user, is_admin: false };
         let now = self.now();
         let mut near = Ports(&mut self.managed.devices, self.ports[0]);
-        self.client.request(now, &mut near, &request).expect("there is room");
+        self.client.request(now, &mut near, &request).expect("the request is accepted");
     }
 
     pub(crate) fn run_until(&mut self, limit: Duration, mut is_done: impl FnMut(&Self) -> bool) {

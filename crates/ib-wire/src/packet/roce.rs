@@ -13,8 +13,8 @@ use super::error::PacketError;
 use super::header::ICRC;
 use crate::crc::Icrc;
 
-/// The IP and UDP header fields that the ICRC of a RoCEv2 packet covers. The lengths, which it also
-/// covers, are not included.
+/// The IP and UDP header fields that the ICRC of a RoCEv2 packet covers, except for the length
+/// fields.
 ///
 /// An ordinary UDP socket does not return the IPv4 identification of received datagrams. Without
 /// it, a receiver can check the ICRC of an IPv4 packet only if it knows how the sender chooses the

@@ -17,7 +17,7 @@ fn linux_read_request_is_parsed() {
     assert_eq!((io.device_id, io.sector, io.length, io.priority), (0, 0, 4096, 0x4400));
     assert_eq!((io.rw.operation(), io.rw.flags()), (Operation::READ, IoFlags::SYNC));
     assert_eq!(io.rw, IoFlags::of(Operation::READ, IoFlags::SYNC));
-    // The message of an old client has no priority.
+    // The message of an old client lacks the priority field.
     let Ok(Message::Io(short)) = Message::parse(&read[..24]) else { panic!("no I/O") };
     assert_eq!(short, Io { priority: 0, ..io });
     assert_eq!(

@@ -236,8 +236,8 @@ impl<'a> Message<'a> {
 
     /// Appends the encoded message to `out`.
     ///
-    /// Uses the types and counts that the message contains. The count of an info response is its
-    /// number of descriptors.
+    /// Encodes the message types and counts in the fields of the message without checking them. In
+    /// an info response, the count is the number of descriptors, and the session number is 0.
     ///
     /// # Panics
     /// Panics if an info response has more than 65,535 descriptors.

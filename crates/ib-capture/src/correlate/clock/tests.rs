@@ -34,7 +34,7 @@ fn estimated(seed: u64, seconds: f64, offset: i64, ppm: f64, jitter: u64) -> (Es
     let Clocks::Estimated(estimate) = points.estimate() else {
         panic!("there are packets in both directions")
     };
-    // The maximum error at 101 times during the capture.
+    // The error of the estimate at 101 times during the capture.
     let error = (0..=100).map(|step| {
         let time = START + (end - START) / 100 * step;
         let found = Clocks::Estimated(estimate).to_first_clock(second(time)).unwrap();

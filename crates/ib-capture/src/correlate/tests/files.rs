@@ -1,4 +1,4 @@
-//! Events across files, and damaged files.
+//! Tests with events in two files, and with damaged files.
 
 use ib_pcap::Statistics;
 

@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// Adds a SEND of one packet every 20 µs, which is acknowledged after 12.1 µs. Of the messages in
-/// `missed`, file 0 has no packets, or only no acknowledgements if `acknowledgements` is true.
+/// Adds a SEND of one packet every 20 µs. Each SEND is acknowledged after 12.1 µs. File 0 has no
+/// packets of the messages in `missed`. If `acknowledgements` is true, file 0 has the SENDs of
+/// these messages, but not the acknowledgements.
 fn with_hole(bench: &mut TwoCaptures, missed: std::ops::Range<u32>, acknowledgements: bool) {
     for number in 0..100 {
         let time = 20_000 * u64::from(number);
@@ -19,7 +20,7 @@ fn with_hole(bench: &mut TwoCaptures, missed: std::ops::Range<u32>, acknowledgem
     }
 }
 
-/// Returns the numbers of messages that could not be measured, and the known times in flight.
+/// Returns how many messages could not be measured, and the known times in flight of the others.
 fn flight_times(bench: &TwoCaptures, is_named: bool) -> (UnmeasuredCounts, Vec<i64>) {
     let correlation = bench.correlate(is_named);
     let mut flight_times = Vec::new();
@@ -44,8 +45,8 @@ fn an_acknowledgement_behind_a_hole_that_is_told_is_nobodys() {
             bench.written[0].retain(|it| !it.is_missed || it.end.file == 0);
         }
         let (unknown, flight_times) = flight_times(&bench, true);
-        // The message of this acknowledgement is outstanding during the hole, so its time is
-        // unknown too.
+        // The message of this acknowledgement is outstanding during the hole, so the time of its
+        // acknowledgement is unknown too.
         assert_eq!(unknown, UnmeasuredCounts { incomplete: 0, unacknowledged: 21 });
         assert_eq!(flight_times, [12_100; 79]);
     }
@@ -109,8 +110,8 @@ fn what_both_files_have_of_the_same_queue_pairs_is_known_without_common_packets(
     }
     let correlation = bench.correlate(true);
     assert_eq!((correlation.all_matched().matched, correlation.common()), (0, 1));
-    // The files have no statistics, so the numbers of missed packets before each packet are added
-    // up.
+    // The files have no interface statistics, so the counts of missed packets that the packets
+    // report are added up.
     let overwritten = correlation.files().iter().map(|file| file.overwritten);
     assert_eq!(overwritten.collect::<Vec<_>>(), [None, Some(50)]);
 }

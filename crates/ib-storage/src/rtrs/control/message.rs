@@ -111,7 +111,7 @@ pub(in crate::rtrs) fn kind(of: Kind) -> Reply {
     Reply::done("", kind_data(of))
 }
 
-/// Returns the reply to a request whose access to the tree had this result.
+/// Converts the result of an access to the tree into the reply to the request.
 pub(super) fn reply_of<T>(result: Result<T, TreeError>, reply: impl FnOnce(T) -> Reply) -> Reply {
     result.map_or_else(|error| failed(&error), reply)
 }

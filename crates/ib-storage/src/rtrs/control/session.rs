@@ -14,8 +14,8 @@ use super::message::{self, WriteRequest};
 use crate::rtrs::Devices;
 use ib_control::queue::QueuedRequest;
 
-/// Resolves the address of a path to be added. Adds the client's HCA of the path to the set if it
-/// is not there yet. Fails with an error number and a reason.
+/// Resolves the address of a path that is to be added to the session. If the client's HCA for this
+/// path is not in the set yet, adds the HCA. Fails with an error number and a reason.
 pub type PathFinder =
     Box<dyn FnMut(&mut Devices, &PathAddress) -> Result<PathSpec, (Errno, String)>>;
 

@@ -139,7 +139,7 @@ fn slow_silent_or_invalid_clients_do_not_block_others() {
     let mut first = [0; 11];
     rude.read_exact(&mut first).expect("a reply");
     assert_eq!(&first, b"{\"ok\":false");
-    silent.write_all(b"{\"read\":\"late\"}\n").expect("it still listens");
+    silent.write_all(b"{\"read\":\"late\"}\n").expect("the connection is open");
     let mut answer = [0; 10];
     silent.read_exact(&mut answer).expect("a reply");
     // The slow client receives both replies in full.
@@ -158,7 +158,7 @@ fn slow_silent_or_invalid_clients_do_not_block_others() {
     drop(program);
     // When the server stops, it closes the connection of a client that still waits for a reply.
     waits.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
-    assert_eq!(waits.read(&mut [0; 1]).expect("it is closed"), 0);
+    assert_eq!(waits.read(&mut [0; 1]).expect("the connection is closed"), 0);
 }
 
 #[test]

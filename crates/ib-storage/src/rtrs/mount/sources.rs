@@ -114,7 +114,7 @@ impl Source {
             let Ok(mut client) = client else { return Err(Errno::ENOENT) };
             client.set_timeout(patience).map_err(|error| error.errno())?;
             match ask(&mut client) {
-                // The program may have been restarted since this connection was idle: tries the
+                // The program may have been restarted while this connection was idle: tries the
                 // next connection.
                 Err(ControlError::Io { source, .. })
                     if was_idle && source.kind() != std::io::ErrorKind::TimedOut => {}

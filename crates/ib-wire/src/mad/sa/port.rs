@@ -18,8 +18,8 @@ crate::layout! {
     }
 }
 
-// OpenSM compares the capability mask (component 7) not for equality: all requested bits must be
-// set.
+// OpenSM does not compare the capability mask (component 7) for equality: a record matches if all
+// requested bits are set.
 record!(PortInfoRecord = PORT_INFO_RECORD, stride 72 {
     0: lid,
     1: port,

@@ -181,8 +181,8 @@ crate::layout! {
         pub lid: u16 = bits(0, 0, 16),
         /// The egress port.
         pub port: u8 = bits(2, 0, 8),
-        /// The half of a table: 1 and 2 of the low-priority table, 3 and 4 of the high-priority
-        /// table.
+        /// The number of the half: 1 and 2 are the halves of the low-priority table, 3 and 4 those
+        /// of the high-priority table.
         pub block: u8 = bits(3, 0, 8),
         /// The VL arbitration entries.
         pub table: VlArbitration = bits(8, 0, 512),

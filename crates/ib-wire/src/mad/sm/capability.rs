@@ -56,7 +56,7 @@ masks! {
         LINK_ROUND_TRIP_LATENCY = 24 "IsLinkRoundTripLatencySupported",
         /// Client reregistration is supported.
         CLIENT_REREGISTRATION = 25 "IsClientRegistrationSupported",
-        /// The port reports other local changes with trap 144.
+        /// The port also reports changes of other properties than this mask with trap 144.
         OTHER_LOCAL_CHANGES_NOTICE = 26 "IsOtherLocalChangesNoticeSupported",
         /// LinkSpeedWidthPairsTable is supported.
         LINK_SPEED_WIDTH_PAIRS = 27 "IsLinkSpeedWidthPairsTableSupported",

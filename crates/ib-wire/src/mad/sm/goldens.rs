@@ -1,4 +1,5 @@
-//! The output of libibmad 44 (rdma-core) for the same bytes. The M_Key is hidden, as smpquery does.
+//! Compares the output with the output of libibmad 44 (rdma-core) for the same bytes. The M_Key is
+//! hidden, as in the output of smpquery.
 
 use super::*;
 

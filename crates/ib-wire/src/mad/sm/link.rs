@@ -217,9 +217,9 @@ pub struct SpeedSet {
     pub speed: LinkSpeedMask,
     /// The speeds FDR, EDR, HDR and NDR, from PortInfo.
     pub extended: LinkSpeedExtMask,
-    /// XDR; in PortInfo.
+    /// The speed XDR, from PortInfo.
     pub extended2: LinkSpeedExt2Mask,
-    /// FDR10; in [`MlnxExtPortInfo`](super::MlnxExtPortInfo).
+    /// The speed FDR10, from [`MlnxExtPortInfo`](super::MlnxExtPortInfo).
     pub mellanox: MlnxSpeedMask,
 }
 

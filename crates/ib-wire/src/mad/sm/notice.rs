@@ -69,7 +69,7 @@ codes! {
 }
 
 masks! {
-    /// Mask of the other local changes that trap 144 reports.
+    /// Mask of the changed properties that trap 144 reports in addition to the capability mask.
     LocalChanges(u16) {
         /// The node description.
         NODE_DESCRIPTION = 0 "NodeDescription",
@@ -169,11 +169,11 @@ crate::layout! {
     pub struct LocalChangeDetails: 54 {
         /// The LID of the port.
         pub lid: u16 = bits(2, 0, 16),
-        /// True if other local changes are reported in `changes`.
+        /// True if `changes` reports changed properties other than the capability mask.
         pub other_changes: bool = bits(5, 7, 1),
         /// The capability mask.
         pub capability_mask: CapabilityMask = bits(6, 0, 32),
-        /// The other local changes.
+        /// The changed properties other than the capability mask.
         pub changes: LocalChanges = bits(10, 0, 16),
         /// `CapabilityMask2`.
         pub capability_mask2: CapabilityMask2 = bits(12, 0, 16),

@@ -104,9 +104,9 @@ crate::layout! {
         pub subnet_timeout: u8 = bits(51, 3, 5),
         /// The maximum response time of the port: 4.096 µs × 2^value.
         pub resp_time_value: u8 = bits(52, 3, 5),
-        /// The number of local physical errors from which the port sends a trap.
+        /// The number of local physical errors at which the port sends a trap.
         pub local_phy_errors: u8 = bits(53, 0, 4),
-        /// The number of buffer overruns from which the port sends a trap.
+        /// The number of buffer overruns at which the port sends a trap.
         pub overrun_errors: u8 = bits(53, 4, 4),
         /// A hint at the maximum number of credits of the link.
         pub max_credit_hint: u16 = bits(54, 0, 16),

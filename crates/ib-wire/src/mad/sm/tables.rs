@@ -59,8 +59,9 @@ crate::layout! {
 crate::layout! {
     /// Half of a VL arbitration table.
     ///
-    /// The lower half of the attribute modifier is the port number. The upper half selects the half
-    /// of a table: 1 and 2 of the low-priority table, 3 and 4 of the high-priority table.
+    /// The lower 16 bits of the attribute modifier are the port number. The upper 16 bits select
+    /// half of a table: 1 and 2 are the halves of the low-priority table, 3 and 4 those of the
+    /// high-priority table.
     pub struct VlArbitration: 64 {
         /// The entries, in the order in which the arbiter uses them.
         pub entries: [VlArbitrationEntry; 32] = bits(0, 0, 512),

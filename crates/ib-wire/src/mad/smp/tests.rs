@@ -6,8 +6,8 @@ const CA: HopNode = HopNode { kind: NodeKind::ChannelAdapter, ports: 2 };
 const SWITCH: HopNode = HopNode { kind: NodeKind::Switch, ports: 8 };
 const ROUTER: HopNode = HopNode { kind: NodeKind::Router, ports: 8 };
 
-/// Returns an SMP whose initial path is 1, 2, 3 … and whose return path is 4, 5, 6 …. After port 8
-/// follows port 1.
+/// Returns an SMP whose initial path is 1, 2, 3 … and whose return path is 4, 5, 6 …. Port 8 is
+/// followed by port 1.
 fn smp(returning: bool, pointer: u8, count: u8, slid: u16, dlid: u16) -> Mad {
     let path: Vec<u8> = (1..=count).map(|hop| (hop - 1) % 8 + 1).collect();
     let id = (AttributeId::NODE_INFO, 0);
