@@ -23,7 +23,7 @@ pub struct Request {
     pub on_loss: OnLoss,
     /// The ports from which a response is accepted.
     pub answer_from: AnswerFrom,
-    /// The priority among the requests that wait for the window.
+    /// The priority among the requests that wait for a place in the window of outstanding requests.
     pub urgency: Urgency,
 }
 
@@ -129,7 +129,7 @@ pub enum AnswerFrom {
     Anyone,
 }
 
-/// The priority among the requests that wait for the window.
+/// The priority among the requests that wait for a place in the window of outstanding requests.
 ///
 /// Requests of the same priority are sent in the order in which they were started. Outstanding
 /// requests are not affected.

@@ -77,7 +77,7 @@ pub struct Requester {
     config: RequesterConfig,
     next: u32,
     transactions: BTreeMap<u32, Box<Transaction>>,
-    /// Requests that wait for the window, by urgency. May contain cancelled requests.
+    /// Requests that wait for a place in the window, by urgency. May contain cancelled requests.
     backlog: [VecDeque<u32>; 3],
     /// Requests that have a MAD to send. May contain requests that have ended.
     ready: VecDeque<u32>,
@@ -99,7 +99,7 @@ struct Lingering {
     state: Acknowledgement,
 }
 
-/// The maximum number of lingering responses. The oldest one is removed first.
+/// The maximum number of complete RMPP responses whose duplicates are acknowledged. The oldest one is removed first.
 const MAX_LINGERING: usize = 1024;
 
 impl Requester {
@@ -225,7 +225,8 @@ impl Requester {
         self.counters
     }
 
-    /// Returns the next transaction number. Skips 0 and the numbers of existing requests and lingering responses.
+    /// Returns the next transaction number. Skips 0, the numbers of existing requests, and the numbers of complete
+    /// responses whose duplicates are still acknowledged.
     fn free_number(&mut self) -> u32 {
         loop {
             let low = self.next;
@@ -274,7 +275,7 @@ impl Requester {
         true
     }
 
-    /// Counts a late response, and acknowledges duplicate segments of a complete one.
+    /// Counts a late response. If it is a duplicate segment of a completely received response, acknowledges it.
     fn handle_late(&mut self, low: u32, datagram: &Datagram, kind: Kind) {
         self.counters.late += 1;
         let mad = &datagram.mad;
@@ -303,7 +304,7 @@ impl Requester {
         true
     }
 
-    /// Executes the actions of a [`Step`]. `remote` is the destination of its reply.
+    /// Executes the actions of a [`Step`]. `remote` is the destination of the step's reply.
     fn apply(&mut self, now: Instant, low: u32, step: Step, remote: Remote) {
         if let Some(mad) = step.reply {
             self.replies.push(outgoing(remote, mad));
@@ -352,8 +353,8 @@ impl Requester {
         self.events.push_back(completion);
     }
 
-    /// Removes the lingering response with the lowest number, which is the oldest until numbers
-    /// wrap.
+    /// Stops the acknowledgement of duplicates of one complete response: the one with the lowest transaction number,
+    /// which is the oldest one until the numbers wrap.
     fn forget_oldest(&mut self) {
         if let Some((low, _)) = self.lingering.pop_first() {
             self.deadlines.stop(low);
@@ -370,8 +371,8 @@ impl Requester {
         Some(transaction)
     }
 
-    /// Returns the next datagram: of outstanding requests in turn, then of requests that wait for
-    /// the window.
+    /// Returns the next datagram. Outstanding requests send in turn, and before requests that wait for a place in the
+    /// window.
     fn poll_ready(&mut self, now: Instant) -> Option<Datagram> {
         while let Some(low) = self.ready.pop_front() {
             if let Some(transaction) = self.transactions.get_mut(&low) {

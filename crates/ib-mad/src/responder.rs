@@ -181,8 +181,9 @@ impl Responder {
 
     /// Sends a response of any length by RMPP to the sender of a request. All segments have the headers of a MAD.
     ///
-    /// A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows. If a response that the requester already
-    /// has is sent again, it fails when the requester acknowledges segments that were not sent yet.
+    /// A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows. A requester that has already received the
+    /// same response completely acknowledges all its segments when the first segment arrives again. The response then
+    /// fails if the window does not permit all segments yet.
     ///
     /// # Errors
     /// Fails if the class does not use RMPP, or if the data is longer than 4 GiB. Also fails if a
