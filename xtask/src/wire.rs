@@ -257,8 +257,9 @@ impl Relay {
 }
 
 /// Corrupts a RoCEv2 frame. Sets the UDP checksum to zero, and changes one bit or up to eight bytes in the UDP ports or
-/// after the UDP header. For half of the frames, the ICRC then matches an IPv4 identification that ibfabric's HCAs do
-/// not send. So the corruption is consistent with some IPv4 packet.
+/// after the UDP header. In half of the frames, also replaces the ICRC by the one for an IPv4 identification that
+/// ibfabric's HCAs do not send. A receiver that does not know the identification of a packet detects such a corruption
+/// only if it rejects this identification.
 fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     const IP: usize = 14;
     const UDP: usize = IP + 20;

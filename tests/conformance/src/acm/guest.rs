@@ -208,7 +208,8 @@ impl<'a> Scene<'a> {
                 Ok(())
             })?;
         }
-        // For an unknown address, librdmacm behaves as if there were no service. It queries the addresses and a route.
+        // The service does not know the address: two queries of librdmacm fail, for the addresses and for a route. The
+        // programs then connect as they would without a service.
         self.check_counters([2, 2, 0], Self::connect_programs)
     }
 

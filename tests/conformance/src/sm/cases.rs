@@ -232,7 +232,7 @@ impl Case {
             | CaseKind::Files(_)
             | CaseKind::Partitions(_)
             | CaseKind::Keys => {
-                unreachable!("these cases open no scene or two scenes")
+                unreachable!("`run` has already returned for these cases")
             }
         }
         Ok(scene.close())
