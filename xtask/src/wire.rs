@@ -29,8 +29,8 @@ pub(crate) struct Impairment {
     pub(crate) corruption: f64,
     pub(crate) double: f64,
     pub(crate) late: f64,
-    /// The maximum delay of a late packet. The next fields are the minimum delay of every packet, and its maximum
-    /// variation.
+    /// The maximum additional delay of a late packet. The next fields are the minimum delay of every packet, and the
+    /// maximum random increase of this minimum.
     pub(crate) late_by: Duration,
     pub(crate) delay: Duration,
     pub(crate) jitter: Duration,

@@ -128,8 +128,8 @@ impl Requester {
     /// Returns the transaction ID, which identifies the [`Completion`].
     ///
     /// # Errors
-    /// Fails if the method has no response. A request with a message also fails if its class does
-    /// not use RMPP, or if it is longer than 4 GiB.
+    /// Fails if the method has no response. A request that has to be sent by RMPP also fails if its class does not use
+    /// RMPP, or if its data is longer than 4 GiB.
     pub fn start(&mut self, mut request: Request) -> Result<TransactionId, StartError> {
         let (class, method) = (request.mad.class(), request.mad.method());
         if method.response().is_none() {

@@ -179,7 +179,7 @@ impl Responder {
         self.answers.push_back(Datagram { length, local_qpn: request.local_qpn, ..answer });
     }
 
-    /// Sends a response of any length by RMPP to the sender of a request. All segments have the headers of a MAD.
+    /// Sends a response of any length by RMPP to the sender of a request. All segments have the given MAD headers.
     ///
     /// A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows. A requester that has already received the
     /// same response completely acknowledges all its segments when the first segment arrives again. The response then

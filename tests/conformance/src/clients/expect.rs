@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use ib_topology::{Fabric, LinkRate, NodeId, PortId};
 use ib_types::{Guid, LinkSpeed, NodeKind};
 
-/// The two ends of a link, the lower one first.
+/// The two ends of a link, each as node GUID and port number. The lower end is the first one.
 type Link = ((Guid, u8), (Guid, u8));
 
 /// Returns the differences between the fabric and the output of `ibnetdiscover`.
