@@ -218,7 +218,7 @@ impl Relay {
         let limit = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
         let mut files =
             self.taps.each_ref().map(|tap| PollFd::from_borrowed_fd(tap.as_fd(), PollFlags::IN));
-        // If the wait is interrupted, it is only shorter.
+        // An error is ignored, because an interrupted wait is only too short.
         poll(&mut files, Some(&limit)).ok();
     }
 

@@ -38,7 +38,7 @@ pub struct RequesterConfig {
     /// The limits of each RMPP response.
     pub receive: ReceiveLimits,
     /// The maximum memory of all RMPP responses in bytes, including complete responses that [`Requester::poll_event`]
-    /// has not returned yet. The requester stops responses that exceed it.
+    /// has not returned yet. The requester stops a response that would exceed this maximum.
     pub max_bytes: usize,
 }
 
@@ -158,8 +158,10 @@ impl Requester {
         self.remove(low).is_some()
     }
 
-    /// Handles a received MAD, or the loss of a sent MAD. Returns true if it belongs to this
-    /// requester: a response with its tag, or one of its requests. Other input is ignored.
+    /// Handles a received MAD, or the loss of a sent MAD.
+    ///
+    /// Returns true if the MAD is a response that has the tag of this requester, or a lost request of this requester.
+    /// Other input is ignored.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         match incoming {
             Incoming::Received(datagram) => self.handle_received(now, datagram),

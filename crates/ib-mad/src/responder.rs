@@ -63,7 +63,7 @@ impl Default for ResponderConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "nearly all events are requests of one MAD")]
 pub enum ResponderEvent {
-    /// A request was received. If its response is late or lost, the requester sends the request again.
+    /// A request was received. If the response is late or lost, the same request is received again.
     Request(Message),
     /// All segments of a response were acknowledged.
     Delivered {
@@ -172,8 +172,8 @@ impl Responder {
         true
     }
 
-    /// Sends a response of one MAD. `length` is the number of valid bytes. It is less than 256 only if the link
-    /// transmits the length.
+    /// Sends a response of one MAD. `length` is the number of valid bytes: 256 unless the link
+    /// transmits the length of MADs.
     pub fn respond(&mut self, request: &Datagram, mad: Mad, length: u16) {
         let answer = outgoing(request.remote, mad);
         self.answers.push_back(Datagram { length, local_qpn: request.local_qpn, ..answer });

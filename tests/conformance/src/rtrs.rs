@@ -1,4 +1,5 @@
-//! RTRS and RNBD between a guest's kernel and `ibfabric rtrs`. Each of them is client and server.
+//! RTRS and RNBD between a guest's kernel and `ibfabric rtrs`. Each of the two is the client in some cases and the
+//! server in others.
 //!
 //! | module | holds |
 //! |---|---|

@@ -277,7 +277,7 @@ impl Emulator {
         let path = folder.join("emulator");
         let log = File::create(&path).map_err(BootError::file(&path))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        // The emulator gets its own process group, so Ctrl-C does not reach it. This process kills it on drop.
+        // The emulator gets its own process group, so Ctrl-C does not reach it. Drop kills the emulator.
         let child = command.current_dir(folder).process_group(0).spawn();
         Ok(Self(child.map_err(BootError::file("ip"))?))
     }

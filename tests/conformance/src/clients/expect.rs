@@ -132,7 +132,7 @@ pub fn directed_routes(fabric: &Fabric, from: PortId) -> BTreeMap<NodeId, String
     let mut routes = BTreeMap::from([(start, "0".to_owned())]);
     let mut queue = VecDeque::from([start]);
     while let Some(node) = queue.pop_front() {
-        // Only switches forward packets. The first node sends out of its given port.
+        // A route passes only through switches, because other nodes do not forward packets. It starts at port `from`.
         let passes = fabric.node(node).kind.is_switch();
         for (id, port) in fabric.ports_of(node) {
             let Some(peer) = fabric.peer(id) else { continue };

@@ -96,15 +96,15 @@ pub const ALLOWED: &[Allowed] = &[
     },
     port_info(
         "LinkWidthSupported",
-        "ports of ibsim support all widths; those of ibfabric sim the width of their link",
+        "ports of ibsim support all widths; those of ibfabric sim support the width of their link",
     ),
     port_info(
         "LinkSpeedSupported",
-        "ports of ibsim support QDR; those of ibfabric sim the speed of their link",
+        "ports of ibsim support QDR; those of ibfabric sim support the speed of their link",
     ),
     port_info(
         "LinkSpeedExtSupported",
-        "ports of ibsim support HDR; those of ibfabric sim the speed of their link",
+        "ports of ibsim support HDR; those of ibfabric sim support the speed of their link",
     ),
     port_info("PartEnforceInb", ENFORCES),
     port_info("PartEnforceOutb", ENFORCES),
