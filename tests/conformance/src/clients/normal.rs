@@ -174,8 +174,8 @@ pub const ALLOWED_OF_LIBRARIES: &[Allowed] = &[
     },
 ];
 
-/// Returns the output of a client without the permitted differences. `mixed` is true if the compared client uses
-/// another library.
+/// Returns the output of a client without the permitted differences. `mixed` is true if the two compared
+/// clients use different umad libraries.
 #[must_use]
 pub fn normal(question: &Question, answer: &Answer, mixed: bool) -> String {
     let of_libraries = if mixed { ALLOWED_OF_LIBRARIES } else { &[] };

@@ -112,7 +112,7 @@ impl InjectedError {
             Self::Host => ("a host is missing", "are missing"),
             Self::NoSm => ("no SM", "fails with ibfabric sm"),
             // `ibfabric sm` is standby for a short time, so the first fault depends on when its state is queried.
-            Self::Master => ("the wrong master", ": sminfo says "),
+            Self::Master => ("the wrong master", ": sminfo prints "),
             Self::Options => ("other options", "differs"),
             Self::NoMKey => ("no M_Key", "expected the guarded port"),
         }
