@@ -1,7 +1,7 @@
 //! A connection manager receives arbitrary messages, while its owner connects, accepts and closes.
 //!
-//! Checks that the connection manager does not exceed its limits, and that its tables are empty after all connections were
-//! closed. The input is a list of events: a byte that selects the event, and its parameters.
+//! Checks that the connection manager does not exceed its limits, and that its tables are empty after all connections
+//! were closed. The input is a list of events: a byte that selects the event, and its parameters.
 #![no_main]
 
 use std::time::Duration;

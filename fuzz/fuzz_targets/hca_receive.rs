@@ -281,7 +281,10 @@ impl World {
         }
         if let (Some(room), WcStatus::Success) = (received, wc.status) {
             let is_write = wc.opcode == ib_hca::WcOpcode::RecvRdmaWithImm;
-            assert!(is_write || u64::from(wc.byte_len) <= room, "{wc:?} in {room} bytes");
+            assert!(
+                is_write || u64::from(wc.byte_len) <= room,
+                "{wc:?} in a buffer of {room} bytes"
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use ib_topology::generate::{Kind, generate};
 use ib_wire::mad::Mad;
 use libfuzzer_sys::fuzz_target;
 
-/// The maximum number of rounds. Each round ends at a deadline.
+/// The maximum number of iterations of the loop that drives the SM.
 const MOST_ROUNDS: usize = 20_000;
 
 fn fabric() -> Fabric {

@@ -1,4 +1,5 @@
-//! A tracer receives arbitrary responses, and an agent receives arbitrary requests. Both end.
+//! A tracer receives arbitrary responses, and an agent receives arbitrary requests. The traces must end, and the agent
+//! must not send MADs indefinitely.
 #![no_main]
 
 use std::time::Duration;
@@ -10,10 +11,10 @@ use ib_types::{Guid, Instant};
 use ib_wire::mad::{Mad, Method};
 use libfuzzer_sys::fuzz_target;
 
-/// The maximum number of rounds. Each round ends at a deadline.
+/// The maximum number of iterations of the loop that drives the tracer.
 const MOST_ROUNDS: usize = 100_000;
 
-/// Reads the input from its beginning.
+/// Reads the input from its beginning. Returns zeros after its end.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -60,7 +61,7 @@ fuzz_target!(|data: &[u8]| {
         while let Some(request) = tracer.poll_transmit(now) {
             let mut mad: Mad = request.mad;
             mad.set_method(Method(mad.method().0 | 0x80));
-            // The content is taken from the input.
+            // The content of the response is taken from the input.
             let length = usize::from(bytes.byte());
             for at in 0..length.min(232) {
                 mad.0[24 + at] = bytes.byte();

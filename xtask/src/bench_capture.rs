@@ -235,7 +235,7 @@ fn latency(binary: &Path, args: &Args) -> Result<[Measurements; 2], Failed> {
             if is_on {
                 start(binary, pid, 64, None)?;
             } else {
-                // The program handles one control request in both cases.
+                // Without a capture, the program also handles one control request. So only the capture differs.
                 ask(binary, pid, &["list"])?;
             }
             let output = running.0.stdout.take().ok_or("it is piped")?;

@@ -52,8 +52,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 #[derive(Clone, Copy)]
 struct Row {
     what: &'static str,
-    /// The perftest program without `ib_`. The next fields are the subcommand and operation of `ibfabric rdma`, and the
-    /// arguments of both programs.
+    /// Name of the perftest program, without the prefix `ib_`. The next fields are the subcommand and operation of
+    /// `ibfabric rdma`, and the arguments of both programs.
     theirs: &'static str,
     ours: &'static str,
     arguments: &'static str,

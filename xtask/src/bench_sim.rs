@@ -115,7 +115,7 @@ fn bring_up(
     let manager = Manager::start(&seat, directory, &options)?;
     let Usage { cpu, peak } = server.usage().ok_or("the simulator ended by itself")?;
     let up = manager.elapsed.as_secs_f64();
-    let phases = manager.phases().ok_or("OpenSM's log does not have its phases")?;
+    let phases = manager.phases().ok_or("OpenSM's log does not contain the times of its phases")?;
     let phases = phases.map(|phase| phase.as_secs_f64());
     drop(manager);
     match server.stop() {

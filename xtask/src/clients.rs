@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> TaskResult {
         outputs.keep();
     }
     eprintln!(
-        "{} answers and {} checks in {:.0} s",
+        "{} outputs and {} checks in {:.0} s",
         tally.answers,
         tally.checks,
         start.elapsed().as_secs_f64()
@@ -192,7 +192,7 @@ impl Tally {
             false => format!(" (routed with {engine})"),
         };
         let line = format!(
-            "{answers:>4} answers {checks:>3} checks {seconds:>5.1} s  {}{fell_back}",
+            "{answers:>4} outputs {checks:>3} checks {seconds:>5.1} s  {}{fell_back}",
             case.name()
         );
         let must_fail = case.changed.is_some();
@@ -256,7 +256,7 @@ fn compare(expected: &Record, found: &Record, complete: bool, faults: &mut Vec<S
     if expected.entries.len() != found.entries.len() {
         let counts = (expected.entries.len(), found.entries.len());
         faults.push(format!(
-            "{} answers on ibsim, {} on the simulator under test",
+            "{} outputs on ibsim, {} on the simulator under test",
             counts.0, counts.1
         ));
     }

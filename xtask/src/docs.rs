@@ -144,7 +144,7 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
         | "ibfabric-rtrs-ctl-list"
         | "ibfabric-rtrs-ctl-metrics" => all(
             "The request succeeded.",
-            "The request failed: the message has the error number, as for files.",
+            "The request failed. The message contains the error code, for example ENOENT.",
             "No program listens at the socket or responds, or the command line is unusable.",
         ),
         "ibfabric-rtrs-mount" => vec![
@@ -184,7 +184,7 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
                 "The last path was resolved, counters and endpoints were printed, or files were written.",
             ),
             (2, "There is no service, or the command line is unusable."),
-            (255, "The last path was not resolved, or the SA has another one."),
+            (255, "The last path was not resolved, or differs from the path of the SA."),
         ],
         "ibfabric-check" => vec![
             (0, "All checks passed."),

@@ -118,10 +118,11 @@ fn boot(link: Link, directory: &Path) -> std::result::Result<Guest, BootError> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Good,
-    /// The fault may be one of the guest, so the case is run again and only its second result counts. There are two
-    /// such faults: the guest has retransmitted one packet, or a program in it could not measure the clock rate. Soft
-    /// RoCE once retransmitted in the middle of a message although all requested acknowledgements had arrived. (If
-    /// ibfabric had lost a packet, the kept capture would show it.) The clock of a guest on a busy machine jumps.
+    /// The guest may have caused the fault, so the case is run again and only its second result counts. There are two
+    /// such faults:
+    /// * The guest has retransmitted one packet. Soft RoCE once retransmitted in the middle of a message although all
+    ///   requested acknowledgements had arrived. (If ibfabric had lost a packet, the kept capture would show it.)
+    /// * A program in the guest could not measure the clock rate. The clock of a guest on a busy machine jumps.
     Again,
     Bad,
 }

@@ -1,5 +1,5 @@
-//! Runs the tests of memory that HCAs and programs share under Miri. Miri detects data races. It also detects accesses
-//! out of bounds, to freed memory, or with wrong alignment.
+//! Runs tests under Miri: those of the memory that HCAs and programs share. Miri detects data races. It also detects
+//! accesses out of bounds, to freed memory, or with wrong alignment.
 
 use std::process::{Command, Stdio};
 

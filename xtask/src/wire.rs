@@ -29,8 +29,8 @@ pub(crate) struct Impairment {
     pub(crate) corruption: f64,
     pub(crate) double: f64,
     pub(crate) late: f64,
-    /// The maximum delay of a late packet. The next fields are the minimum delay of every packet, and its maximum
-    /// variation.
+    /// The maximum additional delay of a late packet. The next fields are the minimum delay of every packet, and the
+    /// maximum random increase of this minimum.
     pub(crate) late_by: Duration,
     pub(crate) delay: Duration,
     pub(crate) jitter: Duration,
@@ -218,7 +218,7 @@ impl Relay {
         let limit = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
         let mut files =
             self.taps.each_ref().map(|tap| PollFd::from_borrowed_fd(tap.as_fd(), PollFlags::IN));
-        // If the wait is interrupted, it is only shorter.
+        // An error is ignored, because an interrupted wait is only too short.
         poll(&mut files, Some(&limit)).ok();
     }
 
@@ -257,8 +257,9 @@ impl Relay {
 }
 
 /// Corrupts a RoCEv2 frame. Sets the UDP checksum to zero, and changes one bit or up to eight bytes in the UDP ports or
-/// after the UDP header. For half of the frames, the ICRC then matches an IPv4 identification that ibfabric's HCAs do
-/// not send. So the corruption is consistent with some IPv4 packet.
+/// after the UDP header. In half of the frames, also replaces the ICRC by the one for an IPv4 identification that
+/// ibfabric's HCAs do not send. A receiver that does not know the identification of a packet detects such a corruption
+/// only if it rejects this identification.
 fn corrupt(frame: &mut [u8], rng: &mut Rng) {
     const IP: usize = 14;
     const UDP: usize = IP + 20;

@@ -50,7 +50,7 @@ pub enum Failure {
         /// The number of attempts.
         attempts: u32,
     },
-    /// This end has aborted an RMPP transfer.
+    /// The requester or responder that returns this error has aborted an RMPP transfer.
     #[error("the RMPP transfer was aborted: {status}")]
     Aborted {
         /// The RMPP status that states the cause, for example a protocol violation.

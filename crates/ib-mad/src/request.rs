@@ -23,7 +23,7 @@ pub struct Request {
     pub on_loss: OnLoss,
     /// The ports from which a response is accepted.
     pub answer_from: AnswerFrom,
-    /// The priority among the requests that wait for the window.
+    /// The priority among the requests that wait for a place in the window of outstanding requests.
     pub urgency: Urgency,
 }
 
@@ -42,7 +42,7 @@ impl Request {
         }
     }
 
-    /// Creates a request of any length. It is sent by RMPP, and its segments have the headers of a MAD.
+    /// Creates a request of any length. It is sent by RMPP, and all its segments have the headers of the given MAD.
     #[must_use]
     pub fn message(remote: Remote, header: Mad, data: Vec<u8>) -> Self {
         Self { message: Some(data), ..Self::new(remote, header) }
@@ -129,7 +129,7 @@ pub enum AnswerFrom {
     Anyone,
 }
 
-/// The priority among the requests that wait for the window.
+/// The priority among the requests that wait for a place in the window of outstanding requests.
 ///
 /// Requests of the same priority are sent in the order in which they were started. Outstanding
 /// requests are not affected.

@@ -38,7 +38,7 @@ pub struct RequesterConfig {
     /// The limits of each RMPP response.
     pub receive: ReceiveLimits,
     /// The maximum memory of all RMPP responses in bytes, including complete responses that [`Requester::poll_event`]
-    /// has not returned yet. The requester stops responses that exceed it.
+    /// has not returned yet. The requester stops a response that would exceed this maximum.
     pub max_bytes: usize,
 }
 
@@ -77,7 +77,7 @@ pub struct Requester {
     config: RequesterConfig,
     next: u32,
     transactions: BTreeMap<u32, Box<Transaction>>,
-    /// Requests that wait for the window, by urgency. May contain cancelled requests.
+    /// Requests that wait for a place in the window, by urgency. May contain cancelled requests.
     backlog: [VecDeque<u32>; 3],
     /// Requests that have a MAD to send. May contain requests that have ended.
     ready: VecDeque<u32>,
@@ -99,7 +99,7 @@ struct Lingering {
     state: Acknowledgement,
 }
 
-/// The maximum number of lingering responses. The oldest one is removed first.
+/// The maximum number of complete RMPP responses whose duplicates are acknowledged. The oldest one is removed first.
 const MAX_LINGERING: usize = 1024;
 
 impl Requester {
@@ -128,8 +128,8 @@ impl Requester {
     /// Returns the transaction ID, which identifies the [`Completion`].
     ///
     /// # Errors
-    /// Fails if the method has no response. A request with a message also fails if its class does
-    /// not use RMPP, or if it is longer than 4 GiB.
+    /// Fails if the method has no response. A request that has to be sent by RMPP also fails if its class does not use
+    /// RMPP, or if its data is longer than 4 GiB.
     pub fn start(&mut self, mut request: Request) -> Result<TransactionId, StartError> {
         let (class, method) = (request.mad.class(), request.mad.method());
         if method.response().is_none() {
@@ -158,8 +158,10 @@ impl Requester {
         self.remove(low).is_some()
     }
 
-    /// Handles a received MAD, or the loss of a sent MAD. Returns true if it belongs to this
-    /// requester: a response with its tag, or one of its requests. Other input is ignored.
+    /// Handles a received MAD, or the loss of a sent MAD.
+    ///
+    /// Returns true if the MAD is a response that has the tag of this requester, or a lost request of this requester.
+    /// Other input is ignored.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         match incoming {
             Incoming::Received(datagram) => self.handle_received(now, datagram),
@@ -225,7 +227,8 @@ impl Requester {
         self.counters
     }
 
-    /// Returns the next transaction number. Skips 0 and the numbers of existing requests and lingering responses.
+    /// Returns the next transaction number. Skips 0, the numbers of existing requests, and the numbers of complete
+    /// responses whose duplicates are still acknowledged.
     fn free_number(&mut self) -> u32 {
         loop {
             let low = self.next;
@@ -274,7 +277,7 @@ impl Requester {
         true
     }
 
-    /// Counts a late response, and acknowledges duplicate segments of a complete one.
+    /// Counts a late response. If it is a duplicate segment of a completely received response, acknowledges it.
     fn handle_late(&mut self, low: u32, datagram: &Datagram, kind: Kind) {
         self.counters.late += 1;
         let mad = &datagram.mad;
@@ -303,7 +306,7 @@ impl Requester {
         true
     }
 
-    /// Executes the actions of a [`Step`]. `remote` is the destination of its reply.
+    /// Executes the actions of a [`Step`]. `remote` is the destination of the step's reply.
     fn apply(&mut self, now: Instant, low: u32, step: Step, remote: Remote) {
         if let Some(mad) = step.reply {
             self.replies.push(outgoing(remote, mad));
@@ -352,8 +355,8 @@ impl Requester {
         self.events.push_back(completion);
     }
 
-    /// Removes the lingering response with the lowest number, which is the oldest until numbers
-    /// wrap.
+    /// Stops the acknowledgement of duplicates of one complete response: the one with the lowest transaction number,
+    /// which is the oldest one until the numbers wrap.
     fn forget_oldest(&mut self) {
         if let Some((low, _)) = self.lingering.pop_first() {
             self.deadlines.stop(low);
@@ -370,8 +373,8 @@ impl Requester {
         Some(transaction)
     }
 
-    /// Returns the next datagram: of outstanding requests in turn, then of requests that wait for
-    /// the window.
+    /// Returns the next datagram. Outstanding requests send in turn, and before requests that wait for a place in the
+    /// window.
     fn poll_ready(&mut self, now: Instant) -> Option<Datagram> {
         while let Some(low) = self.ready.pop_front() {
             if let Some(transaction) = self.transactions.get_mut(&low) {

@@ -63,7 +63,7 @@ impl Default for ResponderConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "nearly all events are requests of one MAD")]
 pub enum ResponderEvent {
-    /// A request was received. If its response is late or lost, the requester sends the request again.
+    /// A request was received. If the response is late or lost, the same request is received again.
     Request(Message),
     /// All segments of a response were acknowledged.
     Delivered {
@@ -172,17 +172,18 @@ impl Responder {
         true
     }
 
-    /// Sends a response of one MAD. `length` is the number of valid bytes. It is less than 256 only if the link
-    /// transmits the length.
+    /// Sends a response of one MAD. `length` is the number of valid bytes: 256 unless the link
+    /// transmits the length of MADs.
     pub fn respond(&mut self, request: &Datagram, mad: Mad, length: u16) {
         let answer = outgoing(request.remote, mad);
         self.answers.push_back(Datagram { length, local_qpn: request.local_qpn, ..answer });
     }
 
-    /// Sends a response of any length by RMPP to the sender of a request. All segments have the headers of a MAD.
+    /// Sends a response of any length by RMPP to the sender of a request. All segments have the given MAD headers.
     ///
-    /// A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows. If a response that the requester already
-    /// has is sent again, it fails when the requester acknowledges segments that were not sent yet.
+    /// A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows. A requester that has already received the
+    /// same response completely acknowledges all its segments when the first segment arrives again. The response then
+    /// fails if the window does not permit all segments yet.
     ///
     /// # Errors
     /// Fails if the class does not use RMPP, or if the data is longer than 4 GiB. Also fails if a

@@ -8,10 +8,10 @@ use std::path::Path;
 use super::sysfs::c_path;
 use ib_os::alarm::Alarm;
 
-/// libumad2sim emulates the descriptor numbers from this one on.
+/// The lowest descriptor number of a file that libumad2sim emulates.
 const EMULATED: i32 = 1024;
 
-/// While the program waits for an emulated file, it notices an alarm at most this many milliseconds late.
+/// Interval in milliseconds at which a program that waits for an emulated file checks the alarm.
 const SLICE: i32 = 10;
 
 /// An open file.

@@ -118,7 +118,7 @@ struct PendingRequest {
 ///
 /// If a request receives no response within the kernel's timeout, the link returns [`Incoming::Lost`]. If the request
 /// was retransmitted meanwhile, the link sends the retransmission instead. Transaction IDs are preserved if no two
-/// outstanding requests of a class have the same lower half. The link sends no GRHs, and only the first P_Key.
+/// outstanding requests of a class have the same lower half. Sent MADs have no GRH, and use the P_Key at index 0.
 pub struct UmadLink {
     device: UmadDevice,
     file: File,
@@ -382,8 +382,9 @@ fn wants_answer(mad: &Mad) -> bool {
     !mad.method().is_response() && mad.method().response().is_some() && !about_a_transfer
 }
 
-/// Registers an agent and returns its number. If the kernel or library lacks the newer ioctl, the older ioctl is used.
-/// An agent without RMPP then also receives every MAD.
+/// Registers an agent and returns its number. If the kernel or library lacks the newer ioctl, uses the older one,
+/// which cannot request RMPP in userspace. The kernel then passes all segments to an agent for which it does
+/// not handle RMPP.
 fn register(file: &File, agent: UmadAgent, rmpp: UmadRmpp) -> io::Result<u32> {
     let by_user = agent.class.may_use_rmpp() && rmpp == UmadRmpp::User;
     let registration = Registration {

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FABRIC: [&str; 3] = ["fat-tree", "4", "2"];
 const HOSTS: [&str; 2] = ["H-0002c90000100000", "H-0002c90000100002"];
 
-/// The names and addresses that a host's service has for this host.
+/// The name and the addresses of a host, as the ACM service on this host reports them.
 #[derive(Clone, Debug, Default)]
 struct Names {
     name: String,

@@ -8,7 +8,7 @@
 //! | [`program`] | runs a client and records its output |
 //! | [`questions`] | the list of clients to run on a fabric |
 //! | [`normal`] | permitted differences between two simulators, with reasons |
-//! | [`tables`] | forwarding tables of any program, in one form |
+//! | [`tables`] | parses the forwarding tables that different programs print |
 //! | [`stage`] | a simulator, its SM and its clients, and the record of their output |
 //! | [`steps`] | steps of a stage: bring-up, queries, counters, lost links, osmtest |
 //! | [`expect`] | the client output that is expected for a given fabric |

@@ -78,7 +78,7 @@ impl Recipe {
     }
 }
 
-/// An option that both OpenSM and ibfabric get, with its file if it has one.
+/// An option for both OpenSM and ibfabric. If the option names a file, the case also writes the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// `-a`: the roots are the switches of the top level, or the first switch if the fabric has no levels.

@@ -1,4 +1,5 @@
-//! RTRS and RNBD between a guest's kernel and `ibfabric rtrs`. Each of them is client and server.
+//! RTRS and RNBD between a guest's kernel and `ibfabric rtrs`. Each of the two is the client in some cases and the
+//! server in others.
 //!
 //! | module | holds |
 //! |---|---|
@@ -7,8 +8,8 @@
 //! | `deaths` | cases in which client or server is killed and restarted |
 //! | `idle` | the case of an idle session |
 //!
-//! A case unloads all modules that it has loaded. In a whole run, cases transfer a GiB or wait ten minutes; otherwise
-//! they do less.
+//! A case unloads all modules that it has loaded. In a complete run, cases transfer a GiB or wait ten minutes. In other
+//! runs, they transfer less and wait for a shorter time.
 
 mod deaths;
 mod idle;
@@ -33,7 +34,7 @@ pub const CASES: [Case; 20] = [
     Case::with_ibfabric("ibfabric client, Linux server, permanent keys, depth 1", |scene| {
         ours::verify(scene, "always_invalidate=N sess_queue_depth=1", &[])
     }),
-    Case::with_ibfabric("ibfabric client, Linux server, which invalidates", |scene| {
+    Case::with_ibfabric("ibfabric client, Linux server, required invalidation", |scene| {
         ours::verify(scene, "sess_queue_depth=64", &["--need-invalidation"])
     }),
     Case::with_ibfabric("ibfabric client, Linux server, IPv6", ours::version_6),
@@ -45,9 +46,9 @@ pub const CASES: [Case; 20] = [
     Case::with_ibfabric("Linux client, ibfabric server, permanent keys, depth 64", |scene| {
         theirs::verify(scene, MEMORY, &["--no-always-invalidate", "--queue-depth", "64"])
     }),
-    // If the queue depth is 1, rnbd_client waits for its first request indefinitely, with the kernel's server, too. If
-    // it is 2, rnbd_client stalls after part of a GiB: all requests are complete and acknowledged, but it sends no
-    // further requests.
+    // This case always transfers less than a GiB: with queue depth 2, rnbd_client stalls after a part of a GiB. All its
+    // requests are then complete and acknowledged, but it sends no further ones. Queue depth 1 is not tested:
+    // rnbd_client waits indefinitely for its first request, even with the kernel's server.
     Case::with_ibfabric("Linux client, ibfabric server, depth 2", |scene| {
         scene.whole = false;
         theirs::verify(scene, MEMORY, &["--queue-depth", "2"])

@@ -83,7 +83,7 @@ impl Case {
         Self { name, ours: true, wrong: None, run }
     }
 
-    /// Creates a case with a deliberate error. It must report exactly one fault, which contains the given text.
+    /// Creates a case with a deliberate error. The case must report exactly one fault, which contains the given text.
     #[must_use]
     pub const fn expecting_fault(self, fault: &'static str) -> Self {
         Self { wrong: Some(fault), ..self }

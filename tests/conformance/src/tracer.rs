@@ -2,7 +2,7 @@
 //!
 //! `ibfabric sm` brings a fabric up on each simulator. Then `ibtracert` and `ibfabric tracer` trace the same paths and
 //! must print the same lines. With agents, all paths must be validated at their ends, and the tracer must report no
-//! node. Without agents, the tracer must not report validated paths. Real clients must receive responses from the
+//! bad hop. Without agents, the tracer must not report validated paths. Real clients must receive responses from the
 //! agents.
 
 use std::fmt::Write as _;
@@ -155,7 +155,7 @@ impl Case {
         Ok(())
     }
 
-    /// Checks that the tracer reports no node, and that it reports validated paths only with agents.
+    /// Checks that the tracer reports no bad path or hop, and that it reports validated hops only with agents.
     fn check_validation(
         &self,
         scene: &mut Scene<'_>,

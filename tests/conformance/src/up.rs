@@ -1,9 +1,10 @@
 //! `ibfabric up` with many real programs at the same time, while links are cut and restored.
 //!
-//! Debian's libumad2sim can deadlock while a program exits. `exit` holds the lock of the library's devices and waits
-//! for the receiving thread. That thread waits for the lock if an unexpected message arrives, such as a late response.
-//! In `/proc`, all threads of such a program wait for each other and none for `up`. The program is killed and counted.
-//! If a program does not exit for another reason, or with another library, it counts as an error.
+//! Debian's libumad2sim can deadlock while a program exits. The thread that calls `exit` holds the lock of the
+//! library's devices and waits for the receiving thread. The receiving thread waits for this lock if an unexpected
+//! message arrives, such as a late response. `/proc` then shows that each thread of the program waits for another of
+//! its threads, and that none waits for `up`. Such a program is killed and counted. A program that does not exit for
+//! another reason, or with another library, is an error.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
@@ -26,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Time limit for `up` to become ready, to restore the paths after all links are up again, and to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One of this many runs with Debian's library may deadlock.
+/// Permitted deadlocks of Debian's library: one for every such number of runs, and one more.
 const LOCKED: u64 = 500;
 
 /// Permitted growth of `up`'s memory in bytes. The memory grows because caches of names and routes fill.
@@ -260,7 +261,7 @@ impl RunningFabric<'_> {
         self.setup.other.filter(|_| number % 2 == 1).unwrap_or(self.setup.preload)
     }
 
-    /// Returns the command that a client runs in the given round, and the file for its output.
+    /// Returns the command with number `round` of a client, and the file for its output.
     fn command(&self, number: usize, round: usize) -> io::Result<(Command, PathBuf)> {
         let (fabric, _) = self.setup.fabric;
         let hosts = fabric.nodes().filter(|(_, node)| node.kind != NodeKind::Switch);

@@ -28,7 +28,7 @@ pub const BESIDE_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
 /// Programs on the host have this IPv6 address in the guest's network namespace.
 pub const BESIDE_V6: Ipv6Addr = Ipv6Addr::new(0xFD00, 0x77, 0, 0, 0, 0, 0, 2);
 
-/// Command that copies the `ibfabric` binary into the guest. [`GuestOptions::disk`] must be that binary.
+/// Command that copies the `ibfabric` binary from the guest's disk. [`GuestOptions::disk`] must start with it.
 pub const FROM_DISK: &str =
     "dd if=/dev/vda of=/bin/ibfabric bs=65536 2>/dev/null && chmod +x /bin/ibfabric";
 
@@ -277,7 +277,7 @@ impl Emulator {
         let path = folder.join("emulator");
         let log = File::create(&path).map_err(BootError::file(&path))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        // The emulator gets its own process group, so Ctrl-C does not reach it. This process kills it on drop.
+        // The emulator gets its own process group, so Ctrl-C does not reach it. Drop kills the emulator.
         let child = command.current_dir(folder).process_group(0).spawn();
         Ok(Self(child.map_err(BootError::file("ip"))?))
     }

@@ -45,7 +45,7 @@ impl Finished {
 /// The process of a command, to which signals are sent.
 #[derive(Debug)]
 enum Process {
-    /// The command `id` in the guest at the other end of a port.
+    /// A command in the guest, identified by its ID. Signals are sent to it over the port.
     Guest { port: Arc<Port>, id: u32 },
     /// A process group on the host; `None` if the process ID is not valid.
     Host { group: Option<Pid> },

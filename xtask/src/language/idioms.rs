@@ -9,7 +9,8 @@ pub(super) struct Finding {
     pub(super) instead: &'static str,
 }
 
-/// Idioms as sequences of words; alternatives of a word are separated by `|`, and `^` stands for the start of a sentence.
+/// Idioms as sequences of words. Alternatives of a word are separated by `|`, and `^` stands for the start of a
+/// sentence.
 const IDIOMS: &[(&str, &str)] = &[
     (
         "^ what|who|whoever|nobody|somebody|everything|those",

@@ -185,8 +185,8 @@ impl Compared {
         let is_foreign = !object["foreign"].is_null();
         self.packets += usize::from(!is_foreign);
         let service = object["opcode"].as_u64().map(|code| code >> 5);
-        // tshark 4.0 reads the headers of reliable datagrams (2) eight bytes too late, so it reads headers after the
-        // RDETH from the payload. It does not know the XRCETH (5).
+        // tshark 4.0 reads the headers of reliable datagrams (transport service 2) eight bytes too late, so it reads
+        // headers after the RDETH from the payload. It does not know the XRCETH (transport service 5).
         let is_misread = matches!(service, Some(2 | 5));
         self.misread += usize::from(is_misread);
         let mut is_extended = false;

@@ -62,7 +62,7 @@ pub(super) struct Step {
     pub(super) wake: bool,
     /// The result of the request, if it has ended.
     pub(super) end: Option<Result<Message, Failure>>,
-    /// The ACK of duplicates of the response.
+    /// The ACK with which later duplicates of the response are acknowledged.
     pub(super) linger: Option<Acknowledgement>,
     /// True if the current state ignores the event.
     pub(super) ignored: bool,
@@ -95,7 +95,7 @@ impl Transaction {
         !matches!(self.state, State::Backlog)
     }
 
-    /// Returns the memory of an incomplete RMPP response in bytes. Short "busy" responses do not
+    /// Returns the memory of an incomplete RMPP response in bytes. Responses of one segment with status busy do not
     /// count.
     pub(super) fn held(&self) -> usize {
         match &self.state {

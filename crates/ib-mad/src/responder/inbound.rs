@@ -83,7 +83,7 @@ impl Inbound {
         }
     }
 
-    /// Handles the ACK of a requester that opens the window for the response.
+    /// Handles the ACK with which a requester opens the window for the response.
     pub(super) fn open(&mut self, key: TransferKey, window_last: u32) {
         if let Some(Transfer::Complete { reply_window, .. }) = self.transfers.get_mut(&key) {
             *reply_window = window_last.max(1);

@@ -228,12 +228,12 @@ fn lost_segments_are_retransmitted_immediately() {
     assert_eq!(numbers(&mut responder), [1, 2, 3, 4, 5]);
     acknowledge(&mut responder, &request, 1, 7);
     lose(&mut responder, &request, &[2, 3, 5]);
-    // A segment sent before the retransmission does not restart the timer.
+    // The losses have expired the ACK timer. Segment 6, sent before the retransmission, does not restart it.
     assert_eq!(responder.poll_transmit(Instant::ZERO).unwrap().mad.rmpp().segment, 6);
     assert_eq!(responder.poll_timeout(), Some(Instant::ZERO));
     assert_eq!(numbers(&mut responder), [2, 3, 4, 5, 6, 7]);
     let counters = responder.counters();
-    assert_eq!((counters.lost, counters.retries), (3, 1), "three losses take one retry");
+    assert_eq!((counters.lost, counters.retries), (3, 1), "three losses count as one retry");
     assert_eq!(responder.poll_timeout(), Some(Instant::ZERO + Duration::from_secs(1)));
 
     // The responder ignores the loss of other MADs: acknowledged segments, segments not sent yet, MADs of other
@@ -465,7 +465,8 @@ fn memory_of_all_messages_is_limited() {
     replies(&mut responder);
     acknowledge(&mut responder, &request, 2, 9);
     assert_eq!(responder.held(), 600);
-    // If a segment arrives before a missing segment, it occupies 256 bytes until the request times out.
+    // A segment that arrives before a missing segment occupies 256 bytes. The first request below exceeds the memory
+    // limit with such a segment and is removed. The second one occupies memory until it times out.
     let parts = segments(6, 900);
     for (index, held) in [(0, 800), (2, 600), (1, 600)] {
         receive(&mut responder, parts[index]);

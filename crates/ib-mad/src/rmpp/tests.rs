@@ -160,8 +160,8 @@ fn too_long_message_is_stopped() {
     assert_eq!((stopped, number), (RmppStatus::RESOURCES_EXHAUSTED, 501));
 }
 
-/// Checks each received ACK (column) for each window and number of acknowledged segments, out of six (row). An ACK of
-/// segments after the window is an error.
+/// Checks each received ACK (column) in each state of the sender of six segments (row). A state is the number of
+/// acknowledged segments and the last segment of the window. An ACK of segments after the window is an error.
 #[test]
 fn every_ack_in_every_state_has_its_result() {
     use Acknowledged::{Complete, Failed, Nothing, Progress};

@@ -10,16 +10,16 @@ use ib_types::Instant;
 use ib_types::rng::Rng;
 use ib_wire::mad::{MadStatus, Method};
 
-/// The faults of the wire, in thousandths of the datagrams.
+/// The faults of the wire. Probabilities are in thousandths.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wire {
-    /// Lost datagrams.
+    /// The probability that a datagram is lost.
     pub(crate) lost: usize,
-    /// Lost requests whose loss is reported to the requester.
+    /// The probability that the loss of a request is reported to the requester.
     pub(crate) reported: usize,
-    /// Duplicated datagrams.
+    /// The probability that a datagram is duplicated.
     pub(crate) duplicated: usize,
-    /// Responses with status busy.
+    /// The probability that the response to a request of one MAD has status busy.
     pub(crate) busy: usize,
     /// The maximum delay in microseconds. Delays are random, so datagrams are reordered.
     pub(crate) delay: usize,
@@ -32,7 +32,7 @@ enum Side {
     Responder,
 }
 
-/// The two engines, the wire, and the recorded events.
+/// A requester and a responder, the wire between them, and the recorded events.
 pub(crate) struct Pair {
     pub(crate) now: Instant,
     pub(crate) requester: Requester,

@@ -3,8 +3,8 @@
 //! The fabric and the services run in the guest, at the sockets that librdmacm uses. One host of the fabric has the
 //! guest's addresses. The second host has the addresses of the machine on which the guest runs. The GIDs of both hosts
 //! are those that soft RoCE has for their IPv6 addresses, so programs can connect over the resolved paths. Programs
-//! that use librdmacm only for the route, such as rping, connect. Programs that also take addresses from librdmacm get
-//! `AF_IB` addresses, for which Linux has no HCA on Ethernet.
+//! that take only the route from librdmacm, such as rping, can connect. Programs that also take addresses from
+//! librdmacm get `AF_IB` addresses and cannot connect, because Linux has no HCA for such addresses on Ethernet.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -208,7 +208,8 @@ impl<'a> Scene<'a> {
                 Ok(())
             })?;
         }
-        // For an unknown address, librdmacm behaves as if there were no service. It queries the addresses and a route.
+        // The service does not know the address: two queries of librdmacm fail, for the addresses and for a route. The
+        // programs then connect as they would without a service.
         self.check_counters([2, 2, 0], Self::connect_programs)
     }
 

@@ -71,7 +71,7 @@ impl<'a> Scene<'a> {
         let socket = socket_name();
         let server = simulator.start(&net, directory, &socket)?;
         // The SM runs on the last host. Some preloaded libraries write sysfs files of the port into their working
-        // directory, so each program has its own.
+        // directory, so each program has its own directory.
         let node = name(&fabric, hosts(&fabric).last().ok_or("the fabric has no hosts")?);
         let at = |part: &str| -> Result<PathBuf> {
             let path = directory.join(part);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use ib_topology::{Fabric, LinkRate, NodeId, PortId};
 use ib_types::{Guid, LinkSpeed, NodeKind};
 
-/// The two ends of a link, the lower one first.
+/// The two ends of a link, each as node GUID and port number. The lower end is the first one.
 type Link = ((Guid, u8), (Guid, u8));
 
 /// Returns the differences between the fabric and the output of `ibnetdiscover`.
@@ -132,7 +132,7 @@ pub fn directed_routes(fabric: &Fabric, from: PortId) -> BTreeMap<NodeId, String
     let mut routes = BTreeMap::from([(start, "0".to_owned())]);
     let mut queue = VecDeque::from([start]);
     while let Some(node) = queue.pop_front() {
-        // Only switches forward packets. The first node sends out of its given port.
+        // A route passes only through switches, because other nodes do not forward packets. It starts at port `from`.
         let passes = fabric.node(node).kind.is_switch();
         for (id, port) in fabric.ports_of(node) {
             let Some(peer) = fabric.peer(id) else { continue };

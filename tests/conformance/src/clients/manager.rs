@@ -31,7 +31,7 @@ pub struct Options<'a> {
 }
 
 impl Default for Options<'_> {
-    /// Returns options for minhop without dumps, a time limit of a minute, and 32 outstanding SMPs, as in all runs.
+    /// Returns options for minhop without dumps, with a time limit of a minute and at most 32 outstanding SMPs.
     fn default() -> Self {
         Self {
             engine: "minhop",

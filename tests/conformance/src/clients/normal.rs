@@ -43,7 +43,8 @@ const fn counter(name: &'static str) -> Allowed {
 
 const FORGETS: &str = "ibsim drops values that OpenSM sets; ibfabric sim stores them";
 const ENFORCES: &str = "switches of ibsim cannot enforce partitions; those of ibfabric sim do";
-const ARRIVAL: &str = "0 for queries by LID in ibsim, the arrival port in ibfabric sim";
+const ARRIVAL: &str =
+    "LocalPortNum is 0 for queries by LID in ibsim, and the arrival port in ibfabric sim";
 const SWITCH_INFO: &[&str] = &["smpquery switchinfo", "smpquery -D switchinfo", "saquery SWI"];
 const UNICAST: &str = "ibsim does not count unicast packets; ibfabric sim does";
 
@@ -77,12 +78,12 @@ pub const ALLOWED: &[Allowed] = &[
     Allowed {
         programs: &["sminfo"],
         mask: Mask::Number("activity count"),
-        reason: "OpenSM increments it by a timer",
+        reason: "OpenSM increments this counter periodically",
     },
     Allowed {
         programs: &["saquery"],
         mask: Mask::Number("ActCount"),
-        reason: "OpenSM increments it by a timer",
+        reason: "OpenSM increments this counter periodically",
     },
     CAME_BY,
     Allowed { programs: &["ibping"], mask: Mask::Rest("time "), reason: "the round-trip time" },
@@ -95,15 +96,15 @@ pub const ALLOWED: &[Allowed] = &[
     },
     port_info(
         "LinkWidthSupported",
-        "ports of ibsim support all widths; those of ibfabric sim the width of their link",
+        "ports of ibsim support all widths; those of ibfabric sim support the width of their link",
     ),
     port_info(
         "LinkSpeedSupported",
-        "ports of ibsim support QDR; those of ibfabric sim the speed of their link",
+        "ports of ibsim support QDR; those of ibfabric sim support the speed of their link",
     ),
     port_info(
         "LinkSpeedExtSupported",
-        "ports of ibsim support HDR; those of ibfabric sim the speed of their link",
+        "ports of ibsim support HDR; those of ibfabric sim support the speed of their link",
     ),
     port_info("PartEnforceInb", ENFORCES),
     port_info("PartEnforceOutb", ENFORCES),
@@ -119,7 +120,7 @@ pub const ALLOWED: &[Allowed] = &[
     Allowed {
         programs: &["saquery SWIR"],
         mask: Mask::Line("LinearFDBCap"),
-        reason: "the capacity of ibsim is an option; ibfabric sim has an entry for every unicast LID",
+        reason: "the LFT capacity is an option of ibsim; in ibfabric sim, LFTs have an entry for every unicast LID",
     },
     Allowed { programs: &["saquery SWIR"], mask: Mask::Line("flags...."), reason: ENFORCES },
     Allowed { programs: &["smpdump * 0x11"], mask: Mask::Everything, reason: ARRIVAL },
@@ -136,12 +137,12 @@ pub const ALLOWED: &[Allowed] = &[
     Allowed {
         programs: &["smpdump -D * 0x12"],
         mask: Mask::Everything,
-        reason: "the capacity of the forwarding table, see LinearFdbCap",
+        reason: "contains the LFT capacity, for which see LinearFdbCap",
     },
     Allowed {
         programs: SWITCH_INFO,
         mask: Mask::Line("LinearFdbCap"),
-        reason: "the capacity of ibsim is an option; ibfabric sim has an entry for every unicast LID",
+        reason: "the LFT capacity is an option of ibsim; in ibfabric sim, LFTs have an entry for every unicast LID",
     },
     Allowed { programs: COUNTERS, mask: Mask::AnyNumber("PortUnicastXmitPkts"), reason: UNICAST },
     Allowed { programs: COUNTERS, mask: Mask::AnyNumber("PortUnicastRcvPkts"), reason: UNICAST },
@@ -173,8 +174,8 @@ pub const ALLOWED_OF_LIBRARIES: &[Allowed] = &[
     },
 ];
 
-/// Returns the output of a client without the permitted differences. `mixed` is true if the compared client uses
-/// another library.
+/// Returns the output of a client without the permitted differences. `mixed` is true if the two compared
+/// clients use different umad libraries.
 #[must_use]
 pub fn normal(question: &Question, answer: &Answer, mixed: bool) -> String {
     let of_libraries = if mixed { ALLOWED_OF_LIBRARIES } else { &[] };

@@ -19,7 +19,7 @@ pub struct Actors {
     pub last: Host,
     /// The switch to which the first CA is connected.
     pub leaf: Switch,
-    /// The switch to which the last CA is connected, and its port of this link.
+    /// The switch to which the last CA is connected. Its `port` is the one with this link.
     pub far: Switch,
     /// Another switch.
     pub other: Switch,

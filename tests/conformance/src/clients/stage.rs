@@ -92,7 +92,7 @@ pub struct Record {
     pub faults: Vec<String>,
     /// The engine that configured the switches.
     pub engine: String,
-    /// Number of checks in addition to the entries.
+    /// Number of checks. A comparison of two entries is not counted as a check.
     pub checks: usize,
 }
 

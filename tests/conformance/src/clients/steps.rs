@@ -25,7 +25,7 @@ pub fn thorough(setup: &Setup<'_>) -> Result<Record, StageError> {
     bring_up(&mut stage)?;
     ask_all(&mut stage)?;
     if !stage.manager.is_alive() {
-        // The following steps would only exceed their time limits.
+        // Without OpenSM, the following steps would only exceed their time limits.
         stage.check(false, || "OpenSM has ended unexpectedly".to_owned());
         return Ok(stage.finish());
     }
@@ -161,7 +161,7 @@ fn ask_all(stage: &mut Stage<'_>) -> Result<(), StageError> {
     Ok(())
 }
 
-/// Checks that the counters of both ends of a link agree. Records by how much known traffic increases them.
+/// Checks that the counters of both ends of a link agree. Records by how much a known number of queries increases them.
 fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let (host, far) = (stage.actors.last.clone(), stage.actors.far.clone());
     let near = Question::new(&format!("perfquery {} {}", far.lid, far.port));
@@ -187,13 +187,13 @@ fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
     stage.check(xmit > 0 && rcv > 0 && sent && received, || {
         format!(
             "perfquery: the last host has sent {xmit} packets ({xmit_data} words) and received {rcv} \
-             received ({rcv_data}), its switch's port {near_rcv} received ({near_rcv_data}) and \
-             {near_xmit} sent ({near_xmit_data})"
+             ({rcv_data} words), its switch's port has received {near_rcv} ({near_rcv_data} words) and \
+             sent {near_xmit} ({near_xmit_data} words)"
         )
     });
     for (title, line, times) in [
-        ("5 NodeInfo by LID", format!("smpquery nodeinfo {}", host.lid), 5),
-        ("5 NodeInfo by directed route", format!("smpquery -D nodeinfo {}", host.route), 5),
+        ("5 NodeInfo queries by LID", format!("smpquery nodeinfo {}", host.lid), 5),
+        ("5 NodeInfo queries by directed route", format!("smpquery -D nodeinfo {}", host.route), 5),
         ("2 traces", format!("ibtracert {} {}", stage.actors.manager.lid, host.lid), 2),
     ] {
         let before = read(stage, &end)?;
@@ -204,7 +204,7 @@ fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
         let [xmit, rcv, xmit_data, rcv_data] =
             [0, 1, 2, 3].map(|at| after[at].wrapping_sub(before[at]));
         let text = format!("sent {xmit} ({xmit_data} words), received {rcv} ({rcv_data} words)");
-        stage.note(&format!("increase of the counters of the last host by {title}"), text);
+        stage.note(&format!("increase of the last host's counters after {title}"), text);
     }
     Ok(())
 }

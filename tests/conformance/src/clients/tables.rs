@@ -1,4 +1,4 @@
-//! Forwarding tables that any program has printed, in a common form.
+//! Parses the forwarding tables that different programs print, and compares them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

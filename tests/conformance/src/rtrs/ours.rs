@@ -49,7 +49,9 @@ fn bench(
     Ok(())
 }
 
-/// The server closes the only path while requests are outstanding. After a reconnect, reads continue. Writes fail with an error that reports an unknown result, because the kernel's server does not fence paths.
+/// The server closes the only path while requests are outstanding. After a reconnect, reads continue. Outstanding
+/// writes fail with an error that reports an unknown result: the kernel's server does not fence paths, so it may still
+/// execute a write of the closed path.
 pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
     for (rw, times) in [("randread", 3), ("randwrite", 1)] {

@@ -83,7 +83,7 @@ fn measure(scene: &mut Scene<'_>, program: &str, size: u32) -> Result<(), RunErr
     let ours = scene.succeeds(ours)?;
     scene.expect_lines(&ours, &format!("{op}, {size} bytes, 1 queue pairs"), 1);
     let server = scene.succeeds(server)?;
-    // `ib_read_lat` as the target of RDMA READ measures nothing.
+    // `ib_read_lat` prints no measurement if it is the target of the RDMA READs.
     if program != "ib_read_lat" {
         reported(scene, &server, &size);
     }
@@ -132,7 +132,7 @@ fn no_client_of_perftest(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let serve = ["rdma", "serve", "--listen", own, "--clients", "1", "--perftest", "ib_write_bw"];
     let ours = scene.ours(serve)?;
     ours.until(READY, LISTENS)?;
-    // rping's private data has the length of perftest's version.
+    // rping's private data has as many bytes as perftest's version number, so the server reads it as a version.
     let client = scene.guest.start(&format!("rping -c -a {own} -p 18515 -C 1"))?;
     scene.ends(client, LISTENS)?;
     let ours = scene.fails(ours)?;

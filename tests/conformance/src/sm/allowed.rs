@@ -3,7 +3,7 @@
 use crate::clients::normal::{Allowed, CAME_BY, Mask, PROCESS};
 
 const BLOCK: &str = "OpenSM sends the block number in the byte order of its machine, and saquery prints it \
-                     without conversion; ibfabric sm sends it in big-endian order, as IBTA says";
+                     without conversion; ibfabric sm sends it in big-endian order, as IBTA specifies";
 
 const PROMISE: &str = "the SMs have different capabilities and response times";
 

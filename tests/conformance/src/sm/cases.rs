@@ -112,7 +112,7 @@ impl InjectedError {
             Self::Host => ("a host is missing", "are missing"),
             Self::NoSm => ("no SM", "fails with ibfabric sm"),
             // `ibfabric sm` is standby for a short time, so the first fault depends on when its state is queried.
-            Self::Master => ("the wrong master", ": sminfo says "),
+            Self::Master => ("the wrong master", ": sminfo prints "),
             Self::Options => ("other options", "differs"),
             Self::NoMKey => ("no M_Key", "expected the guarded port"),
         }
@@ -232,7 +232,7 @@ impl Case {
             | CaseKind::Files(_)
             | CaseKind::Partitions(_)
             | CaseKind::Keys => {
-                unreachable!("these cases open no scene or two scenes")
+                unreachable!("`run` has already returned for these cases")
             }
         }
         Ok(scene.close())

@@ -170,7 +170,7 @@ pub fn run(
     if let Running::OpenSm(manager) = if standby == one { &earlier } else { &later } {
         let log = manager.log();
         scene.check(log.contains("Entering STANDBY state"), || {
-            "OpenSM's log does not say that it enters the standby state".to_owned()
+            "OpenSM's log does not show that OpenSM enters the standby state".to_owned()
         });
     }
 
@@ -279,7 +279,7 @@ fn is(
     scene.check(good, || {
         let last = said.lines().last().unwrap_or("nothing");
         format!(
-            "{} at LID {} is not {state} after {limit:?}: sminfo says {last}",
+            "{} at LID {} is not {state} after {limit:?}: sminfo prints {last}",
             who.name(),
             at.lid
         )
@@ -287,7 +287,7 @@ fn is(
     Ok(good)
 }
 
-/// Returns the names and port GUIDs of the first and the last HCA, sorted by GUID.
+/// Returns the node names and port GUIDs of the first and the last HCA, the lower GUID first.
 fn ends(fabric: &Fabric) -> [(String, u64); 2] {
     let adapters = adapters(fabric);
     let mut ends = [adapters[0].clone(), adapters[adapters.len() - 1].clone()];

@@ -11,7 +11,7 @@ use super::scene::{Checked, Gear, Outcome};
 /// The expected treatment of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Both programs use the same value, which they write with `-c`.
+    /// Both programs use the same value. Each of them writes the value to the file of its option `-c`.
     Same,
     /// OpenSM uses a different value or its default. `ibfabric sm` reports the line and exits with status 2.
     Refused,

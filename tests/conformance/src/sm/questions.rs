@@ -1,11 +1,12 @@
-//! The queries of `saquery`: each record type as a table and by its keys, and paths by all supported fields.
+//! The queries of `saquery`: all records of each type, records by the fields that identify them, and paths by all
+//! supported fields.
 
 use crate::clients::program::Question;
 use crate::clients::questions::{Actors, Host, Switch};
 
 use super::scene::patient;
 
-/// Queries that contain no key.
+/// Queries for all records of a type, and other queries that are the same for all fabrics.
 const WHOLE: [&str; 32] = [
     "saquery",
     "saquery NR",

@@ -34,7 +34,7 @@ pub struct Tally {
     pub paths: usize,
     /// Paths that cross a fault.
     pub damaged: usize,
-    /// Paths that cross a fault although the tracer reports them as good.
+    /// Paths that cross a fault, but that the tracer reports as good.
     pub good_over_damage: usize,
     /// Paths that cross a fault and that the tracer proves bad.
     pub bad_over_damage: usize,
@@ -46,7 +46,7 @@ pub struct Tally {
     pub sound_good: usize,
     /// Paths without a fault that the tracer does not prove good or bad.
     pub sound_unproven: usize,
-    /// Paths that cross a fault although `ibtracert` prints them completely.
+    /// Paths that cross a fault, but that `ibtracert` prints completely.
     pub shown_over_damage: usize,
     /// Paths without a fault that `ibtracert` does not print completely.
     pub sound_not_shown: usize,

@@ -32,8 +32,8 @@ pub(super) fn unlink(stage: &mut Stage<'_>) -> Result<(), StageError> {
     look(stage, fabric.link_count())
 }
 
-/// Disables, enables and resets a port with ibportstate, on `ibfabric sim`. The link must go down and up at both ends, and OpenSM
-/// must receive a trap.
+/// Disables, enables and resets a port with ibportstate, on `ibfabric sim`. The link must go down and up at both ends,
+/// and OpenSM must receive a trap.
 ///
 /// The result is not compared with ibsim, whose disabled port remains active but forwards nothing, even after it is
 /// enabled again. The state of its neighbor port does not change.
@@ -109,7 +109,7 @@ fn change(
     let (traps, ups) = (traps(stage), stage.manager.ups());
     let line = format!("ibportstate -D {route} {number} {verb}");
     let (answer, kept) = stage.run_client(&Question::new(&line))?;
-    // The output contains the states before and after the change. The last ones are those after it.
+    // The output contains the states before the change, and then the states after it.
     let after = answer.output.rsplit("After PortInfo set:").next().unwrap_or_default();
     check_states(stage, &line, after, states, &kept);
     stage.check(answer.code == Some(0), || format!("{line}: exit status {:?}", answer.code));

@@ -2,8 +2,8 @@
 
 use super::{Duration, Question, Stage, StageError, fs};
 
-/// The flows that pass with Debian's library on Debian's ibsim: creation of an inventory, event forwarding, quality of service,
-/// traps 64 and 65.
+/// The flows that pass with Debian's library on Debian's ibsim: creation of an inventory, event forwarding, quality of
+/// service, traps 64 and 65.
 pub const FLOWS: [&str; 4] = ["c", "e", "q", "t"];
 
 /// The flows whose responses have several MADs: services, multicast.
