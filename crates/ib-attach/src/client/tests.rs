@@ -51,7 +51,7 @@ fn pair(name: &str) -> (AttachServer, usize, AttachedPort) {
 }
 
 #[test]
-fn who_waits_for_room_does_not_sleep_when_there_is_some() {
+fn sender_does_not_sleep_while_the_ring_has_room() {
     let (mut server, client, mut port) = pair("room");
     let mut sent = 0;
     while port.send_with(|_| Some((packet(), 16))) {
@@ -70,7 +70,7 @@ fn who_waits_for_room_does_not_sleep_when_there_is_some() {
 }
 
 #[test]
-fn what_changes_and_what_is_asked_is_told_and_the_end_is_seen() {
+fn port_changes_lookups_and_end_of_stream_are_reported() {
     let (mut server, client, mut port) = pair("talk");
     let changed = PortDetails { is_active: false, ..details() };
     server.notify_port(client, &changed);

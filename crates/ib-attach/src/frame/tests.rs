@@ -40,12 +40,12 @@ fn frame() -> impl Strategy<Value = (Frame, usize)> {
 
 proptest! {
     #[test]
-    fn frames_are_read_as_they_were_written((frame, length) in frame()) {
+    fn frames_equal_what_was_written((frame, length) in frame()) {
         prop_assert_eq!(Frame::parse(&frame.to_bytes(length)), Some((frame, length)));
     }
 
     #[test]
-    fn any_bytes_are_a_frame_that_fits_or_none(bytes in any::<[u8; 32]>(), sane in any::<bool>()) {
+    fn any_bytes_parse_as_a_frame_or_are_rejected(bytes in any::<[u8; 32]>(), sane in any::<bool>()) {
         let mut header = [0; HEADER];
         header[..32].copy_from_slice(&bytes);
         if sane {
@@ -58,7 +58,7 @@ proptest! {
 }
 
 #[test]
-fn a_datagram_is_its_frame_and_its_bytes() {
+fn datagram_is_a_frame_and_payload() {
     let mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET, TransactionId(7));
     let datagram = Datagram::new(Remote::gsi(9), mad);
     let frame = Frame::from_datagram(&datagram);
@@ -69,7 +69,7 @@ fn a_datagram_is_its_frame_and_its_bytes() {
 }
 
 #[test]
-fn news_are_a_reason_and_the_start_of_a_packet() {
+fn loss_report_has_reason_and_start_of_the_packet() {
     let packet = [7; 2000];
     let news = Frame::loss_report("at s1[3]: the link is down", &packet, 4108);
     let expected = Some(("at s1[3]: the link is down", &packet[..512], 4108));

@@ -22,7 +22,7 @@ fn packet(slid: u16) -> Frame {
 }
 
 #[test]
-fn frames_come_out_as_they_went_in_and_no_more_than_there_are_slots() {
+fn ring_returns_frames_in_order_up_to_its_slots() {
     let [mut simulator, mut client] = pair();
     let mut bytes = Vec::new();
     assert_eq!(simulator.take(&mut bytes), None);
@@ -50,7 +50,7 @@ fn frames_come_out_as_they_went_in_and_no_more_than_there_are_slots() {
 }
 
 #[test]
-fn the_longest_packet_fits() {
+fn longest_packet_fits_a_slot() {
     let [mut simulator, mut client] = pair();
     let longest: Vec<u8> = (0..super::super::frame::MAX_PAYLOAD).map(|at| at as u8).collect();
     assert!(simulator.put(packet(1), &longest));
@@ -65,7 +65,7 @@ fn the_longest_packet_fits() {
 }
 
 #[test]
-fn what_a_client_may_write_harms_nobody() {
+fn arbitrary_client_writes_cause_no_invalid_access() {
     let [mut simulator, mut client] = pair();
     let mut bytes = Vec::new();
     // A frame of unknown kind, and frames whose length exceeds the slot or is too short.
@@ -95,7 +95,7 @@ fn what_a_client_may_write_harms_nobody() {
 }
 
 #[test]
-fn memory_that_can_shrink_is_not_mapped() {
+fn memory_without_shrink_seal_is_refused() {
     let Files { bells, .. } = Files::new().expect("memory");
     let memory = memfd_create("loose", MemfdFlags::CLOEXEC).expect("memory");
     ftruncate(&memory, LENGTH as u64).expect("memory");
@@ -105,7 +105,7 @@ fn memory_that_can_shrink_is_not_mapped() {
 
 /// Runs two threads that sleep whenever they can. Neither may miss a wake-up.
 #[test]
-fn whoever_sleeps_is_woken() {
+fn sleeping_side_is_woken() {
     const COUNT: u32 = 200_000;
     let [mut simulator, mut client] = pair();
     let sleep = |rings: &mut Rings, wants_room| {

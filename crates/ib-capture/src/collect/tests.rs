@@ -129,7 +129,7 @@ fn read(file: &[u8]) -> (Vec<Read>, Vec<Statistics>) {
 }
 
 #[test]
-fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_told() {
+fn packets_are_in_order_of_time_and_lost_ones_are_counted() {
     let link = Link::Ethernet { own_port: 4791, peer_port: 4791 };
     let mut collector = begun(link, 1_000_000);
     let mut late = noted(30, Direction::Send, packet(Operation::SendOnly, 3));
@@ -184,7 +184,7 @@ fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_tol
 }
 
 #[test]
-fn packets_on_infiniband_are_records_of_erf() {
+fn infiniband_packets_are_erf_records() {
     let mut collector = begun(Link::Infiniband, 0);
     let packets = vec![noted(10, Direction::Send, packet(Operation::SendOnly, 1))];
     collector.add("host-1", script(7, packets));
@@ -196,7 +196,7 @@ fn packets_on_infiniband_are_records_of_erf() {
 }
 
 #[test]
-fn a_section_follows_another_and_each_tells_its_own() {
+fn each_section_has_its_own_statistics() {
     let mut collector = begun(Link::Infiniband, 0);
     let mut lost = noted(15, Direction::Send, packet(Operation::SendOnly, 1));
     lost.1.is_lost = true;
@@ -225,7 +225,7 @@ fn a_section_follows_another_and_each_tells_its_own() {
 }
 
 #[test]
-fn what_a_stream_has_not_taken_is_counted() {
+fn packets_that_a_slow_stream_loses_are_counted() {
     let mut collector = begun(Link::Infiniband, 0);
     let send = |at| noted(at, Direction::Send, packet(Operation::SendOnly, 1));
     collector.add("qp", script(7, vec![send(1), send(2)]));
@@ -242,7 +242,7 @@ fn what_a_stream_has_not_taken_is_counted() {
 }
 
 #[test]
-fn packets_of_a_queue_pair_with_few_stand_among_those_of_one_with_many() {
+fn packets_of_busy_and_idle_queue_pairs_are_merged_by_time() {
     let send = |at| noted(at, Direction::Send, packet(Operation::SendOnly, 1));
     let mut collector = begun(Link::Infiniband, 0);
     collector.add("many", script(7, (1..=5000).map(|number| send(10 * number)).collect()));
@@ -258,7 +258,7 @@ fn packets_of_a_queue_pair_with_few_stand_among_those_of_one_with_many() {
 }
 
 #[test]
-fn what_is_overwritten_is_told_once_on_the_interface_of_its_direction() {
+fn overwritten_packets_are_reported_once_per_direction() {
     let both = |sent, received| PacketCounts { sent, received, lost: 0 };
     let at = |at, direction, missed| {
         (

@@ -220,7 +220,7 @@ fn sends(bench: &mut TwoCaptures, count: u32, first: u32) {
 }
 
 #[test]
-fn every_part_of_a_message_is_what_it_was_across_the_wrap_of_numbers() {
+fn message_times_are_right_across_the_wrap_of_psns() {
     for (offset, is_one_file) in [(0, true), (0, false), (987_654_321, false), (-5_000_000, false)]
     {
         let mut bench = TwoCaptures { offset, is_one_file, ..TwoCaptures::default() };
@@ -263,7 +263,7 @@ fn every_part_of_a_message_is_what_it_was_across_the_wrap_of_numbers() {
 }
 
 #[test]
-fn what_was_lost_and_sent_again_is_counted_and_waited_for() {
+fn lost_and_retransmitted_packets_are_counted() {
     let mut bench = TwoCaptures::default();
     sends(&mut bench, 3, 100);
     // A WRITE has two packets. The first packet is lost and the second one dropped, then both are
@@ -292,7 +292,7 @@ fn what_was_lost_and_sent_again_is_counted_and_waited_for() {
 }
 
 #[test]
-fn packets_that_an_end_has_not_captured_leave_times_unknown() {
+fn uncaptured_packets_leave_times_unknown() {
     let mut bench = TwoCaptures::default();
     sends(&mut bench, 10, 0);
     let once = |file, time, psn, bench: &mut TwoCaptures| {
@@ -321,7 +321,7 @@ fn packets_that_an_end_has_not_captured_leave_times_unknown() {
 }
 
 #[test]
-fn a_read_is_complete_with_its_last_response() {
+fn read_completes_with_its_last_response() {
     let mut bench = TwoCaptures::default();
     sends(&mut bench, 2, 0);
     // A READ of 2500 bytes has three responses. The second request re-requests the last two.
@@ -355,7 +355,7 @@ fn a_read_is_complete_with_its_last_response() {
 }
 
 #[test]
-fn one_acknowledgement_is_for_all_before_it() {
+fn ack_completes_all_earlier_requests() {
     let mut bench = TwoCaptures::default();
     for number in 0..8 {
         let (psn, sent) = (50 + number, 1_000 * u64::from(number));
@@ -371,7 +371,7 @@ fn one_acknowledgement_is_for_all_before_it() {
 }
 
 #[test]
-fn captures_of_other_programs_are_told_apart_by_who_waits() {
+fn requester_and_responder_captures_are_distinguished() {
     for files_are_swapped in [false, true] {
         let mut bench = TwoCaptures { offset: 40_000_000, ..TwoCaptures::default() };
         sends(&mut bench, 200, 5);
@@ -397,7 +397,7 @@ fn captures_of_other_programs_are_told_apart_by_who_waits() {
 }
 
 #[test]
-fn one_capture_of_another_program_shows_what_passes() {
+fn single_capture_of_another_program_is_analyzed() {
     let mut bench = TwoCaptures::default();
     sends(&mut bench, 20, 5);
     let file = &bench.files(false)[0];
@@ -412,7 +412,7 @@ fn one_capture_of_another_program_shows_what_passes() {
 }
 
 #[test]
-fn queue_pairs_whose_numbers_were_used_again_are_told_apart() {
+fn reused_queue_pair_numbers_are_distinguished() {
     // Two server queue pairs of one address communicate with queue pair 0x11 of the client, one
     // after the other. The second file is captured at the client during the second connection only.
     let other = Host { qpn: 0x99, file: 0, ..B };
@@ -443,7 +443,7 @@ fn queue_pairs_whose_numbers_were_used_again_are_told_apart() {
 }
 
 #[test]
-fn files_without_common_packets_match_nothing() {
+fn files_without_common_packets_do_not_match() {
     let mut bench = TwoCaptures::default();
     sends(&mut bench, 10, 0);
     let own = bench.files(true).swap_remove(0);
@@ -462,12 +462,12 @@ fn files_without_common_packets_match_nothing() {
 }
 
 #[test]
-fn packets_and_messages_take_as_little_memory_as_is_said() {
+fn packets_and_messages_have_the_documented_size() {
     assert_eq!((size_of::<CapturedPacket>(), size_of::<Message>()), (16, 136));
 }
 
 #[test]
-fn percentiles_are_times_that_were_there() {
+fn percentiles_are_measured_values() {
     let mut times: Vec<i64> = (1..=1000).rev().collect();
     let spread = Percentiles::of(&mut times).unwrap();
     assert_eq!((spread.min, spread.fractions, spread.max), (1, [500, 900, 990, 999], 1000));

@@ -182,7 +182,7 @@ fn read(user: &[u8], to: u64, length: u32) -> Vec<u8> {
 }
 
 #[test]
-fn messages_of_connections_are_told_and_remembered() {
+fn cm_messages_are_dissected_and_remembered() {
     let mut world = Session::default();
     let before = world.bth(true, 0x04);
     assert_eq!(world.see(true, Builder::new(before), 0).source_qpn, None);
@@ -204,7 +204,7 @@ fn messages_of_connections_are_told_and_remembered() {
 }
 
 #[test]
-fn refusals_say_why() {
+fn rej_shows_its_reason() {
     let mut world = Session::default();
     let mut rej = Rej { reason: RejectReason::CONSUMER, ..Rej::zeroed() };
     let response =
@@ -219,7 +219,7 @@ fn refusals_say_why() {
 }
 
 #[test]
-fn rtrs_is_known_by_how_it_connects() {
+fn rtrs_is_recognized_by_its_connection_data() {
     let mut world = Session::default();
     let [req, rep] = world.connect(&asks(), &answers());
     assert!(req.line().ends_with("| RTRS connect_request connection 0 of 3"), "{}", req.line());
@@ -235,7 +235,7 @@ fn rtrs_is_known_by_how_it_connects() {
 }
 
 #[test]
-fn a_device_is_opened_read_and_closed() {
+fn rnbd_open_read_and_close_are_dissected() {
     let mut world = Session::rtrs();
     let mut open = rnbd::Open { message_type: rnbd::MessageType::OPEN, ..rnbd::Open::zeroed() };
     open.access_mode = AccessMode::READ_WRITE;
@@ -309,7 +309,7 @@ fn long_write(world: &mut Session, missing: Option<usize>, kept: usize) -> Disse
 }
 
 #[test]
-fn a_message_of_several_packets_is_put_together() {
+fn message_of_several_packets_is_reassembled() {
     let mut world = Session::rtrs();
     let seen = long_write(&mut world, None, usize::MAX);
     let whole = "RTRS write chunk 1, 600 bytes | RNBD io write device 4, sector 8, 600 bytes";
@@ -327,7 +327,7 @@ fn a_message_of_several_packets_is_put_together() {
 }
 
 #[test]
-fn what_was_changed_on_its_way_teaches_nothing() {
+fn corrupted_packets_do_not_change_the_state() {
     let mut world = Session::default();
     let bth = Bth { opcode: Opcode::UD_SEND_ONLY, destination: Qpn::GSI, ..Bth::default() };
     let mad = Mad::new(MgmtClass::COMMUNICATION, Method::SEND, TransactionId(3));
@@ -344,7 +344,7 @@ fn what_was_changed_on_its_way_teaches_nothing() {
 }
 
 #[test]
-fn a_datagram_of_subnet_management() {
+fn smp_is_dissected() {
     let info = PortInfo { lid: 17, ..PortInfo::zeroed() };
     let what = (AttributeId::PORT_INFO, 1);
     let mut mad = smp::directed_request(Method::SET, TransactionId(9), what, &[1, 4]);
@@ -380,7 +380,7 @@ fn a_datagram_of_subnet_management() {
 }
 
 #[test]
-fn a_question_of_acm() {
+fn acm_request_is_dissected() {
     let mut message = AcmMessage::zeroed();
     (message.base_version, message.class, message.class_version) = (1, MgmtClass::ACM, 1);
     message.method = Method::GET;
@@ -397,7 +397,7 @@ fn a_question_of_acm() {
 }
 
 #[test]
-fn acknowledgements_are_words_and_numbers() {
+fn acks_show_syndrome_and_msn() {
     let mut world = Session::rtrs();
     let bth = world.bth(false, 0x11);
     let aeth = Aeth { syndrome: Syndrome(0x62), msn: 7 };
@@ -407,7 +407,7 @@ fn acknowledgements_are_words_and_numbers() {
 }
 
 #[test]
-fn the_oldest_connections_are_forgotten() {
+fn oldest_connections_are_evicted() {
     let mut world = Session::default();
     for number in 0..5000u32 {
         let qpn = |base| Qpn::truncated(base + number);
@@ -425,7 +425,7 @@ fn the_oldest_connections_are_forgotten() {
 }
 
 #[test]
-fn messages_of_rtrs_need_not_be_known() {
+fn unknown_rtrs_messages_are_accepted() {
     let mut world = Session::rtrs();
     let bth = world.bth(false, 0x04);
     let mut unknown = Vec::new();

@@ -68,7 +68,7 @@ fn file(link: Link, kept: usize) -> Vec<u8> {
 const LINKS: [Link; 2] = [Link::Ethernet { own_port: 4791, peer_port: 4791 }, Link::Infiniband];
 
 #[test]
-fn what_was_captured_comes_back() {
+fn captured_packets_are_read_back() {
     for link in LINKS {
         let file = file(link, usize::MAX);
         let mut file = CaptureFile::new(&file[..], &[]).unwrap();
@@ -90,7 +90,7 @@ fn what_was_captured_comes_back() {
 }
 
 #[test]
-fn what_was_cut_is_known_as_such() {
+fn truncated_packets_are_marked() {
     for link in LINKS {
         let file = file(link, Bth::LENGTH + 16 + 6);
         let mut file = CaptureFile::new(&file[..], &[]).unwrap();
@@ -103,7 +103,7 @@ fn what_was_cut_is_known_as_such() {
 }
 
 #[test]
-fn no_more_is_said_than_the_headers_allow() {
+fn truncated_headers_limit_the_dissection() {
     for link in LINKS {
         let file = file(link, Bth::LENGTH + 3);
         let mut file = CaptureFile::new(&file[..], &[]).unwrap();
@@ -113,7 +113,7 @@ fn no_more_is_said_than_the_headers_allow() {
 }
 
 #[test]
-fn the_end_of_a_cut_file_is_told_by_its_byte() {
+fn truncated_file_is_reported_with_its_offset() {
     let whole = file(LINKS[0], usize::MAX);
     for length in 1..whole.len() {
         let Ok(mut file) = CaptureFile::new(&whole[..length], &[]) else { continue };
@@ -135,7 +135,7 @@ fn the_end_of_a_cut_file_is_told_by_its_byte() {
 }
 
 #[test]
-fn other_links_and_ports_are_foreign() {
+fn other_link_types_and_ports_are_not_rdma() {
     let mut out = Vec::new();
     let mut writer = Writer::new(&mut out, &Section::default()).unwrap();
     for (kind, bytes) in [(LinkType(113), &b"whatever"[..]), (LinkType::ETHERNET, &[0; 14])] {

@@ -57,7 +57,7 @@ fn route(source: &str, destination: &str) -> Route {
 }
 
 #[test]
-fn frames_on_ethernet_have_the_addresses_of_their_direction_and_a_right_icrc() {
+fn ethernet_frames_have_addresses_and_icrc() {
     let link = Link::Ethernet { own_port: 4791, peer_port: 4792 };
     for (own, peer) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
         for (direction, from, to) in [(Direction::Send, own, peer), (Direction::Receive, peer, own)]
@@ -93,7 +93,7 @@ fn frames_on_ethernet_have_the_addresses_of_their_direction_and_a_right_icrc() {
 }
 
 #[test]
-fn frames_on_infiniband_have_both_checksums() {
+fn infiniband_frames_have_icrc_and_vcrc() {
     for is_global in [false, true] {
         for direction in [Direction::Send, Direction::Receive] {
             let bytes = transport(30);

@@ -138,7 +138,7 @@ fn two_threads_send_and_receive_over_two_drivers() {
 }
 
 #[test]
-fn what_only_the_engine_can_know_ends_the_request() {
+fn protection_error_completes_the_request() {
     let [one, other] = pair(QpCap::default());
     let wrong = Data::One(Sge { addr: LENGTH as u64, length: 1, lkey: one.key });
     one.qp.post_send(one.send(7, wrong)).expect("the queue has room");
@@ -160,7 +160,7 @@ fn what_only_the_engine_can_know_ends_the_request() {
 
 /// Closures and the request to stop reach a driver thread that is about to sleep.
 #[test]
-fn nobody_asks_in_vain() {
+fn closures_and_stop_reach_a_driver_about_to_sleep() {
     for _ in 0..300 {
         let mut options = DeviceOptions::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
         options.socket.port = 0;

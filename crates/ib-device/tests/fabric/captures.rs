@@ -138,7 +138,7 @@ fn lost_in(file: &[u8]) -> (Vec<Lost>, BTreeMap<String, u64>) {
 }
 
 #[test]
-fn all_that_a_fabric_loses_is_in_the_capture_with_place_and_reason() {
+fn lost_packets_are_captured_with_port_and_reason() {
     let runs =
         std::env::var("IBFABRIC_CAMPAIGNS").map_or(4, |runs| runs.parse().expect("a number"));
     let mut reasons = BTreeMap::new();
@@ -162,7 +162,7 @@ fn all_that_a_fabric_loses_is_in_the_capture_with_place_and_reason() {
 }
 
 #[test]
-fn a_run_with_the_same_seed_is_captured_to_the_same_byte() {
+fn runs_with_the_same_seed_have_equal_captures() {
     let (first, _) = campaign(7);
     let (second, _) = campaign(7);
     assert!(first == second, "the captures of {} and {} bytes differ", first.len(), second.len());

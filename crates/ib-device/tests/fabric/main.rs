@@ -29,7 +29,7 @@ fn pattern(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn data_arrive_as_they_were_sent_over_all_levels() {
+fn data_arrives_intact_on_all_service_levels() {
     let mut lab = fat_tree();
     let (here, there) = FAR;
     assert!(lab.path_ports(here, there).len() >= 5, "the path passes all levels");
@@ -41,7 +41,7 @@ fn data_arrive_as_they_were_sent_over_all_levels() {
 }
 
 #[test]
-fn a_global_route_has_a_header_of_its_own() {
+fn global_route_adds_a_grh() {
     let mut lab = fat_tree();
     let (here, there) = FAR;
     let global = |path| Route { is_global: true, hop_limit: 64, ..route_of(&path) };
@@ -88,7 +88,7 @@ fn exchange(lab: &mut Lab, (here, there): (usize, usize), qps: [QpId; 2]) {
 }
 
 #[test]
-fn a_group_hears_what_is_sent_to_it_and_others_do_not() {
+fn multicast_reaches_only_members() {
     let mut lab = fat_tree();
     let group = lab.join(2, Gid(0));
     let members = [2, 7, 12, 17];
@@ -160,7 +160,7 @@ fn lossy(seed: u64) -> (u64, String) {
 }
 
 #[test]
-fn a_lossy_link_costs_retransmissions_and_nothing_else() {
+fn lossy_link_only_causes_retransmissions() {
     let (again, log) = lossy(3);
     assert!(again > 10, "{again} retransmissions");
     let repeated = lossy(3);
@@ -170,7 +170,7 @@ fn a_lossy_link_costs_retransmissions_and_nothing_else() {
 }
 
 #[test]
-fn a_transfer_survives_that_its_link_is_cut() {
+fn transfer_survives_a_cut_link() {
     let mut lab = fat_tree();
     let (here, there) = FAR;
     let qps = lab.connect(here, there);
@@ -192,7 +192,7 @@ fn a_transfer_survives_that_its_link_is_cut() {
 }
 
 #[test]
-fn packets_of_4096_bytes_need_ports_that_carry_them() {
+fn mtu_4096_requires_ports_with_mtu_4096() {
     let mut lab = Lab::new("xgft 2 1", Options { mtu_cap: Mtu::B4096, ..Options::default() });
     assert_eq!(Mtu::from_code(lab.path(0, 1).mtu.0), Some(Mtu::B4096));
     let qps = lab.connect(0, 1);

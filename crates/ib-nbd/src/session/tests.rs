@@ -174,7 +174,7 @@ fn devices_are_listed_and_described() {
 }
 
 #[test]
-fn the_oldest_way_to_choose_a_device_works() {
+fn export_name_option_selects_a_device() {
     for (client_flags, zeros) in [(3, 0), (1, 124), (0, 124)] {
         let mut program = Program::connect(client_flags);
         let mut bytes = wire::OPTION_MAGIC.to_be_bytes().to_vec();
@@ -193,7 +193,7 @@ fn the_oldest_way_to_choose_a_device_works() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_answered() {
+fn invalid_options_get_error_replies() {
     let mut program = Program::connect(3);
     let go = |name: &str, rest: &[u8]| [&named(name)[..], rest].concat();
     let cases: [(u32, Vec<u8>, u32); 11] = [
@@ -224,7 +224,7 @@ fn options_that_make_no_sense_are_answered() {
 const LONGEST_AND_MORE: usize = (8 << 10) + 1;
 
 #[test]
-fn who_says_nonsense_is_left() {
+fn invalid_bytes_end_the_session() {
     let fails = |bytes: &[u8]| {
         let mut program = Program { session: Session::new(exports()), got: Vec::new() };
         program.send(bytes);
@@ -255,7 +255,7 @@ fn who_says_nonsense_is_left() {
 }
 
 #[test]
-fn requests_are_taken_and_answered() {
+fn requests_are_executed_and_answered() {
     for structured in [false, true] {
         let mut program = Program::with("disk0", structured);
         program.request(command_flags::FUA, command::WRITE, (512, 1024), &[5; 1024]);
@@ -297,7 +297,7 @@ fn requests_are_taken_and_answered() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_answered() {
+fn invalid_requests_get_error_replies() {
     let mut program = Program::with("disk0", false);
     let end = SIZE - 512;
     let cases = [
@@ -338,7 +338,7 @@ fn requests_that_make_no_sense_are_answered() {
 }
 
 #[test]
-fn a_program_that_leaves_is_answered_to_the_last() {
+fn disconnect_completes_earlier_requests() {
     let mut program = Program::with("disk0", false);
     program.request(0, command::FLUSH, (0, 0), b"");
     program.request(0, command::DISC, (0, 0), b"");
@@ -351,7 +351,7 @@ fn a_program_that_leaves_is_answered_to_the_last() {
 }
 
 #[test]
-fn who_chooses_no_device_is_given_up_and_who_has_is_not() {
+fn give_up_ends_only_the_negotiation() {
     let mut program = Program::connect(3);
     assert!(program.session.is_choosing());
     program.session.give_up();
@@ -373,7 +373,7 @@ fn who_chooses_no_device_is_given_up_and_who_has_is_not() {
 }
 
 #[test]
-fn a_program_that_takes_nothing_is_not_listened_to() {
+fn input_stops_while_replies_are_unread() {
     let mut program = Program::with("disk0", false);
     let mut asked = 0;
     while program.session.room().is_some() {
@@ -401,7 +401,7 @@ fn a_program_that_takes_nothing_is_not_listened_to() {
 
 /// The limits apply even to requests that arrive in one piece.
 #[test]
-fn requests_that_come_at_once_are_not_all_taken_at_once() {
+fn limits_apply_to_requests_in_one_piece() {
     let mut program = Program::with("disk0", false);
     let bytes: Vec<u8> = (0..1000_u64)
         .flat_map(|number| request(0, command::READ, number, (0, SIZE as u32), b""))
@@ -429,7 +429,7 @@ fn requests_that_come_at_once_are_not_all_taken_at_once() {
 
 /// The result must not depend on how the input is divided.
 #[test]
-fn the_pieces_in_which_bytes_come_make_no_difference() {
+fn result_is_independent_of_read_sizes() {
     let mut bytes = 3_u32.to_be_bytes().to_vec();
     bytes.extend(wire::OPTION_MAGIC.to_be_bytes());
     bytes.extend(option::GO.to_be_bytes());
@@ -478,7 +478,7 @@ fn the_pieces_in_which_bytes_come_make_no_difference() {
 
 /// Random input must not cause a panic.
 #[test]
-fn any_bytes_can_come() {
+fn session_accepts_any_bytes() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     for round in 0..2000 {
         let mut program = Program::with("disk0", round % 2 == 0);
@@ -508,7 +508,7 @@ fn any_bytes_can_come() {
 
 /// Output that is sent in parts arrives completely. Long data is not copied, and its buffers return to the owner.
 #[test]
-fn data_is_sent_from_where_it_lies() {
+fn long_data_is_sent_without_a_copy() {
     let mut program = Program::with("", true);
     let lengths: [u32; 5] = [512, 1 << 20, 1 << 14, 512, 1 << 15];
     for length in lengths {
@@ -545,7 +545,7 @@ fn data_is_sent_from_where_it_lies() {
 
 /// Output that was sent is freed even if the queue never becomes empty.
 #[test]
-fn an_output_that_never_runs_dry_does_not_grow() {
+fn output_buffer_does_not_grow_without_bound() {
     let mut program = Program::with("", true);
     for _ in 0..10_000 {
         program.session.room().expect("the server listens");

@@ -44,7 +44,7 @@ fn estimated(seed: u64, seconds: f64, offset: i64, ppm: f64, jitter: u64) -> (Es
 }
 
 #[test]
-fn the_error_is_within_the_bound() {
+fn clock_error_is_within_the_bound() {
     for seed in 0..20 {
         for seconds in [0.001, 0.5, 20.0, 3600.0] {
             for offset in [0, 1, -123_456_789, 9_000_000_000_000] {
@@ -67,7 +67,7 @@ fn the_error_is_within_the_bound() {
 }
 
 #[test]
-fn the_uncertainty_of_a_short_capture_is_half_of_the_fastest_round_trip() {
+fn uncertainty_of_short_captures_is_half_the_fastest_round_trip() {
     let (found, _) = estimated(1, 0.001, 77_000, 0.0, 1);
     assert!((found.round_trip - 15_000.0).abs() < 2.0, "{found:?}");
     assert!((found.uncertainty - 7_500.0).abs() < 60.0, "{found:?}");
@@ -75,7 +75,7 @@ fn the_uncertainty_of_a_short_capture_is_half_of_the_fastest_round_trip() {
 }
 
 #[test]
-fn one_direction_tells_nothing() {
+fn one_direction_gives_no_clock_offset() {
     let mut points = ClockPoints::new(0, 100);
     assert_eq!(points.estimate(), Clocks::Unknown);
     points.forward(10, 30);
@@ -85,7 +85,7 @@ fn one_direction_tells_nothing() {
 }
 
 #[test]
-fn a_clock_that_was_set_is_noticed() {
+fn step_of_a_clock_is_detected() {
     let mut points = ClockPoints::new(0, 1_000_000_000);
     for number in 0..1000 {
         let sent = 1_000_000 * number;

@@ -5,7 +5,7 @@ use ib_pcap::Statistics;
 use super::*;
 
 #[test]
-fn the_time_from_event_to_event_is_measured_across_files() {
+fn time_between_events_is_measured_across_files() {
     let mut bench = TwoCaptures { offset: 3_000_000, ..TwoCaptures::default() };
     sends(&mut bench, 100, 0);
     let correlation = bench.correlate(true);
@@ -26,7 +26,7 @@ fn the_time_from_event_to_event_is_measured_across_files() {
 }
 
 #[test]
-fn events_are_read_and_written() {
+fn events_round_trip_as_text() {
     for (text, written) in [
         ("qp 0x11 receive SEND", "qp 0x000011 receive SEND"),
         ("file 2 qp 17 send write", "file 2 qp 0x000011 send WRITE"),
@@ -46,7 +46,7 @@ fn events_are_read_and_written() {
 }
 
 #[test]
-fn what_a_file_tells_of_itself_is_added_up() {
+fn statistics_of_sections_are_added() {
     let mut out = Vec::new();
     let mut writer = Writer::new(&mut out, &Section::default()).unwrap();
     for name in ["qp 0x000011 send", "qp 0x000011 lost"] {
@@ -87,7 +87,7 @@ fn what_a_file_tells_of_itself_is_added_up() {
 }
 
 #[test]
-fn damaged_captures_are_correlated_as_far_as_they_can_be_read() {
+fn damaged_captures_are_correlated_up_to_the_damage() {
     let mut bench = TwoCaptures { offset: 5, ..TwoCaptures::default() };
     sends(&mut bench, 6, 0xff_fff8);
     bench.packet((A, B), (Operation::ReadRequest, 10, 0, 5000), (200_000, 205_000), WHOLE);

@@ -34,7 +34,7 @@ fn flight_times(bench: &TwoCaptures, is_named: bool) -> (UnmeasuredCounts, Vec<i
 }
 
 #[test]
-fn an_acknowledgement_behind_a_hole_that_is_told_is_nobodys() {
+fn ack_after_a_reported_gap_completes_no_request() {
     for is_one_file in [false, true] {
         let mut bench = TwoCaptures { tells_missed: true, is_one_file, ..TwoCaptures::default() };
         // All requests are captured. The acknowledgement after the hole acknowledges all requests
@@ -53,7 +53,7 @@ fn an_acknowledgement_behind_a_hole_that_is_told_is_nobodys() {
 }
 
 #[test]
-fn an_acknowledgement_behind_a_hole_is_nobodys_where_requests_are_missing_with_it() {
+fn ack_after_a_gap_in_requests_completes_no_request() {
     // Files of other programs do not report missed packets.
     for is_named in [true, false] {
         let mut bench = TwoCaptures::default();
@@ -68,7 +68,7 @@ fn an_acknowledgement_behind_a_hole_is_nobodys_where_requests_are_missing_with_i
 }
 
 #[test]
-fn what_one_acknowledgement_is_for_is_known_without_a_hole() {
+fn ack_completes_its_request_without_a_gap() {
     // Every fourth SEND is acknowledged, together with the three SENDs before it.
     let mut bench = TwoCaptures { tells_missed: true, ..TwoCaptures::default() };
     for number in 0..40 {
@@ -85,7 +85,7 @@ fn what_one_acknowledgement_is_for_is_known_without_a_hole() {
 }
 
 #[test]
-fn the_same_file_twice_is_known_as_such() {
+fn same_file_twice_is_detected() {
     let mut bench = TwoCaptures::default();
     sends(&mut bench, 10, 0);
     for is_named in [true, false] {
@@ -101,7 +101,7 @@ fn the_same_file_twice_is_known_as_such() {
 }
 
 #[test]
-fn what_both_files_have_of_the_same_queue_pairs_is_known_without_common_packets() {
+fn common_queue_pairs_are_found_without_common_packets() {
     let mut bench = TwoCaptures { tells_missed: true, ..TwoCaptures::default() };
     for number in 0..100 {
         let time = 1_000 * u64::from(number);
