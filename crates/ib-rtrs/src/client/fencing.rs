@@ -67,7 +67,7 @@ impl Fencing {
         }
     }
 
-    /// Adds the requests of a failed path, if the server can fence the path.
+    /// Adds the requests of a failed path that the server can fence.
     pub(super) fn await_fence(
         &mut self,
         uuid: [u8; 16],
@@ -90,7 +90,7 @@ impl Fencing {
         });
     }
 
-    /// Adds the requests of a failed path, if the server does not fence the path.
+    /// Adds the requests of a failed path that the server does not fence.
     pub(super) fn add_unfenced(&mut self, id: PathId, slots: &[u16]) {
         self.unfenced.extend(slots.iter().map(|&index| (id, index)));
     }

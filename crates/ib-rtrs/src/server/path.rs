@@ -17,7 +17,7 @@ use crate::stats::ServerPathStats;
 /// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// The client is establishing the connections.
+    /// The client is establishing the connections, or has not sent a valid info request yet.
     Connecting,
     /// The client has sent the info request, and the server waits for outstanding requests of an earlier path.
     InfoRequested,

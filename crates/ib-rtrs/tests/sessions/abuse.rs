@@ -553,8 +553,8 @@ fn half_open_sessions_reserve_no_chunks() {
     let before = address_space();
     flood(&mut lab, 60);
     assert_eq!(lab.server.paths().count(), 60);
-    // The chunks of each session would take 128 MiB, and the buffers of READ data would take as much. Concurrent tests
-    // also allocate memory, but much less.
+    // The chunks of each session would take 64 MiB, and the buffers for READ data would take as much: 128 MiB per
+    // session. Concurrent tests also allocate memory, but much less.
     let grown = address_space().saturating_sub(before) >> 10;
     assert!(grown < 2048, "{grown} MiB");
 }

@@ -239,7 +239,8 @@ impl Lab {
         true
     }
 
-    /// Processes all events and packets that are due at the current time.
+    /// Exchanges events between the engines, HCAs and connection managers, and puts sent packets on the wire, until
+    /// nothing is left to do. The packets are delivered by `step`.
     fn settle(&mut self) {
         let mut has_work = true;
         while has_work {

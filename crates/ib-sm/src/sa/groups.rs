@@ -537,8 +537,8 @@ impl Groups {
 }
 
 impl super::Sa {
-    /// Replaces the groups of the partitions. Missing groups are created. Groups that no partition configures any more
-    /// are deleted when their last member leaves.
+    /// Replaces the groups of the partitions. Missing groups are created. A group that no partition configures any more
+    /// is deleted when no full member or send-only full member is left in it, and at once if there is none.
     pub(crate) fn set_partitions(&mut self, config: &SmConfig) {
         let asked = of_partitions(config);
         let wanted: BTreeSet<Gid> = asked.iter().map(|(_, group)| group.mgid).collect();
