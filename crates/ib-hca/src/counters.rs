@@ -34,7 +34,7 @@ reasons! {
     State = "state",
     /// The packet does not come from the port that the queue pair is connected to.
     Source = "source",
-    /// The ICRC is correct only for an IPv4 identification that the peer does not use.
+    /// The ICRC, which covers the IPv4 identification, matches only an identification that the peer does not use.
     Icrc = "icrc",
     /// The P_Key does not match that of the queue pair.
     PKey = "p_key",

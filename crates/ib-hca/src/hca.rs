@@ -331,7 +331,8 @@ impl Hca {
                 && qp.tracer.is_some()
             {
                 qp.note_sent(now, route, writer);
-                // The cost of a trace shortens only the burst of the traced queue pair.
+                // The cost of recording the packet is charged to the burst of the traced queue pair, so that other
+                // queue pairs do not pay for the trace.
                 if let Some(tracer) = &mut qp.tracer {
                     let left = BURST.saturating_sub(self.scheduler.burst);
                     self.scheduler.burst += tracer.settle(writer.len(), left);

@@ -115,7 +115,7 @@ pub struct ClientPathStats {
     pub completions: Completions,
     /// Numbers of requests and bytes.
     pub traffic: Traffic,
-    /// Number of requests that were in flight whenever the path failed.
+    /// Number of requests that were in flight when the path failed, summed over all failures of the path.
     pub failed_over: u64,
 }
 

@@ -52,8 +52,8 @@ pub(crate) fn decide(own: &SmInfo, found: &DiscoveredSubnet) -> Outcome {
     }
 }
 
-/// Returns true if an SM that wins the election against this SM is still in a discovery. It will become a standby SM
-/// and wait for the handover.
+/// Returns true if an SM that wins the election against this SM is still in a discovery. That SM will become a standby
+/// SM and wait for the handover.
 pub(crate) fn better_is_coming(own: &SmInfo, found: &DiscoveredSubnet) -> bool {
     found.managers.values().any(|info| info.state == SmState::DISCOVERING && info.outranks(own))
 }

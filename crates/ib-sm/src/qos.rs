@@ -121,7 +121,7 @@ impl PortQos {
         <[VirtualLane; 16]>::try_from(vls).map_err(|vls| QosError::VlCount(vls.len()))
     }
 
-    /// Returns the `VLCap` code of the most VLs that are at most `max_vls`.
+    /// Returns the `VLCap` code with the largest number of VLs that does not exceed `max_vls`.
     pub(crate) fn vl_cap(&self) -> VlCap {
         let fits = |code: &u8| VlCap(*code).lanes().is_some_and(|vls| vls <= self.max_vls);
         VlCap((1..=5).rev().find(fits).unwrap_or(VlCap::VL0.0))

@@ -64,10 +64,10 @@ pub(crate) fn sl_to_vl(
     capable.contains(CapabilityMask::SL_MAPPING).then(|| port.sl_to_vl(vls))
 }
 
-/// The SL-to-VL tables that linked ports get, for one kind of routes.
+/// The SL-to-VL tables that linked ports get: for routes with one service level, or for routes with several.
 ///
-/// The check assumes that a port whose table is not written puts all service levels on VL 0. This is safe: if VLs of a
-/// link are merged, the channel dependency graph may gain cycles, but cannot lose any.
+/// The check for credit loops assumes that a port whose table is not written puts all service levels on VL 0. This is
+/// safe: if VLs of a link are merged, the channel dependency graph may gain cycles, but cannot lose any.
 #[derive(Clone, Debug, Default)]
 struct VlPlan {
     /// Tables of switch ports, by node GUID and port number.
@@ -152,8 +152,8 @@ impl VlPlan {
         this
     }
 
-    /// Returns true if every link discards no used service level, maps each to a different VL, and uses the same VLs as
-    /// all other links. With a single service level, only discards are checked, because a single VL closes no cycle.
+    /// Returns true if all links map the used service levels to the same VLs, each level to a VL of its own, and
+    /// discard none. With a single service level, only discards are checked, because a single VL closes no cycle.
     fn is_one_vl_per_level(&self, used: u16) -> bool {
         let vls_of = |table: &[u8; 16]| {
             let used = (0..16).filter(|level| used >> level & 1 != 0);

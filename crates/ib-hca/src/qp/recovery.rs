@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use ib_types::{Instant, Psn};
 
-/// If no response arrives for this time, or longer, the last packet is retransmitted as a probe.
+/// Minimum time without a response after which the last packet is retransmitted as a probe.
 const LEAST_PROBE: Duration = Duration::from_micros(10);
 
 /// The time between retransmissions doubles at most this many times.

@@ -187,7 +187,7 @@ fn repeated_read_replaces_its_queued_response() {
         bench.deliver_read(psn, 0, 8);
     }
     assert_eq!(bench.take(2), [(ONLY, 0), (ONLY, 1)]);
-    // The responses to 2 and 3 remain queued, for any number of repeated requests.
+    // The responses to the requests with PSN 2 and 3 remain queued, however often requests are repeated.
     for psn in [1, 3, 1, 0] {
         bench.deliver_read(psn, 0, 8);
     }

@@ -12,7 +12,7 @@ use crate::connection::SetupError;
 pub enum ClientEvent {
     /// The session is up: a path is connected, and each other path has been connected or has failed once.
     Up,
-    /// The last connected path was lost. The server closes all objects of the session.
+    /// The last connected path was lost. The server closes all objects that the session had opened, such as devices.
     Lost,
     /// A path is connected again after all paths were lost.
     Restored,
@@ -53,8 +53,8 @@ pub struct Completion {
 pub enum Outcome {
     /// The server has responded with this status code.
     Answered(Errno),
-    /// All paths, or the session's objects at the server, were lost. The server has confirmed that it no longer
-    /// executes the request. So a repetition of the request cannot overwrite later writes.
+    /// All paths were lost, or the server has closed the objects that the session had opened. The server has confirmed
+    /// that it no longer executes the request. So a repetition of the request cannot overwrite later writes.
     Fenced,
     /// The path has failed. The server may have executed the request, or may still execute it later.
     Unknown,

@@ -42,7 +42,7 @@ enum Event {
 struct FailedRequest {
     /// True if the request has already completed, and only its chunk is in use.
     is_ended: bool,
-    /// True if the user has recalled the request.
+    /// True if the user has recalled the request: it then completes instead of being retransmitted.
     is_recalled: bool,
     /// True if another path is connected.
     has_path: bool,
@@ -175,7 +175,7 @@ impl Client {
         }
     }
 
-    /// Requests over a connected path that the server fences the failed paths.
+    /// Sends fence requests for the failed paths over a connected path.
     pub(super) fn send_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
         let up = self.paths.iter().find(|it| it.state == PathState::Connected && it.fences());
         let timeout = self.config.fence_timeout;

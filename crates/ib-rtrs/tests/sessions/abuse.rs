@@ -231,7 +231,7 @@ fn invalid_request_messages_end_the_path() {
 fn write_beyond_the_chunk_is_refused_by_its_key() {
     for always_invalidate in [true, false] {
         let server = ServerConfig { always_invalidate, ..small_server() };
-        // The packet writes 40 bytes from 20 bytes before the end of the chunk on.
+        // The packet writes 40 bytes to an address 20 bytes before the end of the chunk.
         let change = |bytes: &mut Vec<u8>| {
             let addr = u64::from_be_bytes(bytes[12..20].try_into().unwrap());
             let end = addr - 512 + 0x4000 - 20;

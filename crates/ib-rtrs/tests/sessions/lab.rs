@@ -206,8 +206,8 @@ impl Lab {
         while self.step(end) {}
     }
 
-    /// Processes all events of the current time, and advances to the time of the next event. Returns false once `end`
-    /// is reached.
+    /// Processes all events of the current time, advances to the time of the next event, and processes that event.
+    /// Returns false once `end` is reached.
     pub(crate) fn step(&mut self, end: Instant) -> bool {
         self.settle();
         let due = self.sides.iter().flat_map(|side| &side.0).flat_map(Node::due);

@@ -370,7 +370,8 @@ impl Groups {
         gone
     }
 
-    /// Deletes a group if no member keeps it alive. Returns true if the group was deleted.
+    /// Deletes a group that no partition configures and that has neither a full member nor a send-only full member.
+    /// Returns true if the group was deleted.
     fn delete_if_unused(&mut self, mgid: Gid) -> bool {
         let group = &self.by_gid[&mgid];
         let kept = group.members.values().any(|(state, _)| state.0 & KEEPING.0 != 0);
@@ -455,7 +456,7 @@ impl Groups {
 }
 
 /// Returns the first of `offers` that the request admits and that does not exceed `most`. A request that does not give
-/// the value admits all offers. An undefined value admits none.
+/// the value admits all offers. A request with a value that is not among the offers admits none.
 fn choose<T: Copy>(
     named: bool,
     selector: Selector,

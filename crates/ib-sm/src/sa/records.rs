@@ -50,7 +50,7 @@ struct Kind {
     /// Appends the selected records of a port with the given LID. External switch ports have the LID of port 0. Returns
     /// the number of records that were checked.
     add: fn(&Source<'_>, PortIndex, u16, &mut Vec<u8>) -> usize,
-    /// Makes a response of the collected records.
+    /// Converts the collected records into a response.
     answer: fn(Vec<u8>) -> Records,
 }
 
