@@ -85,7 +85,7 @@ pub struct Counters {
     pub rnr_naks_sent: u64,
     /// Received RNR NAKs.
     pub rnr_naks_received: u64,
-    /// Other sent NAKs. Each of them has failed its queue pair.
+    /// Sent NAKs other than RNR NAKs and NAKs for PSN sequence errors. Each of them has failed its queue pair.
     pub naks_sent: u64,
     drops: [u64; DropReason::ALL.len()],
     /// Reason of the last drop since [`Self::forget_last`].

@@ -19,7 +19,7 @@ pub(crate) type Entries = BTreeMap<u16, Ports>;
 const LIDS: u16 = MulticastForwardingBlock::LIDS;
 
 /// The multicast forwarding tables of all switches, as far as the SM has written them: blocks by node GUID, block
-/// number and position.
+/// number and position. Position n covers the ports from 16 × n on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MulticastTables {
     known: BTreeMap<Guid, BTreeMap<(u16, u8), [u16; LIDS as usize]>>,

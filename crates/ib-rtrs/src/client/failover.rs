@@ -215,8 +215,8 @@ impl Client {
         self.await_fences();
     }
 
-    /// Frees the chunk of a completed request. If the request was also on unfenced paths, the chunk remains in use: the
-    /// server may still execute an earlier copy with the data in the chunk.
+    /// Frees the chunk of a completed request. If the request was also sent over failed paths that the server does not
+    /// fence, the chunk remains in use: the server may still execute an earlier copy with the data in the chunk.
     pub(super) fn give_back(&mut self, index: u16) {
         if self.fencing.is_unfenced(index) {
             self.slots.get_mut(index).expect("requests have slots").state = SlotState::Abandoned;

@@ -6,7 +6,7 @@ use super::TreeError;
 use super::layout::{File, Files, Layout, PATHS, STATS};
 use ib_types::Errno;
 
-/// Whether an entry of the tree is a file or a directory.
+/// Kind of an entry of the tree: a file or a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A directory.

@@ -42,7 +42,7 @@ struct Source<'a> {
     at_least: bool,
 }
 
-/// How the records of one attribute are collected.
+/// The functions that collect the records of one attribute.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     /// True if each port of a switch has a record; false if only port 0 of a switch has one.
