@@ -60,7 +60,7 @@ const MOST_DEBT: usize = 1 << 20;
 /// Cost of sending a packet without payload. The unit is the cost of sending a byte.
 const BARE: usize = 512;
 
-/// Properties of an opcode. A table has those of all 256 opcodes.
+/// Properties of an opcode. A table has one entry for each of the 256 opcodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpcodeLayout {
     /// Offset of the payload from the BTH; 0 for an unknown opcode.

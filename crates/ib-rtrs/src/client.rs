@@ -159,7 +159,7 @@ impl Client {
         self.limits().map_or(0, |limits| limits.max_io_size)
     }
 
-    /// Returns the numbers of the paths.
+    /// Returns the IDs of the paths.
     pub fn paths(&self) -> impl Iterator<Item = PathId> {
         self.paths.iter().map(|path| path.id)
     }

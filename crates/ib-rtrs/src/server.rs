@@ -166,7 +166,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the numbers of all paths that are connected or are being connected.
+    /// Returns the IDs of all paths that are connected or are being connected.
     pub fn paths(&self) -> impl Iterator<Item = ServerPathId> {
         self.paths.iter().flatten().filter(|path| path.state != State::Closed).map(|path| path.id)
     }

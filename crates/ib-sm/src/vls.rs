@@ -45,9 +45,10 @@ pub(crate) fn operational_vls(
 
 /// Returns the SL-to-VL table to write to a port; `None` if its table is left unchanged.
 ///
-/// Only linked ports that support SL mapping get tables. If quality of service is enabled, all of them do. Otherwise,
-/// they get tables only if the routes need several service levels (`is_layered`). SL n then uses VL n, and SL 15 uses
-/// VL 7. VLs that the link does not have are mapped to VLs that it has.
+/// Only linked ports and enhanced ports 0 of switches get a table, and only if their node supports SL mapping. If
+/// quality of service is enabled, all these ports get one. Otherwise, they get one only if the routes need several
+/// service levels (`is_layered`). SL n then uses VL n, and SL 15 uses VL 7. VLs that the link does not have are mapped
+/// to VLs that it has.
 pub(crate) fn sl_to_vl(
     port_index: PortIndex,
     config: &SmConfig,

@@ -57,8 +57,8 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
 pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes.len() >= LONG {
-        // SAFETY: the instruction reads the slice and writes the same number of bytes, all of which are allocated. To
-        // the language this is a sequence of atomic stores of bytes.
+        // SAFETY: the instruction reads the slice and writes the same number of bytes, all of which are allocated. In
+        // Rust's memory model, the instruction counts as a sequence of atomic stores of bytes.
         unsafe { copy_bytes(bytes.as_ptr(), to, bytes.len()) };
         return;
     }

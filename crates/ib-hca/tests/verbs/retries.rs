@@ -272,8 +272,8 @@ fn second_loss_is_repeated_before_the_timeout() {
     bench.wait(micros(20));
     bench.deliver_data(2);
     assert_eq!(bench.take_all().len(), 16);
-    // The response is lost again. Later responses show the loss, but are only taken as a sign of it after one
-    // round-trip time.
+    // The response is lost again. A later response shows the loss, but the requester retransmits only when one
+    // round-trip time has passed.
     bench.wait(micros(1));
     bench.deliver_data(3);
     assert_eq!(bench.take_all(), []);

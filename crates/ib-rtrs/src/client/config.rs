@@ -46,7 +46,7 @@ pub struct ClientConfig {
     /// The failed requests complete with [`Outcome::Fenced`](super::Outcome::Fenced). This is for users that must
     /// reopen objects, because the server has closed them.
     pub returns_lost: bool,
-    /// The shared key of client and server. `None` connects without proof of the key, as Linux does.
+    /// The shared key of client and server. If `None`, the client connects without proof of a key, as Linux does.
     pub key: Option<SharedKey>,
     /// After this many failed attempts in succession the client stops reconnecting a path; `None` for no limit.
     pub max_reconnect_attempts: Option<u32>,

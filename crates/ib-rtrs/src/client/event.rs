@@ -53,8 +53,8 @@ pub struct Completion {
 pub enum Outcome {
     /// The server has responded with this status code.
     Answered(Errno),
-    /// All paths were lost, or the server has closed the objects that the session had opened. The server has confirmed
-    /// that it no longer executes the request. So a repetition of the request cannot overwrite later writes.
+    /// All paths, or the objects that the session had opened at the server, were lost. The server has confirmed that it
+    /// no longer executes the request. So a repetition of the request cannot overwrite later writes.
     Fenced,
     /// The path has failed. The server may have executed the request, or may still execute it later.
     Unknown,

@@ -180,7 +180,7 @@ impl Client {
         let up = self.paths.iter().find(|it| it.state == PathState::Connected && it.fences());
         let timeout = self.config.fence_timeout;
         let Some(path) = up else {
-            // Paths are connected, but to a server without fences. No confirmation will arrive.
+            // Paths are connected, but to a server that does not fence paths. No confirmation will arrive.
             if !self.paths.connected().is_empty() {
                 self.fencing.await_path(now, timeout);
                 self.await_fences();

@@ -28,7 +28,8 @@ struct FailedPath {
     via: Option<PathId>,
     /// Deadline of the confirmation. It is set when the fence is first requested.
     until: Option<Instant>,
-    /// If only paths without fences are connected: deadline for connecting a path with fences.
+    /// If only paths of servers that do not fence are connected: deadline for connecting a path over which the fence
+    /// can be requested.
     path_deadline: Option<Instant>,
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Fenced {
 pub(super) struct Fencing {
     failed: Vec<FailedPath>,
     last: u32,
-    /// Numbers of fences that the server has confirmed, in order.
+    /// The fences that the server has confirmed, each given by its number, in the order of the confirmations.
     pub(super) confirmed: VecDeque<u32>,
     /// Requests of failed paths that the server does not fence. The server may still execute these requests.
     unfenced: Vec<(PathId, u16)>,

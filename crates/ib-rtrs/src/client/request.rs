@@ -1,4 +1,4 @@
-//! Requests: their data and numbers.
+//! Requests: their data and their IDs.
 
 use crate::Direction;
 

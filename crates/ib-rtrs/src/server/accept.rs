@@ -27,7 +27,7 @@ const MAX_PATHS: usize = 128;
 /// Maximum number of connections of a path, as in Linux.
 const MAX_CONNECTIONS: u16 = 4096;
 
-/// Maximum number of half-open paths whose clients have not yet proven that they have the key.
+/// Maximum number of half-open paths whose clients have not yet proven that they have the shared key.
 const MAX_UNPROVEN: usize = 64;
 
 /// Maximum number of half-open paths from one client address.

@@ -41,7 +41,7 @@ struct Block {
 struct PendingRequest {
     direction: Direction,
     block: u64,
-    /// Numbers of the writes whose data a read may return.
+    /// The writes whose data a read may return, each given by its number.
     allowed: Vec<u64>,
     begun: Instant,
 }
@@ -148,8 +148,8 @@ fn run(seed: u64, kind: Kind) -> Result<Totals, Violation> {
         while lab.step(step) {}
         let done = std::mem::take(&mut lab.done);
         for completion in done {
-            // Without fences, requests that are in flight on the last path complete with an unknown result when it
-            // fails.
+            // If paths are not fenced, requests that are in flight on the last path complete with an unknown result
+            // when that path fails.
             let is_unknown =
                 kind == Kind::Unfenced && completion.outcome.errno() == Errno::ECONNABORTED;
             if !completion.outcome.errno().is_ok() && !is_unknown {
@@ -268,7 +268,7 @@ fn cut_idle(lab: &mut Lab, rng: &mut Rng) -> Result<(), String> {
     Ok(())
 }
 
-/// Sometimes removes a path if another path is connected. Adds a path on a link without a path.
+/// Sometimes removes a path if another path is connected. Adds a path on a link that has none.
 fn change_paths(lab: &mut Lab, rng: &mut Rng, links: usize) {
     if !rng.chance(0.15) {
         return;
