@@ -74,7 +74,7 @@ impl Completions {
 /// Latencies of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// Histograms with a resolution of microseconds.
+    /// Histograms of the latencies, with a resolution of microseconds.
     pub histograms: [LatencyHistogram; 2],
     /// Number of requests by latency range: up to 1 ms, up to 2 ms, and so on. Each range is twice as long as the
     /// preceding one.

@@ -19,7 +19,7 @@ impl Client {
     /// Sends a request. [`Client::poll_completion`] returns the completion of the request.
     ///
     /// # Errors
-    /// Fails if no path is connected, all permits are in use, or the request is invalid.
+    /// Fails if no path is connected, all chunks of the server are in use, or the request is invalid.
     pub fn request(
         &mut self,
         now: Instant,

@@ -131,7 +131,7 @@ impl ControlMemory {
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) id: ServerPathId,
-    /// The key of the session to which the path belongs.
+    /// The number by which the server finds the session of the path.
     pub(super) session: u32,
     pub(super) adapter: AdapterId,
     pub(super) address: PathAddress,

@@ -219,7 +219,8 @@ struct TimeLimits {
 }
 
 impl TimeLimits {
-    /// If all paths are connected, cuts a random link. The port of the link is notified at random.
+    /// If all paths are connected, cuts a random link. With a probability of one half, the client's HCA is notified
+    /// that its port has lost the link.
     fn fail_one(&mut self, lab: &mut Lab, rng: &mut Rng, repairs: &mut Vec<(Instant, usize)>) {
         let is_up = |path: &PathId| lab.client.path_state(*path) == Some(PathState::Connected);
         if !lab.paths.iter().all(is_up) || !repairs.is_empty() {
