@@ -302,7 +302,7 @@ impl Hca {
     /// Writes the next packet to the start of a buffer of at least [`MAX_PACKET`](crate::MAX_PACKET) bytes.
     ///
     /// # Panics
-    /// Panics if the buffer has fewer bytes.
+    /// Panics if the buffer has fewer than [`MAX_PACKET`](crate::MAX_PACKET) bytes.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
         let mut writer = Writer::new(buffer);
         let route = if self.gsi.is_empty() {

@@ -94,7 +94,8 @@ impl Client {
         self.paths.choose(self.config.policy, cpu)
     }
 
-    /// Sends a request over a path. If that fails, fails the path; the request is then retransmitted or completed.
+    /// Sends a request over a path. If the request cannot be posted, fails the path; the request is then retransmitted
+    /// or completed.
     pub(super) fn send_over(
         &mut self,
         now: Instant,

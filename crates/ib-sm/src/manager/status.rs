@@ -127,7 +127,7 @@ impl SubnetManager {
         self.config.routing.lids = lids;
     }
 
-    /// Makes an SM that has no subnet NOT-ACTIVE. It stays so until another SM enables it.
+    /// Puts the SM into the state NOT-ACTIVE, until another SM enables it. The SM must not manage a subnet.
     pub fn deactivate(&mut self) {
         self.become_state(SmState::NOT_ACTIVE);
         self.stage = Stage::NotActive;

@@ -85,8 +85,8 @@ pub(super) struct MembershipRequest<'a> {
 }
 
 impl MembershipRequest<'_> {
-    /// Checks that the requester may change the membership of a port. It may change its own membership. With proxy
-    /// join, it may change any membership if it is in the partition of the group. Source: o15-0.2.1.
+    /// Checks that the requester may change the membership of a port. Without proxy join, the port must be the
+    /// requester itself. With proxy join, the requester must be in the partition of the group. Source: o15-0.2.1.
     fn may_change(&self, member: Gid, by_proxy: bool, group: PKey) -> Result<(), MadStatus> {
         let may = if by_proxy { has(self.requester_keys, group) } else { self.requester == member };
         if may { Ok(()) } else { Err(MadStatus::SA_REQUEST_INVALID) }
