@@ -88,8 +88,8 @@ fn exchange(sides: &mut [Side; 2], buffer: &mut [u8]) {
     }
 }
 
-/// Traces the packets of side 0, and records `payload` payload bytes of each packet. Without `payload`, no trace is
-/// started.
+/// Traces the packets of side 0, and records `payload` payload bytes of each packet. If `payload` is `None`, no trace
+/// is started.
 fn trace(sides: &mut [Side; 2], payload: Option<u16>) -> Option<PacketReader> {
     let Side { hca, qp, .. } = &mut sides[0];
     let trace = PacketTrace { payload: payload?, ring_bytes: 1 << 22, ..PacketTrace::default() };

@@ -205,9 +205,9 @@ pub(crate) enum PushOutcome {
     Queued,
     /// The completion was queued, and the requested notification is due.
     Notify,
-    /// The completion was lost, because the queue was full: the first loss.
+    /// The completion was lost, because the queue was full. It is the first completion that this queue has lost.
     Overrun,
-    /// The completion was lost, because the queue was full; an earlier one was lost before.
+    /// The completion was lost, because the queue was full. The queue has lost completions before.
     Lost,
 }
 

@@ -34,7 +34,7 @@ reasons! {
     State = "state",
     /// The packet does not come from the port that the queue pair is connected to.
     Source = "source",
-    /// The ICRC is correct only for an IPv4 identification that the peer does not use.
+    /// The ICRC, which covers the IPv4 identification, matches only an identification that the peer does not use.
     Icrc = "icrc",
     /// The P_Key does not match that of the queue pair.
     PKey = "p_key",
@@ -85,7 +85,7 @@ pub struct Counters {
     pub rnr_naks_sent: u64,
     /// Received RNR NAKs.
     pub rnr_naks_received: u64,
-    /// Other sent NAKs. Each of them has failed its queue pair.
+    /// Sent NAKs other than RNR NAKs and NAKs for PSN sequence errors. Each of them has failed its queue pair.
     pub naks_sent: u64,
     drops: [u64; DropReason::ALL.len()],
     /// Reason of the last drop since [`Self::forget_last`].

@@ -15,7 +15,7 @@ pub enum CreateError {
     /// The HCA has its maximum number of these objects.
     #[error("the HCA has {most} {objects}, its maximum: destroy one before creating another")]
     Full {
-        /// Kind of the objects, in plural.
+        /// Kind of the objects, as a plural noun.
         objects: &'static str,
         /// Maximum number.
         most: usize,

@@ -302,7 +302,7 @@ impl Hca {
     /// Writes the next packet to the start of a buffer of at least [`MAX_PACKET`](crate::MAX_PACKET) bytes.
     ///
     /// # Panics
-    /// Panics if the buffer is shorter.
+    /// Panics if the buffer has fewer than [`MAX_PACKET`](crate::MAX_PACKET) bytes.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
         let mut writer = Writer::new(buffer);
         let route = if self.gsi.is_empty() {
@@ -331,7 +331,8 @@ impl Hca {
                 && qp.tracer.is_some()
             {
                 qp.note_sent(now, route, writer);
-                // The cost of a trace shortens only the burst of the traced queue pair.
+                // The cost of recording the packet is charged to the burst of the traced queue pair, so that other
+                // queue pairs do not pay for the trace.
                 if let Some(tracer) = &mut qp.tracer {
                     let left = BURST.saturating_sub(self.scheduler.burst);
                     self.scheduler.burst += tracer.settle(writer.len(), left);

@@ -15,7 +15,7 @@ pub(crate) struct Writer<'b> {
     head: [u8; MOST_HEAD],
     /// Number of bytes in the copy; 0 if nothing was copied.
     head_length: usize,
-    /// Number of payload bytes to copy; `None` without a packet trace.
+    /// Number of payload bytes to copy; `None` if the packet is not traced.
     traced_payload: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ impl<'b> Writer<'b> {
     }
 
     /// Writes the first bytes of the payload, obtained from `read`. Copies them and the headers for a packet trace.
-    /// Returns the number of payload bytes written, at most `length`; 0 without a packet trace.
+    /// Returns the number of payload bytes written, at most `length`; 0 if the packet is not traced.
     #[inline]
     pub(crate) fn put_traced<E>(
         &mut self,

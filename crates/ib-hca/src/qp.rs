@@ -279,7 +279,7 @@ impl Qp {
         }
     }
 
-    /// If the queue pair is in the error state, triggers a trace that waits for this state.
+    /// If the queue pair is in the error state, reports this to its packet trace, whose trigger may be this state.
     pub(crate) fn note_state(&mut self) {
         if let Some(tracer) = &mut self.tracer
             && self.context.state == QpState::Err

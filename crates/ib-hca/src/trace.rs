@@ -36,7 +36,8 @@ pub(crate) struct PacketTracer {
     /// True if the filter includes all packets.
     includes_all: bool,
     writer: PacketWriter,
-    /// For the current messages: number of recorded payload bytes, by direction, of requests and of responses.
+    /// Number of payload bytes recorded so far of the current messages: for each direction, of the request and of the
+    /// response.
     recorded: [[u32; 2]; 2],
     /// Number of packets still to be recorded after the trigger event; `None` before the event.
     left: Option<u32>,
@@ -59,7 +60,7 @@ const MOST_DEBT: usize = 1 << 20;
 /// Cost of sending a packet without payload. The unit is the cost of sending a byte.
 const BARE: usize = 512;
 
-/// Properties of an opcode. A table has those of all 256 opcodes.
+/// Properties of an opcode. A table has one entry for each of the 256 opcodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpcodeLayout {
     /// Offset of the payload from the BTH; 0 for an unknown opcode.
@@ -198,7 +199,8 @@ impl PacketTracer {
         self.write(note, bytes.len(), recorded);
     }
 
-    /// Discards the result of comparing routes, because the queue pair's route may have changed.
+    /// Makes the writer compare the queue pair's route with the usual route again, because the queue pair's route may
+    /// have changed.
     pub(crate) const fn forget_route(&mut self) {
         self.writer.forget_route();
     }

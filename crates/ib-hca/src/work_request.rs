@@ -20,7 +20,7 @@ pub enum Data {
     One(Sge),
     /// Two SGEs, such as data followed by a message header.
     Two([Sge; 2]),
-    /// Any number of SGEs, in order.
+    /// Any number of SGEs, in the order of their data in the message.
     Many(Box<[Sge]>),
     /// Inline data, copied when the request is posted (`IBV_SEND_INLINE`).
     Inline(Box<[u8]>),

@@ -159,7 +159,7 @@ impl Client {
         self.limits().map_or(0, |limits| limits.max_io_size)
     }
 
-    /// Returns the numbers of the paths.
+    /// Returns the IDs of the paths.
     pub fn paths(&self) -> impl Iterator<Item = PathId> {
         self.paths.iter().map(|path| path.id)
     }
@@ -337,7 +337,7 @@ impl Client {
 fn uuid(rng: &mut ChaCha12Rng) -> [u8; 16] {
     let mut uuid = [0; 16];
     rng.fill_bytes(&mut uuid);
-    // Version 4, variant 1; RFC 9562, section 5.4.
+    // The UUID has version 4 (random) and the variant of RFC 9562, section 5.4.
     uuid[6] = uuid[6] & 0x0f | 0x40;
     uuid[8] = uuid[8] & 0x3f | 0x80;
     uuid

@@ -188,9 +188,9 @@ pub struct Transport {
     /// Exponent of the ACK timeout that the REQ proposes to the server. It is large because soft RoCE of a Linux 6.1
     /// server may hang after a retransmission.
     pub peer_ack_timeout: u8,
-    /// Exponent of the target ACK delay in a REP to the client. A Linux 6.1 client derives its ACK timeout from it: 2.1
-    /// s up to 17, 4.3 s up to 19, then 4.096 µs × 2^value. If the last packet of a message is lost, the client stalls
-    /// for this time.
+    /// Exponent of the target ACK delay in a REP to the client. A Linux 6.1 client derives its ACK timeout from this
+    /// value: 2.1 s for a value up to 17, 4.3 s for 18 and 19, and 4.096 µs × 2^value for a greater value. If the last
+    /// packet of a message is lost, the client stalls for this time.
     pub target_ack_delay: u8,
 }
 

@@ -64,8 +64,8 @@ struct Session {
     uuid: [u8; 16],
     /// Number of times that the session was started again after all its paths were lost.
     incarnation: u32,
-    /// Random number of the current incarnation, which is reported to clients of this project. Another server has a
-    /// different number.
+    /// Random number of the current incarnation. The server reports it to clients of this project, so that they can
+    /// detect a restarted session.
     epoch: u32,
     name: Vec<u8>,
     /// The memory of all chunks. It is allocated for the first info request, so that half-open connections use no
@@ -166,7 +166,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the numbers of all paths that are connected or are being connected.
+    /// Returns the IDs of all paths that are connected or are being connected.
     pub fn paths(&self) -> impl Iterator<Item = ServerPathId> {
         self.paths.iter().flatten().filter(|path| path.state != State::Closed).map(|path| path.id)
     }

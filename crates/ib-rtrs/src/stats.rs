@@ -16,7 +16,7 @@ pub const SG_COLUMNS: usize = 16;
 /// latencies.
 pub const LATENCY_RANGES: usize = 18;
 
-/// Numbers of requests and bytes, by direction.
+/// Counts of requests and bytes, by direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Number of reads.
@@ -74,7 +74,7 @@ impl Completions {
 /// Latencies of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// Histograms with a resolution of microseconds.
+    /// Histograms of the latencies, with a resolution of microseconds.
     pub histograms: [LatencyHistogram; 2],
     /// Number of requests by latency range: up to 1 ms, up to 2 ms, and so on. Each range is twice as long as the
     /// preceding one.
@@ -107,15 +107,15 @@ pub struct ClientPathStats {
     pub migrated_from: Vec<u64>,
     /// For each processor, the number of completions that arrived on it for requests of other processors.
     pub migrated_to: Vec<u64>,
-    /// Numbers of successful and failed reconnects.
+    /// Counts of successful and failed reconnects.
     pub reconnects: Reconnects,
     /// Latencies of requests.
     pub latencies: Latencies,
     /// Statistics of the completions per poll of the CQ.
     pub completions: Completions,
-    /// Numbers of requests and bytes.
+    /// Counts of requests and bytes.
     pub traffic: Traffic,
-    /// Number of requests that were in flight whenever the path failed.
+    /// Number of requests that were in flight when the path failed, summed over all failures of the path.
     pub failed_over: u64,
 }
 

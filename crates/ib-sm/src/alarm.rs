@@ -17,7 +17,7 @@ pub enum Alarm {
         engine: EngineKind,
         /// The number of credit loops.
         loops: usize,
-        /// The links of the first credit loop, in order.
+        /// The links of the first credit loop, in the order in which they form the loop.
         first: Vec<String>,
         /// The engine that reaches the same number of host pairs without a credit loop; `None` if no tried engine does.
         avoided_by: Option<EngineKind>,

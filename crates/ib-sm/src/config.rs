@@ -60,9 +60,10 @@ pub struct SmConfig {
     pub sminfo_polling_timeout: Duration,
     /// After this many polls without response, a standby SM considers the master failed.
     pub sminfo_polling_retries: u32,
-    /// SL-to-VL and VL arbitration tables of ports; `None` leaves the tables unchanged.
+    /// SL-to-VL and VL arbitration tables of ports. If `None`, the SM writes no VL arbitration tables, and writes
+    /// SL-to-VL tables only if the routes need several service levels.
     pub qos: Option<QosConfig>,
-    /// Which packets switches check for their P_Keys at the ports of hosts.
+    /// Packets whose P_Keys the switches check at the ports of hosts.
     pub part_enforce: PartEnforce,
     /// True if routes are kept while hosts and leaf switches leave and return (unicast cache).
     pub use_ucast_cache: bool,
@@ -99,7 +100,7 @@ impl fmt::Debug for RoutingConfig {
     }
 }
 
-/// Which packets switches check for their P_Keys at the ports of hosts.
+/// Packets whose P_Keys the switches check at the ports of hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PartEnforce {
     /// Packets that hosts send, and packets that hosts receive.

@@ -162,7 +162,7 @@ impl Configuration {
                 .all(|(index, pass)| pass.len() <= if index == 0 { self.next } else { 0 })
     }
 
-    /// Returns the plan, the numbers of writes, the faults, and true if a write failed.
+    /// Returns the plan, the number of writes of each kind, the faults, and true if a write failed.
     pub(crate) fn finish(self) -> (Arc<Plan>, Written, Vec<Fault>, bool) {
         (self.plan, self.written, self.faults, self.incomplete)
     }

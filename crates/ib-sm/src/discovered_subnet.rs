@@ -161,7 +161,8 @@ impl DiscoveredSubnet {
         self.duplicates.contains(&port_index.node.at(port))
     }
 
-    /// Finds the end ports whose GUID an earlier port has, and returns them. The SM's port counts as the earliest.
+    /// Finds the end ports whose GUID is also that of an earlier discovered end port, and returns them. The SM's port
+    /// counts as the earliest.
     pub(crate) fn find_duplicates(&mut self) -> Vec<PortIndex> {
         self.duplicates.clear();
         let own = self.own.map(|own| match self.node(own.node).kind.is_switch() {

@@ -56,7 +56,8 @@ pub(crate) struct Discovery {
     waiting: usize,
     faults: Vec<Fault>,
     crowded: bool,
-    /// Ports of the changed nodes whose links have changed, until all changed nodes have responded.
+    /// In a partial discovery: ports of changed nodes whose links went down or came up. `None` once all changed nodes
+    /// have responded.
     changed_ports: Option<ChangedPorts>,
     /// True for a partial discovery.
     partial: bool,
@@ -66,7 +67,7 @@ pub(crate) struct Discovery {
     reset: BTreeSet<Guid>,
 }
 
-/// Ports of changed nodes whose links have changed.
+/// Ports of changed nodes whose links went down or came up.
 #[derive(Debug, Default)]
 struct ChangedPorts {
     /// The ports whose links went down.

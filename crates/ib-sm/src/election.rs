@@ -22,11 +22,11 @@ use crate::discovered_subnet::{DiscoveredSubnet, PortIndex};
 /// The role of this SM after a discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The SM is the master.
+    /// This SM is the master.
     Master,
-    /// The SM is a standby SM. The SM at this port is the master, or will be.
+    /// This SM is a standby SM. The SM at the given port is the master, or will be.
     Standby(PortIndex),
-    /// The SM is the master, and must hand the subnet over to the SM at this port.
+    /// This SM is the master, and must hand the subnet over to the SM at the given port.
     HandOver(PortIndex),
 }
 
@@ -52,8 +52,8 @@ pub(crate) fn decide(own: &SmInfo, found: &DiscoveredSubnet) -> Outcome {
     }
 }
 
-/// Returns true if an SM that wins the election against this SM is still in a discovery. It will become a standby SM
-/// and wait for the handover.
+/// Returns true if an SM that wins the election against this SM is still in a discovery. That SM will become a standby
+/// SM and wait for the handover.
 pub(crate) fn better_is_coming(own: &SmInfo, found: &DiscoveredSubnet) -> bool {
     found.managers.values().any(|info| info.state == SmState::DISCOVERING && info.outranks(own))
 }

@@ -25,7 +25,8 @@ pub(crate) struct ManagedSubnet {
     pub(crate) registered: BTreeSet<Guid>,
     /// Switches whose LFT differed from the blocks that the SM wrote.
     pub(crate) read_back: BTreeSet<Guid>,
-    /// True if all clients have to reregister, because the subnet had no SM before.
+    /// True if this SM has not brought the subnet up since it started, was a standby SM, or another SM may have written
+    /// the tables.
     pub(crate) is_fresh: bool,
 }
 

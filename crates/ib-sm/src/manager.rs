@@ -82,7 +82,7 @@ pub struct SubnetManager {
     checker: Arc<Mutex<Checker>>,
     /// Cached routes, which remain valid while only hosts and leaf switches leave and return.
     cache: Option<UnicastCache>,
-    /// The subnet in its state when it was last up. The SA answers from it.
+    /// State of the subnet when it was last up. The SA answers queries from this state.
     served: Option<Arc<Subnet>>,
     sa: Sa,
     /// The part of the SM's time that SA requests get during a sweep.

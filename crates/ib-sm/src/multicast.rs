@@ -10,7 +10,7 @@ use ib_wire::mad::sm::MulticastForwardingBlock;
 
 use crate::discovered_subnet::{DiscoveredSubnet, NodeIndex, PortIndex};
 
-/// Egress port mask of one multicast LID at one switch: bit n of word n / 16 stands for port n.
+/// Egress port mask of one multicast LID at one switch: bit n mod 16 of word n / 16 stands for port n.
 pub(crate) type Ports = [u16; 16];
 
 /// The egress port masks of one switch, by multicast LID.
@@ -19,7 +19,7 @@ pub(crate) type Entries = BTreeMap<u16, Ports>;
 const LIDS: u16 = MulticastForwardingBlock::LIDS;
 
 /// The multicast forwarding tables of all switches, as far as the SM has written them: blocks by node GUID, block
-/// number and position.
+/// number and position. Position n covers the 16 ports from port 16 × n on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MulticastTables {
     known: BTreeMap<Guid, BTreeMap<(u16, u8), [u16; LIDS as usize]>>,

@@ -73,13 +73,13 @@ pub struct Plan {
     pub quality: TableQuality,
     /// True if the tables in the switches are kept, because the new tables would have been worse.
     pub is_kept: bool,
-    /// All engines whose tables were computed and checked, in order.
+    /// All engines whose tables were computed and checked, in the order in which they were tried.
     pub tried: Vec<EngineKind>,
     /// If the tables have a credit loop: the engine that reaches the same number of host pairs without a loop.
     pub avoided_by: Option<EngineKind>,
     /// If the tables lose packets: the engine that reaches the most host pairs, if it reaches more than these tables.
     pub reached_by: Option<EngineKind>,
-    /// The links of the first credit loop, in order; empty if there is no loop.
+    /// The links of the first credit loop, in the order in which they form the loop; empty if there is no loop.
     pub first_loop: Vec<String>,
     /// The first pair of a switch and a LID to which packets do not arrive from the switch, and why.
     pub first_unreachable: Option<String>,
@@ -468,7 +468,7 @@ fn without_lid(subnet: &Subnet<'_>) -> Vec<(Guid, String)> {
     ports.map(|port| (port.guid, fabric.node(port.node).description.clone())).collect()
 }
 
-/// Returns the engines without adjacent repetitions.
+/// Returns the list of engines. If an engine is listed several times in succession, it is returned once.
 fn distinct(mut engines: Vec<EngineKind>) -> Vec<EngineKind> {
     engines.dedup();
     engines
@@ -482,7 +482,7 @@ fn quality(report: &CheckReport) -> TableQuality {
     }
 }
 
-/// Returns the links of the first credit loop, in order.
+/// Returns the links of the first credit loop, in the order in which they form the loop.
 fn first_loop_of(credit: &CreditLoops, subnet: &Subnet<'_>) -> Vec<String> {
     credit.first.first().map(|cycle| cycle.describe(subnet)).unwrap_or_default()
 }

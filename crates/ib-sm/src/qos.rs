@@ -121,7 +121,7 @@ impl PortQos {
         <[VirtualLane; 16]>::try_from(vls).map_err(|vls| QosError::VlCount(vls.len()))
     }
 
-    /// Returns the `VLCap` code of the most VLs that are at most `max_vls`.
+    /// Returns the `VLCap` code with the largest number of VLs that does not exceed `max_vls`.
     pub(crate) fn vl_cap(&self) -> VlCap {
         let fits = |code: &u8| VlCap(*code).lanes().is_some_and(|vls| vls <= self.max_vls);
         VlCap((1..=5).rev().find(fits).unwrap_or(VlCap::VL0.0))
@@ -159,8 +159,8 @@ impl PortQos {
     }
 }
 
-/// Maps a VL to a VL that is in use. As in OpenSM, this is the VL modulo the number of VLs, rounded up to a power of two.
-/// VL 15, which discards packets, is unchanged.
+/// Maps a VL to a VL that is in use. As in OpenSM, this is the VL modulo the number of VLs, rounded up to a power of
+/// two. VL 15, which discards packets, is unchanged.
 fn within(vl: VirtualLane, vls: VlCap) -> VirtualLane {
     let mask = match vls.lanes() {
         Some(15) => 15,

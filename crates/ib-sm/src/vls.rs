@@ -45,8 +45,10 @@ pub(crate) fn operational_vls(
 
 /// Returns the SL-to-VL table to write to a port; `None` if its table is left unchanged.
 ///
-/// If quality of service is enabled, tables are always written. Otherwise, they are written only if the routes need
-/// several service levels (`is_layered`), and SL n then uses VL n.
+/// Only linked ports and enhanced ports 0 of switches get a table, and only if their node supports SL mapping. If
+/// quality of service is enabled, all these ports get one. Otherwise, they get one only if the routes need several
+/// service levels (`is_layered`). SL n then uses VL n, and SL 15 uses VL 7. VLs that the link does not have are mapped
+/// to VLs that it has.
 pub(crate) fn sl_to_vl(
     port_index: PortIndex,
     config: &SmConfig,
@@ -63,10 +65,10 @@ pub(crate) fn sl_to_vl(
     capable.contains(CapabilityMask::SL_MAPPING).then(|| port.sl_to_vl(vls))
 }
 
-/// The SL-to-VL tables that linked ports get, for one kind of routes.
+/// The SL-to-VL tables that linked ports get: for routes with one service level, or for routes with several.
 ///
-/// The check assumes that a port whose table is not written puts all service levels on VL 0. This is safe: if VLs of a
-/// link are merged, the channel dependency graph may gain cycles, but cannot lose any.
+/// The check for credit loops assumes that a port whose table is not written puts all service levels on VL 0. This is
+/// safe: if VLs of a link are merged, the channel dependency graph may gain cycles, but cannot lose any.
 #[derive(Clone, Debug, Default)]
 struct VlPlan {
     /// Tables of switch ports, by node GUID and port number.
@@ -151,8 +153,8 @@ impl VlPlan {
         this
     }
 
-    /// Returns true if every link discards no used service level, maps each to a different VL, and uses the same VLs as
-    /// all other links. With a single service level, only discards are checked, because a single VL closes no cycle.
+    /// Returns true if all links map the used service levels to the same VLs, each level to a VL of its own, and
+    /// discard none. With a single service level, only discards are checked, because a single VL closes no cycle.
     fn is_one_vl_per_level(&self, used: u16) -> bool {
         let vls_of = |table: &[u8; 16]| {
             let used = (0..16).filter(|level| used >> level & 1 != 0);

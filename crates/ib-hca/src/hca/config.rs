@@ -82,7 +82,7 @@ pub(super) const fn check_limit(
 pub struct QpnBlock {
     /// The upper bits.
     upper: u8,
-    /// Number of upper bits, 0 to 8.
+    /// Number of upper bits that are equal in all numbers of the block, 0 to 8.
     bits: u8,
 }
 

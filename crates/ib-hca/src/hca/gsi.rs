@@ -71,7 +71,8 @@ impl Gsi {
         event.inspect_err(|&reason| counters.drop(reason)).ok()
     }
 
-    /// Records in the trace a MAD that the link sent or received as a datagram instead of a packet.
+    /// Records a MAD in the packet trace, if the link sent or received the MAD as a datagram, not as a packet of this
+    /// HCA.
     pub(super) fn note_datagram(
         &mut self,
         direction: Direction,

@@ -141,12 +141,14 @@ impl Hca {
         self.selections.remove(id, &mut self.qps, &mut self.gsi);
     }
 
-    /// Returns the reader of a trace that was started for a selection, in the order of the starts; each reader once.
+    /// Returns the next reader of the traces that were started for selections. Each reader is returned once, in the
+    /// order in which the traces were started.
     pub fn poll_selected(&mut self) -> Option<(SelectionId, PacketReader)> {
         self.selections.poll()
     }
 
-    /// Records in the trace a MAD of queue pair 1 that the link sent or received as a datagram instead of a packet.
+    /// Records a MAD of queue pair 1 in its packet trace, if the link sent or received the MAD as a datagram, not as a
+    /// packet of this HCA.
     pub fn note_datagram(
         &mut self,
         direction: Direction,

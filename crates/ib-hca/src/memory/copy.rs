@@ -53,12 +53,12 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
 /// Copies bytes into shared memory.
 ///
 /// # Safety
-/// At `to`, as many bytes as `bytes` has are allocated, and only atomics and this module access them.
+/// `bytes.len()` bytes are allocated at `to`, and only atomics and this module access them.
 pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes.len() >= LONG {
-        // SAFETY: the instruction reads the slice and writes the same number of bytes, all of which are allocated. To
-        // the language this is a sequence of atomic stores of bytes.
+        // SAFETY: the instruction reads the slice and writes the same number of bytes, all of which are allocated. In
+        // Rust's memory model, the instruction counts as a sequence of atomic stores of bytes.
         unsafe { copy_bytes(bytes.as_ptr(), to, bytes.len()) };
         return;
     }
@@ -85,8 +85,8 @@ pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
 /// Copies words, followed by bytes, into shared memory. The bytes may be padded with zeros to a multiple of 8.
 ///
 /// # Safety
-/// At `to`, which is a multiple of eight, the written bytes are allocated, and only atomics and this module access
-/// them.
+/// `to` is a multiple of eight. The bytes that the function writes there are allocated, and only atomics and this
+/// module access them.
 #[inline]
 pub(super) unsafe fn store_words<const N: usize>(head: &[u64; N], bytes: &[u8], to: *mut u8) {
     // SAFETY: all offsets are within the range given by the caller, and words are aligned.
@@ -124,7 +124,7 @@ pub(super) unsafe fn store_words<const N: usize>(head: &[u64; N], bytes: &[u8], 
 /// Copies bytes out of shared memory.
 ///
 /// # Safety
-/// At `from`, as many bytes as `bytes` has are allocated, and only atomics and this module access them.
+/// `bytes.len()` bytes are allocated at `from`, and only atomics and this module access them.
 pub(super) unsafe fn load(from: *mut u8, bytes: &mut [u8]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if bytes.len() >= LONG {
@@ -155,7 +155,7 @@ pub(super) unsafe fn load(from: *mut u8, bytes: &mut [u8]) {
 /// Sets `length` bytes of shared memory to the given value.
 ///
 /// # Safety
-/// At `to`, `length` bytes are allocated, and only atomics and this module access them.
+/// `length` bytes are allocated at `to`, and only atomics and this module access them.
 pub(super) unsafe fn fill(to: *mut u8, length: usize, value: u8) {
     let bytes = [value; LONG];
     let mut done = 0;
@@ -171,7 +171,7 @@ pub(super) unsafe fn fill(to: *mut u8, length: usize, value: u8) {
 /// is before `from`.
 ///
 /// # Safety
-/// At `from` and at `to`, `length` bytes are allocated, and only atomics and this module access them.
+/// `length` bytes are allocated at `from` and at `to`, and only atomics and this module access them.
 pub(super) unsafe fn between(from: *mut u8, to: *mut u8, length: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if length >= LONG {

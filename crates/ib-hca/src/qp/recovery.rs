@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use ib_types::{Instant, Psn};
 
-/// If no response arrives for this time, or longer, the last packet is retransmitted as a probe.
+/// Minimum time without a response after which the last packet is retransmitted as a probe.
 const LEAST_PROBE: Duration = Duration::from_micros(10);
 
 /// The time between retransmissions doubles at most this many times.
@@ -37,7 +37,7 @@ pub(super) struct NoRetriesLeft;
 pub(super) struct Recovery {
     /// The last round of retransmissions: PSN of the oldest unacknowledged packet, and start time of the round.
     round: Option<(Psn, Instant)>,
-    /// Number of rounds since the last progress or ACK timeout.
+    /// Number of retransmission rounds since the requester last made progress or an ACK timeout expired.
     stalled: u32,
     /// True if a NAK has used up a retry since the last progress.
     is_counted: bool,

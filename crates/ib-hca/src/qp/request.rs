@@ -179,7 +179,7 @@ fn operation(op: &SendOp, first: bool, last: bool) -> (Operation, Option<u32>, O
     (operation, imm, ieth)
 }
 
-/// Copies the packet's part of a request's data into the packet.
+/// Copies the part of a request's data that the packet carries into the packet.
 fn gather(
     context: &QpContext,
     regions: &Regions,

@@ -168,8 +168,9 @@ impl ResponseQueue {
     /// Queues the response to a repeated READ or atomic, from packet `start` on. Responses are in the order of their
     /// PSNs.
     ///
-    /// The new response replaces a queued response to the same request. If it interrupts another response, that
-    /// response is restarted, because the peer drops packets that arrive out of order.
+    /// The new response replaces a queued response to the same request. If it is inserted before a response of which
+    /// some packets were already sent, that response starts again from its first packet, because the peer drops packets
+    /// that arrive out of order.
     fn repeat(&mut self, first: Psn, start: u32) {
         let again = Response::Data { first, start, next: start };
         if let Some(queued) = self.responses.iter_mut().find(|it| it.is_data_of(first)) {

@@ -125,7 +125,7 @@ impl SendQueue {
         });
     }
 
-    /// Returns the requests in order.
+    /// Returns the requests in the order in which they were posted.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Wqe> {
         self.wqes.iter()
     }

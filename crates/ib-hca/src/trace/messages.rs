@@ -76,8 +76,8 @@ impl MessageRing {
     pub(crate) fn write(&self, message: &Message) {
         let number = self.ended.load(Ordering::Relaxed);
         let block = self.block(number);
-        // A reader that loads one of the following stores then also loads a current count. The count shows that this
-        // block is being overwritten.
+        // A reader that loads a value stored below and then the number of completed messages gets at least `number`.
+        // This number shows the reader that the block is being overwritten.
         fence(Ordering::Release);
         let Message { direction, opcode, status, .. } = *message;
         let order = Ordering::Relaxed;

@@ -19,8 +19,8 @@ pub struct PacketTrace {
     pub ring_bytes: usize,
     /// Filter that selects the recorded packets.
     pub filter: PacketFilter,
-    /// Event that ends the trace, and number of packets recorded after the event. With an event, the ring finally holds
-    /// the packets around it.
+    /// Event that ends the trace, and number of packets recorded after the event. When such a trace has ended, the ring
+    /// holds the packets before and after the event.
     pub trigger: Option<(Trigger, u32)>,
     /// Time after which no packet is recorded; [`Instant::NEVER`] for no limit.
     pub until: Instant,
@@ -172,9 +172,9 @@ pub enum TraceError {
 }
 
 impl PacketTrace {
-    /// Returns the options with at least the maximum number of recorded payload bytes.
+    /// Returns the options with the maximum number of recorded payload bytes.
     pub(crate) fn with_whole_payload(self) -> Self {
-        // `max` keeps a larger, invalid value, so that `check` refuses it.
+        // A configured value above the maximum is kept, so that `check` refuses it.
         let payload = self.payload.max(MOST_PAYLOAD);
         Self { payload, ..self }
     }

@@ -117,7 +117,7 @@ pub(super) struct PacketWriter {
     noted: PacketCounts,
     /// The usual routes of sent and of received packets, once known.
     usual: [Option<Route>; 2],
-    /// True if the route of the queue pair's connection is the usual route; `None` if the routes have to be compared
+    /// True if the route of the queue pair's connection is the usual route; `None` if the two have to be compared
     /// again.
     is_own_usual: Option<bool>,
     /// Position up to which packets can be written: that of the end of the memory, of the oldest packet, or of the next
@@ -181,7 +181,8 @@ impl PacketWriter {
         is_usual
     }
 
-    /// Discards the result of comparing routes, because the queue pair's route may have changed.
+    /// Makes the writer compare the queue pair's route with the usual route again, because the queue pair's route may
+    /// have changed.
     pub(super) const fn forget_route(&mut self) {
         self.is_own_usual = None;
     }
@@ -410,7 +411,7 @@ pub struct PacketReader {
     done: usize,
     /// Position of the end of the chunk.
     position: u64,
-    /// Counts of packets that the next entry contains if no packet was overwritten.
+    /// Packet counts that the header of the next entry contains, unless packets in between were overwritten.
     expected: PacketCounts,
     overwritten: PacketCounts,
     /// Comment of the last returned packet.
@@ -461,7 +462,7 @@ impl PacketReader {
         }
     }
 
-    /// Counts packets as overwritten: all up to the counts `before` that have not been returned.
+    /// Counts the packets up to the counts `before` that the reader has not returned: they were overwritten.
     const fn miss_until(&mut self, before: PacketCounts) {
         self.overwritten = self.overwritten.plus(before.since(self.expected));
         self.expected = before;

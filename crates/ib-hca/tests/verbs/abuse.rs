@@ -298,7 +298,7 @@ fn requests_complete_despite_corrupted_packets() {
         let mut pair = Pair::new(seed);
         let mut other = Rng::new(seed);
         pair.tap = Box::new(move |_, bytes| {
-            // Corruption that an ICRC check would detect, but there is no such check here.
+            // An ICRC check would detect this corruption, but the packets of this test carry no ICRC.
             for _ in 0..other.below(3) {
                 let at = other.below(bytes.len());
                 bytes[at] = other.next() as u8;

@@ -162,7 +162,7 @@ fn model_counts_losses_of_the_oldest_packet_only() {
     model.observe(false, Fate::Delivered, &response(1));
     // An ACK does not replace the response data of the READ before it.
     model.observe(false, Fate::Delivered, &packet(Operation::Acknowledge, 5, &[0x1f, 0, 0, 1]));
-    assert_eq!(model.losses(), 1, "the loss before the packet was the oldest counts");
+    assert_eq!(model.losses(), 1, "a loss counts even if the packet was not yet the oldest");
     model.observe(true, Fate::Lost, &read(2, 256));
     assert_eq!(model.losses(), 2);
 }

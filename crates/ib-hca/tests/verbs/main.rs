@@ -114,7 +114,7 @@ fn loss_reordering_and_duplicates_are_recovered() {
         assert_eq!(far.bytes(0, 60_000), pattern(60_000, 3), "seed {seed}");
         assert_eq!(near.bytes(100_000, 60_000), pattern(60_000, 4), "seed {seed}");
         assert_eq!(far.bytes(60_000, 20_000), pattern(20_000, 3), "seed {seed}");
-        // Each atomic was executed once, in order.
+        // Each atomic was executed once, in the order of the requests.
         assert_eq!(far.bytes(180_000, 8), 15_u64.to_ne_bytes(), "seed {seed}");
         for (number, before) in [0_u64, 1, 3, 7].into_iter().enumerate() {
             assert_eq!(near.bytes(180_000 + 8 * number, 8), before.to_ne_bytes(), "seed {seed}");

@@ -51,7 +51,7 @@ impl Default for Faults {
     }
 }
 
-/// What happened to a packet on the wire.
+/// Fate of a packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Lost,

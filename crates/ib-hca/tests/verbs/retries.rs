@@ -187,7 +187,7 @@ fn repeated_read_replaces_its_queued_response() {
         bench.deliver_read(psn, 0, 8);
     }
     assert_eq!(bench.take(2), [(ONLY, 0), (ONLY, 1)]);
-    // The responses to 2 and 3 remain queued, for any number of repeated requests.
+    // The responses to the requests with PSN 2 and 3 remain queued, however often requests are repeated.
     for psn in [1, 3, 1, 0] {
         bench.deliver_read(psn, 0, 8);
     }
@@ -272,8 +272,8 @@ fn second_loss_is_repeated_before_the_timeout() {
     bench.wait(micros(20));
     bench.deliver_data(2);
     assert_eq!(bench.take_all().len(), 16);
-    // The response is lost again. Later responses show the loss, but are only taken as a sign of it after one
-    // round-trip time.
+    // The response is lost again. A later response shows the loss, but the requester retransmits only when one
+    // round-trip time has passed.
     bench.wait(micros(1));
     bench.deliver_data(3);
     assert_eq!(bench.take_all(), []);

@@ -344,7 +344,7 @@ fn selection_includes_present_and_later_queue_pairs() {
     let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
     assert!(chosen.iter().all(|(id, _)| *id == all));
     assert_eq!(chosen.len(), 1 + 50);
-    // A queue pair created later is traced for the selection of all.
+    // A queue pair created later is traced for the selection that includes all queue pairs.
     let later = pair.connect(&Wiring::default());
     let hca = &mut pair.sides[0].hca;
     let (found, reader) = hca.poll_selected().expect("the new one");

@@ -149,6 +149,6 @@ fn every_packet_is_rebuilt_byte_by_byte() {
         .filter(|code| code.operation() != Some(Operation::Resync))
         .collect();
     assert_eq!(seen, expected);
-    // ACK, RNR NAK and NAK.
+    // The syndrome codes of ACK, RNR NAK and NAK.
     assert_eq!(syndromes, BTreeSet::from([0, 1, 3]));
 }

@@ -119,7 +119,7 @@ impl Client {
     ) -> bool {
         let Some(path) = self.paths.get_mut(id) else { return false };
         if path.state == PathState::Closing {
-            // A removal that was requested before takes precedence over a disconnect.
+            // If the removal of the path was already requested, a disconnect does not replace it.
             path.next_state = path.next_state.max(Some(next_state));
             return true;
         }

@@ -198,8 +198,9 @@ impl Client {
         self.timers.set((id, Timer::Probe), (), now + PROBE_AFTER);
     }
 
-    /// Fails the path of a request that has timed out, if the server fences paths. Without fences, only the transport
-    /// and heartbeats fail paths, because the server may execute the late request and overwrite later writes.
+    /// Fails the path of a request that has timed out, if the server fences paths. If the server does not fence paths,
+    /// only the transport and heartbeats fail a path: the server could still execute the late request after its
+    /// retransmission, and overwrite later writes.
     pub(super) fn check_io_timeout(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let Some(most) = self.config.io_timeout else { return };
         if self.paths.get(id).is_none_or(|it| it.state != PathState::Connected || !it.fences()) {

@@ -37,16 +37,16 @@ pub struct ClientConfig {
     /// True if the server has to invalidate the key of the memory of a read. If false, the client closes the key after
     /// the response, which saves a packet.
     pub need_invalidation: bool,
-    /// True if a server of this project is requested to fence a failed path before the requests of this path are
-    /// retransmitted.
+    /// True if the client asks a server of this project to fence a failed path before it retransmits the requests of
+    /// this path.
     pub fence: bool,
-    /// What happens to the requests of the last connected path, after this path has failed and the server has fenced
-    /// it: true fails them, false retransmits them.
+    /// True if the requests of the last connected path fail after this path has failed and the server has fenced it;
+    /// false if they are then retransmitted.
     ///
     /// The failed requests complete with [`Outcome::Fenced`](super::Outcome::Fenced). This is for users that must
     /// reopen objects, because the server has closed them.
     pub returns_lost: bool,
-    /// The shared key of client and server. `None` connects without proof of the key, as Linux does.
+    /// The shared key of client and server. If `None`, the client connects without proof of a key, as Linux does.
     pub key: Option<SharedKey>,
     /// After this many failed attempts in succession the client stops reconnecting a path; `None` for no limit.
     pub max_reconnect_attempts: Option<u32>,

@@ -12,7 +12,7 @@ use crate::connection::SetupError;
 pub enum ClientEvent {
     /// The session is up: a path is connected, and each other path has been connected or has failed once.
     Up,
-    /// The last connected path was lost. The server closes all objects of the session.
+    /// The last connected path was lost. The server closes all objects that the session had opened, such as devices.
     Lost,
     /// A path is connected again after all paths were lost.
     Restored,
@@ -40,7 +40,7 @@ pub enum ClientEvent {
 pub struct Completion {
     /// The request.
     pub id: RequestId,
-    /// The number that the user has given the request.
+    /// The number that the user has given to the request.
     pub user: u64,
     /// The result of the request.
     pub outcome: Outcome,
@@ -53,8 +53,8 @@ pub struct Completion {
 pub enum Outcome {
     /// The server has responded with this status code.
     Answered(Errno),
-    /// All paths, or the session's objects at the server, were lost. The server has confirmed that it no longer
-    /// executes the request. So a repetition of the request cannot overwrite later writes.
+    /// All paths, or the objects that the session had opened at the server, were lost. The server has confirmed that it
+    /// no longer executes the request. So a repetition of the request cannot overwrite later writes.
     Fenced,
     /// The path has failed. The server may have executed the request, or may still execute it later.
     Unknown,
@@ -116,7 +116,7 @@ pub enum Failure {
     /// The queue depth of the server differs from that of earlier paths.
     #[error("the server has {found} chunks: expected {expected}, as on earlier paths")]
     QueueDepth {
-        /// Number of chunks in the response.
+        /// Number of chunks that the server offers.
         found: u16,
         /// Number of chunks of the session.
         expected: u16,
@@ -126,9 +126,9 @@ pub enum Failure {
         "the server accepts requests of up to {found} bytes: expected {expected}, as on earlier paths"
     )]
     MaxIoSize {
-        /// Maximum length in the response, in bytes.
+        /// Maximum length of a request's data that the server offers, in bytes.
         found: u32,
-        /// Maximum length of the session, in bytes.
+        /// Maximum length of a request's data in this session, in bytes.
         expected: u32,
     },
     /// The server has not proven that it has the shared key.
@@ -146,7 +146,7 @@ pub enum Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// All permits are in use. After a completion, the request can be submitted again.
+    /// All chunks of the server are in use. After a completion, the request can be submitted again.
     #[error("all {0} chunks of the server are in use")]
     NoPermit(u16),
     /// No path is connected.

@@ -42,7 +42,7 @@ enum Event {
 struct FailedRequest {
     /// True if the request has already completed, and only its chunk is in use.
     is_ended: bool,
-    /// True if the user has recalled the request.
+    /// True if the user has recalled the request: it then completes instead of being retransmitted.
     is_recalled: bool,
     /// True if another path is connected.
     has_path: bool,
@@ -175,12 +175,12 @@ impl Client {
         }
     }
 
-    /// Requests over a connected path that the server fences the failed paths.
+    /// Sends fence requests for the failed paths over a connected path.
     pub(super) fn send_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
         let up = self.paths.iter().find(|it| it.state == PathState::Connected && it.fences());
         let timeout = self.config.fence_timeout;
         let Some(path) = up else {
-            // Paths are connected, but to a server without fences. No confirmation will arrive.
+            // Paths are connected, but to a server that does not fence paths. No confirmation will arrive.
             if !self.paths.connected().is_empty() {
                 self.fencing.await_path(now, timeout);
                 self.await_fences();
@@ -215,8 +215,8 @@ impl Client {
         self.await_fences();
     }
 
-    /// Frees the chunk of a completed request. If the request was also on unfenced paths, the chunk remains in use: the
-    /// server may still execute an earlier copy with the data in the chunk.
+    /// Frees the chunk of a completed request. If the request was also sent over failed paths that the server does not
+    /// fence, the chunk remains in use: the server may still execute an earlier copy with the data in the chunk.
     pub(super) fn give_back(&mut self, index: u16) {
         if self.fencing.is_unfenced(index) {
             self.slots.get_mut(index).expect("requests have slots").state = SlotState::Abandoned;

@@ -28,7 +28,8 @@ struct FailedPath {
     via: Option<PathId>,
     /// Deadline of the confirmation. It is set when the fence is first requested.
     until: Option<Instant>,
-    /// If only paths without fences are connected: deadline for connecting a path with fences.
+    /// If only paths of servers that do not fence are connected: deadline for connecting a path over which the fence
+    /// can be requested.
     path_deadline: Option<Instant>,
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Fenced {
 pub(super) struct Fencing {
     failed: Vec<FailedPath>,
     last: u32,
-    /// Numbers of fences that the server has confirmed, in order.
+    /// The fences that the server has confirmed, each given by its number, in the order of the confirmations.
     pub(super) confirmed: VecDeque<u32>,
     /// Requests of failed paths that the server does not fence. The server may still execute these requests.
     unfenced: Vec<(PathId, u16)>,
@@ -67,7 +68,7 @@ impl Fencing {
         }
     }
 
-    /// Adds the requests of a failed path, if the server can fence the path.
+    /// Adds the requests of a failed path that the server can fence.
     pub(super) fn await_fence(
         &mut self,
         uuid: [u8; 16],
@@ -90,7 +91,7 @@ impl Fencing {
         });
     }
 
-    /// Adds the requests of a failed path, if the server does not fence the path.
+    /// Adds the requests of a failed path that the server does not fence.
     pub(super) fn add_unfenced(&mut self, id: PathId, slots: &[u16]) {
         self.unfenced.extend(slots.iter().map(|&index| (id, index)));
     }

@@ -19,7 +19,7 @@ impl Client {
     /// Sends a request. [`Client::poll_completion`] returns the completion of the request.
     ///
     /// # Errors
-    /// Fails if no path is connected, all permits are in use, or the request is invalid.
+    /// Fails if no path is connected, all chunks of the server are in use, or the request is invalid.
     pub fn request(
         &mut self,
         now: Instant,
@@ -94,7 +94,8 @@ impl Client {
         self.paths.choose(self.config.policy, cpu)
     }
 
-    /// Sends a request over a path. If that fails, fails the path; the request is then retransmitted or completed.
+    /// Sends a request over a path. If the request cannot be posted, fails the path; the request is then retransmitted
+    /// or completed.
     pub(super) fn send_over(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Requests: their data and numbers.
+//! Requests: their data and their IDs.
 
 use crate::Direction;
 
@@ -42,7 +42,7 @@ pub struct Request<'a> {
     pub direction: Direction,
     /// The user's header.
     pub header: &'a [u8],
-    /// The data to write, or the buffers to read into. Their contents must not change until the request has completed.
+    /// The data to write, or the buffers to read into. The user must not change them until the request has completed.
     pub data: &'a [Segment],
     /// A number chosen by the user. The completion returns it.
     pub user: u64,

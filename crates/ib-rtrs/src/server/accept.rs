@@ -27,7 +27,7 @@ const MAX_PATHS: usize = 128;
 /// Maximum number of connections of a path, as in Linux.
 const MAX_CONNECTIONS: u16 = 4096;
 
-/// Maximum number of half-open paths whose clients have not yet proven that they have the key.
+/// Maximum number of half-open paths whose clients have not yet proven that they have the shared key.
 const MAX_UNPROVEN: usize = 64;
 
 /// Maximum number of half-open paths from one client address.
@@ -266,7 +266,8 @@ impl Server {
         id
     }
 
-    /// Makes room for another half-open path. No client address can keep out the paths of other addresses.
+    /// Makes room for another half-open path, so that a client address cannot keep out other addresses with its
+    /// half-open paths.
     ///
     /// If the address has reached its limit, closes its oldest half-open path. If the server has reached its limit of
     /// sessions or of unproven paths, closes the oldest half-open path of the address that has the most half-open

@@ -98,8 +98,8 @@ impl Server {
         }
     }
 
-    /// Removes a closed path that has no outstanding requests. Then confirms the fences, and responds to the info
-    /// requests, that have waited for the removal.
+    /// Removes a closed path that has no outstanding requests. Then confirms the fences that have waited for the
+    /// removal, and responds to the info requests that have waited for it.
     pub(super) fn remove_path(&mut self, now: Instant, cx: &mut impl Adapters, id: ServerPathId) {
         let Some(path) = self.paths[id.index as usize].take() else { return };
         self.free.push(id.index);

@@ -18,7 +18,8 @@ pub struct ServerConfig {
     pub always_invalidate: bool,
     /// True if clients of this project may request fences of failed paths.
     pub fence: bool,
-    /// The shared key that clients must prove to have. `None` accepts clients without proof, for example Linux.
+    /// The shared key: the server accepts only clients that prove that they have it. If `None`, the server accepts
+    /// clients without proof, for example Linux.
     pub key: Option<SharedKey>,
     /// Maximum number of sessions.
     pub max_sessions: usize,

@@ -65,7 +65,8 @@ pub enum ServerEvent {
         /// Its name.
         name: Vec<u8>,
     },
-    /// A session has ended, because none of its paths is connected. The user must close all objects of the session.
+    /// A session has ended, because none of its paths is connected. The user must close all objects that the session
+    /// has opened, such as devices.
     SessionDown {
         /// The session.
         session: SessionId,

@@ -114,7 +114,9 @@ impl Server {
         }
     }
 
-    /// Responds to the waiting info requests of a session, once no request of its earlier paths is outstanding.
+    /// Responds to those waiting info requests of a session that need not wait any longer. An info request waits while
+    /// a closed path with the same path UUID has outstanding requests. If no path of the session is connected, it waits
+    /// while any closed path of the session has outstanding requests.
     pub(super) fn respond_to_info_requests(
         &mut self,
         now: Instant,

@@ -17,7 +17,7 @@ use crate::stats::ServerPathStats;
 /// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// The client is establishing the connections.
+    /// The client is establishing the connections, or has not sent a valid info request yet.
     Connecting,
     /// The client has sent the info request, and the server waits for outstanding requests of an earlier path.
     InfoRequested,
@@ -131,7 +131,7 @@ impl ControlMemory {
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) id: ServerPathId,
-    /// The key of the session to which the path belongs.
+    /// The number by which the server finds the session of the path.
     pub(super) session: u32,
     pub(super) adapter: AdapterId,
     pub(super) address: PathAddress,

@@ -105,7 +105,8 @@ pub(super) fn traffic(traffic: &Traffic) -> String {
     format!("{reads} {read_bytes} {writes} {write_bytes}")
 }
 
-/// Formats the file `sg_entries`: a line with the numbers of SGEs, and a line for each processor.
+/// Formats the file `sg_entries`: a header line with the possible numbers of SGEs, and a line of request counts for
+/// each processor.
 fn sg_entries(rows: &[[u64; SG_COLUMNS]]) -> String {
     let mut head: Vec<String> = (1..SG_COLUMNS).map(|length| length.to_string()).collect();
     head.push(format!(">={SG_COLUMNS}"));

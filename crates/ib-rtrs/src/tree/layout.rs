@@ -95,9 +95,9 @@ pub(super) struct Formats {
     pub(super) policy: fn(Policy) -> String,
     /// The value that resets the statistics if it is written to `reset_all`.
     pub(super) reset: &'static str,
-    /// Formats statistics of a client's path. The number is the number of requests in flight.
+    /// Formats statistics of a client's path. The last argument is the number of requests in flight.
     pub(super) client: fn(File, &ClientPathStats, u32) -> String,
-    /// Formats statistics of a server's path. The number is the number of outstanding requests.
+    /// Formats statistics of a server's path. The last argument is the number of outstanding requests.
     pub(super) server: fn(File, &ServerPathStats, u32) -> String,
 }
 

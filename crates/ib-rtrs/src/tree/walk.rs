@@ -6,7 +6,7 @@ use super::TreeError;
 use super::layout::{File, Files, Layout, PATHS, STATS};
 use ib_types::Errno;
 
-/// Whether an entry of the tree is a file or a directory.
+/// Kind of an entry of the tree: a file or a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A directory.
@@ -50,7 +50,7 @@ pub(super) enum Node<S, P> {
     File(&'static Layout, Option<P>, File),
 }
 
-/// The file or directory type for the sessions of a client or server.
+/// A file or directory in the tree of a client or server.
 type NodeOf<S> = Node<<S as Sessions>::Session, <S as Sessions>::Path>;
 
 /// Finds a file or directory by its path. Empty path components are ignored.

@@ -231,7 +231,7 @@ fn invalid_request_messages_end_the_path() {
 fn write_beyond_the_chunk_is_refused_by_its_key() {
     for always_invalidate in [true, false] {
         let server = ServerConfig { always_invalidate, ..small_server() };
-        // The packet writes 40 bytes from 20 bytes before the end of the chunk on.
+        // The packet writes 40 bytes to an address 20 bytes before the end of the chunk.
         let change = |bytes: &mut Vec<u8>| {
             let addr = u64::from_be_bytes(bytes[12..20].try_into().unwrap());
             let end = addr - 512 + 0x4000 - 20;
@@ -553,8 +553,8 @@ fn half_open_sessions_reserve_no_chunks() {
     let before = address_space();
     flood(&mut lab, 60);
     assert_eq!(lab.server.paths().count(), 60);
-    // The chunks of each session would take 128 MiB, and the buffers of READ data would take as much. Concurrent tests
-    // also allocate memory, but much less.
+    // The chunks of each session would take 64 MiB, and the buffers for READ data would take as much: 128 MiB per
+    // session. Concurrent tests also allocate memory, but much less.
     let grown = address_space().saturating_sub(before) >> 10;
     assert!(grown < 2048, "{grown} MiB");
 }

@@ -122,7 +122,7 @@ fn client_port_without_link_fails_its_paths_within_50_ms() {
         lab.run_until(LINK_DOWN, |lab| down_at(lab, link).is_some() && lab.done.len() == 16);
         assert_eq!(down_at(&lab, link), Some(cut), "at once");
         assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
-        // Once the link is back, the path reconnects within the same time.
+        // Once the link is back, the path reconnects within the same time limit, `LINK_DOWN`.
         lab.events.clear();
         lab.links[link].is_cut = false;
         lab.sides[0].0[link].hca.set_port_active(true);

@@ -97,7 +97,7 @@ fn retransmissions_without_fences_wait_for_their_chunks() {
     assert!(lab.done.iter().all(|it| it.outcome.errno().is_ok()));
 }
 
-/// Returns a session without fences, whose server is executing the given number of writes.
+/// Returns a session whose paths are not fenced, and whose server is executing the given number of writes.
 fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
     let client = ClientConfig { fence: false, ..quick_client() };
     let mut lab = Lab::connected(1, links, client, small_server());
@@ -337,7 +337,8 @@ fn fence_timeout_completes_requests_and_keeps_chunks() {
     assert_eq!(lab.done.len(), 2, "requests complete once");
 }
 
-/// A server with fences is replaced by one without: the new server never confirms the fence for the requests in flight.
+/// A server that fences paths is replaced by one that does not: the new server never confirms the fence for the
+/// requests in flight.
 #[test]
 fn requests_complete_if_new_server_has_no_fences() {
     let client = ClientConfig { fence_timeout: Some(Duration::from_secs(4)), ..quick_client() };

@@ -8,7 +8,8 @@ use ib_rtrs::{ClientConfig, Policy};
 
 use crate::wire::{Link, Rng};
 
-/// Returns a client configuration with random policy, connections and invalidation.
+/// Returns a client configuration with a random policy, number of connections, key invalidation, reconnect delay and
+/// request timeout.
 pub(crate) fn random_client(rng: &mut Rng, rest: ClientConfig) -> ClientConfig {
     ClientConfig {
         connections: 1 + rng.below(3) as u16,

@@ -206,8 +206,8 @@ impl Lab {
         while self.step(end) {}
     }
 
-    /// Processes all events of the current time, and advances to the time of the next event. Returns false once `end`
-    /// is reached.
+    /// Processes all events of the current time, advances to the time of the next event, and processes that event.
+    /// Returns false once `end` is reached.
     pub(crate) fn step(&mut self, end: Instant) -> bool {
         self.settle();
         let due = self.sides.iter().flat_map(|side| &side.0).flat_map(Node::due);
@@ -239,7 +239,8 @@ impl Lab {
         true
     }
 
-    /// Processes all events and packets that are due at the current time.
+    /// Exchanges events between the engines, HCAs and connection managers, and puts sent packets on the wire, until
+    /// nothing is left to do. The packets are delivered by `step`.
     fn settle(&mut self) {
         let mut has_work = true;
         while has_work {

@@ -66,7 +66,7 @@ fn paths_change_while_requests_are_in_flight() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.links.push(lab.links[0]);
     let mut other = Lab::new(2, 2, quick_client(), small_server());
-    // Moves the second link of the other lab, with its HCAs, into this lab.
+    // Moves the second link of another lab, with the HCAs at its ends, into this lab.
     for side in [1, 0] {
         let node = other.sides[side].0.pop().unwrap();
         lab.sides[side].0.push(node);

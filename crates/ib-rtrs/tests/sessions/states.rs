@@ -14,7 +14,7 @@ enum PathEvent {
     Reconnect,
     LinkDown,
     LinkUp,
-    /// The server disconnects its side of the path, if it has one.
+    /// The server disconnects the path, if the path exists at the server.
     ServerDisconnect,
     Timeout,
 }

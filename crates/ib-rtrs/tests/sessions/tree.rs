@@ -128,7 +128,7 @@ fn every_file_is_readable_and_other_names_fail() {
     let list = |path: &str| tree.client.list(&lab.client, path).expect("a temporary directory");
     each_file(&list, "", &mut |path, _| {
         count += 1;
-        let text = tree.read(path).expect("it can be read");
+        let text = tree.read(path).expect("the file can be read");
         assert!(text.ends_with('\n') && text.len() <= 4096, "{path}: {text:?}");
     });
     // Each layout has three files of the session. For each path, IBTRS has 15 files and Linux has 14.
@@ -137,7 +137,7 @@ fn every_file_is_readable_and_other_names_fail() {
     let mut count = 0;
     each_file(&list, "", &mut |path, _| {
         count += 1;
-        let text = ServerTree.read(&lab.server, &lab.sides[1], path).expect("it can be read");
+        let text = ServerTree.read(&lab.server, &lab.sides[1], path).expect("the file can be read");
         assert!(text.ends_with('\n'), "{path}: {text:?}");
     });
     assert_eq!(count, 2 * (8 + 6));

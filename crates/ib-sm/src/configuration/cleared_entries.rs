@@ -2,7 +2,7 @@
 //!
 //! While tables are written, a switch may use its old or its new entry for a LID. A transient loop needs a cycle of old
 //! and new entries. Therefore every changing entry on such a cycle is first set to "no path". The remaining entries of
-//! the cycle are then all old, and later all new. Neither table has loops.
+//! the cycle are then all old, and later all new. Neither the old nor the new table has loops.
 //!
 //! If the content of a block is unknown, all its entries are cleared.
 

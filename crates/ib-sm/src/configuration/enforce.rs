@@ -11,7 +11,7 @@ use crate::fault::Fault;
 const BLOCK: usize = 32;
 
 /// Returns whether a switch port has to check inbound packets and outbound packets. `None` for port 0 and for switches
-/// without the capability.
+/// that cannot check P_Keys.
 pub(super) fn directions(port_index: PortIndex, context: &Context<'_>) -> Option<(bool, bool)> {
     let switch = context.found.node(port_index.node).switch.filter(|_| port_index.port > 0)?;
     (switch.partition_enforcement_cap > 0).then(|| match keys(port_index, context) {

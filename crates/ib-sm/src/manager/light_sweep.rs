@@ -19,7 +19,7 @@ pub(super) struct LightSweeps {
     /// GUIDs of switches whose tables the next light sweep reads completely.
     doubtful: BTreeSet<Guid>,
     /// Switches whose `PortStateChange` flag was cleared after their ports had been read. Changes in between may have
-    /// been missed. Holds the next port to check for each.
+    /// been missed. For each switch, the value is the next port to check.
     uncertain: BTreeMap<Guid, u8>,
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Reporter {
     /// Faults of the last complete sweep, and faults of the current sweep.
     last_faults: BTreeSet<String>,
     faults: BTreeSet<String>,
-    /// Reason why there is no plan, if the reason was reported.
+    /// The last reported reason why there is no plan; `None` if there is a plan or no reason was reported.
     refusal: Option<String>,
     /// Warnings of the last plan.
     warned: BTreeSet<String>,

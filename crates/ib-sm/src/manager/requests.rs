@@ -159,7 +159,8 @@ impl SubnetManager {
                 if let (Some(read), Some(known)) = (read, known)
                     && !is_same(&read, known)
                 {
-                    // The link has gone down and come up without a trap.
+                    // The state or LID of the port has changed without a trap that this SM received, for example
+                    // because its link went down and up.
                     let why = format!(
                         "a port of {} was reset",
                         context.found.describe(&[port_index.node])

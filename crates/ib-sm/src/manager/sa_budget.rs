@@ -1,8 +1,8 @@
 //! The part of the SM's time that the SA may use.
 //!
-//! Without a sweep, the SA may use all of the time. It works in slices of [`MAX_BUDGET`], so that the SM can process
-//! received packets in between. During a sweep, the SA gets less than a tenth of the time: every third completed SMP
-//! grants it one microsecond. If no SMP completes for a while, a timer grants growing amounts.
+//! While no sweep runs, the SA may use all of the time. It works in slices of [`MAX_BUDGET`], so that the SM can
+//! process received packets in between. During a sweep, the SA gets less than a tenth of the time: every third
+//! completed SMP grants it one microsecond. If no SMP completes for a while, a timer grants growing amounts.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const SMPS_PER_MICROSECOND: u32 = 3;
 /// Time in microseconds that is charged for each sent MAD.
 const MAD_COST: u32 = 2;
 
-/// Maximum budget in microseconds during a sweep; without a sweep, the length of a slice.
+/// Maximum budget in microseconds during a sweep, and length of a time slice while no sweep runs.
 const MAX_BUDGET: u32 = 2_000;
 
 /// Interval at which the timer grants time during a sweep.
@@ -29,7 +29,7 @@ pub(super) struct SaBudget {
     saved: u32,
     /// Number of completed SMPs since the last grant.
     smps: u32,
-    /// Remaining time in microseconds of the current slice, without a sweep.
+    /// Remaining time in microseconds of the current slice, while no sweep runs.
     turn: u32,
     /// Time of the timer's next grant, and size of its last grant in microseconds.
     next: Option<Instant>,

@@ -180,7 +180,8 @@ impl SubnetManager {
             self.sweep.cached = true;
             return self.configure(now, plan);
         }
-        // After its start, the SM does not keep entries that another SM has written.
+        // Until this SM has brought the subnet up, entries in the switches may be those of another SM. They are not
+        // kept.
         let in_use = TablesInUse {
             keep: !self.subnet.is_fresh
                 && !self.config.routing.lids.reassign

@@ -116,7 +116,7 @@ impl SubnetManager {
     }
 
     /// Replaces the partitions. The next sweep writes them, but their multicast groups are created at once. A group
-    /// that no partition configures any more is deleted when its last member leaves.
+    /// that no partition configures any more is deleted when no full member or send-only full member is left in it.
     pub fn set_partitions(&mut self, partitions: Partitions) {
         self.config.partitions = partitions;
         self.sa.set_partitions(&self.config);
@@ -127,7 +127,7 @@ impl SubnetManager {
         self.config.routing.lids = lids;
     }
 
-    /// Makes an SM that has no subnet NOT-ACTIVE. It stays so until another SM enables it.
+    /// Puts the SM into the state NOT-ACTIVE, until another SM enables it. The SM must not manage a subnet.
     pub fn deactivate(&mut self) {
         self.become_state(SmState::NOT_ACTIVE);
         self.stage = Stage::NotActive;

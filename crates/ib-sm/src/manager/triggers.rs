@@ -25,7 +25,8 @@ pub(super) struct Triggers {
     /// True if the next sweep has to start soon, because a sweep was incomplete or an SM of higher priority is
     /// starting.
     pub(super) is_unsettled: bool,
-    /// True if a discovery with faults was already repeated since the result of a discovery was last used.
+    /// True if a discovery with faults was already repeated. Further discoveries with faults are not repeated until the
+    /// result of a discovery has been used.
     has_repeated: bool,
     /// From this time on, a trap of an unknown port starts a full discovery at once.
     search_from: Instant,

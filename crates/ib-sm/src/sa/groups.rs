@@ -85,8 +85,8 @@ pub(super) struct MembershipRequest<'a> {
 }
 
 impl MembershipRequest<'_> {
-    /// Checks that the requester may change the membership of a port. It may change its own membership. With proxy
-    /// join, it may change any membership if it is in the partition of the group. Source: o15-0.2.1.
+    /// Checks that the requester may change the membership of a port. Without proxy join, the port must be the
+    /// requester itself. With proxy join, the requester must be in the partition of the group. Source: o15-0.2.1.
     fn may_change(&self, member: Gid, by_proxy: bool, group: PKey) -> Result<(), MadStatus> {
         let may = if by_proxy { has(self.requester_keys, group) } else { self.requester == member };
         if may { Ok(()) } else { Err(MadStatus::SA_REQUEST_INVALID) }
@@ -370,7 +370,8 @@ impl Groups {
         gone
     }
 
-    /// Deletes a group if no member keeps it alive. Returns true if the group was deleted.
+    /// Deletes a group that no partition configures and that has neither a full member nor a send-only full member.
+    /// Returns true if the group was deleted.
     fn delete_if_unused(&mut self, mgid: Gid) -> bool {
         let group = &self.by_gid[&mgid];
         let kept = group.members.values().any(|(state, _)| state.0 & KEEPING.0 != 0);
@@ -455,7 +456,7 @@ impl Groups {
 }
 
 /// Returns the first of `offers` that the request admits and that does not exceed `most`. A request that does not give
-/// the value admits all offers. An undefined value admits none.
+/// the value admits all offers. A request with a value that is not among the offers admits none.
 fn choose<T: Copy>(
     named: bool,
     selector: Selector,
@@ -537,8 +538,8 @@ impl Groups {
 }
 
 impl super::Sa {
-    /// Replaces the groups of the partitions. Missing groups are created. Groups that no partition configures any more
-    /// are deleted when their last member leaves.
+    /// Replaces the groups of the partitions. Missing groups are created. A group that no partition configures any more
+    /// is deleted when no full member or send-only full member is left in it, and at once if there is none.
     pub(crate) fn set_partitions(&mut self, config: &SmConfig) {
         let asked = of_partitions(config);
         let wanted: BTreeSet<Gid> = asked.iter().map(|(_, group)| group.mgid).collect();

@@ -1,11 +1,11 @@
-//! Which records a request selects.
+//! Selection of records by a request.
 
 use ib_wire::mad::sa::{ComponentMask, Record, matches};
 
 /// Component mask bit of the LID, which is common to all records of ports and switches.
 pub(super) const LID: u8 = 0;
 
-/// Which records a request selects, given by a component mask and a template.
+/// The selection of records by a request: a component mask, and a template that the records have to match.
 #[derive(Clone, Copy)]
 pub(super) struct Query<'a> {
     pub(super) mask: ComponentMask,

@@ -42,7 +42,7 @@ struct Source<'a> {
     at_least: bool,
 }
 
-/// How the records of one attribute are collected.
+/// The functions that collect the records of one attribute.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     /// True if each port of a switch has a record; false if only port 0 of a switch has one.
@@ -50,7 +50,7 @@ struct Kind {
     /// Appends the selected records of a port with the given LID. External switch ports have the LID of port 0. Returns
     /// the number of records that were checked.
     add: fn(&Source<'_>, PortIndex, u16, &mut Vec<u8>) -> usize,
-    /// Makes a response of the collected records.
+    /// Converts the collected records into a response.
     answer: fn(Vec<u8>) -> Records,
 }
 

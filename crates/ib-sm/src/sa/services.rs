@@ -47,8 +47,8 @@ struct Service {
 }
 
 impl Services {
-    /// Registers a service or renews its lease. Returns the registered record. If the record has a P_Key,
-    /// `in_partition` must return true for it.
+    /// Registers a service or renews its lease. Returns the registered record. Fails if the record has a P_Key for
+    /// which `in_partition` returns false.
     pub(super) fn register(
         &mut self,
         now: Instant,

@@ -203,8 +203,8 @@ impl Subnet {
         self.p_keys.get(&guid).map_or(&[], |keys| keys)
     }
 
-    /// Returns the P_Keys with which packets may pass a port: at an end port its own, at an enforcing switch port those
-    /// of the host. `None` if packets with all P_Keys may pass.
+    /// Returns the P_Keys with which packets may pass a port: those of the port itself if it is an end port, and those
+    /// of the linked host if it is a switch port that enforces partitions. `None` if packets with all P_Keys may pass.
     fn passing(&self, port_index: PortIndex) -> Option<&[PKey]> {
         let is_switch = |port_index: PortIndex| self.found.node(port_index.node).kind.is_switch();
         if port_index.port == 0 || !is_switch(port_index) {

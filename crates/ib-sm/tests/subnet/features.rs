@@ -300,7 +300,7 @@ fn table_quality_is_reported_when_no_engine_can_route() {
     assert!(manager.quality().is_some_and(|it| it.unreachable_host_pairs >= 8));
 }
 
-/// Returns a ring of switches in which one link is unlinked, and the port name of that link.
+/// Returns a ring of switches in which one link was removed, and the name of a port of that link.
 fn open_ring(config: SmConfig) -> (Lab, String) {
     let mut lab = Lab::new("torus 5 hosts=1");
     let (switch, _) = lab.sim.place(lab.sim.peer(lab.host(2)).expect("the host has a link"));

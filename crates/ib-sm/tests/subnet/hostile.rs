@@ -74,8 +74,8 @@ fn malformed_responses_are_survived() {
         lab.add(0, SmConfig { sweep_interval: interval, ..SmConfig::default() });
         lab.run_for(20 * SECOND);
         lab.corrupt(|_| {});
-        // An SM trusts a wrong response that is consistent, until a light sweep gets another response. A new SM has no
-        // such response.
+        // An SM trusts a wrong response that is consistent, until a light sweep gets another response. A new SM has not
+        // received the wrong response.
         let port = lab.sms[0].port();
         lab.kill(0);
         lab.add_at(port, SmConfig::default());
@@ -122,7 +122,8 @@ fn light_sweep_detects_a_reset_port_with_few_smps() {
         lab.run_for(60 * SECOND);
         assert!(asked.get() <= 61 * 6, "{} SMPs in 60 light sweeps", asked.get());
         assert_eq!(lab.sms[0].reports.len(), 1, "nothing has changed");
-        // The changed responses report that one switch port was reset, but not its peer.
+        // The changed responses report that one switch port was reset, but that the port at the other end of its link
+        // was not.
         let mut is_told = false;
         lab.corrupt(move |datagram| {
             let is_it = (datagram.mad.attribute_modifier() != to_host) == is_trunk;

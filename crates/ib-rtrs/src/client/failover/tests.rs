@@ -2,8 +2,8 @@ use super::Failover::{Abandon, End, FreeChunk, KeepChunk, Resend};
 use super::Outcome::{Fenced, TimedOut, Unknown};
 use super::*;
 
-/// Each column is a kind of request: without and with another connected path, recalled without and with such a path,
-/// and completed.
+/// The outcomes are for five kinds of requests: not recalled, if no other path and if another path is connected;
+/// recalled, in the same two cases; and completed.
 const TABLE: [(Event, [Failover; 5]); 6] = [
     (Event::Unfenced, [Abandon(Unknown), Resend, Abandon(Unknown), Abandon(Unknown), KeepChunk]),
     (Event::FencedAfterLoss, [End(Fenced), End(Fenced), End(Fenced), End(Fenced), FreeChunk]),

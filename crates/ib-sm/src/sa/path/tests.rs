@@ -1,7 +1,7 @@
 use super::*;
 
-/// Returns the selected value for each code. The expected values are what OpenSM 3.3.23 responded for a path with MTU
-/// 2048, 40 Gbit/s and lifetime 18.
+/// Returns the value that `select` chooses for each requested code; 0xff if it chooses none. The expected values are
+/// what OpenSM 3.3.23 responded for a path with MTU 2048, 40 Gbit/s and lifetime 18.
 fn of(select: impl Fn(u8) -> Option<u8>, codes: std::ops::RangeInclusive<u8>) -> Vec<u8> {
     codes.map(|code| select(code).unwrap_or(0xff)).collect()
 }
