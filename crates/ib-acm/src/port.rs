@@ -33,7 +33,7 @@ pub struct PortState {
     pub registrations: u64,
     /// True if the port supports UD QPs. Address resolution over multicast needs them.
     pub has_datagrams: bool,
-    /// Names and addresses that the port has in the default partition without configuration.
+    /// Names and addresses of the port in the default partition, in addition to those in the configuration.
     pub names: Vec<Address>,
 }
 

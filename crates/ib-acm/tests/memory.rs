@@ -27,7 +27,7 @@ fn resident() -> usize {
     kilobytes * 1024
 }
 
-/// Function that returns the address of the host with a number.
+/// Function that returns the address of the host with the given number.
 type AddressOf = fn(u32) -> Address;
 
 fn name(host: u32) -> Address {

@@ -300,7 +300,8 @@ impl RoutePolicy {
     pub(super) fn store_level(&mut self, cx: &mut Context<'_>, gid: Gid, level: u8) {
         let levels = &mut self.levels;
         let known = levels.of(gid);
-        // If paths to the port have different service levels, the service level of one path shows no change.
+        // If paths to the port have different service levels, the service level of a single path does not show whether
+        // the SM has changed anything.
         let is_known = known == Some(level) || known == Some(SEVERAL);
         if levels.comparison != Comparison::Complete || is_known {
             return;
