@@ -49,7 +49,7 @@ pub struct CmConfig {
     /// REQ.
     pub time_wait: Option<Duration>,
     /// After a peer's last REQ or `SIDR_REQ`, the CM caches its REJ or `SIDR_REP` for this time, to respond if the
-    /// request is repeated. If it has sent an MRA, the service timeout is added.
+    /// request is repeated. If the CM has sent an MRA, the service timeout is added.
     pub answer_time: Duration,
     /// Maximum number of connections, including those in time-wait.
     pub max_connections: usize,

@@ -117,8 +117,8 @@ pub struct AcceptParams {
     /// Responder resources: maximum number of READs and atomics that the peer may have outstanding. Values above the
     /// initiator depth of the REQ have no effect.
     pub responder_resources: u8,
-    /// Initiator depth: maximum number of READs and atomics that this side may have outstanding. It is at most the
-    /// responder resources of the REQ.
+    /// Initiator depth: maximum number of READs and atomics that this side may have outstanding. The
+    /// consumer must not set it above the responder resources of the REQ.
     pub initiator_depth: u8,
     /// Target ACK delay of this side, an exponent, 0 to 31. The peer adds it to its ACK timeout.
     pub target_ack_delay: u8,

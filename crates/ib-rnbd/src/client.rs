@@ -34,7 +34,8 @@ pub struct DeviceId(u32);
 /// An event of the RNBD client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// A device was opened. It has this geometry, and has kept these writes ([`Kept::All`] at the first opening).
+    /// A device was opened: its ID, its geometry, and the earlier writes that it has kept ([`Kept::All`] at the first
+    /// opening).
     Opened(DeviceId, Geometry, Kept),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
@@ -44,7 +45,7 @@ pub enum ClientEvent {
     /// A device cannot be reopened now, for example because another client, or an earlier session of this client, has
     /// it open for writing. The user may retry with [`Client::retry_open`].
     Delayed(DeviceId),
-    /// The command with this user's number has ended with this status.
+    /// A command has completed: the number that the user gave it, and its status.
     Done(u64, Errno),
 }
 
@@ -213,24 +214,25 @@ impl Client {
         self.devices.get(&id)?.geometry.as_ref()
     }
 
-    /// Notes that a session is connected, and starts to open all devices in this session.
+    /// Notifies the client that a session is connected. The client then opens all devices in this session.
     pub fn connected(&mut self) {
         self.forget();
         self.devices.values_mut().for_each(|device| device.refusals = 0);
         self.greeting = VersionState::Due;
     }
 
-    /// Notes that a path is connected. Before the client opens the next device, it sends its version again.
+    /// Notifies the client that a path is connected. Before the client opens the next device, it sends its version
+    /// again.
     pub const fn path_connected(&mut self) {
         self.paths = self.paths.wrapping_add(1);
     }
 
-    /// Returns true until [`Client::connected`] is called, and after [`Client::lost`].
+    /// Returns true while the session is not connected: before [`Client::connected`], and after [`Client::lost`].
     pub(super) const fn is_unconnected(&self) -> bool {
         matches!(self.greeting, VersionState::Unconnected)
     }
 
-    /// Notes that the session has lost all of its paths. Queued commands keep waiting.
+    /// Notifies the client that the session has lost all of its paths. Queued commands keep waiting.
     pub fn lost(&mut self) {
         self.forget();
         self.greeting = VersionState::Unconnected;
@@ -414,7 +416,7 @@ impl Client {
         }
     }
 
-    /// Notes that the server refuses a device temporarily.
+    /// Records that the server refuses a device temporarily, and notifies the user.
     fn delay(&mut self, id: DeviceId) {
         if let Some(device) = self.devices.get_mut(&id) {
             device.refusals += 1;
@@ -522,7 +524,7 @@ impl Client {
         self.events.push_back(ClientEvent::Opened(id, geometry, kept));
     }
 
-    /// Retries to open a device that the server refuses temporarily, or a refused device that was never open.
+    /// Tries again to open a device that the server refuses temporarily, or a refused device that was never open.
     pub fn retry_open(&mut self, id: DeviceId) {
         let device = self.devices.get_mut(&id);
         let may_again = |it: &&mut Device| match it.state {

@@ -8,7 +8,7 @@ use ib_rtrs::Outcome;
 /// The treatment of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recovery {
-    /// The message ends with this status.
+    /// The message is not sent again. This status is its result.
     End(Errno),
     /// The message is sent again once its device is open.
     Resend,
@@ -76,10 +76,10 @@ pub(crate) enum SessionLoss {
     Known,
 }
 
-/// After this number of times that all devices were reopened without a successful command, they are not reopened again.
+/// Maximum number of times that all devices are reopened without a successful command in between.
 pub(crate) const MAX_REOPENINGS: u32 = 3;
 
-/// After this number of consecutive refusals, the client does not request a device again that was open before.
+/// Maximum number of times that a device that was open before is requested again after consecutive refusals.
 const MAX_REFUSALS: u32 = 30;
 
 /// Returns the treatment of a message. `outcome` is `None` if the message was not sent.
@@ -91,8 +91,8 @@ pub(crate) fn decide(message: Message, outcome: Option<Outcome>) -> Recovery {
     }
 }
 
-/// Returns the treatment of a message about a session or a device. It may be sent twice, so it is retransmitted within
-/// its session. A new session starts with messages of its own.
+/// Returns the treatment of a message about a session or a device. The server can receive such a message twice without
+/// harm, so the message is retransmitted within its session. A new session starts with messages of its own.
 const fn decide_control(outcome: Option<Outcome>) -> Recovery {
     match outcome {
         Some(Outcome::Answered(errno)) => Recovery::End(errno),

@@ -178,7 +178,7 @@ impl<S: Copy + Ord> Server<S> {
         self.sessions.remove(&session);
     }
 
-    /// Notes that a command of [`Response::Execute`] has completed, successfully or not.
+    /// Notifies the server that the command of a [`Response::Execute`] has completed, successfully or not.
     pub fn done(&mut self, command: &ServerCommand) {
         if let Some(work) = self.work.get_mut(&command.opening) {
             work.count -= 1;

@@ -91,7 +91,8 @@ pub(crate) struct Facts {
     timing: Timing,
     m_key: u64,
     pending: BTreeMap<Fact, PendingFact>,
-    /// Far end of each link by near end, both as LID and port; `None` unless all LinkRecords were requested.
+    /// For each near end of a link: the far end. Both ends are pairs of LID and port number. `None` unless all
+    /// LinkRecords were requested.
     links: Option<BTreeMap<(u16, u8), (u16, u8)>>,
 }
 

@@ -67,7 +67,7 @@ pub enum Verdict {
     },
     /// Proven bad: the link differs from the SA records.
     OtherLink {
-        /// The node at the other end of the link, as a text.
+        /// The difference, as a text: for example, the node to which the link leads.
         what: String,
     },
     /// Proven bad: the table of the preceding switch differs from the SA records.

@@ -14,9 +14,9 @@ pub enum Tag {
     Session,
     /// A request to open a device.
     Open(DeviceId),
-    /// A request to close the device with this server's number.
+    /// A request to close a device: the number that the server gave to the device.
     Close(u32),
-    /// The command with this user's number.
+    /// A command: the number that the user gave to the command.
     Command(u64),
 }
 

@@ -118,7 +118,7 @@ impl Tracer {
                     }
                     return Ok(Verdict::Inconsistent {
                         what: format!(
-                            "its agent reports arrival port {port}, its subnet management port {arrival}"
+                            "its agent reports arrival port {port}, but its SMA reports arrival port {arrival}"
                         ),
                     });
                 }
@@ -286,8 +286,8 @@ impl Tracer {
             Some(PacketFate::Sent(port)) if port == hop.out => {
                 if let Some(port) = actual {
                     let what = format!(
-                        "it reports arrival port {port}; the switch before sends by port {}, behind \
-                         which is its port {}",
+                        "it reports arrival port {port}, but the preceding switch sends out of port {}, \
+                         whose cable leads to port {} of this node",
                         hop.out, hop.enters
                     );
                     return Ok(Verdict::Inconsistent { what });
@@ -314,8 +314,8 @@ impl Tracer {
             let mut suspicion = suspicion(Reason::NoCounters, vec![place]);
             suspicion.suspects.push(Component::Identity(hop.node));
             suspicion.apart = Some(format!(
-                "the counters of port {} of the switch before, while packets to LID {target} arrive by \
-                 port {port}",
+                "the counters of port {} of the preceding switch, while packets to LID {target} arrive \
+                 at port {port}",
                 hop.out
             ));
             return Ok(Verdict::Suspected(Box::new(suspicion)));

@@ -213,7 +213,7 @@ fn loss_on_all_links_changes_no_judgement() {
     let lossy = lab.trace(&all);
     assert!(lab.counters.traffic.retries > 50, "{:?}", lab.counters);
     assert!(lab.counters.timeouts > 2, "{:?}", lab.counters);
-    // If a response was lost, another witness may prove a hop, but the judgement is the same.
+    // If a response was lost, a hop may be proven by another kind of probe, but the judgement is the same.
     let judged = |hops: &[Vec<(_, Verdict)>]| -> Vec<Judgement> {
         hops.iter().flatten().map(|(_, verdict)| verdict.judgement()).collect()
     };
