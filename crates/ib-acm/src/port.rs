@@ -116,7 +116,8 @@ pub trait Port {
     /// Returns the current state.
     fn state(&self) -> PortState;
 
-    /// Executes an action. Returns false if there is no room, or if the QP does not exist; a datagram is then lost.
+    /// Executes an action. Returns false if this fails, for example because a queue is full or the QP does not exist. A
+    /// datagram is then lost.
     fn act(&mut self, action: &Action) -> bool;
 
     /// Returns the next input.

@@ -5,12 +5,12 @@
 use ib_block::Errno;
 use ib_rtrs::Outcome;
 
-/// The treatment of a message.
+/// The treatment of a message whose outcome is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recovery {
     /// The message is not sent again. This status is its result.
     End(Errno),
-    /// The message is sent again once its device is open.
+    /// The message is sent again. A command waits until its device is open.
     Resend,
     /// All devices are opened again before the message is sent again, because the server has lost its session state.
     Reopen,
@@ -41,8 +41,8 @@ pub(crate) enum Message {
 /// The circumstances of a request to open a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenRequest {
-    /// True if a path was connected after the request was sent. It may lead to a session in which the client has not
-    /// sent its version.
+    /// True if a path was connected after the request was sent. This path may lead to a session in which the client
+    /// has not sent its version.
     pub(crate) is_outdated: bool,
     /// True if the device was open before.
     pub(crate) was_open: bool,

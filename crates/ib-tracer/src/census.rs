@@ -96,7 +96,7 @@ struct Census {
     /// The port that the last conclusive try has found. A second try has to confirm it.
     suspect: Option<PacketFate>,
     readings: [Reading; 3],
-    /// Number of requests of each reading, including repetitions.
+    /// Number of requests in each reading of the counters, including repetitions.
     attempts: [u64; 3],
     /// Port out of which the switch sends responses to the local port. `answered` has the number of responses to
     /// each burst.
@@ -278,7 +278,7 @@ impl Censuses {
             }
         };
         census.left = more.len();
-        debug_assert!(census.left > 0, "a reading has at least one request");
+        debug_assert!(census.left > 0, "a reading of the counters has at least one request");
         Progress::Waits(more)
     }
 
@@ -289,8 +289,8 @@ impl Censuses {
 }
 
 impl Census {
-    /// Returns the requests of a reading. All readings have the same requests, because the ports count the requests,
-    /// too.
+    /// Returns the requests for one reading of all counters. All readings have the same requests, because the ports
+    /// count the requests, too.
     fn all(
         &self,
         switch: NodeNumber,
@@ -328,7 +328,7 @@ impl Census {
         (inquiry, Request::new(Remote::gsi(lid), mad).with_timing(timing))
     }
 
-    /// Returns the number of the current reading.
+    /// Returns the index of the current reading of the counters.
     const fn reading(&self) -> usize {
         match self.stage {
             Stage::First | Stage::Before => 0,

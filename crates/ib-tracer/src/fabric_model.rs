@@ -88,7 +88,7 @@ pub struct FabricModel {
     own: Option<(NodeNumber, u8)>,
     /// Facts that could not be read, and the reasons.
     pub(crate) unreadable: BTreeMap<Fact, String>,
-    /// Blocks of multicast tables by node, block number and position.
+    /// Blocks of multicast tables by node, block number and position. A position is a group of 16 ports.
     pub(crate) masks: BTreeMap<(NodeNumber, u16, u8), [u16; 32]>,
     /// The ports that report each LID.
     claims: BTreeMap<u16, Vec<(NodeNumber, u8)>>,

@@ -23,7 +23,7 @@ pub(super) struct PathQuery {
     is_refresh: bool,
     /// True if a message of a peer contradicts the cached route.
     is_contradicted: bool,
-    /// Number of consecutive failures after which a retry may succeed.
+    /// Number of consecutive temporary failures of the query.
     pub(super) failures: u32,
     /// Time of the next attempt.
     retry: Option<Instant>,
