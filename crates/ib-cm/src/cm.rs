@@ -57,8 +57,8 @@ const MAX_QUEUED: usize = 1_024;
 impl Cm {
     /// Creates a CM without connections.
     ///
-    /// The seed determines the communication IDs. They protect connections against third parties, so the seed must be
-    /// secret.
+    /// The seed determines the communication IDs. These IDs protect connections against third parties, so the seed must
+    /// be secret.
     #[must_use]
     pub fn new(config: CmConfig, seed: [u8; 32]) -> Self {
         Self {

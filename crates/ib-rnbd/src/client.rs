@@ -40,7 +40,8 @@ pub enum ClientEvent {
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
     /// A device was reopened, but other clients may have written to it in the meantime. The queued changes of the
-    /// device have ended with [`Errno::EIO`]. The user has to end its own earlier changes as well.
+    /// device have completed with [`Errno::EIO`]. The user also has to fail earlier changes that it has not submitted
+    /// yet.
     MaybeOverwritten(DeviceId),
     /// A device cannot be reopened now, for example because another client, or an earlier session of this client, has
     /// it open for writing. The user may retry with [`Client::retry_open`].

@@ -149,7 +149,7 @@ impl<S: Copy + Ord> Server<S> {
     }
 
     /// Returns the changed writers of an export, in the format in which the user stores them. The user has to store
-    /// them before it responds to the last message or executes the command in this message.
+    /// them before it responds to the message that the server has handled last, or executes the command in it.
     pub fn poll_writers(&mut self) -> Option<(ExportId, Vec<u8>)> {
         let id = self.news.pop_front()?;
         Some((id, self.writers[id.0 as usize].to_bytes()))
@@ -260,7 +260,7 @@ impl<S: Copy + Ord> Server<S> {
         let own = self.sessions.get(&session).and_then(|it| {
             it.opened.iter().find(|(_, opened)| opened.export == export).map(|(&it, _)| it)
         });
-        // If the session already has the device open, it gets the number of the existing opening.
+        // If the session already has the device open, the response contains the number of the existing opening.
         let number = match own {
             Some(number) => number,
             None => {

@@ -369,7 +369,7 @@ impl Census {
         }
     }
 
-    /// Returns the ports that counted both bursts, unless other traffic hides them.
+    /// Returns the ports that counted both bursts, unless other traffic hides the bursts.
     fn conclude(
         &self,
         expected: Option<u8>,

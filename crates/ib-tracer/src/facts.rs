@@ -348,8 +348,8 @@ impl PendingFact {
         parts
     }
 
-    /// Returns the node at the far end of a link, if the model has this node. It must have the same GUID, type, number
-    /// of ports and LID, and no other cable at the arrival port.
+    /// Returns the node at the far end of a link, if the model has this node. The node must have the same GUID, type,
+    /// number of ports and LID, and no other cable at the arrival port.
     fn known(
         &self,
         info: &NodeInfo,

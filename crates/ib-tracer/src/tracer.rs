@@ -238,8 +238,8 @@ impl Tracer {
         }
     }
 
-    /// Starts a trace from `from`, or from the local port if it is `None`. When the trace ends,
-    /// [`Tracer::poll_event`] returns it.
+    /// Starts a trace from `from`, or from the local port if `from` is `None`. [`Tracer::poll_event`] returns the
+    /// result of the trace.
     ///
     /// # Errors
     /// Fails if a LID is not unicast.

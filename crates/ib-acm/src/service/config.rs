@@ -172,7 +172,7 @@ impl ServiceConfig {
         self.address_timeout.map(|limit| limit.max(Duration::from_secs(1)))
     }
 
-    /// Returns the age at which the owner of an address in use is asked to confirm it; `None` if never.
+    /// Returns the age at which the owner of an address in use is requested to confirm the address; `None` if never.
     pub(super) fn address_check_age(&self) -> Option<Duration> {
         self.address_timeout.filter(|limit| !limit.is_zero()).map(Self::refresh_age)
     }

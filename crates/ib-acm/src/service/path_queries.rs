@@ -32,7 +32,7 @@ pub(super) struct PathQuery {
 /// If there are this many queries, further refreshes are dropped.
 const MAX_REFRESHES: usize = 1024;
 
-/// Minimum age of a route before it is queried again because a peer's message contradicts it.
+/// If a peer's message contradicts a route, the route is queried again as soon as it has this age.
 const CONTRADICTION_DELAY: Duration = Duration::from_secs(10);
 
 /// Shortest and longest delay until a failed refresh is retried.

@@ -117,9 +117,9 @@ impl Devices {
 
     /// Handles a part of a command that the server has executed successfully, and returns the status of the part.
     ///
-    /// If unflushed changes may have been lost, one flush fails nevertheless. `covers` is the number of changes that a
-    /// flush covers. `is_own` is false for the flush of a write with FUA. If such a flush fails, the next flush of the
-    /// user fails as well.
+    /// If unflushed changes may have been lost, one flush fails although the server has executed it. `covers` is the
+    /// number of changes that a flush covers. `is_own` is false for the flush of a write with FUA. If such a flush
+    /// fails, the next flush of the user fails as well.
     pub(super) fn succeeded(
         &mut self,
         id: DeviceId,

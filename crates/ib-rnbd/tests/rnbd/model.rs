@@ -1,4 +1,4 @@
-//! Reference model of devices. For each block, it has the submitted writes, and knows which of them are confirmed and
+//! Reference model of devices. For each block, it records the submitted writes, which of them are confirmed, and
 //! which must be on the medium.
 
 use std::collections::BTreeMap;

@@ -353,9 +353,9 @@ impl Tracer {
         }
     }
 
-    /// Returns a combined-route probe over the link of a hop. If the switch sends packets to `target`
-    /// over the link, it is a probe to `target`. If not, it is a probe to the end of the path, `lid`.
-    /// All paths over a link share the same probe.
+    /// Returns a combined-route probe over the link of a hop. If the switch sends packets to `target` over the link,
+    /// the destination of the probe is `target`. If not, its destination is the end of the path, `lid`. All paths over
+    /// a link share the same probe.
     fn combined_route_of(
         &self,
         hop: &Hop,

@@ -144,7 +144,8 @@ fn ignored_table_write_differs_from_the_sa_records() {
     let spine = lab.sim.node_name(up.0).to_owned();
     let (_, down) = path[4];
     lab.command(&format!("IgnoreLft \"{leaf}\" all"));
-    // The SM routes around a failed link further up. The leaf switch acknowledges the new table, but keeps the old one.
+    // A link between higher levels fails, and the SM routes around it. The leaf switch acknowledges the new table, but
+    // keeps the old one.
     lab.command(&format!("Unlink \"{spine}\"[{down}]"));
     lab.settle();
     lab.configure(|config| config.via = FactSource::SaRecords);
