@@ -102,7 +102,7 @@ impl CmConfig {
         timeout(self.response_timeout) + 2 * timeout(self.packet_life_time)
     }
 
-    /// Returns true if a REQ or REP has the vendor ID and the options of this configuration.
+    /// Returns true if a REQ or REP contains the ECE of this configuration: the same vendor ID and options.
     pub(crate) fn shares_ece(&self, mad: &Mad, vendor_id: u32) -> bool {
         self.ece == Some(Ece { vendor_id, options: mad.attribute_modifier() })
     }
@@ -157,6 +157,6 @@ pub struct CmCounters {
     pub stale: u64,
     /// REJs and other responses that were not sent because of the limit per second.
     pub limited: u64,
-    /// Responses dropped because [`poll_transmit`](super::Cm::poll_transmit) was not called for too long.
+    /// Responses dropped because too many were queued: [`poll_transmit`](super::Cm::poll_transmit) was called too late.
     pub overflowed: u64,
 }

@@ -67,7 +67,7 @@ enum State {
     Wanted,
     /// The open message was sent. The value is the number of paths that had been connected until then.
     Opening(u32),
-    /// The device is open. The value is the server's number of the device.
+    /// The device is open. The value is the number that the server has assigned to the device.
     Open(u32),
     /// The server has refused the device.
     Refused(Errno),
@@ -121,12 +121,12 @@ pub struct Client {
     /// Random number of the server; `None` for a Linux server, which reports no number.
     server: Option<u64>,
     waiting: VecDeque<QueuedCommand>,
-    /// The server's numbers of devices that the user has closed, and whose close message was not sent yet.
+    /// Devices that the user has closed, and whose close message was not sent yet: the server's device numbers.
     closing: VecDeque<u32>,
-    /// The server's numbers of devices whose close message is outstanding. No device is opened meanwhile, because
+    /// Devices whose close message is outstanding: the server's device numbers. No device is opened meanwhile, because
     /// messages may take different paths, and a late close message would close the next device with the same number.
     unclosed: BTreeSet<u32>,
-    /// The server's numbers of devices whose close message is deferred, because they have requests in flight.
+    /// Devices whose close message is deferred, because they have requests in flight: the server's device numbers.
     busy: BTreeSet<u32>,
     events: VecDeque<ClientEvent>,
     /// Maximum data length of a request, in bytes.
@@ -185,7 +185,7 @@ impl Client {
         self.fail(id, Errno::ENODEV);
     }
 
-    /// Returns the server's number of a device; `None` if the device is not open.
+    /// Returns the number that the server has assigned to a device; `None` if the device is not open.
     pub(super) fn number(&self, id: DeviceId) -> Option<u32> {
         match self.devices.get(&id)?.state {
             State::Open(number) => Some(number),
@@ -193,13 +193,13 @@ impl Client {
         }
     }
 
-    /// Defers the close message of the device with this server's number until [`Client::release`] is called. No device
+    /// Defers the close message of the device with this device number until [`Client::release`] is called. No device
     /// is opened meanwhile.
     pub(super) fn hold(&mut self, number: u32) {
         self.busy.insert(number);
     }
 
-    /// Allows the client to send the close message of the device with this server's number.
+    /// Allows the client to send the close message of the device with this device number.
     pub(super) fn release(&mut self, number: u32) {
         self.busy.remove(&number);
     }

@@ -115,7 +115,7 @@ fn decide_open(request: OpenRequest, outcome: Option<Outcome>) -> Recovery {
 
 fn decide_command(is_change: bool, device: DeviceState, outcome: Option<Outcome>) -> Recovery {
     let outcome = match outcome {
-        // A server that has lost its session state, of ibfabric or Linux, responds that the device is not open.
+        // A server of ibfabric or Linux that has lost its session state responds that the device is not open.
         Some(Outcome::Answered(errno @ Errno::ENOTCONN)) => match device {
             DeviceState::Open(SessionLoss::Excluded | SessionLoss::Repeated) => {
                 return Recovery::End(errno);

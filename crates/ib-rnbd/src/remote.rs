@@ -107,7 +107,8 @@ pub struct Remote {
     devices: Devices,
     /// Temporarily refused devices, and the times at which they are requested again.
     delayed: BTreeMap<DeviceId, Instant>,
-    /// Devices that the user has closed, but that still have parts of commands in flight, and their server's numbers.
+    /// Devices that the user has closed, but that still have parts of commands in flight, and the numbers that the
+    /// server has assigned to these devices.
     leaving: Vec<(DeviceId, u32)>,
     /// Value of [`Client::forgotten`] when the last message was sent.
     forgotten: u32,

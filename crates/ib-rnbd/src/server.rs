@@ -88,7 +88,7 @@ pub struct Server<S> {
     /// Exports whose writers have changed and have to be stored.
     news: VecDeque<ExportId>,
     sessions: BTreeMap<S, Session>,
-    /// Outstanding commands, by the numbers of openings.
+    /// Outstanding commands of each opening, by the number of the opening.
     work: BTreeMap<u64, OutstandingCommands>,
     last: u64,
     /// The device number of the next opening. Numbers are not reused, so a retransmitted request of an earlier session
@@ -188,7 +188,7 @@ impl<S: Copy + Ord> Server<S> {
         }
     }
 
-    /// Handles a message in a session. `header` is the user's header of the RTRS request. `direction` and `data` are
+    /// Handles a message in a session. `header` is the user header of the RTRS request. `direction` and `data` are
     /// the direction and the length in bytes of its data.
     pub fn handle(
         &mut self,
@@ -222,7 +222,7 @@ impl<S: Copy + Ord> Server<S> {
                 };
             }
             Ok(Message::Close(close)) => {
-                // If the device is not open, the close message succeeds.
+                // A close message for a device that is not open succeeds.
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.opened.remove(&close.device_id);
                 }
@@ -379,7 +379,7 @@ impl<S: Copy + Ord> Server<S> {
     }
 }
 
-/// Returns the session response, which contains the lower version of client and server.
+/// Returns the session response, which contains the lower of the versions of client and server.
 fn greet(
     hello: &SessionMessage,
     number: u64,

@@ -94,7 +94,7 @@ impl Devices {
         self.devices.get(&id).map_or(0, |device| device.changes)
     }
 
-    /// Returns the changes of a device since a command was sent. `opening` is the number of openings until the
+    /// Returns the changes of a device since a command was sent. `opening` is the value of `openings` when the
     /// command was sent.
     pub(super) fn state(&self, id: DeviceId, opening: u32) -> DeviceState {
         let Some(device) = self.devices.get(&id) else { return DeviceState::Closed };

@@ -92,7 +92,7 @@ fn number_of_half_open_requests_is_limited() {
     for event in found {
         assert!(matches!(event, CmEvent::Rejected { reason: RejectReason::NO_RESOURCES, .. }));
     }
-    // If a request is rejected, another one can take its entry.
+    // If a request is rejected, another request can use its entry in the table.
     let id = requested(&mut pair.there).id;
     pair.there.reject(NOW, id, RejectReason::CONSUMER, b"").unwrap();
     pair.here.connect(NOW, &request(0x30)).unwrap();
