@@ -78,7 +78,7 @@ enum Stage {
     Last,
 }
 
-/// A census of one combined-route probe.
+/// A census that counts the packets of one combined-route probe.
 #[derive(Debug)]
 struct Census {
     stage: Stage,

@@ -44,7 +44,7 @@ pub enum AgentState {
 pub enum Verdict {
     /// Proven good: the agent at the far end of the link reports the expected arrival port.
     Validated,
-    /// Proven good without an agent.
+    /// Proven good, but not by the agent as in [`Verdict::Validated`].
     Observed {
         /// The proof.
         by: Witness,

@@ -40,7 +40,7 @@ pub struct TracerConfig {
     pub exact: bool,
     /// Timeout and number of retries of requests.
     pub timing: Timing,
-    /// Missing responses are reported as a fault if the probability of random loss is at most this value.
+    /// Missing responses are reported as a fault if the probability that random loss caused them is at most this value.
     pub error_probability: f64,
     /// The service level of requests to agents.
     pub sl: ServiceLevel,

@@ -1,9 +1,10 @@
 //! Judges each hop of a path by the observations and the fault model.
 //!
-//! A hop is proven good if a probe shows that a packet arrived over its link, or if counters show it.
+//! A hop is proven good if a probe shows that a packet arrived over its link, or if counters show this.
 //!
-//! A hop is proven bad if counters show another port. A hop is also proven bad if a trial excludes random loss
-//! of the combined-route probe over the hop, and all other components on which the probe depends are proven good.
+//! A hop is proven bad if counters show that the preceding switch sent packets out of another port. A hop is also
+//! proven bad if a trial excludes random loss of the combined-route probe over the hop, and all other components on
+//! which the probe depends are proven good.
 //!
 //! The proofs hold for any number of faults. If there is no proof, the verdict is "not proven", and the
 //! components that are not proven good are suspects.
@@ -252,8 +253,8 @@ impl Tracer {
         })
     }
 
-    /// Judges a link that is not proven by probes from the local port, by combined-route probes from the preceding
-    /// switch.
+    /// Judges a link by combined-route probes from the preceding switch, because no probe from the local port proves
+    /// the link.
     fn judge_by_combined_route(
         &self,
         own: (NodeNumber, u8),

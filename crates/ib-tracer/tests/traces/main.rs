@@ -332,7 +332,7 @@ fn dropped_service_level_differs_from_a_missing_agent() {
     let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
     let to = far_host(&lab);
     let path = lab.truth(lab.host_lids()[0], to);
-    // The first switch drops service level 3 on the path upwards.
+    // The first switch drops packets with service level 3 on the path upwards.
     let (came_in, out) = (path[1].1, path[2].1);
     lab.drop_level(&[path[0].1], (came_in, out), 3);
     lab.configure(|config| config.sl = ServiceLevel::new(3).expect("a level"));

@@ -75,7 +75,7 @@ fn only_paths_over_a_misrouted_port_are_bad() {
                 let uses: Vec<bool> = all
                     .iter()
                     .map(|&(from, to)| {
-                        // The first port on the path and then every second one is an egress port.
+                        // The path consists of egress and ingress ports alternately, beginning with an egress port.
                         lab.truth(from, to).into_iter().step_by(2).any(|it| it == (node, port))
                     })
                     .collect();
