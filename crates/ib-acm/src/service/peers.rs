@@ -86,7 +86,7 @@ impl Peers {
         let key = cache.peer_of(gid, now);
         let Some(peer) = cache.peer_mut(key) else { return false };
         if let (0, Some(route)) = (peer.qpn, peer.route.filter(|&route| is_elsewhere(route))) {
-            // The known port has no ACM service that could be checked, so the SA is asked for the LID of the GID.
+            // The known port has no ACM service that could be checked, so the SA is queried for the LID of the GID.
             cx.shared.counters.conflicts += 1;
             queries.query_contradicted(cx, gid, route.learned);
             return false;
