@@ -65,7 +65,7 @@ fn of_kind(kind: io::ErrorKind) -> c_int {
         io::ErrorKind::ConnectionReset => libc::ECONNRESET,
         io::ErrorKind::InvalidData => libc::EPROTO,
         io::ErrorKind::InvalidInput => libc::EINVAL,
-        // An unknown host name, for example, is an error of another kind.
+        // The system reports other kinds of errors, for example, if the host name is unknown.
         _ => libc::EHOSTUNREACH,
     }
 }

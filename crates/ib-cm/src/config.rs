@@ -23,7 +23,8 @@ pub struct Ece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmConfig {
     /// GUID of the local HCA, by which peers distinguish connections. If two CMs communicate with the same peer within
-    /// one time-wait, their GUIDs must be different. This also applies to the next run of a program.
+    /// one time-wait, their GUIDs must be different. This also applies to two runs of the
+    /// same program, one after the other.
     pub ca_guid: Guid,
     /// The ECE that the REQ offers, if any.
     ///
@@ -72,9 +73,9 @@ impl Default for CmConfig {
     /// Returns a configuration without a GUID. It has 15 retries, a response timeout of 268 ms, a packet life
     /// time of 67 ms, and a consumer timeout of 60 s.
     ///
-    /// If a message has no response, the CM retransmits it after 403 ms, and gives up after 6.4 s. Linux uses
-    /// 6.1 s and 98 s, and for a REP the values of the REQ. The service timeout of an MRA is 4.3 s, and in
-    /// Linux 69 s. With 15 retries, 4.3 s are enough for the consumer timeout.
+    /// If a message has no response, the CM retransmits it after 403 ms, and gives up after 6.4 s. Linux
+    /// retransmits after 6.1 s and gives up after 98 s; for a REP, it uses the values of the REQ. The service
+    /// timeout of an MRA is 4.3 s, and in Linux 69 s. With 15 retries, 4.3 s are enough for the consumer timeout.
     fn default() -> Self {
         Self {
             ca_guid: Guid::ZERO,

@@ -33,7 +33,7 @@ pub(crate) enum Message {
     Command {
         /// True if the command changes the device, so that a late second execution could overwrite newer data.
         is_change: bool,
-        /// The changes of the device since the command was sent.
+        /// The state of the device, compared with its state when the command was sent.
         device: DeviceState,
     },
 }
@@ -50,7 +50,7 @@ pub(crate) struct OpenRequest {
     pub(crate) refusals: u32,
 }
 
-/// The changes of a device since a command for the device was sent.
+/// The state of a device, compared with its state when a command for the device was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceState {
     /// The user has closed the device.

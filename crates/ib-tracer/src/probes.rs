@@ -223,7 +223,7 @@ impl Probes {
             .any(|combined_result| matches!(combined_result, CombinedResult::At(..)))
     }
 
-    /// Returns the number of switches from which a combined-route probe was sent that was not answered.
+    /// Returns the number of switches with at least one unanswered combined-route probe.
     pub(crate) fn unanswered_switches(&self) -> usize {
         let silent = self
             .combined_results

@@ -133,7 +133,7 @@ impl PathQueries {
         cx.set_timer(at, Timer::PathQuery(target));
     }
 
-    /// Retries a scheduled query if the cached route is still valid, and in use or contradicted.
+    /// Retries a scheduled query if the cached route is still valid, and is in use or contradicted by a peer's message.
     ///
     /// `route` is the cached route and the time of its last use. `lifetime` is its lifetime, or `None` for no limit.
     pub(super) fn handle_timer(

@@ -164,8 +164,8 @@ impl RoutePolicy {
                 let level = self.levels.of(peer.gid);
                 let is_equal = match groups.record(peer.group) {
                     Some(record) => level == Some(record.sl),
-                    // The common group is not known yet. If any group has the service level, address resolution finds
-                    // the common group.
+                    // The common group is not known yet. If any joined group has the service level of the path,
+                    // address resolution finds the common group.
                     None => groups.service_levels().any(|group| level == Some(group)),
                 };
                 if is_equal { RouteSource::Group } else { RouteSource::Sa }

@@ -51,7 +51,7 @@ impl SaRequest {
     /// Returns the priority of the request. Requests on which all resolutions depend have the highest priority,
     /// followed by requests of clients, and refreshes.
     ///
-    /// Repeated joins have the same priority as client requests, so that they do not delay client requests.
+    /// Repeated joins have only the priority of client requests, so that they do not delay client requests.
     const fn urgency(self) -> Urgency {
         match self {
             Self::Join { is_first: true, .. } | Self::Leave | Self::AllPaths { .. } => {

@@ -94,8 +94,8 @@ impl Devices {
         self.devices.get(&id).map_or(0, |device| device.changes)
     }
 
-    /// Returns the changes of a device since a command was sent. `opening` is the value of `openings` when the
-    /// command was sent.
+    /// Returns the state of a device, compared with its state when a command was sent. `opening` is the value of
+    /// `openings` at that time.
     pub(super) fn state(&self, id: DeviceId, opening: u32) -> DeviceState {
         let Some(device) = self.devices.get(&id) else { return DeviceState::Closed };
         if (1..=device.overwritten_until).contains(&opening) {
