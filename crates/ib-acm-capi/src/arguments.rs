@@ -24,7 +24,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<Option<
     text.map(Some).map_err(|error| Failure::argument(format!("{what}: {error}")))
 }
 
-/// Converts a C string to the address of type name; `None` if the pointer is null.
+/// Converts a C string to an `Address::Name`; `None` if the pointer is null.
 ///
 /// # Safety
 /// The pointer is null or points to a string that ends with a zero byte.

@@ -17,7 +17,7 @@ impl<T: Copy> Out<T> {
         Ok(Self { array, count })
     }
 
-    /// Copies elements to an array from `malloc`, and stores the array's address and the count.
+    /// Allocates an array with `malloc`, and copies the elements to it. Stores the array's address and the count.
     ///
     /// # Safety
     /// Both output parameters are writable. `T` needs no larger alignment than `malloc` guarantees.

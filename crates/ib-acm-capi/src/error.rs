@@ -65,7 +65,7 @@ fn of_kind(kind: io::ErrorKind) -> c_int {
         io::ErrorKind::ConnectionReset => libc::ECONNRESET,
         io::ErrorKind::InvalidData => libc::EPROTO,
         io::ErrorKind::InvalidInput => libc::EINVAL,
-        // Other kinds are, for example, reported for an unknown host name.
+        // The system reports other kinds of errors, for example, if the host name is unknown.
         _ => libc::EHOSTUNREACH,
     }
 }
@@ -74,7 +74,8 @@ fn of_kind(kind: io::ErrorKind) -> c_int {
 /// returns `None`.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Option<T> {
     let panicked = || Failure { number: libc::EIO, text: "internal error in the library".into() };
-    // After a panic only a connection can be inconsistent. All input of a connection is validated.
+    // A panic leaves at most a connection in an inconsistent state. This does no harm, because later calls validate
+    // all bytes that the connection receives.
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()));
     result
         .map_err(|Failure { number, text }| {

@@ -1,4 +1,4 @@
-//! Connections to the service. Calls on the same connection exclude each other.
+//! Connections to the service. Calls on the same connection are serialized.
 
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
@@ -30,7 +30,7 @@ impl ClientHandle {
         handle: *mut Self,
         work: impl FnOnce(&mut Client) -> Result<T, ClientError>,
     ) -> Result<T, Failure> {
-        // SAFETY: the caller promises null or an open connection, to which all references are shared.
+        // SAFETY: the caller promises null or an open connection. Only shared references to a connection exist.
         let handle = unsafe { handle.as_ref() };
         let handle = handle.ok_or_else(|| Failure::argument("the connection is NULL"))?;
         let mut client = handle.client.lock().unwrap_or_else(PoisonError::into_inner);

@@ -27,9 +27,9 @@ pub struct Path {
     pub record: PathRecordBytes,
 }
 
-/// The words for the argument `source` in error texts.
+/// Name of the argument `source` in error texts.
 const SOURCE: &str = "the source";
-/// The words for the argument `destination` in error texts.
+/// Name of the argument `destination` in error texts.
 const DESTINATION: &str = "the destination";
 
 /// Resolves a name; see `ib_acm_resolve_name` in the header.

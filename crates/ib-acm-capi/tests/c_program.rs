@@ -169,7 +169,7 @@ fn endpoint() -> Vec<u8> {
     [&info.to_bytes()[..], &padded("node7"), &padded("10.0.0.7")].concat()
 }
 
-/// Status that the protocol does not define. The test server sends no response in its place.
+/// Marks a request to which the test server sends no response. The protocol does not define this status.
 const SILENCE: ClientStatus = ClientStatus(255);
 
 /// Returns the response that the destination name selects; `None` to close the connection.

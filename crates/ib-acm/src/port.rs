@@ -33,7 +33,7 @@ pub struct PortState {
     pub registrations: u64,
     /// True if the port supports UD QPs. Address resolution over multicast needs them.
     pub has_datagrams: bool,
-    /// Names and addresses that the port has in the default partition without configuration.
+    /// Names and addresses of the port in the default partition, in addition to those in the configuration.
     pub names: Vec<Address>,
 }
 
@@ -116,7 +116,8 @@ pub trait Port {
     /// Returns the current state.
     fn state(&self) -> PortState;
 
-    /// Executes an action. Returns false if there is no room, or if the QP does not exist; a datagram is then lost.
+    /// Executes an action. Returns false if this fails, for example because a queue is full or the QP does not exist. A
+    /// datagram is then lost.
     fn act(&mut self, action: &Action) -> bool;
 
     /// Returns the next input.

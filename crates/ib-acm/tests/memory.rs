@@ -27,7 +27,7 @@ fn resident() -> usize {
     kilobytes * 1024
 }
 
-/// Function that returns the address of the host with a number.
+/// Function that returns the address of the host with the given number.
 type AddressOf = fn(u32) -> Address;
 
 fn name(host: u32) -> Address {
@@ -108,8 +108,8 @@ fn fill(kind: &str, address_of: AddressOf, has_route: bool) -> Service {
     let count = (1 << 17) + 1000;
     for host in 0..count {
         let destination = Gid::new(PREFIX, Guid(0x1000 + u64::from(host)));
-        // Several ports have the same LID, because there are fewer LIDs than ports. They are seen at the same time, so
-        // this triggers no check.
+        // Several ports have the same LID, because there are fewer LIDs than ports. These ports are seen at the same
+        // time, so the common LID triggers no check.
         let dlid = (host % 0xb000 + 2) as u16;
         let route = Route { destination, dlid, is_global: true, ..Route::default() };
         let (p_key, qpn) = (PKey::DEFAULT, Qpn::truncated(0x100));

@@ -44,7 +44,8 @@ pub struct Cm {
     outgoing: VecDeque<(Route, Mad)>,
     events: VecDeque<CmEvent>,
     counters: CmCounters,
-    /// Start of the second to which `refusals` applies, the number of rate-limited responses that are still allowed.
+    /// Start of the current interval of one second. Within this interval, the CM may still send `refusals` responses to
+    /// peers without a connection.
     second: Instant,
     refusals: u32,
 }
@@ -56,8 +57,8 @@ const MAX_QUEUED: usize = 1_024;
 impl Cm {
     /// Creates a CM without connections.
     ///
-    /// The seed determines the communication IDs. They protect connections against third parties, so the seed must be
-    /// secret.
+    /// The seed determines the communication IDs. These IDs protect connections against third parties, so the seed must
+    /// be secret.
     #[must_use]
     pub fn new(config: CmConfig, seed: [u8; 32]) -> Self {
         Self {
@@ -97,7 +98,7 @@ impl Cm {
         self.listeners.remove(id)
     }
 
-    /// Processes a MAD received at QP1. `route` is the route of the response to it: its source is the local GID.
+    /// Processes a MAD received at QP1. `route` is the route of the response, so its source GID is the local GID.
     ///
     /// Returns false if the MAD is not of the management class of the CM.
     pub fn handle(&mut self, now: Instant, route: &Route, mad: &Mad) -> bool {

@@ -23,7 +23,8 @@ pub struct Ece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmConfig {
     /// GUID of the local HCA, by which peers distinguish connections. If two CMs communicate with the same peer within
-    /// one time-wait, their GUIDs must be different. This also applies to the next run of a program.
+    /// one time-wait, their GUIDs must be different. This also applies to two runs of the
+    /// same program, one after the other.
     pub ca_guid: Guid,
     /// The ECE that the REQ offers, if any.
     ///
@@ -49,7 +50,7 @@ pub struct CmConfig {
     /// REQ.
     pub time_wait: Option<Duration>,
     /// After a peer's last REQ or `SIDR_REQ`, the CM caches its REJ or `SIDR_REP` for this time, to respond if the
-    /// request is repeated. If it has sent an MRA, the service timeout is added.
+    /// request is repeated. If the CM has sent an MRA, the service timeout is added.
     pub answer_time: Duration,
     /// Maximum number of connections, including those in time-wait.
     pub max_connections: usize,
@@ -72,9 +73,9 @@ impl Default for CmConfig {
     /// Returns a configuration without a GUID. It has 15 retries, a response timeout of 268 ms, a packet life
     /// time of 67 ms, and a consumer timeout of 60 s.
     ///
-    /// If a message has no response, the CM retransmits it after 403 ms, and gives up after 6.4 s. Linux uses
-    /// 6.1 s and 98 s, and for a REP the values of the REQ. The service timeout of an MRA is 4.3 s, and in
-    /// Linux 69 s. With 15 retries, 4.3 s are enough for the consumer timeout.
+    /// If a message has no response, the CM retransmits it after 403 ms, and gives up after 6.4 s. Linux
+    /// retransmits after 6.1 s and gives up after 98 s; for a REP, it uses the values of the REQ. The service
+    /// timeout of an MRA is 4.3 s, and in Linux 69 s. With 15 retries, 4.3 s are enough for the consumer timeout.
     fn default() -> Self {
         Self {
             ca_guid: Guid::ZERO,
@@ -102,7 +103,7 @@ impl CmConfig {
         timeout(self.response_timeout) + 2 * timeout(self.packet_life_time)
     }
 
-    /// Returns true if a REQ or REP has the vendor ID and the options of this configuration.
+    /// Returns true if a REQ or REP contains the ECE of this configuration: the same vendor ID and options.
     pub(crate) fn shares_ece(&self, mad: &Mad, vendor_id: u32) -> bool {
         self.ece == Some(Ece { vendor_id, options: mad.attribute_modifier() })
     }
@@ -157,6 +158,6 @@ pub struct CmCounters {
     pub stale: u64,
     /// REJs and other responses that were not sent because of the limit per second.
     pub limited: u64,
-    /// Responses dropped because [`poll_transmit`](super::Cm::poll_transmit) was not called for too long.
+    /// Responses dropped because too many were queued: [`poll_transmit`](super::Cm::poll_transmit) was called too late.
     pub overflowed: u64,
 }

@@ -102,7 +102,7 @@ pub(crate) struct Connection {
     pub(crate) remote: Option<RemoteEnd>,
     /// The retransmission timeout.
     pub(crate) interval: Duration,
-    /// The number of retransmissions of each message.
+    /// The maximum number of retransmissions of a message.
     pub(crate) retries: u8,
     /// The number of retransmissions left for the last message.
     pub(crate) retries_left: u8,

@@ -67,7 +67,7 @@ pub enum CmError {
     /// The maximum number of connections or SIDR requests is reached.
     #[error("the limit of {limit} {what} is reached")]
     Full {
-        /// The objects whose number is limited.
+        /// The kind of objects whose number is limited: connections or SIDR requests.
         what: &'static str,
         /// The limit.
         limit: usize,

@@ -33,9 +33,9 @@ pub enum CmEvent {
         message: ReferencedMessage,
         /// The reason.
         reason: RejectReason,
-        /// Additional information, which depends on the reason, up to 72 bytes.
+        /// Additional information of the REJ, up to 72 bytes. Its meaning depends on the reason.
         info: Vec<u8>,
-        /// Private data, 148 bytes.
+        /// Private data of the REJ, 148 bytes.
         private_data: Vec<u8>,
     },
     /// The connection was not established.
@@ -50,7 +50,7 @@ pub enum CmEvent {
     Disconnected {
         /// The connection.
         id: ConnectionId,
-        /// The cause of the end.
+        /// The reason why the connection has ended.
         cause: Cause,
         /// Private data of the received DREQ (220 bytes), DREP (224 bytes) or REJ (148 bytes). Empty if no such message
         /// was received.
@@ -118,11 +118,11 @@ pub struct Requested {
     /// Route of the packets to the peer, as the peer proposes it. [`Route::is_weak`] is true unless
     /// both sides have the same [`Ece`](crate::Ece).
     pub path: Route,
-    /// The `rdma_cm` header, if the listener is one of `rdma_cm`.
+    /// The `rdma_cm` header, if the listener listens on an `rdma_cm` port.
     pub cma: Option<CmaHeader>,
-    /// Private data: 92 bytes, or 56 bytes after an `rdma_cm` header.
+    /// Private data of the REQ: 92 bytes, or 56 bytes after an `rdma_cm` header.
     pub private_data: Vec<u8>,
-    /// The REQ. Its "local" fields belong to the peer.
+    /// The received REQ. Its fields that are called "local" describe the peer.
     pub req: Req,
 }
 
@@ -134,9 +134,9 @@ pub struct Connected {
     /// Route of the packets to the peer, which is the route of the REQ. [`Route::is_weak`] is true
     /// unless both sides have the same [`Ece`](crate::Ece).
     pub path: Route,
-    /// Private data, 196 bytes.
+    /// Private data of the REP, 196 bytes.
     pub private_data: Vec<u8>,
-    /// The REP. Its "local" fields belong to the peer.
+    /// The received REP. Its fields that are called "local" describe the peer.
     pub rep: Rep,
 }
 
@@ -153,9 +153,9 @@ pub struct SidrRequested {
     pub route: Route,
     /// The P_Key.
     pub p_key: PKey,
-    /// The `rdma_cm` header, if the listener is one of `rdma_cm`.
+    /// The `rdma_cm` header, if the listener listens on an `rdma_cm` port.
     pub cma: Option<CmaHeader>,
-    /// Private data: 216 bytes, or 180 bytes after an `rdma_cm` header.
+    /// Private data of the `SIDR_REQ`: 216 bytes, or 180 bytes after an `rdma_cm` header.
     pub private_data: Vec<u8>,
 }
 
@@ -170,9 +170,9 @@ pub struct SidrResolved {
     pub qpn: Qpn,
     /// The Q_Key of the queue pair.
     pub q_key: QKey,
-    /// Additional information, which depends on the status, up to 72 bytes.
+    /// Additional information of the `SIDR_REP`, up to 72 bytes. Its meaning depends on the status.
     pub info: Vec<u8>,
-    /// Private data, 136 bytes.
+    /// Private data of the `SIDR_REP`, 136 bytes.
     pub private_data: Vec<u8>,
 }
 

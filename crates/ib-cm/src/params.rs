@@ -47,7 +47,7 @@ pub struct ConnectParams {
     pub srq: bool,
     /// The `rdma_cm` header at the start of private data; `None` if the service is not an `rdma_cm` port.
     pub cma: Option<CmaHeader>,
-    /// Private data: up to 92 bytes, or up to 56 bytes after the header.
+    /// Private data of the REQ: up to 92 bytes, or up to 56 bytes after the header.
     pub private_data: Vec<u8>,
 }
 
@@ -117,8 +117,8 @@ pub struct AcceptParams {
     /// Responder resources: maximum number of READs and atomics that the peer may have outstanding. Values above the
     /// initiator depth of the REQ have no effect.
     pub responder_resources: u8,
-    /// Initiator depth: maximum number of READs and atomics that this side may have outstanding. It is at most the
-    /// responder resources of the REQ.
+    /// Initiator depth: maximum number of READs and atomics that this side may have outstanding. The
+    /// consumer must not set it above the responder resources of the REQ.
     pub initiator_depth: u8,
     /// Target ACK delay of this side, an exponent, 0 to 31. The peer adds it to its ACK timeout.
     pub target_ack_delay: u8,
@@ -128,7 +128,7 @@ pub struct AcceptParams {
     pub flow_control: bool,
     /// True if the local queue pair has a shared receive queue.
     pub srq: bool,
-    /// Private data, up to 196 bytes.
+    /// Private data of the REP, up to 196 bytes.
     pub private_data: Vec<u8>,
 }
 
@@ -181,7 +181,7 @@ pub struct SidrParams {
     pub p_key: PKey,
     /// The `rdma_cm` header at the start of private data; `None` if the service is not an `rdma_cm` port.
     pub cma: Option<CmaHeader>,
-    /// Private data: up to 216 bytes, or up to 180 bytes after the header.
+    /// Private data of the `SIDR_REQ`: up to 216 bytes, or up to 180 bytes after the header.
     pub private_data: Vec<u8>,
 }
 
@@ -194,7 +194,7 @@ pub struct SidrReply {
     pub qpn: Qpn,
     /// The Q_Key of the queue pair.
     pub q_key: QKey,
-    /// Private data, up to 136 bytes.
+    /// Private data of the `SIDR_REP`, up to 136 bytes.
     pub private_data: Vec<u8>,
 }
 

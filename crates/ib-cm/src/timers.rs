@@ -2,7 +2,7 @@
 
 use crate::id::{ConnectionId, SidrId, SidrRequestId};
 
-/// Event for which a timer limits the wait.
+/// The event that the CM waits for while a timer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// The peer's response to a message.

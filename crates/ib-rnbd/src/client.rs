@@ -34,17 +34,19 @@ pub struct DeviceId(u32);
 /// An event of the RNBD client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// A device was opened. It has this geometry, and has kept these writes ([`Kept::All`] at the first opening).
+    /// A device was opened: its ID, its geometry, and the earlier writes that it has kept ([`Kept::All`] at the first
+    /// opening).
     Opened(DeviceId, Geometry, Kept),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
     /// A device was reopened, but other clients may have written to it in the meantime. The queued changes of the
-    /// device have ended with [`Errno::EIO`]. The user has to end its own earlier changes as well.
+    /// device have completed with [`Errno::EIO`]. The user also has to fail earlier changes that it has not submitted
+    /// yet.
     MaybeOverwritten(DeviceId),
     /// A device cannot be reopened now, for example because another client, or an earlier session of this client, has
     /// it open for writing. The user may retry with [`Client::retry_open`].
     Delayed(DeviceId),
-    /// The command with this user's number has ended with this status.
+    /// A command has completed: the number that the user gave it, and its status.
     Done(u64, Errno),
 }
 
@@ -65,7 +67,7 @@ enum State {
     Wanted,
     /// The open message was sent. The value is the number of paths that had been connected until then.
     Opening(u32),
-    /// The device is open. The value is the server's number of the device.
+    /// The device is open. The value is the number that the server has assigned to the device.
     Open(u32),
     /// The server has refused the device.
     Refused(Errno),
@@ -119,12 +121,12 @@ pub struct Client {
     /// Random number of the server; `None` for a Linux server, which reports no number.
     server: Option<u64>,
     waiting: VecDeque<QueuedCommand>,
-    /// The server's numbers of devices that the user has closed, and whose close message was not sent yet.
+    /// Devices that the user has closed, and whose close message was not sent yet: the server's device numbers.
     closing: VecDeque<u32>,
-    /// The server's numbers of devices whose close message is outstanding. No device is opened meanwhile, because
+    /// Devices whose close message is outstanding: the server's device numbers. No device is opened meanwhile, because
     /// messages may take different paths, and a late close message would close the next device with the same number.
     unclosed: BTreeSet<u32>,
-    /// The server's numbers of devices whose close message is deferred, because they have requests in flight.
+    /// Devices whose close message is deferred, because they have requests in flight: the server's device numbers.
     busy: BTreeSet<u32>,
     events: VecDeque<ClientEvent>,
     /// Maximum data length of a request, in bytes.
@@ -183,7 +185,7 @@ impl Client {
         self.fail(id, Errno::ENODEV);
     }
 
-    /// Returns the server's number of a device; `None` if the device is not open.
+    /// Returns the number that the server has assigned to a device; `None` if the device is not open.
     pub(super) fn number(&self, id: DeviceId) -> Option<u32> {
         match self.devices.get(&id)?.state {
             State::Open(number) => Some(number),
@@ -191,13 +193,13 @@ impl Client {
         }
     }
 
-    /// Defers the close message of the device with this server's number until [`Client::release`] is called. No device
+    /// Defers the close message of the device with this device number until [`Client::release`] is called. No device
     /// is opened meanwhile.
     pub(super) fn hold(&mut self, number: u32) {
         self.busy.insert(number);
     }
 
-    /// Allows the client to send the close message of the device with this server's number.
+    /// Allows the client to send the close message of the device with this device number.
     pub(super) fn release(&mut self, number: u32) {
         self.busy.remove(&number);
     }
@@ -213,24 +215,25 @@ impl Client {
         self.devices.get(&id)?.geometry.as_ref()
     }
 
-    /// Notes that a session is connected, and starts to open all devices in this session.
+    /// Notifies the client that a session is connected. The client then opens all devices in this session.
     pub fn connected(&mut self) {
         self.forget();
         self.devices.values_mut().for_each(|device| device.refusals = 0);
         self.greeting = VersionState::Due;
     }
 
-    /// Notes that a path is connected. Before the client opens the next device, it sends its version again.
+    /// Notifies the client that a path is connected. Before the client opens the next device, it sends its version
+    /// again.
     pub const fn path_connected(&mut self) {
         self.paths = self.paths.wrapping_add(1);
     }
 
-    /// Returns true until [`Client::connected`] is called, and after [`Client::lost`].
+    /// Returns true while the session is not connected: before [`Client::connected`], and after [`Client::lost`].
     pub(super) const fn is_unconnected(&self) -> bool {
         matches!(self.greeting, VersionState::Unconnected)
     }
 
-    /// Notes that the session has lost all of its paths. Queued commands keep waiting.
+    /// Notifies the client that the session has lost all of its paths. Queued commands keep waiting.
     pub fn lost(&mut self) {
         self.forget();
         self.greeting = VersionState::Unconnected;
@@ -414,7 +417,7 @@ impl Client {
         }
     }
 
-    /// Notes that the server refuses a device temporarily.
+    /// Records that the server refuses a device temporarily, and notifies the user.
     fn delay(&mut self, id: DeviceId) {
         if let Some(device) = self.devices.get_mut(&id) {
             device.refusals += 1;
@@ -522,7 +525,7 @@ impl Client {
         self.events.push_back(ClientEvent::Opened(id, geometry, kept));
     }
 
-    /// Retries to open a device that the server refuses temporarily, or a refused device that was never open.
+    /// Tries again to open a device that the server refuses temporarily, or a refused device that was never open.
     pub fn retry_open(&mut self, id: DeviceId) {
         let device = self.devices.get_mut(&id);
         let may_again = |it: &&mut Device| match it.state {

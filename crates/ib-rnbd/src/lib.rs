@@ -1,7 +1,7 @@
 //! RNBD client and server without I/O: block devices over RTRS.
 //!
-//! A client sends its protocol version, opens devices by name, and submits commands with the server's numbers of
-//! devices. If a session loses all its paths, the server closes the session and its open devices. The client then opens
+//! A client sends its protocol version, opens devices by name, and submits commands with the device numbers of the
+//! server. If a session loses all its paths, the server closes the session and its open devices. The client then opens
 //! a new session.
 //!
 //! | module | holds |

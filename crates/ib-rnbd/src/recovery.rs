@@ -5,12 +5,12 @@
 use ib_block::Errno;
 use ib_rtrs::Outcome;
 
-/// The treatment of a message.
+/// The treatment of a message whose outcome is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recovery {
-    /// The message ends with this status.
+    /// The message is not sent again. This status is its result.
     End(Errno),
-    /// The message is sent again once its device is open.
+    /// The message is sent again. A command waits until its device is open.
     Resend,
     /// All devices are opened again before the message is sent again, because the server has lost its session state.
     Reopen,
@@ -33,7 +33,7 @@ pub(crate) enum Message {
     Command {
         /// True if the command changes the device, so that a late second execution could overwrite newer data.
         is_change: bool,
-        /// The changes of the device since the command was sent.
+        /// The state of the device, compared with its state when the command was sent.
         device: DeviceState,
     },
 }
@@ -41,8 +41,8 @@ pub(crate) enum Message {
 /// The circumstances of a request to open a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenRequest {
-    /// True if a path was connected after the request was sent. It may lead to a session in which the client has not
-    /// sent its version.
+    /// True if a path was connected after the request was sent. This path may lead to a session in which the client
+    /// has not sent its version.
     pub(crate) is_outdated: bool,
     /// True if the device was open before.
     pub(crate) was_open: bool,
@@ -50,7 +50,7 @@ pub(crate) struct OpenRequest {
     pub(crate) refusals: u32,
 }
 
-/// The changes of a device since a command for the device was sent.
+/// The state of a device, compared with its state when a command for the device was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceState {
     /// The user has closed the device.
@@ -76,10 +76,10 @@ pub(crate) enum SessionLoss {
     Known,
 }
 
-/// After this number of times that all devices were reopened without a successful command, they are not reopened again.
+/// Maximum number of times that all devices are reopened without a successful command in between.
 pub(crate) const MAX_REOPENINGS: u32 = 3;
 
-/// After this number of consecutive refusals, the client does not request a device again that was open before.
+/// Maximum number of times that a device that was open before is requested again after consecutive refusals.
 const MAX_REFUSALS: u32 = 30;
 
 /// Returns the treatment of a message. `outcome` is `None` if the message was not sent.
@@ -91,8 +91,8 @@ pub(crate) fn decide(message: Message, outcome: Option<Outcome>) -> Recovery {
     }
 }
 
-/// Returns the treatment of a message about a session or a device. It may be sent twice, so it is retransmitted within
-/// its session. A new session starts with messages of its own.
+/// Returns the treatment of a message about a session or a device. The server can receive such a message twice without
+/// harm, so the message is retransmitted within its session. A new session starts with messages of its own.
 const fn decide_control(outcome: Option<Outcome>) -> Recovery {
     match outcome {
         Some(Outcome::Answered(errno)) => Recovery::End(errno),
@@ -115,7 +115,7 @@ fn decide_open(request: OpenRequest, outcome: Option<Outcome>) -> Recovery {
 
 fn decide_command(is_change: bool, device: DeviceState, outcome: Option<Outcome>) -> Recovery {
     let outcome = match outcome {
-        // A server that has lost its session state, of ibfabric or Linux, responds that the device is not open.
+        // A server of ibfabric or Linux that has lost its session state responds that the device is not open.
         Some(Outcome::Answered(errno @ Errno::ENOTCONN)) => match device {
             DeviceState::Open(SessionLoss::Excluded | SessionLoss::Repeated) => {
                 return Recovery::End(errno);

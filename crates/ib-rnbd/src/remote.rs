@@ -102,19 +102,20 @@ pub struct Remote {
     config: RemoteConfig,
     admin: BufferPool,
     commands: Commands,
-    /// Messages in flight, by the user's numbers of their requests.
+    /// Messages in flight, by the numbers (`Request::user`) of the RTRS requests that carry them.
     messages: Slab<Message>,
     devices: Devices,
     /// Temporarily refused devices, and the times at which they are requested again.
     delayed: BTreeMap<DeviceId, Instant>,
-    /// Devices that the user has closed, but that still have parts of commands in flight, and their server's numbers.
+    /// Devices that the user has closed, but that still have parts of commands in flight, and the numbers that the
+    /// server has assigned to these devices.
     leaving: Vec<(DeviceId, u32)>,
     /// Value of [`Client::forgotten`] when the last message was sent.
     forgotten: u32,
     /// A message for which no path, permit or buffer was free.
     held: Option<Outgoing>,
     events: VecDeque<RemoteEvent>,
-    /// True if, after the last path was connected, the client has given up the attempts to reconnect a failed path.
+    /// True if the client has given up reconnecting a failed path, and no path was connected since then.
     is_given_up: bool,
 }
 
@@ -210,11 +211,11 @@ impl Remote {
         }
     }
 
-    /// Returns the user's number and the status of the next completed command. [`Remote::data`] then returns the data
-    /// of a read.
+    /// Returns the next completed command: the number that the user gave it, and its status. [`Remote::data`] then
+    /// returns the data of a read.
     ///
     /// If the status is [`Errno::ECONNABORTED`] or [`Errno::ETIMEDOUT`], the server may have executed any part of the
-    /// command. The reason is that it does not fence failed paths, or has not confirmed the fence in time.
+    /// command. The reason is that the server does not fence failed paths, or has not confirmed the fence in time.
     pub fn poll(&mut self) -> Option<(u64, Errno)> {
         self.commands.poll()
     }
@@ -275,7 +276,8 @@ impl Remote {
         }
     }
 
-    /// Retries to open a refused device that was never open, since another client may have closed it.
+    /// Tries again to open a device that the server has refused and that was never open. Another client that had the
+    /// device open may have closed it meanwhile.
     pub fn retry_open(&mut self, device: DeviceId) {
         self.rnbd.retry_open(device);
     }
@@ -360,11 +362,12 @@ impl Remote {
     /// Sends messages until no path, permit or buffer is free.
     fn send(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32) {
         if self.forgotten != self.rnbd.forgotten() {
-            // The held message contains an old number of its device.
+            // The message that waits for a path, permit or buffer contains an old number of its device.
             self.forget_held();
         }
         while let Some(out) = self.held.take().or_else(|| self.rnbd.poll_transmit()) {
-            // Messages in flight are recalled, because they contain old device numbers, which other devices may get.
+            // Messages in flight contain old device numbers, which other devices may get. The messages are recalled: if
+            // their path fails, they are not retransmitted.
             if std::mem::replace(&mut self.forgotten, self.rnbd.forgotten()) != self.forgotten {
                 self.rtrs.recall();
                 self.leaving.clear();

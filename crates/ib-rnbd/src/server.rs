@@ -88,7 +88,7 @@ pub struct Server<S> {
     /// Exports whose writers have changed and have to be stored.
     news: VecDeque<ExportId>,
     sessions: BTreeMap<S, Session>,
-    /// Outstanding commands, by the numbers of openings.
+    /// Outstanding commands of each opening, by the number of the opening.
     work: BTreeMap<u64, OutstandingCommands>,
     last: u64,
     /// The device number of the next opening. Numbers are not reused, so a retransmitted request of an earlier session
@@ -149,7 +149,7 @@ impl<S: Copy + Ord> Server<S> {
     }
 
     /// Returns the changed writers of an export, in the format in which the user stores them. The user has to store
-    /// them before it responds to the last message or executes the command in this message.
+    /// them before it responds to the message that the server has handled last, or executes the command in it.
     pub fn poll_writers(&mut self) -> Option<(ExportId, Vec<u8>)> {
         let id = self.news.pop_front()?;
         Some((id, self.writers[id.0 as usize].to_bytes()))
@@ -178,7 +178,7 @@ impl<S: Copy + Ord> Server<S> {
         self.sessions.remove(&session);
     }
 
-    /// Notes that a command of [`Response::Execute`] has completed, successfully or not.
+    /// Notifies the server that the command of a [`Response::Execute`] has completed, successfully or not.
     pub fn done(&mut self, command: &ServerCommand) {
         if let Some(work) = self.work.get_mut(&command.opening) {
             work.count -= 1;
@@ -188,7 +188,7 @@ impl<S: Copy + Ord> Server<S> {
         }
     }
 
-    /// Handles a message in a session. `header` is the user's header of the RTRS request. `direction` and `data` are
+    /// Handles a message in a session. `header` is the user header of the RTRS request. `direction` and `data` are
     /// the direction and the length in bytes of its data.
     pub fn handle(
         &mut self,
@@ -222,7 +222,7 @@ impl<S: Copy + Ord> Server<S> {
                 };
             }
             Ok(Message::Close(close)) => {
-                // If the device is not open, the close message succeeds.
+                // A close message for a device that is not open succeeds.
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.opened.remove(&close.device_id);
                 }
@@ -260,7 +260,7 @@ impl<S: Copy + Ord> Server<S> {
         let own = self.sessions.get(&session).and_then(|it| {
             it.opened.iter().find(|(_, opened)| opened.export == export).map(|(&it, _)| it)
         });
-        // If the session already has the device open, it gets the number of the existing opening.
+        // If the session already has the device open, the response contains the number of the existing opening.
         let number = match own {
             Some(number) => number,
             None => {
@@ -379,7 +379,7 @@ impl<S: Copy + Ord> Server<S> {
     }
 }
 
-/// Returns the session response, which contains the lower version of client and server.
+/// Returns the session response, which contains the lower of the versions of client and server.
 fn greet(
     hello: &SessionMessage,
     number: u64,

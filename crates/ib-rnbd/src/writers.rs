@@ -34,11 +34,11 @@ impl Writers {
     /// Length of a stored client in bytes.
     const LENGTH: usize = 11;
 
-    /// Notes that a client opens the device. Returns the number for the open response, and true if the state has to be
-    /// stored.
+    /// Records that a client opens the device. Returns the number for the open response, and true if the state has to
+    /// be stored.
     ///
     /// The number of a new client is derived from the seed, which must be different in each call. If there are too many
-    /// clients, removes one that does not have the device open, which `has_open` tells.
+    /// clients, removes one that does not have the device open. `has_open` returns true if a client has it open.
     pub(super) fn open(
         &mut self,
         client: u64,
@@ -64,7 +64,7 @@ impl Writers {
         (known.number, before != Some(known))
     }
 
-    /// Notes that a client writes to the device. Returns true if the state has to be stored.
+    /// Records that a client writes to the device. Returns true if the state has to be stored.
     pub(super) fn write(&mut self, client: u64) -> bool {
         let mut is_new = false;
         let others = self.clients.iter_mut().filter(|it| it.is_current && it.client != client);

@@ -31,8 +31,8 @@ const MAX_TRIES: u32 = 4;
 /// Factor by which the burst grows for the next try if requests were lost.
 const GROWTH: u64 = 4;
 
-/// Counters prove that a switch sends packets out of another port than the port in its table only if the other port
-/// counts more than this factor times as many.
+/// Counters prove that a switch sends packets out of another port than its table specifies only if the other port
+/// counts more than this factor times as many packets as the port in the table.
 const IDLE_FACTOR: u64 = 4;
 
 /// Returns the number of packets in the first burst. The second burst is three times as large. A burst must
@@ -78,7 +78,7 @@ enum Stage {
     Last,
 }
 
-/// A census of one combined-route probe.
+/// A census that counts the packets of one combined-route probe.
 #[derive(Debug)]
 struct Census {
     stage: Stage,
@@ -96,7 +96,7 @@ struct Census {
     /// The port that the last conclusive try has found. A second try has to confirm it.
     suspect: Option<PacketFate>,
     readings: [Reading; 3],
-    /// Number of requests of each reading, including repetitions.
+    /// Number of requests in each reading of the counters, including repetitions.
     attempts: [u64; 3],
     /// Port out of which the switch sends responses to the local port. `answered` has the number of responses to
     /// each burst.
@@ -278,7 +278,7 @@ impl Censuses {
             }
         };
         census.left = more.len();
-        debug_assert!(census.left > 0, "a reading has at least one request");
+        debug_assert!(census.left > 0, "a reading of the counters has at least one request");
         Progress::Waits(more)
     }
 
@@ -289,8 +289,8 @@ impl Censuses {
 }
 
 impl Census {
-    /// Returns the requests of a reading. All readings have the same requests, because the ports count the requests,
-    /// too.
+    /// Returns the requests for one reading of all counters. All readings have the same requests, because the ports
+    /// count the requests, too.
     fn all(
         &self,
         switch: NodeNumber,
@@ -328,7 +328,7 @@ impl Census {
         (inquiry, Request::new(Remote::gsi(lid), mad).with_timing(timing))
     }
 
-    /// Returns the number of the current reading.
+    /// Returns the index of the current reading of the counters.
     const fn reading(&self) -> usize {
         match self.stage {
             Stage::First | Stage::Before => 0,
@@ -369,7 +369,7 @@ impl Census {
         }
     }
 
-    /// Returns the ports that counted both bursts, unless other traffic hides them.
+    /// Returns the ports that counted both bursts, unless other traffic hides the bursts.
     fn conclude(
         &self,
         expected: Option<u8>,
@@ -394,8 +394,8 @@ impl Census {
             ];
             found.extend(left.into_iter().find(|(_, growth)| self.is_burst(*growth)));
         }
-        // The result is valid only if the port of the table has not counted the bursts. If requests get lost, this
-        // requires that its counters were read.
+        // Another port than the port of the table is reported only if the port of the table has not counted the bursts.
+        // If requests were lost, the counters of the port of the table must have been read.
         if let [(PacketFate::Sent(port) | PacketFate::Discarded(port), Some([small, large]))] =
             found[..]
             && Some(port) != expected
@@ -438,12 +438,12 @@ impl Census {
         // The second burst has 2 N probes more than the first. Some of them may be lost on the way to the switch.
         let more = large.saturating_sub(small);
         let sum = u128::from(small) + u128::from(large);
-        // A random difference rarely exceeds twice the square root of the sum.
+        // For random traffic, the counts of two bursts rarely differ by more than twice the square root of their sum.
         let stands_out =
             more >= self.burst.min(64) + explained && u128::from(more).pow(2) >= 4 * sum;
         let is_quiet =
             more <= 2 * self.burst + slack && small <= self.burst + 2 * self.attempts[1] + slack;
-        // Packets in a forwarding loop are counted several times, but in the same proportion.
+        // Packets in a forwarding loop are counted several times, but still 1 : 3 in the two bursts.
         let is_loop = small >= self.burst && large.abs_diff(3 * small) <= slack;
         stands_out && (is_quiet || is_loop)
     }

@@ -71,7 +71,7 @@ pub(crate) enum Link {
     To(NodeNumber, u8, PortState),
     /// No node responds at the far end.
     Nowhere {
-        /// The reason, as a text.
+        /// The reason why no node responds, as a text.
         why: String,
         /// True if the near port itself reports that it is not Active.
         is_down: bool,
@@ -88,7 +88,7 @@ pub struct FabricModel {
     own: Option<(NodeNumber, u8)>,
     /// Facts that could not be read, and the reasons.
     pub(crate) unreadable: BTreeMap<Fact, String>,
-    /// Blocks of multicast tables by node, block number and position.
+    /// Blocks of multicast tables by node, block number and position. A position is a group of 16 ports.
     pub(crate) masks: BTreeMap<(NodeNumber, u16, u8), [u16; 32]>,
     /// The ports that report each LID.
     claims: BTreeMap<u16, Vec<(NodeNumber, u8)>>,
@@ -144,7 +144,8 @@ impl FabricModel {
         self.own
     }
 
-    /// Returns the port that has the LIDs, if a path arrives at this port of a node. At a switch, it is port 0.
+    /// Returns the port with LIDs to which this port of a node belongs: port 0 of a switch, or the port itself. Returns
+    /// `None` if no LIDs of that port are known.
     #[must_use]
     pub fn end(&self, (node, port): (NodeNumber, u8)) -> Option<&End> {
         let known = self.node(node);
@@ -222,8 +223,8 @@ impl FabricModel {
         known.is_some_and(|known| known[..] == *ports)
     }
 
-    /// Returns the first table block on a path that was not read twice; `None` if all were. The switch at the end of
-    /// the path is included.
+    /// Returns the first table block on a path that was read only once; `None` if all were read twice. The switch at
+    /// the end of the path is included.
     pub(crate) fn unconfirmed(&self, path: &Path, lid: u16) -> Option<Fact> {
         let last = path.hops.last().map(|hop| hop.node);
         let nodes = path.hops.iter().map(|hop| hop.from).chain(last);

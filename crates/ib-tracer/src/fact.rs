@@ -1,4 +1,4 @@
-//! Facts that paths depend on, and their source.
+//! Facts about the fabric that paths depend on (nodes, links, blocks of tables), and the source of these facts.
 
 use crate::path::NodeNumber;
 
@@ -12,7 +12,7 @@ pub enum FactSource {
     SaRecords,
 }
 
-/// A fact that a trace depends on.
+/// A fact about the fabric that a trace depends on: a node, a link, or a block of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Fact {
     /// The local node and port.

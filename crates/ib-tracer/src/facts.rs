@@ -22,7 +22,7 @@ use crate::fabric_model::{End, FabricModel, Link, TracedNode};
 use crate::fact::{Fact, FactSource};
 use crate::path::NodeNumber;
 
-/// A request for a part of a fact.
+/// A request for a part of a fact, such as the PortInfo of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// NodeInfo of the node. If the source is the SA: the LinkRecord, which names the port at the far end.
@@ -45,7 +45,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Returns the name for messages.
+    /// Returns the name of the requested part, for messages.
     const fn name(self) -> &'static str {
         match self {
             Self::Node | Self::Record => "NodeInfo",
@@ -91,11 +91,12 @@ pub(crate) struct Facts {
     timing: Timing,
     m_key: u64,
     pending: BTreeMap<Fact, PendingFact>,
-    /// Far end of each link by near end, both as LID and port; `None` unless all LinkRecords were requested.
+    /// For each near end of a link: the far end. Both ends are pairs of LID and port number. `None` unless all
+    /// LinkRecords were requested.
     links: Option<BTreeMap<(u16, u8), (u16, u8)>>,
 }
 
-/// Progress of a fact after a response.
+/// Progress of the requests for a fact, after a response.
 #[derive(Debug)]
 pub(crate) enum Progress {
     /// The fact needs these further requests. The list is empty while responses are outstanding.
@@ -347,8 +348,8 @@ impl PendingFact {
         parts
     }
 
-    /// Returns the node at the far end of a link, if the model has this node. It must have the same GUID, type, number
-    /// of ports and LID, and no other cable at the arrival port.
+    /// Returns the node at the far end of a link, if the model has this node. The node must have the same GUID, type,
+    /// number of ports and LID, and no other cable at the arrival port.
     fn known(
         &self,
         info: &NodeInfo,
@@ -556,7 +557,7 @@ pub(crate) fn ask<R: Attribute>(own: &LinkPort, record: &R, components: &[u8]) -
     Request::new(remote, mad)
 }
 
-/// Returns a status for messages.
+/// Returns the text for a MAD status, for messages.
 pub(crate) fn status_text(status: MadStatus) -> String {
     match status {
         MadStatus::SA_NO_RECORDS => "no records".to_owned(),

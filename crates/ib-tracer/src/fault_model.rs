@@ -59,7 +59,7 @@ pub(crate) fn conflict(
         let arrives_at = answer.hops.last().map_or(last.node, |hop| hop.node);
         if answer.stop != Stop::Arrived || arrives_at != from {
             // According to the tables no response can arrive, so a missing response is no evidence against other
-            // components. A second node may have the LID of the switch.
+            // components. The cause can be a second node that has the LID of the switch.
             conflict.members.insert(Component::Identity(from));
         }
         for hop in answer.hops {

@@ -75,7 +75,7 @@ pub enum Witness {
 #[derive(Debug, Default)]
 pub struct Observations {
     all: BTreeMap<Probe, Observation>,
-    /// Switch ports that packets have left as the tables specify, and the best proof.
+    /// For each proven switch port: the best proof that the switch sends packets out of it as its table specifies.
     proven: BTreeMap<(NodeNumber, u8), Witness>,
     /// By switch port and LID: the best proof that packets to the LID have left the port and arrived at the next node.
     arrived: BTreeMap<(NodeNumber, u8, u16), Witness>,

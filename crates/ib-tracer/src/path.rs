@@ -5,7 +5,7 @@ use ib_wire::mad::sm::PortState;
 /// Arrival port in the response of an agent that does not know the arrival port.
 pub const UNKNOWN_PORT: u8 = 255;
 
-/// Maximum number of hops of a path, because a source route has no room for more.
+/// Maximum number of hops of a path. It is the maximum number of hops in a source route.
 pub const MAX_HOPS: usize = 64;
 
 /// Index of a node. Nodes are numbered in the order of discovery.

@@ -223,7 +223,7 @@ impl Probes {
             .any(|combined_result| matches!(combined_result, CombinedResult::At(..)))
     }
 
-    /// Returns the number of switches whose combined-route probes were all unanswered.
+    /// Returns the number of switches with at least one unanswered combined-route probe.
     pub(crate) fn unanswered_switches(&self) -> usize {
         let silent = self
             .combined_results

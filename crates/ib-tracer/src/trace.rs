@@ -44,7 +44,7 @@ pub enum AgentState {
 pub enum Verdict {
     /// Proven good: the agent at the far end of the link reports the expected arrival port.
     Validated,
-    /// Proven good without an agent.
+    /// Proven good, but not by the agent as in [`Verdict::Validated`].
     Observed {
         /// The proof.
         by: Witness,
@@ -67,7 +67,7 @@ pub enum Verdict {
     },
     /// Proven bad: the link differs from the SA records.
     OtherLink {
-        /// The node at the other end of the link, as a text.
+        /// The difference, as a text: for example, the node to which the link leads.
         what: String,
     },
     /// Proven bad: the table of the preceding switch differs from the SA records.

@@ -40,7 +40,7 @@ pub struct TracerConfig {
     pub exact: bool,
     /// Timeout and number of retries of requests.
     pub timing: Timing,
-    /// Missing responses are reported as a fault if the probability of random loss is at most this value.
+    /// Missing responses are reported as a fault if the probability that random loss caused them is at most this value.
     pub error_probability: f64,
     /// The service level of requests to agents.
     pub sl: ServiceLevel,
@@ -112,8 +112,8 @@ pub struct Tracer {
     claim_facts: Facts,
     observations: Observations,
     trials: Trials,
-    /// Verdicts on hops. The key is the link, the LID if the verdict depends on it, and true if the hop is the last
-    /// one.
+    /// Verdicts on hops. The key consists of node and port at the start of the link, the LID if the verdict depends on
+    /// it, and a flag that is true if the hop is the last one of its path.
     verdicts: HashMap<(NodeNumber, u8, Option<u16>, bool), Verdict>,
     /// The start ports of paths, by LID.
     starts: HashMap<u16, (NodeNumber, u8)>,
@@ -238,8 +238,8 @@ impl Tracer {
         }
     }
 
-    /// Starts a trace from `from`, or from the local port if it is `None`. When the trace ends,
-    /// [`Tracer::poll_event`] returns it.
+    /// Starts a trace from `from`, or from the local port if `from` is `None`. [`Tracer::poll_event`] returns the
+    /// result of the trace.
     ///
     /// # Errors
     /// Fails if a LID is not unicast.

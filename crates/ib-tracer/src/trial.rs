@@ -27,7 +27,7 @@ const MAX_PROBES: u32 = 768;
 pub(crate) enum Sample {
     /// A combined-route probe.
     CombinedRoute,
-    /// A control with this number. It takes the path of the request or, if `is_answer` is true, of the response.
+    /// A control with this number. It takes the path of the request or, if `is_answer` is true, that of the response.
     Control { number: u32, is_answer: bool },
 }
 
@@ -52,7 +52,7 @@ struct Trial {
     sent: u32,
     left: u32,
     answered: bool,
-    /// Number of answered controls, by the number of the control.
+    /// For each control: the number of routes on which the control was answered.
     controls: BTreeMap<u32, u8>,
     outcome: Outcome,
 }

@@ -32,7 +32,7 @@ pub enum ClientError {
     Connect {
         /// Address of the service.
         service: ServiceAddress,
-        /// Error of the system.
+        /// Error that the operating system returned.
         error: Arc<io::Error>,
     },
     /// The connection has failed. All further requests on it fail.
@@ -40,7 +40,7 @@ pub enum ClientError {
     Broken {
         /// Address of the service.
         service: ServiceAddress,
-        /// Error of the system.
+        /// Error that the operating system returned.
         error: Arc<io::Error>,
     },
     /// The service closed the connection. All further requests on it fail.

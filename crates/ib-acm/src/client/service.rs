@@ -28,8 +28,8 @@ pub enum ServiceAddress {
 }
 
 impl ServiceAddress {
-    /// Finds the service of this machine as librdmacm does: at the TCP port in the port file, or if none, at the socket
-    /// for all programs.
+    /// Finds the service of this machine in the same way as librdmacm: at the TCP port in the port file or, if there
+    /// is none, at [`ServiceFiles::socket`].
     #[must_use]
     pub fn find() -> Self {
         Self::find_in(&ServiceFiles::default())
@@ -44,7 +44,7 @@ impl ServiceAddress {
         }
     }
 
-    /// Returns the default address that `ib_acme` uses: the socket for administrators' programs on this machine.
+    /// Returns the address that `ib_acme` uses by default: [`ServiceFiles::own_socket`] on this machine.
     #[must_use]
     pub fn default_for_machine() -> Self {
         Self::local(&ServiceFiles::default().own_socket)
@@ -102,9 +102,9 @@ impl fmt::Display for ServiceAddress {
 pub struct ServiceFiles {
     /// Text file with the TCP port of the service. It exists only while the service listens on TCP.
     pub port_file: PathBuf,
-    /// Socket for all programs.
+    /// Unix domain socket that librdmacm and other programs use.
     pub socket: PathBuf,
-    /// Socket for administrators' programs and the kernel.
+    /// Unix domain socket that `ib_acme` uses by default.
     pub own_socket: PathBuf,
 }
 

@@ -68,8 +68,8 @@ impl AddressFile {
         parsed
     }
 
-    /// Returns the lines with names and, if `support_ips` is true, the lines with IP addresses. If it is false, the
-    /// endpoints have the IP addresses of the machine's interfaces.
+    /// Returns the lines with names and, if `support_ips` is true, the lines with IP addresses. If the flag is false,
+    /// the endpoints have the IP addresses of the machine's interfaces instead.
     pub fn in_use(&self, support_ips: bool) -> impl Iterator<Item = &AddressLine> {
         self.lines.iter().filter(move |line| support_ips || line.address.ip().is_none())
     }

@@ -106,8 +106,8 @@ pub struct Options {
     pub check_interval: Option<Duration>,
     /// Number of announcements of an address after its endpoint comes up, 0 to 255 [default: 2]. ibfabric only.
     pub announce: u8,
-    /// True if a route is derived from a group only if the SA gives the same service level [default: true]. ibfabric
-    /// only.
+    /// True if the service derives a route from a group only after a check: the SA must give the path the service level
+    /// of the group [default: true]. ibfabric only.
     pub route_check: bool,
     /// Maximum number of cached addresses, 1 to 2^31 − 1 [default: 1,000,000]. ibfabric only.
     pub max_destinations: u32,

@@ -87,7 +87,7 @@ pub enum RoutesError {
         file: String,
         /// Line number, from 1.
         line: usize,
-        /// Error of the system.
+        /// Error that the operating system returned.
         #[source]
         error: io::Error,
     },

@@ -1,4 +1,5 @@
-//! Announcements: the endpoint requests its own address, and the request updates the caches of peers.
+//! Announcements, similar to gratuitous ARP: the endpoint requests its own address, and the request updates the caches
+//! of peers.
 
 use std::time::Duration;
 

@@ -88,7 +88,7 @@ impl PeerChecks {
         self.attempt(cx, groups, tid);
     }
 
-    /// Checks a peer again that did not respond: sends it a request for `address`, another of the peer's addresses.
+    /// Repeats the check of a peer that did not respond: sends it a request for `address`, another of its addresses.
     pub(super) fn start_second(
         &mut self,
         cx: &mut Context<'_>,

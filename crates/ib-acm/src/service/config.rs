@@ -65,7 +65,8 @@ pub struct ServiceConfig {
     pub check_interval: Option<Duration>,
     /// Number of announcements that an endpoint sends after it has come up.
     pub announcements: u32,
-    /// True if a route is derived from a group only if the SA gives the same service level.
+    /// True if the service derives a route from a group only after a check: the SA must give the path the service level
+    /// of the group.
     pub check_routes: bool,
     /// Maximum number of cached addresses per endpoint.
     pub max_destinations: usize,
@@ -171,7 +172,7 @@ impl ServiceConfig {
         self.address_timeout.map(|limit| limit.max(Duration::from_secs(1)))
     }
 
-    /// Returns the age at which the owner of an address in use is asked to confirm it; `None` if never.
+    /// Returns the age at which the owner of an address in use is requested to confirm the address; `None` if never.
     pub(super) fn address_check_age(&self) -> Option<Duration> {
         self.address_timeout.filter(|limit| !limit.is_zero()).map(Self::refresh_age)
     }

@@ -28,7 +28,7 @@ pub(super) struct Sender {
 /// A message of another ACM service.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// Requests the owner of an address, and announces the addresses of the sender.
+    /// Requests a response of the owner of an address, and announces the addresses of the sender.
     Request { tid: TransactionId, wanted: Address, addresses: Vec<Address> },
     /// Response of the owner of an address, which lists the owner's further addresses.
     Response { tid: TransactionId, addresses: Vec<Address> },

@@ -316,7 +316,7 @@ fn update(cx: &mut Context<'_>, resolver: &mut Resolver, before: &PortState) {
     if comes_up || is_other_subnet || is_other_sm || is_moved || is_other_link {
         resolver.start(cx, KnownLevels::Discard);
     } else if is_reregistered {
-        // The SM is the same as before, so service levels remain valid until it gives others.
+        // The SM is the same as before, so service levels remain valid until the SA reports other ones.
         resolver.start(cx, KnownLevels::Keep);
     }
 }

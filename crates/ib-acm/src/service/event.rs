@@ -149,7 +149,7 @@ impl fmt::Display for Event {
             Self::RoutesDiffer { endpoint, group, given, to, count: (differ, all) } => write!(
                 f,
                 "{endpoint}: route_prot sa is used for {differ} of {all} paths, whose service levels differ from the \
-                 group's {group}, such as {given} to {to}"
+                 group's service level {group}: for example, the path to {to} has service level {given}"
             ),
             Self::RoutesAgree { endpoint } => write!(
                 f,

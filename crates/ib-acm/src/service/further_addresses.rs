@@ -1,6 +1,6 @@
 //! Further addresses of an endpoint in a message, an extension of the ACM protocol.
 //!
-//! The space behind the groups of a message lists as many further addresses of the sender as fit. Byte 23 is the number
+//! The space after the groups of a message lists as many further addresses of the sender as fit. Byte 23 is the number
 //! of these addresses; in ibacm the byte is reserved. Each address consists of a type, a length and the address bytes.
 //! ibacm writes zeros in this space and ignores it.
 
@@ -18,7 +18,7 @@ const GROUP_COUNT: usize = 20;
 /// Offset in a message of the groups.
 const GROUPS: usize = 152;
 
-/// Writes addresses other than `main` behind the groups of a message. Leaves out addresses for which there is no room.
+/// Writes addresses other than `main` after the groups of a message. Leaves out addresses that do not fit.
 pub(super) fn write_further_addresses(
     bytes: &mut [u8; MAD_LENGTH],
     main: &Address,
@@ -43,7 +43,7 @@ pub(super) fn write_further_addresses(
     }
 }
 
-/// Returns the addresses behind the groups of a message, up to the first malformed one.
+/// Returns the addresses after the groups of a message, up to the first malformed one.
 pub(super) fn read_further_addresses(bytes: &[u8; MAD_LENGTH]) -> Vec<Address> {
     let mut rest = &bytes[(GROUPS + 16 * usize::from(bytes[GROUP_COUNT])).min(MAD_LENGTH)..];
     let mut found = Vec::new();

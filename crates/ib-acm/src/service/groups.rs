@@ -129,7 +129,8 @@ impl MulticastGroups {
         let before: Vec<Gid> = old.iter().map(|group| group.mgid).collect();
         for spec in wanted_groups(&cx.shared.config, cx.port_state()) {
             let mgid = group_gid(cx.identity.p_key, spec.sl, spec.rate, spec.mtu);
-            // The SM may have lost an earlier membership, so the group is joined again. It is used meanwhile.
+            // The SM may have lost an earlier membership, so the group is joined again. The endpoint uses the group
+            // until the response is received.
             let kept = old.iter().position(|group| group.mgid == mgid).map(|at| old.remove(at));
             let new = || MulticastGroup {
                 spec,

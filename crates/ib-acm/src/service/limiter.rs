@@ -61,7 +61,7 @@ impl PortRate {
     }
 }
 
-/// Decision on a request.
+/// Decision whether a request is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Admitted,
@@ -71,7 +71,7 @@ pub(super) enum Admission {
 }
 
 impl RequestLimiter {
-    /// Counts a request of the port with this LID, and decides on it.
+    /// Counts a request of the port with this LID, and decides whether it is admitted.
     pub(super) fn admit(&mut self, now: Instant, lid: u16) -> Admission {
         let rate = self.rate(now, lid);
         let earned = now.since(rate.filled).as_secs_f64() * f64::from(REQUESTS_PER_SECOND);

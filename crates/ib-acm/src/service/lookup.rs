@@ -16,13 +16,14 @@ use crate::cache::{NO_GROUP, Peer, PeerKey, Timestamp};
 pub(super) enum PathLookup {
     /// A valid path.
     Fresh(Box<PathRecord>),
-    /// A valid path, which the caller has to refresh.
+    /// A path that is valid but due for a refresh: the caller can use the path, and has to refresh it.
     Aging(Box<PathRecord>),
     /// The peer is cached, but has to be verified before its path is used.
     Stale(PeerKey),
     /// The owner of the address is cached, but the route to the owner is not.
     NoRoute,
-    /// The owner of the address is cached, but its common multicast group is not known.
+    /// The owner of the address is cached, but no multicast group is known that both the owner and the endpoint have
+    /// joined.
     NoGroup,
     /// The address is not cached.
     Unknown,
@@ -99,7 +100,7 @@ fn lookup_sa_route(cx: &Context<'_>, peer: &Peer) -> PathLookup {
     }
 }
 
-/// Looks up the route to `lid` of a port with several LIDs. The port's main path, `main`, leads to another of its LIDs.
+/// Looks up the route to `lid`, one of several LIDs of a port. The port's main path, `main`, leads to another of them.
 fn lookup_lid(cx: &Context<'_>, peers: &mut PeerTable, lid: u16, main: &PathRecord) -> PathLookup {
     let own = cx.port_state().link;
     if (main.dlid ^ lid) >> own.lmc != 0 {

@@ -23,7 +23,7 @@ pub(super) struct PathQuery {
     is_refresh: bool,
     /// True if a message of a peer contradicts the cached route.
     is_contradicted: bool,
-    /// Number of consecutive failures after which a retry may succeed.
+    /// Number of consecutive temporary failures of the query.
     pub(super) failures: u32,
     /// Time of the next attempt.
     retry: Option<Instant>,
@@ -32,7 +32,7 @@ pub(super) struct PathQuery {
 /// If there are this many queries, further refreshes are dropped.
 const MAX_REFRESHES: usize = 1024;
 
-/// Minimum age of a route before it is queried again because a peer's message contradicts it.
+/// If a peer's message contradicts a route, the route is queried again as soon as it has this age.
 const CONTRADICTION_DELAY: Duration = Duration::from_secs(10);
 
 /// Shortest and longest delay until a failed refresh is retried.
@@ -133,7 +133,7 @@ impl PathQueries {
         cx.set_timer(at, Timer::PathQuery(target));
     }
 
-    /// Retries a scheduled query if the cached route is still valid, and in use or contradicted.
+    /// Retries a scheduled query if the cached route is still valid, and is in use or contradicted by a peer's message.
     ///
     /// `route` is the cached route and the time of its last use. `lifetime` is its lifetime, or `None` for no limit.
     pub(super) fn handle_timer(

@@ -19,14 +19,14 @@ pub(super) struct LidRoute {
     pub(super) used: Timestamp,
 }
 
-/// If [`PeerTable::by_lid`] has this many entries more than twice the number of cached peers, it is cleaned up.
+/// [`PeerTable::by_lid`] is cleaned up when it has twice as many entries as there are cached peers, plus this number.
 const MAX_EXCESS_LIDS: usize = 64;
 
 /// Cached peers of an endpoint: their addresses, LIDs and routes.
 #[derive(Debug)]
 pub(super) struct PeerTable {
     pub(super) cache: AddressCache,
-    /// GID of the last known peer with a LID, by LID.
+    /// For each LID: GID of the peer that was last known to have the LID.
     by_lid: HashMap<u16, Gid>,
     /// Routes to further LIDs of ports with several LIDs, by LID.
     pub(super) lid_routes: BTreeMap<u16, LidRoute>,

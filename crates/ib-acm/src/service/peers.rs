@@ -8,7 +8,7 @@
 //!   query, at most every 10 seconds, and is accepted once the SA confirms it.
 //! * A response is accepted only with the random number of an outstanding request. The response to a check must also
 //!   come from the port that was checked.
-//! * A port can have 16 new GIDs in a minute, and 64 addresses for each GID. Its requests have a rate limit.
+//! * A port can claim 16 new GIDs in a minute, and 64 addresses for each GID. The rate of its requests is limited, too.
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ use super::peer_table::PeerTable;
 use crate::Address;
 use crate::cache::{BindResult, NO_GROUP, PeerKey, SaRoute, Timestamp, is_assigned_by_sm};
 
-/// If a peer was seen this recently, another peer with the same LID does not trigger a check of it, because a port may
-/// have several GIDs.
+/// Two GIDs that were confirmed with the same LID within this time are assumed to belong to the same port. After a
+/// longer time, the GID that was confirmed earlier is checked.
 const SHARED_LID: Duration = Duration::from_secs(1);
 
 /// Result of a check whose timer expired.
@@ -86,7 +86,7 @@ impl Peers {
         let key = cache.peer_of(gid, now);
         let Some(peer) = cache.peer_mut(key) else { return false };
         if let (0, Some(route)) = (peer.qpn, peer.route.filter(|&route| is_elsewhere(route))) {
-            // The known port has no ACM service that could be checked, so the SA is asked for the LID of the GID.
+            // The known port has no ACM service that could be checked, so the SA is queried for the LID of the GID.
             cx.shared.counters.conflicts += 1;
             queries.query_contradicted(cx, gid, route.learned);
             return false;
@@ -101,7 +101,8 @@ impl Peers {
         if group != NO_GROUP || peer.group == NO_GROUP {
             peer.group = group;
         }
-        // The peer that had this LID before has moved, unless both peers are GIDs of the same port.
+        // Another peer that had this LID before may have moved, so it is checked, unless both peers may be GIDs of the
+        // same port.
         let mut others = Vec::new();
         let former = self.table.set_lid(lid, gid).filter(|&former| former != gid);
         let cache = &mut self.table.cache;
@@ -254,8 +255,8 @@ impl Peers {
         }
     }
 
-    /// Handles that a peer did not respond to a check: accepts the claim or, if the check has no claim, removes the
-    /// peer.
+    /// Completes a check to which the peer did not respond: accepts the claim or, if the check has no claim, removes
+    /// the peer.
     fn handle_silent(
         &mut self,
         cx: &mut Context<'_>,

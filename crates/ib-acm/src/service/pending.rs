@@ -7,7 +7,7 @@ use ib_wire::acm::{
 };
 use ib_wire::mad::sa::PathRecord;
 
-/// Identifies a client. The owner of a service must not assign a number to two clients.
+/// Identifies a client. The owner of a service must not assign the same number to two clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
 

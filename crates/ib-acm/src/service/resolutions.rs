@@ -69,8 +69,8 @@ pub(super) struct Resolutions {
     awaiting_comparison: Vec<u64>,
 }
 
-/// If a queue has this many entries more than twice the number of resolutions, completed resolutions are removed from
-/// it.
+/// Completed resolutions are removed from a queue when it has more than twice as many entries as there are
+/// resolutions, plus this number.
 const QUEUE_SLACK: usize = 64;
 
 impl Resolutions {

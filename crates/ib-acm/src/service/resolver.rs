@@ -452,7 +452,8 @@ impl Resolver {
         }
     }
 
-    /// Queries the owner of an address. For a GID or a LID queries the SA, for a name or an IP address the base group.
+    /// Starts the query that resolves an address: a path query to the SA for a GID or a LID, or an address resolution
+    /// request to the base group for a name or an IP address.
     fn query_address(&mut self, cx: &mut Context<'_>, tid: u64, address: &Address) {
         match address {
             Address::Gid(_) | Address::Lid(_) => self.query_path(cx, tid, address),
@@ -460,7 +461,7 @@ impl Resolver {
         }
     }
 
-    /// Queries the base group for an address.
+    /// Sends an address resolution request to the base group, and schedules the next attempt.
     fn query_group(&mut self, cx: &mut Context<'_>, tid: u64) {
         let source = cx.identity.addresses.first().filter(|_| cx.port_state().has_datagrams);
         let source = source.cloned();

@@ -164,8 +164,8 @@ impl RoutePolicy {
                 let level = self.levels.of(peer.gid);
                 let is_equal = match groups.record(peer.group) {
                     Some(record) => level == Some(record.sl),
-                    // The common group is not known yet. If any group has the service level, address resolution finds
-                    // the common group.
+                    // The common group is not known yet. If any joined group has the service level of the path,
+                    // address resolution finds the common group.
                     None => groups.service_levels().any(|group| level == Some(group)),
                 };
                 if is_equal { RouteSource::Group } else { RouteSource::Sa }
@@ -300,7 +300,8 @@ impl RoutePolicy {
     pub(super) fn store_level(&mut self, cx: &mut Context<'_>, gid: Gid, level: u8) {
         let levels = &mut self.levels;
         let known = levels.of(gid);
-        // If paths to the port have different service levels, the service level of one path shows no change.
+        // If paths to the port have different service levels, the service level of a single path does not show whether
+        // the SM has changed anything.
         let is_known = known == Some(level) || known == Some(SEVERAL);
         if levels.comparison != Comparison::Complete || is_known {
             return;

@@ -51,7 +51,7 @@ impl SaRequest {
     /// Returns the priority of the request. Requests on which all resolutions depend have the highest priority,
     /// followed by requests of clients, and refreshes.
     ///
-    /// Repeated joins have the same priority as client requests, so that they do not delay client requests.
+    /// Repeated joins have only the priority of client requests, so that they do not delay client requests.
     const fn urgency(self) -> Urgency {
         match self {
             Self::Join { is_first: true, .. } | Self::Leave | Self::AllPaths { .. } => {
@@ -213,7 +213,8 @@ mod tests {
 
     #[test]
     fn rejections_are_final_and_temporary_errors_are_not() {
-        // The last two statuses have the code for an invalid field: alone, and with the bit for a redirection.
+        // The last two statuses have both the Busy bit and the Redirect bit, so they do not count as busy. Some agents
+        // return status 7 for an invalid field.
         for (status, is_final, code) in [
             (0x0001, false, ClientStatus::ETIMEDOUT),
             (0x0100, false, ClientStatus::ENOMEM),

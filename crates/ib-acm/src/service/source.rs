@@ -87,7 +87,7 @@ fn nearest(
             _ if !table.is_up(key) => 4,
             Some(to) if identity.addresses.contains(to) => 0,
             _ if is_near => 1,
-            // The endpoint cannot send a request, because a request contains a source address.
+            // The endpoint has no address, so it cannot send a request, which must contain a source address.
             _ if is_resolvable && identity.addresses.is_empty() => 3,
             _ => 2,
         }

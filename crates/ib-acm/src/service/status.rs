@@ -194,7 +194,7 @@ impl EndpointTable {
         let state = &self.ports.get(&key.port).ok_or(ClientStatus::EINVAL)?.state;
         let mut provider = [0; 64];
         provider[..PROVIDER.len()].copy_from_slice(PROVIDER.as_bytes());
-        // Addresses for which the message has no room are left out.
+        // Addresses that do not fit into the message are left out.
         let max = (MAX_DATA_LENGTH - EndpointInfo::LENGTH) / NAME_LENGTH;
         let addresses = &identity.addresses[..identity.addresses.len().min(max)];
         let info = EndpointInfo {

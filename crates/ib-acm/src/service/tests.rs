@@ -71,7 +71,7 @@ struct Net {
     levels: BTreeMap<usize, u8>,
     /// Service levels of second paths, by destination host.
     second_levels: BTreeMap<usize, u8>,
-    /// True if the SA does not respond at all. If it does, `mute_to` is an attribute for which it does not respond.
+    /// True if the SA responds to no request. If false, only requests for the attribute `mute_to` have no response.
     is_mute: bool,
     mute_to: Option<AttributeId>,
     /// Status of the SA's responses to queries of a single path. `table_status` is that for queries of all paths.

@@ -82,7 +82,7 @@ impl Cm {
             self.counters.unexpected += 1;
             return;
         }
-        // If the consumer did not accept the connection, it has no local queue pair to compare.
+        // A connection that the consumer did not accept has no local queue pair to compare.
         if connection.local_qpn != Qpn::SMI && connection.local_qpn != dreq.remote_qpn {
             self.counters.wrong_qpn += 1;
             return;

@@ -158,7 +158,7 @@ impl Cm {
             return self.connections.by_comm_id(guid, rej.local_comm_id);
         }
         let connection = self.connections.get(ConnectionId(rej.remote_comm_id))?;
-        // The peer's communication ID is not known before its REP is received. A REJ of the REQ has 0 in its place.
+        // The peer's communication ID is not known before its REP is received. A REJ of the REQ contains 0 instead.
         let matches = match connection.remote {
             None => rej.message != ReferencedMessage::REP,
             Some(remote) => remote.comm_id == rej.local_comm_id,

@@ -14,9 +14,9 @@ pub enum Tag {
     Session,
     /// A request to open a device.
     Open(DeviceId),
-    /// A request to close the device with this server's number.
+    /// A request to close a device: the number that the server gave to the device.
     Close(u32),
-    /// The command with this user's number.
+    /// A command: the number that the user gave to the command.
     Command(u64),
 }
 
@@ -34,7 +34,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Returns the message, which is the user's header of the RTRS request.
+    /// Returns the message, which the RTRS request contains as its user header.
     #[must_use]
     pub fn header(&self) -> &[u8] {
         &self.header[..self.header_length.into()]
@@ -47,7 +47,7 @@ impl Outgoing {
     }
 }
 
-/// Returns the message of a command. `device_id` is the server's number of the device.
+/// Returns the message of a command. `device_id` is the number that the server has assigned to the device.
 pub(super) fn message(device_id: u32, user: u64, command: &Command) -> Outgoing {
     let Command { operation, offset, length, fua } = *command;
     let (code, direction) = match operation {

@@ -9,7 +9,7 @@ use ib_block::{Geometry, Origin};
 /// The history of a device's data, which the server reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DataHistory {
-    /// The number of the server.
+    /// The random number of the server, which changes when the server restarts.
     pub(super) server: u64,
     pub(super) origin: Origin,
     /// A number that changes when another client writes to the device ([`OpenResponse::writers`]).
@@ -59,7 +59,8 @@ pub(super) fn compare(
     if mode == AccessMode::READ_ONLY {
         return Ok((kept, OtherWrites::None));
     }
-    // A restarted server that does not store the numbers may return the same number although others have written.
+    // A restarted server that does not store the numbers of its clients may return the same number although other
+    // clients have written.
     let lasts = before.writers & now.writers & OpenResponse::WRITERS_PERSISTENT != 0;
     if before.server != now.server && !lasts {
         return Ok((kept, OtherWrites::Possible));

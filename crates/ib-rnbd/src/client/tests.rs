@@ -158,7 +158,7 @@ fn another_server_is_detected_by_its_number() {
     assert_eq!(client.number(disk), Some(2));
 }
 
-/// After a loss of the session the client reopens its devices, and sends queued commands with their new numbers.
+/// After a loss of the session the client reopens its devices, and sends queued commands with the new device numbers.
 #[test]
 fn devices_are_reopened_after_loss_of_the_session() {
     let (mut client, mut server) = (Client::new(5), server());
@@ -415,7 +415,7 @@ fn reopened_device_is_compared_with_its_earlier_state() {
     }
 }
 
-/// A device that the user closes before the open response is closed at the server.
+/// If the user closes a device before the open response is received, the client closes the device at the server.
 #[test]
 fn device_closed_before_open_response_is_closed() {
     let (mut client, mut server) = (Client::new(5), server());

@@ -45,7 +45,7 @@ pub(super) struct BufferPool {
     free: Vec<usize>,
     /// Number of buffers that are lent.
     lent: usize,
-    /// Receives the numbers of lent buffers whose data the user has dropped.
+    /// Receives the indices of lent buffers whose data the user has dropped.
     returned: Receiver<usize>,
     returns: Sender<usize>,
 }

@@ -44,7 +44,7 @@ pub(super) struct CommandPart {
     pub(super) is_own_flush: bool,
     /// Number of changes that a flush covers.
     pub(super) covers: u64,
-    /// Number of times that the device had been opened until the part was sent.
+    /// Number of times that the device had been opened when the part was sent.
     pub(super) opening: u32,
 }
 

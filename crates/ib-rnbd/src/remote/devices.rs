@@ -20,8 +20,8 @@ struct Device {
     paths: u64,
     /// Number of times that the device was opened.
     openings: u32,
-    /// Number of the last opening after which other clients may have written to the device. Commands that were sent in
-    /// this or an earlier opening may be older than the data of the device.
+    /// Value of `openings` when other clients may last have written to the device. Commands that were sent while
+    /// `openings` had at most this value may be older than the data of the device.
     overwritten_until: u32,
 }
 
@@ -40,22 +40,22 @@ pub(super) struct Devices {
 }
 
 impl Devices {
-    /// Notes that a path is connected.
+    /// Records that a path is connected.
     pub(super) const fn path_connected(&mut self) {
         self.paths += 1;
     }
 
-    /// Notes that the session is lost.
+    /// Records that the session is lost.
     pub(super) const fn session_lost(&mut self) {
         self.is_reopening = false;
     }
 
-    /// Notes that all devices are being reopened, because the server has lost its session state.
+    /// Records that all devices are being reopened, because the server has lost its session state.
     pub(super) const fn reopen(&mut self) {
         (self.is_reopening, self.reopenings) = (true, self.reopenings + 1);
     }
 
-    /// Notes that a device was opened. `is_kept` is false if its unflushed changes may be lost.
+    /// Records that a device was opened. `is_kept` is false if its unflushed changes may be lost.
     pub(super) fn opened(&mut self, id: DeviceId, is_kept: bool) {
         self.is_reopening = false;
         let device = self.devices.entry(id).or_default();
@@ -68,7 +68,7 @@ impl Devices {
         }
     }
 
-    /// Notes that other clients may have written to a device before it is opened again.
+    /// Records that other clients may have written to a device. The caller then records that the device is open again.
     pub(super) fn may_be_overwritten(&mut self, id: DeviceId) {
         let device = self.devices.entry(id).or_default();
         device.overwritten_until = device.openings;
@@ -94,8 +94,8 @@ impl Devices {
         self.devices.get(&id).map_or(0, |device| device.changes)
     }
 
-    /// Returns the changes of a device since a command was sent. `opening` is the number of openings until the
-    /// command was sent.
+    /// Returns the state of a device, compared with its state when a command was sent. `opening` is the value of
+    /// `openings` at that time.
     pub(super) fn state(&self, id: DeviceId, opening: u32) -> DeviceState {
         let Some(device) = self.devices.get(&id) else { return DeviceState::Closed };
         if (1..=device.overwritten_until).contains(&opening) {
@@ -117,9 +117,9 @@ impl Devices {
 
     /// Handles a part of a command that the server has executed successfully, and returns the status of the part.
     ///
-    /// If unflushed changes may have been lost, one flush fails nevertheless. `covers` is the number of changes that a
-    /// flush covers. `is_own` is false for the flush of a write with FUA. If such a flush fails, the next flush of the
-    /// user fails as well.
+    /// If unflushed changes may have been lost, one flush fails although the server has executed it. `covers` is the
+    /// number of changes that a flush covers. `is_own` is false for the flush of a write with FUA. If such a flush
+    /// fails, the next flush of the user fails as well.
     pub(super) fn succeeded(
         &mut self,
         id: DeviceId,
@@ -143,7 +143,7 @@ impl Devices {
         Errno::OK
     }
 
-    /// Notes that a command has succeeded, so the server has the session state.
+    /// Records that a command has succeeded, which shows that the server has the session state.
     pub(super) const fn session_is_known(&mut self) {
         self.reopenings = 0;
     }

@@ -76,7 +76,7 @@ fn session_response_has_the_lower_version() {
             assert_eq!(server.handle(1, wrong, &hello), refused);
         }
     }
-    // A client that announces the extension gets the server's number.
+    // A client that announces the extension receives the random number of the server.
     let message_type = MessageType::SESSION;
     let extension = SessionMessage::EXTENSION_REQUEST;
     let hello = SessionMessage { message_type, version: VERSION, extension, number: 9 }.to_bytes();
@@ -118,7 +118,7 @@ fn open_response_describes_the_device() {
     assert_eq!((found.max_discard_sectors, found.secure_discard), (0, 0));
 }
 
-/// With any name, a client can open only exported devices.
+/// No name in an open message gives a client access to anything but exported devices.
 #[test]
 fn path_traversal_in_device_names_is_refused() {
     let mut server = server();
@@ -218,7 +218,7 @@ fn invalid_commands_are_refused() {
     // Another session does not have the device open.
     let stranger = server.handle(2, (read, 512), &io(0, Code::READ, 0, 512));
     assert_eq!(stranger, Response::Immediate(Errno::ENOTCONN, Vec::new()));
-    // The oldest form of the message has no priority.
+    // The oldest form of the message has no field for the priority.
     let short = &io(0, Code::READ, 0, 512)[..Io::SHORTEST];
     assert!(matches!(server.handle(1, (read, 512), short), Response::Execute(_)));
     let too_short = &io(0, Code::READ, 0, 512)[..Io::SHORTEST - 1];

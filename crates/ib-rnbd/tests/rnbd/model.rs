@@ -1,4 +1,4 @@
-//! Reference model of devices. For each block, it has the submitted writes, and knows which of them are confirmed and
+//! Reference model of devices. For each block, it records the submitted writes, which of them are confirmed, and
 //! which must be on the medium.
 
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ impl Model {
         blocks.iter().all(|it| !(it.is_unknown || changes(command) && it.is_written))
     }
 
-    /// Notes the submission of a command. Returns its number, and the data of a write.
+    /// Records the submission of a command. Returns its number, and the data of a write.
     pub(crate) fn begin(&mut self, now: Instant, disk: usize, command: Command) -> (u64, Vec<u8>) {
         self.last += 1;
         let number = self.last;

@@ -377,8 +377,8 @@ fn reopening_waits_for_another_writer_for_limited_time() {
             lab.guests[1].remote.close(other.expect("the device was opened"));
         }
         lab.run_for(15 * SECOND);
-        // If the other client has closed the device, the first client finds its change. If not, the server refuses the
-        // device.
+        // If the other client has closed the device, the first client detects that the device was written. If not, the
+        // server refuses the device.
         let errno = if leaves { Errno::EIO } else { Errno::EPERM };
         assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [errno]);
         let is_told = |event: &RemoteEvent| match event {

@@ -49,7 +49,7 @@ fn arrival_port_is_compared_with_the_last_hop() {
         (5, vec![3, 5])
     );
     let answer = ask(&mut agent, Some(6), route(&[3, 5])).expect("an answer");
-    // The status contains field code 7 at the position of the field code.
+    // The status contains code 7, shifted to the position of the field code.
     assert_eq!((answer.status(), answer.status().field_code()), (MadStatus(0x001c), 7));
     assert_eq!(source_route(&answer).incoming_port, 6);
     let all: Vec<u8> = (1..=64).collect();

@@ -128,7 +128,7 @@ impl Tracer {
             if let Some(claimed) = &claimed
                 && !claimed.contains(&self.port_of(&branch.hop))
             {
-                let what = "its multicast table does not send by this port".to_owned();
+                let what = "their multicast table does not forward out of this port".to_owned();
                 branches.push(Branch { verdict: Verdict::OtherLink { what }, ..branch });
                 continue;
             }

@@ -71,11 +71,14 @@ impl Tracer {
                 (None, Stop::Arrived) => {
                     let name = self.claims.name(claim.node);
                     let (Some(last), Some(here)) = (hops.last_mut(), path.hops.last()) else {
-                        return Ok((hops, uncompared(&path.stop, &format!("it leads to {name}"))));
+                        return Ok((
+                            hops,
+                            uncompared(&path.stop, &format!("their path leads to {name}")),
+                        ));
                     };
                     let here = self.model.name(here.node);
                     let what = format!(
-                        "LID {lid} is reported by {here}; by the SA records it is behind that node"
+                        "LID {lid} is reported by {here}, but the path in the SA's records does not end there"
                     );
                     if !last.1.is_bad() {
                         last.1 = Verdict::Duplicate { what };
@@ -198,7 +201,8 @@ impl Tracer {
         let missing = claimed.into_iter().flatten().filter(|port| !found.contains(port));
         let branches = missing.filter_map(|&(guid, out)| {
             let &from = self.model.find(guid).first()?;
-            let why = "by the SA records the multicast table sends by this port";
+            let why =
+                "according to the SA's records, the multicast table forwards out of this port";
             Some(Branch {
                 hop: Hop { from, out, node: from, enters: out },
                 depth: 0,

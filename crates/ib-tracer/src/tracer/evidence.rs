@@ -1,4 +1,4 @@
-//! Evidence: derives proofs from the results of probes and censuses, and lists the probes behind a verdict.
+//! Evidence: derives proofs from the results of probes and censuses, and lists the probes on which a verdict is based.
 
 use ib_types::Guid;
 

@@ -1,9 +1,10 @@
 //! Judges each hop of a path by the observations and the fault model.
 //!
-//! A hop is proven good if a probe shows that a packet arrived over its link, or if counters show it.
+//! A hop is proven good if a probe shows that a packet arrived over its link, or if counters show this.
 //!
-//! A hop is proven bad if counters show another port. A hop is also proven bad if a trial excludes random loss
-//! of the combined-route probe over the hop, and all other components on which the probe depends are proven good.
+//! A hop is proven bad if counters show that the preceding switch sent packets out of another port. A hop is also
+//! proven bad if a trial excludes random loss of the combined-route probe over the hop, and all other components on
+//! which the probe depends are proven good.
 //!
 //! The proofs hold for any number of faults. If there is no proof, the verdict is "not proven", and the
 //! components that are not proven good are suspects.
@@ -118,7 +119,7 @@ impl Tracer {
                     }
                     return Ok(Verdict::Inconsistent {
                         what: format!(
-                            "its agent reports arrival port {port}, its subnet management port {arrival}"
+                            "its agent reports arrival port {port}, but its SMA reports arrival port {arrival}"
                         ),
                     });
                 }
@@ -252,8 +253,8 @@ impl Tracer {
         })
     }
 
-    /// Judges a link that is not proven by probes from the local port, by combined-route probes from the preceding
-    /// switch.
+    /// Judges a link by combined-route probes from the preceding switch, because no probe from the local port proves
+    /// the link.
     fn judge_by_combined_route(
         &self,
         own: (NodeNumber, u8),
@@ -286,8 +287,8 @@ impl Tracer {
             Some(PacketFate::Sent(port)) if port == hop.out => {
                 if let Some(port) = actual {
                     let what = format!(
-                        "it reports arrival port {port}; the switch before sends by port {}, behind \
-                         which is its port {}",
+                        "it reports arrival port {port}, but the preceding switch sends out of port {}, \
+                         whose cable leads to port {} of this node",
                         hop.out, hop.enters
                     );
                     return Ok(Verdict::Inconsistent { what });
@@ -314,8 +315,8 @@ impl Tracer {
             let mut suspicion = suspicion(Reason::NoCounters, vec![place]);
             suspicion.suspects.push(Component::Identity(hop.node));
             suspicion.apart = Some(format!(
-                "the counters of port {} of the switch before, while packets to LID {target} arrive by \
-                 port {port}",
+                "the counters of port {} of the preceding switch, while packets to LID {target} arrive \
+                 at port {port}",
                 hop.out
             ));
             return Ok(Verdict::Suspected(Box::new(suspicion)));
@@ -353,9 +354,9 @@ impl Tracer {
         }
     }
 
-    /// Returns a combined-route probe over the link of a hop. If the switch sends packets to `target`
-    /// over the link, it is a probe to `target`. If not, it is a probe to the end of the path, `lid`.
-    /// All paths over a link share the same probe.
+    /// Returns a combined-route probe over the link of a hop. If the switch sends packets to `target` over the link,
+    /// the destination of the probe is `target`. If not, its destination is the end of the path, `lid`. All paths over
+    /// a link share the same probe.
     fn combined_route_of(
         &self,
         hop: &Hop,

@@ -166,8 +166,8 @@ fn trial(seed: u64, tally: &mut Tally) {
         .iter()
         .map(|&(from, to)| {
             let mut truth = follow(&lab, &misroutes, owners[&from], to);
-            // If the source has lost its LID, or the path ends at another node than the destination, it does not
-            // arrive.
+            // If the source has lost its LID, or the path ends at another node than the destination, the path counts as
+            // not arriving.
             let has =
                 |lid| lab.sim.end_port(owners[&lid]).is_some_and(|port| lab.sim.has_lid(port, lid));
             truth.arrives = truth.end == Some(owners[&to]) && has(from);

@@ -144,7 +144,8 @@ fn ignored_table_write_differs_from_the_sa_records() {
     let spine = lab.sim.node_name(up.0).to_owned();
     let (_, down) = path[4];
     lab.command(&format!("IgnoreLft \"{leaf}\" all"));
-    // The SM routes around a failed link further up. The leaf switch acknowledges the new table, but keeps the old one.
+    // A link between higher levels fails, and the SM routes around it. The leaf switch acknowledges the new table, but
+    // keeps the old one.
     lab.command(&format!("Unlink \"{spine}\"[{down}]"));
     lab.settle();
     lab.configure(|config| config.via = FactSource::SaRecords);
@@ -213,7 +214,7 @@ fn loss_on_all_links_changes_no_judgement() {
     let lossy = lab.trace(&all);
     assert!(lab.counters.traffic.retries > 50, "{:?}", lab.counters);
     assert!(lab.counters.timeouts > 2, "{:?}", lab.counters);
-    // If a response was lost, another witness may prove a hop, but the judgement is the same.
+    // If a response was lost, a hop may be proven by another kind of probe, but the judgement is the same.
     let judged = |hops: &[Vec<(_, Verdict)>]| -> Vec<Judgement> {
         hops.iter().flatten().map(|(_, verdict)| verdict.judgement()).collect()
     };
@@ -331,7 +332,7 @@ fn dropped_service_level_differs_from_a_missing_agent() {
     let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
     let to = far_host(&lab);
     let path = lab.truth(lab.host_lids()[0], to);
-    // The first switch drops service level 3 on the path upwards.
+    // The first switch drops packets with service level 3 on the path upwards.
     let (came_in, out) = (path[1].1, path[2].1);
     lab.drop_level(&[path[0].1], (came_in, out), 3);
     lab.configure(|config| config.sl = ServiceLevel::new(3).expect("a level"));

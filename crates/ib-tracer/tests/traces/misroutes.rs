@@ -5,7 +5,7 @@ use ib_tracer::{FactSource, Judgement, PacketFate, Target, Verdict};
 use crate::lab::Lab;
 use crate::{far_host, pairs, targets};
 
-/// Misroutes each egress port of switches on a path in turn. The path is proven bad, and no other port is
+/// Misroutes the egress ports of the switches on a path, one at a time. The path is proven bad, and no other port is
 /// reported.
 #[test]
 fn misrouted_switch_ports_are_proven_bad() {
@@ -50,8 +50,8 @@ fn misrouted_switch_ports_are_proven_bad() {
     assert!(caught > 0);
 }
 
-/// Misroutes each port of each switch in turn. Only paths over the misrouted port are proven bad, and only at this
-/// port. This holds with and without SA records.
+/// Misroutes all ports of all switches, one at a time. Only paths over the misrouted port are proven bad, and only at
+/// this port. This holds with and without SA records.
 #[test]
 fn only_paths_over_a_misrouted_port_are_bad() {
     let (mut caught, mut missed, mut unnamed, mut detours) = (0, 0, 0, 0);
@@ -75,7 +75,7 @@ fn only_paths_over_a_misrouted_port_are_bad() {
                 let uses: Vec<bool> = all
                     .iter()
                     .map(|&(from, to)| {
-                        // The first port on the path and then every second one is an egress port.
+                        // The path consists of egress and ingress ports alternately, beginning with an egress port.
                         lab.truth(from, to).into_iter().step_by(2).any(|it| it == (node, port))
                     })
                     .collect();

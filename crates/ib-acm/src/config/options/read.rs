@@ -64,7 +64,7 @@ impl Options {
     /// Keys and words may be in upper or lower case. The reader accepts the following with a warning:
     ///
     /// * A repeated key other than `provider` and `group`: the last line is used.
-    /// * Text behind a number, as in `2000ms`: the text is ignored.
+    /// * Text after a number, as in `2000ms`: the text is ignored.
     /// * An unknown key, or a key without a value: the line is ignored.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ struct Reader<'r> {
     file: &'r str,
     line: usize,
     key: &'static str,
-    /// The words behind the key that were not read yet.
+    /// The words after the key that were not read yet.
     values: &'r [&'r str],
     parsed: &'r mut Parsed<Options>,
 }
@@ -310,7 +310,7 @@ impl<'r> Reader<'r> {
         let end = word.find(|sign| !is_numeric(sign)).unwrap_or(word.len());
         let (digits, rest) = word.split_at(end);
         if !digits.is_empty() && !rest.is_empty() {
-            self.parsed.warn(self.line, word, "a number", "the text behind its digits is ignored");
+            self.parsed.warn(self.line, word, "a number", "the text after its digits is ignored");
         }
         (word, digits)
     }

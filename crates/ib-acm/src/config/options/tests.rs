@@ -105,8 +105,8 @@ fn suspicious_lines_cause_warnings() {
         (
             "timeout 2000ms\nmin_rate 10Gb\n",
             &[
-                "1: found `2000ms`, expected a number; the text behind its digits is ignored",
-                "2: found `10Gb`, expected a number; the text behind its digits is ignored",
+                "1: found `2000ms`, expected a number; the text after its digits is ignored",
+                "2: found `10Gb`, expected a number; the text after its digits is ignored",
             ],
         ),
         (

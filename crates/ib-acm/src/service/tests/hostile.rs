@@ -83,7 +83,7 @@ fn claim_to_another_gid_does_not_change_its_lid() {
     net.settle();
     net.run_for(Duration::from_secs(5));
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
-    // A claim to the GID, in a message without a name, is not accepted either.
+    // A claim to only the GID, in a message without a name, is rejected as well.
     let claim = question(&Address::Gid(gid(1)), &name(0)).to_bytes();
     net.deliver(0, gid(1), lid(2), Qpn::truncated(0x102), &claim);
     net.settle();

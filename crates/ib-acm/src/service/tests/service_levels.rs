@@ -188,7 +188,7 @@ fn new_configuration_keeps_known_service_levels() {
         net.run_for(20 * SECOND);
     }
     assert!(!net.events(0).iter().any(is_unknown));
-    // When the SA responds, a new configuration nevertheless causes a comparison.
+    // A new configuration causes a comparison, even if the service levels are known. Here the SA responds again.
     net.is_mute = false;
     net.levels = [(1, 4), (2, 4)].into();
     net.hosts[0].service.configure(net.now, by_group());

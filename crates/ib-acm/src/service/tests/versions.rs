@@ -8,7 +8,8 @@ use super::*;
 enum Fate {
     /// The service drops the request as malformed.
     Dropped,
-    /// The service caches the sender, but sends no response, because they have no group in common.
+    /// The service caches the sender, but sends no response, because sender and service have no group in
+    /// common.
     Cached,
     /// The service caches the sender, and sends a response.
     Answered,

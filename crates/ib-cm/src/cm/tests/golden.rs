@@ -161,7 +161,7 @@ fn rejects_have_the_same_bytes_as_linux() {
     cm.handle(NOW, &ethernet_route(1, 2), &golden(REQ_UNSERVED));
     assert_eq!(sent(&mut cm), [golden(REJ_UNSERVED)]);
 
-    // If the consumer rejects the request, only the reason and the private data of the REJ differ.
+    // A REJ by the consumer differs from the REJ above only in the reason and the private data.
     let expected = with(golden(REJ_UNSERVED), 35..36, &[28]);
     let expected = with(expected, 24 + 84..24 + 90, &[0xbd, 0x1b, 0, 2, 0xef, 0xff]);
     cm.listen_cm(PortSpace::TCP, 4321).unwrap();
@@ -184,7 +184,7 @@ fn invalid_rdma_cm_header_is_rejected() {
         assert_eq!(sent(&mut cm), [with(golden(REJ_UNSERVED), 35..36, &[28])]);
         assert_eq!((cm.connections(), events(&mut cm)), (0, vec![]));
     }
-    // A listener that expects no header receives all 92 bytes of private data.
+    // A listener that expects no `rdma_cm` header receives all 92 bytes of private data.
     let mut cm = linux(PASSIVE_GUID, 2);
     cm.listen(ServiceId::port(PortSpace::TCP, 4321)).unwrap();
     cm.handle(NOW, &ethernet_route(1, 2), &with(golden(REQ_UNSERVED), 164..165, &[9]));

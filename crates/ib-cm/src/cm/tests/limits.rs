@@ -92,7 +92,7 @@ fn number_of_half_open_requests_is_limited() {
     for event in found {
         assert!(matches!(event, CmEvent::Rejected { reason: RejectReason::NO_RESOURCES, .. }));
     }
-    // If a request is rejected, another one can take its entry.
+    // If a request is rejected, another request can use its entry in the table.
     let id = requested(&mut pair.there).id;
     pair.there.reject(NOW, id, RejectReason::CONSUMER, b"").unwrap();
     pair.here.connect(NOW, &request(0x30)).unwrap();
@@ -129,8 +129,8 @@ fn address_with_most_half_open_connections_yields() {
             let req = sent(&mut peers[peer])[0];
             cm.handle(NOW, &way(peer), &req);
             if half_open.len() == 3 {
-                // The address with the most half-open connections loses its oldest one. If several addresses have the
-                // most, it is the oldest connection of all of them.
+                // The CM ends the oldest half-open connection of the address with the most such connections. If several
+                // addresses have equally many, it ends the oldest connection of all these addresses.
                 let count = |of| half_open.iter().filter(|(it, _)| *it == of).count();
                 let most = [0, 1, 2].map(count).into_iter().max().unwrap();
                 let oldest = half_open.iter().position(|(it, _)| count(*it) == most).unwrap();

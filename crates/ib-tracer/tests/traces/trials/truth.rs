@@ -76,7 +76,7 @@ impl Truth<'_> {
         Path { hops, is_over_a_fault: is_over_a_fault || !arrived }
     }
 
-    /// Returns the faults that a path meets.
+    /// Returns the faults on a path.
     pub(crate) fn faults_on(&self, path: &Path) -> BTreeSet<usize> {
         let all = self.injected();
         let mut found = BTreeSet::new();
