@@ -100,7 +100,7 @@ pub struct PairFindings {
     pub bytes: u64,
     /// Distribution of the time of each [`Part`] of a message; indexed by `Part`.
     pub spreads: [Option<Percentiles>; 6],
-    /// The listed messages: at most [`FindingsOptions::listed`], at regular intervals.
+    /// The listed messages: a regular sample of at most [`FindingsOptions::listed`] messages.
     pub listed: Vec<Message>,
 }
 

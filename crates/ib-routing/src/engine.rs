@@ -166,7 +166,8 @@ pub struct RoutingOptions {
     pub hop_weights: Vec<(Guid, u8, u8)>,
     /// Identifiers of switches for updn, by switch GUID (`-m`). They break ties between equal ranks.
     pub updn_ids: Vec<(Guid, u64)>,
-    /// True if updn computes routes between root switches (`-z`).
+    /// True if updn computes routes between root switches, and if ftree adds missing routes from switches above the
+    /// leaves to other switches (`-z`).
     pub connect_roots: bool,
     /// True if routes to switches count in load balancing.
     pub count_switch_targets: bool,

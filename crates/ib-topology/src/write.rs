@@ -15,8 +15,8 @@
 //!
 //! # Rates in ibsim net files
 //! The rate of a link is in the comments of its two port lines, such as `# lid 0 4xHDR`. It follows the LID of the
-//! other end, or 0 if there is none. If a link has ibsim's default rate, 4x SDR, and no LIDs, its port lines have no
-//! comment.
+//! other end, which is 0 if the other end has no LID. If a link has ibsim's default rate, 4x SDR, and no LIDs, its port
+//! lines have no comment.
 //!
 //! ibsim 0.10 does not support NDR, and no release supports XDR. For links of these speeds, the options `s=7 e=7`
 //! precede the comment. Versions of ibsim that ignore the speed in the comment run the link at HDR. Newer versions, and

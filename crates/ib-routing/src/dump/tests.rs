@@ -212,7 +212,7 @@ fn pairs_with_an_unknown_entry_are_unknown() {
     let subnet = subnet(&fabric, 0);
     let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes all");
     let text = text(|out| lfts::write(out, &subnet, &routing.lfts));
-    // The last switch is cut off from the file.
+    // The block of the last switch is cut off from the file.
     let cut = text.rfind("Unicast lids").expect("blocks");
     let read = lfts::read("x", &text.as_bytes()[..cut], &subnet, Follow::UnrecordedLids);
     let lfts::ReadLfts { lfts, unknown } = read.expect("the other blocks are complete").value;

@@ -35,12 +35,13 @@ impl Index for u32 {
     }
 }
 
-/// The links on the paths from several switches to all nodes of an order. Links to hosts are left out.
+/// The links on the paths from several switches to all compute nodes, in the order of the shift patterns. Links to
+/// hosts are left out.
 pub(super) struct PathTable<I> {
     /// Maximum number of links per path.
     stride: usize,
-    /// Number of positions in a row. The first positions of the order are repeated at the end, so that a tile at the
-    /// end needs no wrap-around.
+    /// Number of paths from a switch, one for each position of the order. The first [`TILE`] - 1 positions are repeated
+    /// at the end, so that the paths to [`TILE`] consecutive positions are always adjacent.
     positions: usize,
     /// Indexed by switch, position and link. Unused elements are the number of links.
     links: Vec<I>,

@@ -7,7 +7,7 @@ use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
 use super::plan::{Endpoint, Plan, Size};
 use ib_types::rng::Rng;
 
-/// Number of the random stream that selects the links of a random fabric. All streams are determined by the seed.
+/// Identifier of the random stream that selects the links of a random fabric. The seed determines all streams.
 const GRAPH_STREAM: u64 = 0;
 
 /// A random connected fabric. The numbers of links of any two switches differ by at most one.

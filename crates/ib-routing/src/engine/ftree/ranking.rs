@@ -7,7 +7,7 @@ use crate::hops::Graph;
 use crate::roots;
 use crate::subnet::{Subnet, SwitchId};
 
-/// The numbers of ranks that the engine supports.
+/// The minimum and maximum number of ranks of a tree that the engine supports.
 const RANKS: std::ops::RangeInclusive<u16> = 2..=8;
 
 /// The rank of a switch that is not connected to any root.

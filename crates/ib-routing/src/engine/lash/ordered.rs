@@ -10,14 +10,14 @@ use super::orientation::Orientation;
 use super::routes::Routes;
 use crate::hops::NO_HOPS;
 
-/// Number of end ports that are reached over a channel. The first number counts ports of switches with hosts, the
-/// second one other switches.
+/// Load of a channel: the number of host ports that are reached over it, and the number of switches without hosts that
+/// are reached over it.
 pub(super) type Load = [u32; 2];
 
 /// Number of switches that a parallel job handles.
 const JOB: usize = 64;
 
-/// The stretch of a path that is already at its destination. It comes after all other stretches.
+/// Value in place of a stretch for a path that is already at its destination. It is above the numbers of all stretches.
 const ARRIVED: u8 = NONE - 1;
 
 /// Places each open pair that has shortest paths along the orientation in both directions: assigns the layer to the
@@ -89,7 +89,7 @@ fn follow(
     }
 }
 
-/// For every two switches: the last stretch in which a path between them can start.
+/// For every two switches: the last stretch of the orientation in which a path from one to the other can start.
 struct Stretches {
     switches: usize,
     /// Indexed by destination and switch: the last stretch in which a path along the orientation can start; [`NONE`] if
@@ -191,7 +191,7 @@ impl Stretches {
                     let best = in_order.min_by_key(|&channel| {
                         (load[channel - first_channel][class], turn(channel))
                     });
-                    let best = best.expect("a path in order starts somewhere");
+                    let best = best.expect("a path along the orientation has a first channel");
                     load[best - first_channel][class] += weight;
                     *slot = (best - start) as u8;
                 }

@@ -140,7 +140,7 @@ fn set_option(letter: u8, line: &mut Line<'_>, enabled: &mut Enabled) -> Result<
         b'w' => enabled.width = value("a mask of widths", 1, 31)?,
         b's' => {
             let speeds = value("a mask of speeds", 0, 7)?;
-            // For ibsim, zero means QDR.
+            // In ibsim, a mask of zero enables QDR.
             enabled.speed = if speeds == 0 { 4 } else { speeds };
         }
         _ => enabled.extended = value("a mask of extended speeds", 0, 15)?,

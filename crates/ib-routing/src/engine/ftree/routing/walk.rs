@@ -122,8 +122,8 @@ impl Router<'_> {
         self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]
     }
 
-    /// Turns upwards at a root: climbs from each switch below the root. Each time, the climbs start with the next
-    /// group.
+    /// Turns upwards at a root: climbs from each switch below the root. The first climb is over the downward group
+    /// after the group that was selected last.
     fn turn_at_root(&mut self, at: usize, how: Climb) -> bool {
         let mut served = false;
         self.locals[at].advance_turn();
