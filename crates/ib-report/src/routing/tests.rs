@@ -104,7 +104,7 @@ fn measured_metrics_are_shown() {
     assert_balanced(&page);
     let percent = html::decimal(measured.effective_bisection * 100.0, 1);
     assert!(page.contains(&format!("<strong>{percent} %</strong>")));
-    assert!(page.contains("flows on a link in a shift"));
+    assert!(page.contains("flows on a link in the worst shift"));
     assert!(!reported(&subnet, &routing, &[]).contains("Effective bisection"));
 }
 

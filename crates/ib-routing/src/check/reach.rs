@@ -42,7 +42,8 @@ pub struct Reachability {
     pub unreachable_switch_pairs: u64,
     /// Examples of pairs in `unreachable_switch_pairs`, ordered by LID and then by switch.
     pub first_switch_pairs: Vec<Unreachable>,
-    /// Number of pairs whose result is unknown, because their packets reach an unknown LFT entry.
+    /// Number of pairs of a switch and a LID whose result is unknown, because packets from the switch to the LID reach
+    /// an unknown LFT entry.
     pub unknown: u64,
     /// Examples of pairs in `unknown`, ordered by LID and then by switch.
     pub first_unknown: Vec<Unreachable>,

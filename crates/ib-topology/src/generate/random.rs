@@ -115,7 +115,8 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
         degrees[node] += 1;
     }
     rng.shuffle(&mut order);
-    // Nodes with only one link join last. Otherwise, they could use up the ports that the other nodes need.
+    // Nodes with only one link join the spanning tree last. Otherwise, they could use up the ports that the other nodes
+    // need.
     order.sort_by_key(|&node| degrees[node] < 2);
 
     let mut graph = Vec::with_capacity(links);

@@ -19,7 +19,8 @@ pub(super) struct Ranks {
     of: Vec<u16>,
     /// The rank of the leaves, to which all compute nodes are attached.
     pub(super) leaf: u16,
-    /// True if the options contain a list of roots. The tree need not be pure then.
+    /// True if the options contain a list of roots. Then the tree need not be pure, i.e. the switches of a rank may
+    /// have different numbers of links.
     pub(super) has_root_list: bool,
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Router<'a> {
     groups: Vec<Group>,
     links: Vec<Link>,
     locals: Vec<Local>,
-    /// By group: what a descending walk finds at its far end.
+    /// By group: the kind of node at its far end.
     below: Vec<Below>,
     /// By position: the index of a group. The groups of a switch and direction are reordered when their loads change.
     order: Vec<u32>,
@@ -77,7 +77,8 @@ enum Target {
     Switch(SwitchId),
 }
 
-/// Rows are transposed into tables in blocks of this many rows and tables, which fit into the cache.
+/// Rows of output ports (one per LID) are transposed into forwarding tables (one per switch) in blocks of this many
+/// LIDs and switches, which fit into the cache.
 const BLOCK: usize = 64;
 
 /// Maximum number of upward turns of all walks. Their number grows exponentially with the permitted turns per path.
@@ -150,7 +151,7 @@ impl<'a> Router<'a> {
         self.turns > TURN_LIMIT
     }
 
-    /// Sets the port of a switch for the LID of another switch if no walk assigned a route.
+    /// Sets the port of a switch for the LID of another switch, for which no walk assigned a route.
     pub(super) fn detour(&mut self, at: SwitchId, to: SwitchId, port: u8, hops: u8) {
         let row = self.subnet.switch_lid(to).index() * self.locals.len();
         self.rows[row + at.index()] = port;

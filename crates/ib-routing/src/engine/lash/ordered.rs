@@ -20,8 +20,8 @@ const JOB: usize = 64;
 /// Value in place of a stretch for a path that is already at its destination. It is above the numbers of all stretches.
 const ARRIVED: u8 = NONE - 1;
 
-/// Places each open pair that has shortest paths along the orientation in both directions: assigns the layer to the
-/// pair, and adds its paths to the routes and its turns to the graph.
+/// Places each pair of switches that has no layer and has shortest paths along the orientation in both directions:
+/// assigns the layer to the pair, and adds its paths to the routes and its turns to the graph.
 ///
 /// If several paths follow the orientation, the path over the least loaded channel is chosen. `load` counts the end
 /// ports that are reached over each channel.

@@ -66,7 +66,7 @@ impl Local {
     }
 }
 
-/// What a descending walk finds at the far end of a group.
+/// The kind of node that a descending walk finds at the far end of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Below {
     /// A channel adapter. The walk does not visit it, because only switches have LFTs.
@@ -82,7 +82,7 @@ pub(super) enum Below {
 /// The initial state of the walks.
 pub(super) struct State {
     pub(super) locals: Vec<Local>,
-    /// By group: what a descending walk finds at its far end.
+    /// By group: the kind of node at its far end.
     pub(super) below: Vec<Below>,
     /// Number of families.
     pub(super) families: usize,

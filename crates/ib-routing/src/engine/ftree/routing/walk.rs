@@ -219,7 +219,7 @@ impl Router<'_> {
             Below::Further => self.descend(far, hops + 1),
             Below::Adapter | Below::Served | Below::Unserved => below == Below::Served,
         };
-        // A link adds no load if no channel adapter sends packets over it.
+        // The load of a link does not grow if no channel adapter sends packets to the target over it.
         if served {
             self.groups[group].up_load += 1;
             if let Some(link) = link {
