@@ -57,7 +57,7 @@ pub(crate) struct Drawing<'a> {
 #[derive(Serialize)]
 struct Data<'a> {
     shape: &'static str,
-    /// Descriptions of the switches. The fields up to `room` are indexed by switch.
+    /// Descriptions of the switches. This field and the fields up to `room` are indexed by switch.
     names: Vec<&'a str>,
     guids: Vec<String>,
     lids: Vec<u16>,

@@ -188,7 +188,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the position of every switch in the order of indices.
+/// Returns the position of every switch if the switches are sorted by their index.
 fn places(indices: &[Index]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..indices.len() as u32).collect();
     order.sort_unstable_by_key(|&switch| indices[switch as usize]);

@@ -202,7 +202,8 @@ impl Stretches {
     }
 }
 
-/// The chosen slots of the next channels, by job, each indexed by destination and switch of the job.
+/// The slot of the chosen next channel from every switch to every destination. Each parallel job has its own list,
+/// which is indexed by destination and then by the switch within the job.
 struct NextSlots {
     switches: usize,
     slots: Vec<Vec<u8>>,
