@@ -17,9 +17,9 @@ pub const DECADES: usize = 11;
 /// A histogram of times with bins of equal width on a logarithmic scale.
 #[derive(Clone, Copy)]
 pub struct Histogram {
-    /// Number of times in each bin. The bins cover 1 ns to 100 s.
+    /// Number of measured times in each bin. The bins cover 1 ns to 100 s.
     pub bins: [u64; BINS_PER_DECADE * DECADES],
-    /// Number of times that are zero or negative; they have no bin.
+    /// Number of measured times that are zero or negative; these times have no bin.
     pub without: u64,
 }
 
@@ -39,7 +39,7 @@ impl Histogram {
 /// Options of [`Findings::new`].
 #[derive(Clone, Copy, Debug)]
 pub struct FindingsOptions<'a> {
-    /// Number of messages to list for each pair: 0, [`DRAWN`] for an HTML page, `usize::MAX` for all.
+    /// Number of messages to list for each pair: 0 for none, [`DRAWN`] for an HTML page, `usize::MAX` for all.
     pub listed: usize,
     /// The two kinds of events between which times are measured: from each event of the first kind to the next event of
     /// the second kind.

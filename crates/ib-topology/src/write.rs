@@ -6,7 +6,8 @@
 //! | [`Format::Ibsim`] | `ibsim` 0.10 and later, and [`crate::read::ibsim`] | revisions, port GUIDs, empty descriptions |
 //! | [`Format::SubnetList`] | readers of OpenSM's `opensm-subnet.lst` | unlinked nodes, names, LMCs, enhanced port 0 |
 //!
-//! When the file is read back, the fabric is the same, except for the attributes in the last column and the LIDs of
+//! When the file is read back, the fabric is the same, except for the attributes in the last column above and the LIDs
+//! of
 //! unlinked ports of channel adapters. ibsim replaces an empty description by the node name. All readers replace a
 //! system image GUID of zero by the node GUID.
 //!

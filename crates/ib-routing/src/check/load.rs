@@ -114,7 +114,7 @@ impl LinkLoad {
                 }
             }
         }
-        // By end port: the number of its LIDs for which its switch forwards packets to it.
+        // By end port: the number of its LIDs whose packets are forwarded to the end port by the switch of the port.
         let back: Vec<i64> = subnet
             .end_ports()
             .iter()

@@ -261,7 +261,8 @@ impl Reachability {
         }
     }
 
-    /// Returns the counts of all faults, which grow with every added fault.
+    /// Returns the counts of all faults. One of them grows with every added fault, so they show whether a LID has a
+    /// fault.
     pub(super) const fn faults(&self) -> (u64, u64, usize) {
         (self.unreachable, self.unreachable_switch_pairs, self.looping_lids)
     }

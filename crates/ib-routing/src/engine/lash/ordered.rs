@@ -23,8 +23,7 @@ const ARRIVED: u8 = NONE - 1;
 /// Places each pair of switches that has no layer and has shortest paths along the orientation in both directions:
 /// assigns the layer to the pair, and adds its paths to the routes and its turns to the graph.
 ///
-/// If several paths follow the orientation, the path over the least loaded channel is chosen. `load` counts the end
-/// ports that are reached over each channel.
+/// If several paths follow the orientation, the channel with the least `load` is chosen, and its load grows.
 pub(super) fn place(
     network: &Network<'_>,
     orientation: &Orientation,
@@ -137,7 +136,7 @@ impl Stretches {
         &self.first[destination * self.switches..][..self.switches]
     }
 
-    /// Returns true if paths in both directions follow the orientation.
+    /// Returns true if paths between two switches follow the orientation in both directions.
     fn joins(&self, a: usize, b: usize) -> bool {
         self.to(a)[b] != NONE && self.to(b)[a] != NONE
     }

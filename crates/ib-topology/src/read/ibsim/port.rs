@@ -192,8 +192,8 @@ fn find<const N: usize>(text: &[u8], word: [u8; N]) -> Option<usize> {
     text.windows(N).position(|window| window.iter().eq(&word))
 }
 
-/// Handles a `=` in a comment. If the nearest letter before the `=` is the letter of an option, ibsim takes it for an
-/// option, so it is applied.
+/// Handles a `=` in a comment. If the nearest letter before the `=` is the letter of an option, ibsim takes the letter
+/// and the number after the `=` for this option. This reader applies the option, too.
 fn option_in_comment(
     mut line: Line<'_>,
     equals: usize,

@@ -50,8 +50,8 @@ impl Router<'_> {
         }
         self.order_up(at);
         let Some(first) = local.up().next() else { return served };
-        // An upward turn may return to this switch and reorder its groups, so the main group is remembered by its
-        // index.
+        // An upward turn may return to this switch and reorder its groups, so the group of the main path is stored as
+        // an index, not as a position.
         let main_group = self.order[first] as usize;
         if how.main {
             served |= self.climb_main(at, main_group, how);
