@@ -7,8 +7,7 @@
 //! | [`Format::SubnetList`] | readers of OpenSM's `opensm-subnet.lst` | unlinked nodes, names, LMCs, enhanced port 0 |
 //!
 //! When the file is read back, the fabric is the same, except for the attributes in the last column above and the LIDs
-//! of
-//! unlinked ports of channel adapters. ibsim replaces an empty description by the node name. All readers replace a
+//! of unlinked ports of channel adapters. ibsim replaces an empty description by the node name. All readers replace a
 //! system image GUID of zero by the node GUID.
 //!
 //! **ibsim numbers ports itself.** In ibsim, a port of a channel adapter or router has the node GUID plus the port
