@@ -59,7 +59,7 @@ fn assert_balanced(page: &str) {
         } else if !tag.ends_with('/') && !VOID.contains(&name) {
             open.push(name);
             if ["script", "style"].contains(&name) {
-                rest = &rest[rest.find(&format!("</{name}>")).expect("it is closed")..];
+                rest = &rest[rest.find(&format!("</{name}>")).expect("a closing tag")..];
             }
         }
     }
