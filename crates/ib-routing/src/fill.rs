@@ -7,9 +7,9 @@
 //!
 //! These options change the choice:
 //!
-//! * With `scatter_ports`, the switches are handled one after the other, and a port is chosen at random among the least
-//!   used ports.
-//! * With an LMC above 0, the LIDs of an end port are spread over different systems and nodes.
+//! * With `scatter_ports`, the switches are handled one after the other, and the port for a base LID is chosen at
+//!   random among the least used ports.
+//! * With an LMC above 0, the LIDs of an end port are spread over different neighbours.
 //! * With `port_shifting`, the scan starts at another port for each LID.
 //! * With `existing`, entries of the existing tables are kept if they are still least-hop ports.
 

@@ -32,7 +32,7 @@ impl Distances {
     }
 
     /// Counts the least hops to each of the switches `destinations`. `column_of` gives the column of each source switch
-    /// in the result, or [`NO_COLUMN`] for switches that are no sources.
+    /// in the result, or [`NO_COLUMN`] for switches that are not sources.
     pub(super) fn measure(&mut self, graph: &Graph, column_of: &[u16], destinations: &[u16]) {
         self.rows.clear();
         self.rows.resize(destinations.len() * self.width, u16::MAX);

@@ -11,7 +11,7 @@ use super::routes::Routes;
 use crate::hops::NO_HOPS;
 
 /// Load of a channel: the number of host ports that are reached over it, and the number of switches without hosts that
-/// are reached over it.
+/// are reached over it. The search for the paths of single pairs counts a switch without hosts as one host port.
 pub(super) type Load = [u32; 2];
 
 /// Number of switches that a parallel job handles.
