@@ -265,8 +265,8 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
             )
         } else {
             format!(
-                "{} does not record the direction of packets, and some packets have no response to derive it from: these \
-                 packets count as sent in the first file, and as received in the second",
+                "{} does not record the direction of packets, and it cannot be derived for packets without a response: \
+                 these packets count as sent in the first file, and as received in the second",
                 name(file)
             )
         });
@@ -287,7 +287,8 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     match correlation.ambiguous() {
         0 => {}
         number => notes.push(format!(
-            "{number} flows of packets have unknown acknowledgements: several flows in the other direction may contain them"
+            "{number} flows of packets have unknown acknowledgements: several flows in the other direction may contain \
+             these acknowledgements"
         )),
     }
     if findings.pairs.is_empty() {
