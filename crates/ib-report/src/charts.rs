@@ -51,8 +51,8 @@ fn hops(report: &CheckReport) -> String {
     Chart {
         id: "hops",
         heading: "Hops",
-        description: "Number of host-to-host routes by hops, i.e. by the links between switches \
-                      on the route."
+        description: "Number of host-to-host routes by hops, i.e. by the number of links between \
+                      switches on the route."
             .to_owned(),
         across: "hops",
         up: "routes",

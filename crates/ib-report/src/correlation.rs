@@ -145,8 +145,14 @@ fn charts(findings: &Findings) -> String {
         ("Queue", "From the posting of a request until its first packet is sent."),
         ("Wire", "From the sending of the first packet until the first packet is received."),
         ("Receive", "From the receipt of the first packet until the last one is received."),
-        ("Completion", "From the last packet until the acknowledgement or response is received."),
-        ("In flight", "From the first packet until the acknowledgement or response is received."),
+        (
+            "Completion",
+            "From the receipt of the last packet until the acknowledgement or response is received.",
+        ),
+        (
+            "In flight",
+            "From the sending of the first packet until the acknowledgement or response is received.",
+        ),
         ("Total", "From the posting until the acknowledgement or response is received."),
     ];
     let parts = Part::ALL.iter().zip(about).zip(&findings.histograms);

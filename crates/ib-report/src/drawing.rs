@@ -57,7 +57,7 @@ pub(crate) struct Drawing<'a> {
 #[derive(Serialize)]
 struct Data<'a> {
     shape: &'static str,
-    /// Descriptions of the switches. The fields up to `room` are indexed by switch.
+    /// Descriptions of the switches. This field and the fields up to `room` are indexed by switch.
     names: Vec<&'a str>,
     guids: Vec<String>,
     lids: Vec<u16>,
@@ -221,7 +221,7 @@ fn flattened(bundle: &Bundle) -> Vec<i64> {
     numbers
 }
 
-/// Converts a length to tenths of a layout unit, which the script uses.
+/// Converts a length to tenths of a layout unit, the unit of lengths in the data of the script.
 fn whole(length: f64) -> i64 {
     (length * 10.0).round() as i64
 }

@@ -109,7 +109,7 @@ pub(crate) fn figures(
         let percent = html::decimal(metrics.effective_bisection * 100.0, 1);
         groups.push(
             Group::new("Effective bisection", &format!("{percent} %"), "of full bandwidth")
-                .with("flows on a link in a shift", html::count(metrics.shift_contention))
+                .with("flows on a link in the worst shift", html::count(metrics.shift_contention))
                 .with("mean over shifts", html::decimal(metrics.shift_contention_mean, 2)),
         );
     }

@@ -17,9 +17,9 @@ pub const DECADES: usize = 11;
 /// A histogram of times with bins of equal width on a logarithmic scale.
 #[derive(Clone, Copy)]
 pub struct Histogram {
-    /// Number of times in each bin. The bins cover 1 ns to 100 s.
+    /// Number of measured times in each bin. The bins cover 1 ns to 100 s.
     pub bins: [u64; BINS_PER_DECADE * DECADES],
-    /// Number of times that are zero or negative; they have no bin.
+    /// Number of measured times that are zero or negative; these times have no bin.
     pub without: u64,
 }
 
@@ -39,7 +39,7 @@ impl Histogram {
 /// Options of [`Findings::new`].
 #[derive(Clone, Copy, Debug)]
 pub struct FindingsOptions<'a> {
-    /// Number of messages to list for each pair: 0, [`DRAWN`] for an HTML page, `usize::MAX` for all.
+    /// Number of messages to list for each pair: 0 for none, [`DRAWN`] for an HTML page, `usize::MAX` for all.
     pub listed: usize,
     /// The two kinds of events between which times are measured: from each event of the first kind to the next event of
     /// the second kind.
@@ -100,7 +100,7 @@ pub struct PairFindings {
     pub bytes: u64,
     /// Distribution of the time of each [`Part`] of a message; indexed by `Part`.
     pub spreads: [Option<Percentiles>; 6],
-    /// The listed messages: at most [`FindingsOptions::listed`], at regular intervals.
+    /// The listed messages: a regular sample of at most [`FindingsOptions::listed`] messages.
     pub listed: Vec<Message>,
 }
 
@@ -265,8 +265,8 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
             )
         } else {
             format!(
-                "{} does not record the direction of packets, and some packets have no response to derive it from: these \
-                 packets count as sent in the first file, and as received in the second",
+                "{} does not record the direction of packets, and it cannot be derived for packets without a response: \
+                 these packets count as sent in the first file, and as received in the second",
                 name(file)
             )
         });
@@ -287,7 +287,8 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
     match correlation.ambiguous() {
         0 => {}
         number => notes.push(format!(
-            "{number} flows of packets have unknown acknowledgements: several flows in the other direction may contain them"
+            "{number} flows of packets have unknown acknowledgements: several flows in the other direction may contain \
+             these acknowledgements"
         )),
     }
     if findings.pairs.is_empty() {

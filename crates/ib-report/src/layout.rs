@@ -56,7 +56,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Selects the layout of a subnet. The engine's `roots` determine the ranks of a tree if the hosts do not.
+    /// Selects the layout of a subnet. If the ranks of a tree do not follow from its hosts, they are the distances from
+    /// `roots`, the root switches of the routing engine.
     pub(crate) fn new(subnet: &Subnet<'_>, roots: &[SwitchId]) -> Self {
         let graph = Graph::new(subnet);
         let ranked = |ranks: Vec<usize>| {

@@ -117,7 +117,8 @@ pub struct CheckOptions<'a> {
     pub samples: usize,
     /// The SL-to-VL tables. `None` if packets of SL n use VL n on every link.
     pub vl_map: Option<&'a dyn VlMap>,
-    /// Unknown LFT entries. If the packets of a pair reach such an entry, the result of the pair is unknown.
+    /// Unknown LFT entries. If packets from a switch to a LID reach such an entry, the result for this switch and LID
+    /// is unknown.
     pub unknown: Option<&'a UnknownEntries>,
 }
 
@@ -168,7 +169,7 @@ pub struct CheckReport {
 impl CheckReport {
     /// Returns true if there are no unreachable LIDs, forwarding loops or credit loops.
     ///
-    /// Pairs in [`Reachability::unreachable_switch_pairs`] are not faults.
+    /// The pairs of a switch and a LID in [`Reachability::unreachable_switch_pairs`] are not faults.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.reach.unreachable == 0 && self.reach.looping_lids == 0 && self.credit.loops == 0

@@ -49,8 +49,8 @@ pub struct DumpError {
 
 /// Writes all dumps that OpenSM would write for this routing into a directory. Creates the directory if it is missing.
 ///
-/// Each file is written under a temporary name and then renamed. Before that, `begin` is called with the name of the
-/// file. Returns the names of the files.
+/// Each file is written under a temporary name and then renamed. Before a file is written, `begin` is called with its
+/// name. Returns the names of the files.
 ///
 /// # Errors
 /// Fails if a file cannot be written; later files are not written then.

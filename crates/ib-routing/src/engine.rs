@@ -154,7 +154,7 @@ pub struct RoutingOptions {
     pub io_guids: Option<Vec<Guid>>,
     /// Maximum number of upward hops after downward hops on a path to an I/O node, for ftree (`-H`).
     pub max_reverse_hops: u8,
-    /// True if ftree starts the indexing of switches at the first root (`quasi_ftree_indexing`).
+    /// True if ftree starts the indexing of switches at the roots, not at the first leaf (`quasi_ftree_indexing`).
     pub quasi_ftree_indexing: bool,
     /// Switch ports that are excluded from load balancing, as node GUID and port number (`-i`).
     pub ignored_ports: Vec<(Guid, u8)>,
@@ -166,7 +166,8 @@ pub struct RoutingOptions {
     pub hop_weights: Vec<(Guid, u8, u8)>,
     /// Identifiers of switches for updn, by switch GUID (`-m`). They break ties between equal ranks.
     pub updn_ids: Vec<(Guid, u64)>,
-    /// True if updn computes routes between root switches (`-z`).
+    /// True if updn computes routes between root switches, and if ftree adds missing routes from switches above the
+    /// leaves to other switches (`-z`).
     pub connect_roots: bool,
     /// True if routes to switches count in load balancing.
     pub count_switch_targets: bool,

@@ -1,8 +1,17 @@
-//! The choice of an output port for every LID, which is the second stage of minhop, updn and dor.
+//! The choice of an output port for every LID, which is the second stage of minhop, updn and dor. The file engine
+//! (`engine/file.rs`) also uses it, if no forwarding tables were read.
 //!
-//! Switches are independent of each other and distributed over threads. Each switch handles the targets in a fixed
-//! order. It uses the least used port among its least-hop ports, and the first port in scan order if several are used
-//! equally.
+//! By default, switches are independent of each other and distributed over threads. Each switch handles the targets in
+//! a fixed order. It uses the least used port among its least-hop ports, and the first port in scan order if several
+//! are used equally.
+//!
+//! These options change the choice:
+//!
+//! * With `scatter_ports`, the switches are handled one after the other, and the port for a base LID is chosen at
+//!   random among the least used ports.
+//! * With an LMC above 0, the LIDs of an end port are spread over different neighbours.
+//! * With `port_shifting`, the scan starts at another port for each LID.
+//! * With `existing`, entries of the existing tables are kept if they are still least-hop ports.
 
 use rayon::prelude::*;
 

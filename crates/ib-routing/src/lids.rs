@@ -264,7 +264,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Removes the guid2lid entry of a port if it is too narrow or misaligned for the port.
+    /// Removes the guid2lid entry of a port if its range of LIDs is too narrow or misaligned for the port.
     fn drop_misfit(&mut self, index: usize) {
         let guid = self.fabric.port(self.ports[index]).guid;
         let lid_count = self.lid_count(index);

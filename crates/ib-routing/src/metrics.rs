@@ -79,7 +79,7 @@ pub struct MetricsOptions<'a> {
 }
 
 impl Default for MetricsOptions<'_> {
-    /// Returns seed 0, 100 bisections, and all channel adapters as compute nodes.
+    /// Returns options with seed 0, 100 bisections, and all channel adapters as compute nodes.
     fn default() -> Self {
         Self { seed: 0, bisections: 100, ca_order: &[], progress: None }
     }

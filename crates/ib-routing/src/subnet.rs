@@ -60,7 +60,7 @@ pub struct Switch {
     first_peer: u32,
 }
 
-/// To what an end port is attached.
+/// The switch or host to which an end port is linked or belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
     /// The end port is port 0 of a switch: the switch.

@@ -6,8 +6,8 @@
 //! | [`Format::Ibsim`] | `ibsim` 0.10 and later, and [`crate::read::ibsim`] | revisions, port GUIDs, empty descriptions |
 //! | [`Format::SubnetList`] | readers of OpenSM's `opensm-subnet.lst` | unlinked nodes, names, LMCs, enhanced port 0 |
 //!
-//! When the file is read back, the fabric is the same, except for the attributes in the last column and the LIDs of
-//! unlinked ports of channel adapters. ibsim replaces an empty description by the node name. All readers replace a
+//! When the file is read back, the fabric is the same, except for the attributes in the last column above and the LIDs
+//! of unlinked ports of channel adapters. ibsim replaces an empty description by the node name. All readers replace a
 //! system image GUID of zero by the node GUID.
 //!
 //! **ibsim numbers ports itself.** In ibsim, a port of a channel adapter or router has the node GUID plus the port
@@ -15,8 +15,8 @@
 //!
 //! # Rates in ibsim net files
 //! The rate of a link is in the comments of its two port lines, such as `# lid 0 4xHDR`. It follows the LID of the
-//! other end, or 0 if there is none. If a link has ibsim's default rate, 4x SDR, and no LIDs, its port lines have no
-//! comment.
+//! other end, which is 0 if the other end has no LID. If a link has ibsim's default rate, 4x SDR, and no LIDs, its port
+//! lines have no comment.
 //!
 //! ibsim 0.10 does not support NDR, and no release supports XDR. For links of these speeds, the options `s=7 e=7`
 //! precede the comment. Versions of ibsim that ignore the speed in the comment run the link at HDR. Newer versions, and

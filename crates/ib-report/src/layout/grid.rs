@@ -18,7 +18,7 @@ const MAX_DIMENSIONS: usize = 16;
 /// in several rows.
 const MAX_WIDTH: usize = 40;
 
-/// Desired width of several rows of slices, divided by their height.
+/// Desired ratio of width to height of a drawing whose slices are in several rows.
 const ASPECT: f64 = 1.8;
 
 /// Gap between the slices of grids with three or more dimensions, as a number of switches.
@@ -100,7 +100,8 @@ fn steps(subnet: &Subnet<'_>) -> Option<Steps> {
 struct Walk {
     /// Coordinates by switch.
     coordinates: Vec<Vec<i64>>,
-    /// If two paths yield different coordinates of a switch, the differences in each dimension.
+    /// One entry for each path that yields other coordinates of a switch than the first path to it: the differences in
+    /// each dimension.
     conflicts: Vec<Vec<i64>>,
 }
 

@@ -23,9 +23,9 @@ const ENOUGH: f64 = 0.9;
 
 /// Returns the rank of each switch of a tree whose hosts are at the bottom; `None` if the fabric is not a tree.
 ///
-/// Ranks are distances from all switches with hosts, from switches with more than a few hosts, or from the roots of the
-/// engine. The second choice prevents a management node from turning a spine into a leaf. The ranking with the fewest
-/// links within a rank is used.
+/// Ranks are distances from all switches with hosts or from switches with more than a few hosts. The second choice
+/// prevents a management node from turning a spine into a leaf. If both rankings fit a tree, the one with fewer links
+/// within a rank is used. If none fits, ranks are determined by the roots of the engine.
 pub(super) fn ranks_by_hosts(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<usize>> {
     let with_hosts = |least: u32| {
         let leaves = (0..graph.len()).filter(move |&switch| graph.hosts[switch] >= least);

@@ -59,7 +59,7 @@ fn assert_balanced(page: &str) {
         } else if !tag.ends_with('/') && !VOID.contains(&name) {
             open.push(name);
             if ["script", "style"].contains(&name) {
-                rest = &rest[rest.find(&format!("</{name}>")).expect("it is closed")..];
+                rest = &rest[rest.find(&format!("</{name}>")).expect("a closing tag")..];
             }
         }
     }
@@ -104,7 +104,7 @@ fn measured_metrics_are_shown() {
     assert_balanced(&page);
     let percent = html::decimal(measured.effective_bisection * 100.0, 1);
     assert!(page.contains(&format!("<strong>{percent} %</strong>")));
-    assert!(page.contains("flows on a link in a shift"));
+    assert!(page.contains("flows on a link in the worst shift"));
     assert!(!reported(&subnet, &routing, &[]).contains("Effective bisection"));
 }
 

@@ -24,7 +24,8 @@ use ib_types::ServiceLevel;
 /// Number of LFT entries that are compared at a time.
 const RUN: usize = 256;
 
-/// If a subnet needs more turn counts than this, the checker checks all LIDs each time.
+/// Maximum number of turn counts that the checker keeps, one for each step from a link to the next link. If a subnet
+/// needs more, the checker checks all LIDs each time.
 const MAX_COUNTS: usize = 1 << 25;
 
 /// Checks a sequence of forwarding tables incrementally.
@@ -149,7 +150,8 @@ fn lids(subnet: &Subnet<'_>) -> usize {
     subnet.end_ports().iter().map(|port| usize::from(port.lids)).sum()
 }
 
-/// Returns the LIDs that have changed between two passes or had a fault, in ascending order.
+/// Returns the LIDs whose LFT entries, links or distances differ between two passes, and those that had a fault, in
+/// ascending order.
 fn changed_lids(
     subnet: &Subnet<'_>,
     old: &Pass<'_, SameNumber>,

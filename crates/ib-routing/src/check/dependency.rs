@@ -19,7 +19,7 @@ pub(super) trait TurnSink: Send {
     /// the VLs of the packet on the two links.
     fn add(&mut self, before: u8, after: u8, channel: Channel, out: u8);
 
-    /// Adds all turns that another sink has collected.
+    /// Adds all turns that `other` has collected.
     fn merge(&mut self, other: Self);
 }
 
@@ -30,7 +30,8 @@ pub(super) struct Turns {
     channels: usize,
     /// Size of a set of output ports in 64-bit words.
     words: usize,
-    /// Indexed by VL before and VL after the turn; each plane is indexed by channel and word.
+    /// Indexed by VL before and VL after the turn: the sets of output ports of all channels, in words; `None` if there
+    /// are no turns between these VLs.
     planes: Vec<Option<Box<[u64]>>>,
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Distances {
 /// Maximum number of destinations of a search.
 pub(super) const MAX_DESTINATIONS: usize = 64;
 
-/// Column of a switch that has no column in the result.
+/// Value in place of a column for a switch whose hops are not recorded.
 pub(super) const NO_COLUMN: u16 = u16::MAX;
 
 impl Distances {
@@ -31,7 +31,8 @@ impl Distances {
         }
     }
 
-    /// Counts the least hops from every switch that has a column to each of the given switches.
+    /// Counts the least hops to each of the switches `destinations`. `column_of` gives the column of each source switch
+    /// in the result, or [`NO_COLUMN`] for switches that are not sources.
     pub(super) fn measure(&mut self, graph: &Graph, column_of: &[u16], destinations: &[u16]) {
         self.rows.clear();
         self.rows.resize(destinations.len() * self.width, u16::MAX);

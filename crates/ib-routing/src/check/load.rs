@@ -24,7 +24,7 @@ pub struct LinkLoad {
     /// The links with the most routes, in descending order. Links with equally many routes are ordered by switch and
     /// port.
     pub worst: Vec<LoadedLink>,
-    /// Indexed by the offset of the switch plus the port.
+    /// Number of routes that leave a switch through a port, indexed by the `offset` of the switch plus the port.
     routes: Vec<u32>,
     offset: Vec<u32>,
 }
@@ -114,7 +114,7 @@ impl LinkLoad {
                 }
             }
         }
-        // By end port: the number of its LIDs for which its switch forwards packets to it.
+        // By end port: the number of its LIDs whose packets are forwarded to the end port by the switch of the port.
         let back: Vec<i64> = subnet
             .end_ports()
             .iter()

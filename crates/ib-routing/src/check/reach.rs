@@ -26,8 +26,8 @@ pub struct Reachability {
     /// * any switch and LID whose packets are forwarded and then lost.
     pub unreachable: u64,
     /// Number of pairs of a host port and a LID of another host whose packets do not arrive. A host is a port of a CA
-    /// or router. If an SL-to-VL table discards only some service levels, all host pairs whose packets use the input
-    /// port are counted.
+    /// or router. If an SL-to-VL table discards only some of the packets that a switch gets from a neighbour or from
+    /// its own hosts, the pairs of all these packets are counted.
     pub unreachable_host_pairs: u64,
     /// Examples of pairs in `unreachable`, ordered by LID and then by switch.
     pub first: Vec<Unreachable>,
@@ -42,7 +42,8 @@ pub struct Reachability {
     pub unreachable_switch_pairs: u64,
     /// Examples of pairs in `unreachable_switch_pairs`, ordered by LID and then by switch.
     pub first_switch_pairs: Vec<Unreachable>,
-    /// Number of pairs whose result is unknown, because their packets reach an unknown LFT entry.
+    /// Number of pairs of a switch and a LID whose result is unknown, because packets from the switch to the LID reach
+    /// an unknown LFT entry.
     pub unknown: u64,
     /// Examples of pairs in `unknown`, ordered by LID and then by switch.
     pub first_unknown: Vec<Unreachable>,
@@ -260,7 +261,8 @@ impl Reachability {
         }
     }
 
-    /// Returns the counts of all faults, which grow with every added fault.
+    /// Returns the counts of all faults. One of them grows with every added fault, so they show whether a LID has a
+    /// fault.
     pub(super) const fn faults(&self) -> (u64, u64, usize) {
         (self.unreachable, self.unreachable_switch_pairs, self.looping_lids)
     }

@@ -30,7 +30,7 @@ pub(super) const MAX_VLS: usize = 16;
 
 const DISCARDS: u8 = 15;
 
-/// A rule by which packets change VLs from link to link. Packets are handled as sets.
+/// A rule by which packets change VLs from link to link. It is applied to sets of packets, not to single packets.
 pub(super) trait VlRule: Sync {
     /// A set of packets: the service levels and VLs of the packets to one LID that leave a switch.
     type Set: Copy + Default + PartialEq + Send;
@@ -38,8 +38,8 @@ pub(super) trait VlRule: Sync {
     /// True if switches can discard packets under this rule.
     const DISCARDS: bool;
 
-    /// Adds packets of a service level that start at a switch and enter it at the ports `ins`. If packets of an input
-    /// port are discarded, returns this port.
+    /// Adds packets of a service level to the set of the first switch on their path, which they enter at the ports
+    /// `ins`. If packets of an input port are discarded, returns this port.
     fn start(
         &self,
         set: &mut Self::Set,

@@ -47,14 +47,14 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, lfts: &Lfts) -> io::Resul
     Ok(())
 }
 
-/// Selects the entries that follow their port GUID. The LID of such an entry is replaced by the LID that the port has
-/// in this subnet, with the same LMC bits.
+/// Selects the entries that apply to the port with the GUID in the entry, whatever LID the entry has. This LID is
+/// replaced by the LID that the port has in this subnet, with the same LMC bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// All entries follow their port GUID. Used to load tables, as OpenSM does.
+    /// All entries apply to the port with the GUID in the entry. Used to load tables, as OpenSM does.
     AllGuids,
-    /// Only entries of ports without a LID in the fabric file follow their port GUID. Used to check tables: if the
-    /// fabric file records the LID of a port, the tables have to serve this LID.
+    /// An entry applies to the port with its GUID only if the fabric file records no LID for this port. Used to check
+    /// tables: if the fabric file records the LID of a port, the tables have to serve this LID.
     UnrecordedLids,
 }
 
@@ -77,7 +77,8 @@ pub struct ReadLfts {
 /// * gaps, with switch and line: a switch without a block, a truncated block, a block with another number of entries
 ///   than stated, and a LID that a switch lists twice with different ports. To load tables, the last port of such a LID
 ///   is used, as in OpenSM; to check tables, its entry is unknown;
-/// * LIDs that have another port GUID than on an earlier line. Each of these lines follows its own port GUID.
+/// * LIDs that have another port GUID than on an earlier line. Each of these lines applies to the port with its own
+///   GUID.
 ///
 /// # Errors
 /// Fails on the first malformed line, on an entry whose new LID already has an entry, and if no block belongs to this

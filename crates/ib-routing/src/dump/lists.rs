@@ -92,7 +92,7 @@ fn range(mut line: Line<'_>) -> Result<Option<Range>, Fault> {
     Ok(Some((guid, (first, last))))
 }
 
-/// Returns `hexadecimal` if the next number has hexadecimal digits, and `decimal` otherwise.
+/// Returns the text `hexadecimal` if the next number starts with `0x`, and the text `decimal` otherwise.
 fn named<'n>(mut line: Line<'_>, decimal: &'n str, hexadecimal: &'n str) -> &'n str {
     if line.demand("0x").is_ok() { hexadecimal } else { decimal }
 }

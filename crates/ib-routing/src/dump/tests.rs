@@ -63,7 +63,7 @@ fn written_dumps_are_read_back() {
 fn entries_follow_a_port_to_its_new_lid() {
     let fabric = fabric();
     let (old, new) = (subnet(&fabric, 0), subnet(&fabric, 3));
-    let routing = MinHop.route(&old, &RoutingOptions::default()).expect("minhop always does");
+    let routing = MinHop.route(&old, &RoutingOptions::default()).expect("minhop routes all");
     let dump = text(|out| lfts::write(out, &old, &routing.lfts));
     let read =
         lfts::read("x", dump.as_bytes(), &new, Follow::AllGuids).expect("written above").value.lfts;
@@ -201,7 +201,7 @@ fn gaps_of_a_dump_are_reported_as_unknown() {
         assert!(unknown.iter().all(|&lid| judged.value.lfts.port(switch, lid) == crate::NO_PATH));
         if what.ends_with("twice") {
             let port = read(Follow::AllGuids).value.lfts.port(switch, four);
-            assert_eq!(port, routing.lfts.port(switch, four) + 100, "{what}: the last line counts");
+            assert_eq!(port, routing.lfts.port(switch, four) + 100, "{what}: last port is used");
         }
     }
 }
@@ -212,7 +212,7 @@ fn pairs_with_an_unknown_entry_are_unknown() {
     let subnet = subnet(&fabric, 0);
     let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes all");
     let text = text(|out| lfts::write(out, &subnet, &routing.lfts));
-    // The last switch is cut off from the file.
+    // The block of the last switch is cut off from the file.
     let cut = text.rfind("Unicast lids").expect("blocks");
     let read = lfts::read("x", &text.as_bytes()[..cut], &subnet, Follow::UnrecordedLids);
     let lfts::ReadLfts { lfts, unknown } = read.expect("the other blocks are complete").value;
@@ -229,7 +229,7 @@ fn pairs_with_an_unknown_entry_are_unknown() {
 fn malformed_line_of_a_cache_is_dropped() {
     let text =
         "0x1 0x0004 0x0004\n\njunk\n\n0x2 x 0x5\n0x3 0x0007 0x0006\n0x1 0x0009 0x0009\n0x4 8 8\n";
-    let (ranges, errors) = lists::read_cached_guid2lid("g", text.as_bytes()).expect("it is text");
+    let (ranges, errors) = lists::read_cached_guid2lid("g", text.as_bytes()).expect("UTF-8 text");
     let expected = [(1, (4, 4)), (4, (8, 8))];
     assert_eq!(ranges, expected.map(|(guid, range)| (ib_types::Guid(guid), range)).into());
     let lines: Vec<usize> = errors.iter().map(|error| error.line).collect();

@@ -8,7 +8,7 @@
 //! | `indexing` | the indices by which switches of a rank are ordered, and the order of the leaves |
 //! | `validation` | the conditions that a pure tree fulfils |
 //! | `targets` | the order in which LIDs are routed |
-//! | `routing` | the walks that assign the routes to a LID |
+//! | `routing` | the walks that determine the routes to a LID |
 //! | `matrix` | the hop matrix after the walks |
 
 use std::fmt;
@@ -69,7 +69,8 @@ impl Engine for FatTree {
 
         let weights = options.link_weights(subnet);
         let mut router = Router::new(subnet, &ranks, &leaves, groups);
-        // The base matrix is needed only for the routes to switches, so it is computed in parallel.
+        // The hop matrix of shortest paths is needed only for the routes to switches, so it is computed while the
+        // routes to channel adapters are determined.
         let (base, routed) = rayon::join(
             || HopMatrix::shortest(subnet, &weights),
             || {

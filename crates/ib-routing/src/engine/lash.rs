@@ -47,7 +47,7 @@ use fill::Recipe;
 use network::{NONE, Network};
 use routes::Layout;
 
-/// Number of VLs if the options do not contain it. OpenSM uses the same number on ibsim.
+/// Number of VLs if the options do not specify it. OpenSM uses the same number on fabrics that ibsim simulates.
 const DEFAULT_VLS: u8 = 8;
 
 /// Maximum number of data VLs of a link.

@@ -234,9 +234,9 @@ fn matrix(
 
 /// A breadth-first search from a destination switch.
 ///
-/// A switch remembers whether the link by which it was last queued leads up. A switch can be queued several times,
-/// whenever a link to it gets fewer hops. As in OpenSM, this determines the hops on fabrics that have links between
-/// switches of equal rank.
+/// The search records for each switch whether the link by which it was last queued leads up. A switch can be queued
+/// several times, whenever a link to it gets fewer hops. As in OpenSM, this determines the hops on fabrics that have
+/// links between switches of equal rank.
 struct Search {
     queue: Vec<u16>,
     up: Vec<bool>,

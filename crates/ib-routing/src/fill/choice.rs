@@ -86,9 +86,10 @@ struct Path {
     count: u32,
     /// How the other LIDs of the end port use the neighbour at this port.
     known: NeighbourUse,
-    /// The flags for system and node at the time of the evaluation. If one flag decides alone, the other flag keeps the
-    /// value of the previous candidate. Port shifting uses this value, as in OpenSM.
+    /// True if some LID of the end port uses the neighbour's system. If `known` does not determine this flag, it keeps
+    /// the value of the previous candidate, as in OpenSM. Port shifting uses such values, too.
     system_flag: bool,
+    /// True if some LID of the end port uses the neighbour. The flag keeps the previous value like `system_flag`.
     node_flag: bool,
 }
 

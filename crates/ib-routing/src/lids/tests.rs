@@ -120,7 +120,7 @@ fn running_out_of_lids_names_the_port() {
         }
     }
     let options = SubnetOptions { sm_port: None, lids: lmc(1) };
-    let error = Subnet::discover(&fabric, &options).expect_err("50,000 LIDs and more");
+    let error = Subnet::discover(&fabric, &options).expect_err("more than 50,000 LIDs are needed");
     assert!(
         matches!(error, SubnetError::Lids(LidError::Exhausted { ports: 25_100, .. })),
         "{error}"

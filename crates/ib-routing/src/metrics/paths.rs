@@ -5,8 +5,8 @@ use rayon::prelude::*;
 use super::routes::Routes;
 use crate::subnet::{EndPortId, SwitchId};
 
-/// Number of shifts that are counted at a time. The paths from a switch to consecutive positions are adjacent, so a
-/// larger number makes more paths share a cache line. But each shift needs its own counters.
+/// Number of shifts that are counted at a time. The paths from a switch to consecutive positions are adjacent in
+/// memory, so a larger number makes more paths share a cache line. But each shift needs its own counters.
 pub(super) const TILE: usize = 8;
 
 /// Index of a link between switches, in as few bytes as possible.
@@ -35,14 +35,15 @@ impl Index for u32 {
     }
 }
 
-/// The links on the paths from several switches to all nodes of an order. Links to hosts are left out.
+/// The links on the paths from several switches to all compute nodes, in the order of the shift patterns. Links to
+/// hosts are left out.
 pub(super) struct PathTable<I> {
     /// Maximum number of links per path.
     stride: usize,
-    /// Number of positions in a row. The first positions of the order are repeated at the end, so that a tile at the
-    /// end needs no wrap-around.
+    /// Number of paths from a switch, one for each position of the order. The first [`TILE`] - 1 positions are repeated
+    /// at the end, so that the paths to [`TILE`] consecutive positions are always adjacent.
     positions: usize,
-    /// Indexed by switch, position and link. Unused elements are the number of links.
+    /// The index of each link, by switch, position and link of the path. Unused elements contain the number of links.
     links: Vec<I>,
 }
 
@@ -78,7 +79,7 @@ impl<I: Index> PathTable<I> {
         }
     }
 
-    /// Stores all paths that are not too long, and returns the number of links of the longest path.
+    /// Stores all paths, cut off after `stride` links, and returns the number of links of the longest path.
     fn fill(
         &mut self,
         routes: &Routes<'_>,
@@ -123,7 +124,7 @@ impl<I: Index> PathTable<I> {
         rows.zip(from.par_chunks(ROWS_AT_ONCE)).map(fill_rows).max().unwrap_or(0)
     }
 
-    /// Returns the paths from the switch of a row to the given position and to each position after it.
+    /// Returns the paths from the switch of a row to the nodes at the given position and at each position after it.
     pub(super) fn paths_to(&self, row: usize, position: usize) -> impl Iterator<Item = &[I]> {
         let links =
             &self.links[row * self.positions * self.stride..][..self.positions * self.stride];

@@ -4,10 +4,10 @@ use super::error::GenerateError;
 use super::plan::Plan;
 use ib_types::rng::Rng;
 
-/// Number of the random stream that selects the dropped switches. All streams are determined by the seed.
+/// Identifier of the random stream that selects the dropped switches. The seed determines all streams.
 const SWITCH_STREAM: u64 = 1;
 
-/// Number of the random stream that selects the dropped links.
+/// Identifier of the random stream that selects the dropped links.
 const LINK_STREAM: u64 = 2;
 
 /// Drops a fraction of the switches, then a fraction of the remaining links between switches.

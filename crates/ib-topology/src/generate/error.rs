@@ -116,7 +116,7 @@ pub enum GenerateError {
     /// A fraction is not between 0 and 1.
     #[error("the fraction of {kind} to drop is {found}: expected 0 to 1")]
     Fraction {
-        /// What was to be dropped: `links` or `switches`.
+        /// The items to be dropped: `links` or `switches`.
         kind: &'static str,
         /// The fraction.
         found: f64,

@@ -219,7 +219,8 @@ impl FatTree {
         })
     }
 
-    /// Returns the number of children of a switch at the top. If it is not set, all ports of the switch are used.
+    /// Returns the number of children of a switch at the top: `count` or, if that is `None`, as many as the ports of
+    /// the switch allow.
     fn children(
         &self,
         parameter: &'static str,

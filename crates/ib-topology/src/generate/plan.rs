@@ -199,7 +199,7 @@ impl Plan {
     }
 }
 
-/// Returns `name-index`, where the index is padded with zeros. So `count` such names sort by index.
+/// Returns `name-index`. The index is padded with zeros, so that the names of `count` nodes sort by index.
 pub(super) fn numbered(name: &str, index: usize, count: usize) -> String {
     let width = count.saturating_sub(1).max(1).ilog10() as usize + 1;
     format!("{name}-{index:0width$}")

@@ -7,7 +7,7 @@ use super::error::{GenerateError, MAX_LIDS, MAX_PORTS};
 use super::plan::{Endpoint, Plan, Size};
 use ib_types::rng::Rng;
 
-/// Number of the random stream that selects the links of a random fabric. All streams are determined by the seed.
+/// Identifier of the random stream that selects the links of a random fabric. The seed determines all streams.
 const GRAPH_STREAM: u64 = 0;
 
 /// A random connected fabric. The numbers of links of any two switches differ by at most one.
@@ -115,7 +115,8 @@ fn connected_graph(nodes: usize, links: usize, rng: &mut Rng) -> Vec<[usize; 2]>
         degrees[node] += 1;
     }
     rng.shuffle(&mut order);
-    // Nodes with only one link join last. Otherwise, they could use up the ports that the other nodes need.
+    // Nodes with only one link join the spanning tree last. Otherwise, they could use up the ports that the other nodes
+    // need.
     order.sort_by_key(|&node| degrees[node] < 2);
 
     let mut graph = Vec::with_capacity(links);

@@ -41,7 +41,7 @@ fn some_kind() -> impl Strategy<Value = &'static str> {
 
 fn parsed(words: &str) -> Kind {
     let words: Vec<&str> = words.split(' ').collect();
-    Kind::parse(words[0], &words[1..]).expect("good words")
+    Kind::parse(words[0], &words[1..]).expect("valid words")
 }
 
 fn switch_links(fabric: &Fabric) -> usize {
@@ -61,9 +61,9 @@ proptest! {
         words in some_kind(), seed in any::<u64>(), drop_links in 0.0..=1.0_f64,
     ) {
         let kind = parsed(words);
-        let whole = generate(&kind, &Options::default()).expect("good parameters");
+        let whole = generate(&kind, &Options::default()).expect("valid parameters");
         let options = Options { seed, drop_links, ..Options::default() };
-        let broken = generate(&kind, &options).expect("good parameters");
+        let broken = generate(&kind, &options).expect("valid parameters");
         // With another seed, a random fabric has the same number of links, but not the same links.
         let dropped = (drop_links * switch_links(&whole) as f64).round() as usize;
         prop_assert_eq!(switch_links(&broken), switch_links(&whole) - dropped);
@@ -76,7 +76,7 @@ proptest! {
         words in some_kind(), seed in any::<u64>(), drop_switches in 0.0..=0.6_f64,
     ) {
         let kind = parsed(words);
-        let whole = generate(&kind, &Options { seed, ..Options::default() }).expect("good");
+        let whole = generate(&kind, &Options { seed, ..Options::default() }).expect("valid");
         let options = Options { seed, drop_switches, ..Options::default() };
         let broken = match generate(&kind, &options) {
             Ok(broken) => broken,

@@ -6,8 +6,8 @@ use super::plan::{Endpoint, Plan, Size, numbered};
 
 /// A parallel-ports generalized fat tree PGFT(h; m1..mh; w1..wh; p1..ph).
 ///
-/// Hosts are at level 0. A node of level i has m(i) children and w(i+1) parents. Each of them is reached over p
-/// parallel links.
+/// Hosts are at level 0. A node of level i has m(i) children and w(i+1) parents. It has p(i) parallel links to each
+/// child, and p(i+1) parallel links to each parent.
 ///
 /// Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees", Technion
 /// CCIT report 776, 2010. If every p(i) is 1, the tree is the XGFT of Öhring, Ibel, Das and Kumar, "On Generalized Fat

@@ -43,7 +43,8 @@ pub(super) enum Remote<'a> {
     Node(Cow<'a, str>),
     /// The port at the other end is already known.
     Port(PortId),
-    /// The line contains an alias, which is the alias of this port. The port's own line does not name the other end.
+    /// The line names the other end by an alias, and this is the port that has the alias. The line that defines the
+    /// alias does not name its other end.
     Alias(PortId),
     /// The line defines an alias, and another line uses this alias to name the port.
     Awaited,
@@ -151,8 +152,8 @@ impl<'a, R: Copy> Net<'a, R> {
 
     /// Sets the missing GUIDs of all ports of channel adapters and routers to the node GUID plus the port number.
     ///
-    /// If another port already has this GUID, an unlinked port gets no GUID, because the file does not contradict
-    /// itself.
+    /// Fails if another port already has this GUID, but only for ports with a port line. If a port without one has this
+    /// conflict, it gets no GUID: no line mentions the port, so the file does not contradict itself.
     pub(super) fn assume_guids(&mut self) -> Result<(), Fault> {
         for index in 0..self.fabric.node_count() {
             let node = NodeId(u32::try_from(index).expect("fewer than 2^32 nodes"));

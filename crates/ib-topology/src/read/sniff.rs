@@ -4,8 +4,8 @@ use super::port_list::{PROGRESS, is_port_line};
 use super::{Format, is_message};
 use crate::text::Lines;
 
-/// Returns the format of the first line that occurs in only one format. If there is no such line, the format is
-/// ibsim's.
+/// Finds the first line that can occur in only one format, and returns this format. If there is no such line, the file
+/// is an ibsim net file.
 pub(super) fn format(text: &str) -> Format {
     let mut is_first = true;
     let mut is_identified = false;

@@ -5,9 +5,9 @@
 //!   VenID:0002C9 DevID:CF08 Rev:000000A0 {leaf} LID:0043 PN:01 } { CA-SM Ports:01 … } PHY=4x LOG=ACT SPD=25
 //! ```
 //!
-//! A line of the list describes one direction of a link: first the sending end, then the receiving end. Numbers of
-//! ports, LIDs and port numbers are hexadecimal. The receiving end has its 16-bit device ID in the upper half of 32
-//! bits, because OpenSM byte-swaps it as a 32-bit number. Unlinked nodes are not listed.
+//! A line of the list describes one direction of a link: first the sending end, then the receiving end. Port counts,
+//! port numbers and LIDs are hexadecimal. The receiving end has its 16-bit device ID in the upper half of 32 bits,
+//! because OpenSM byte-swaps it as a 32-bit number. Unlinked nodes are not listed.
 
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 

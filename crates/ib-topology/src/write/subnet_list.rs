@@ -43,7 +43,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
     Ok(())
 }
 
-/// An end of a link. OpenSM prints the IDs of the sending and the receiving end in different widths.
+/// An end of a link. OpenSM prints the vendor ID and the device ID of the two ends in different formats.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Sending,

@@ -59,7 +59,7 @@ impl Net {
     pub(crate) fn subnet_with(&self, lmc: Lmc) -> Subnet<'_> {
         let lids = LidOptions { lmc, ..Default::default() };
         Subnet::discover(&self.fabric, &SubnetOptions { lids, ..Default::default() })
-            .expect("something is linked")
+            .expect("a port is linked")
     }
 
     /// Returns a random fabric of 1 to 9 switches and at least one host, possibly with parallel and loopback cables.

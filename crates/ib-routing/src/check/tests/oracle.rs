@@ -56,7 +56,7 @@ fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Wal
                         continue;
                     }
                     None => arrives_at(
-                        subnet.find_end_port(fabric.port(id).guid).expect("it has a GUID"),
+                        subnet.find_end_port(fabric.port(id).guid).expect("ports have GUIDs"),
                     ),
                 },
                 None => PathEnd::Lost,

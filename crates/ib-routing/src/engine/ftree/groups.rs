@@ -40,7 +40,7 @@ pub(super) struct Group {
     pub(super) far_port: u8,
     /// Index of the group's first link in the table of links. The other links follow.
     pub(super) first_link: u32,
-    /// Position of the neighbour in the order of indices.
+    /// Position of the neighbour if all switches are sorted by their index, see [`super::indexing`].
     pub(super) place: u32,
     /// Sum of [`Link::up_load`] of all links.
     pub(super) up_load: u32,

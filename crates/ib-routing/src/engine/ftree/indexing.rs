@@ -22,7 +22,7 @@ const NONE: u8 = 0xff;
 
 /// Position of channel adapters in the order of indices, which is after all switches with an index.
 ///
-/// OpenSM compares bytes of unrelated data for them, nearly always with this result.
+/// OpenSM compares unrelated bytes in place of the indices of channel adapters, nearly always with this result.
 const ADAPTER_PLACE: u32 = u32::MAX - 1;
 
 /// Position of switches without an index in the order of indices.
@@ -103,7 +103,8 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Searches from every root in turn. If no earlier search has found the root, it starts a new subtree. The number
-    /// of the subtree is the last digit, unless this is the digit of the roots.
+    /// of the subtree becomes the last digit of the root's index. This is not done in trees of two ranks, in which the
+    /// last digit already distinguishes the roots.
     fn start_at_roots(&mut self, subnet: &Subnet<'_>) {
         let mut subtree = 0u8;
         for root in subnet.switch_ids().filter(|&id| self.ranks.of(id) == 0) {
@@ -187,7 +188,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the position of every switch in the order of indices.
+/// Returns the position of every switch if the switches are sorted by their index.
 fn places(indices: &[Index]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..indices.len() as u32).collect();
     order.sort_unstable_by_key(|&switch| indices[switch as usize]);

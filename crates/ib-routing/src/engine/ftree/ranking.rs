@@ -7,7 +7,7 @@ use crate::hops::Graph;
 use crate::roots;
 use crate::subnet::{Subnet, SwitchId};
 
-/// The numbers of ranks that the engine supports.
+/// The minimum and maximum number of ranks of a tree that the engine supports.
 const RANKS: std::ops::RangeInclusive<u16> = 2..=8;
 
 /// The rank of a switch that is not connected to any root.
@@ -19,7 +19,8 @@ pub(super) struct Ranks {
     of: Vec<u16>,
     /// The rank of the leaves, to which all compute nodes are attached.
     pub(super) leaf: u16,
-    /// True if the options contain a list of roots. The tree need not be pure then.
+    /// True if the options contain a list of roots. Then the tree need not be pure, i.e. the switches of a rank may
+    /// have different numbers of links.
     pub(super) has_root_list: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The walks that assign the routes to one target after the other.
+//! The walks that determine the routes to one target after the other.
 //!
 //! A walk starts at the switch of the target and leads away from it. When it steps to a switch, this switch gets the
 //! port that leads back as its route. The walk climbs from rank to rank: first over the least loaded links, which is
@@ -33,7 +33,7 @@ pub(super) struct Router<'a> {
     groups: Vec<Group>,
     links: Vec<Link>,
     locals: Vec<Local>,
-    /// By group: what a descending walk finds at its far end.
+    /// By group: the kind of node at its far end.
     below: Vec<Below>,
     /// By position: the index of a group. The groups of a switch and direction are reordered when their loads change.
     order: Vec<u32>,
@@ -60,7 +60,8 @@ struct Walk {
     ports: Vec<u8>,
     /// The hops from each switch to the target.
     hops: Vec<u8>,
-    /// By family of switches: the least hops of a switch from which a descent found no switch that needs a route.
+    /// By family of switches: the least hops of a switch of the family from which the walk has descended. A further
+    /// descent from a switch with as many hops or more finds no switch that needs a route.
     settled: Vec<u8>,
     /// True if the walk may turn upwards. The order of the groups then matters even where the walk assigns no route.
     turns: bool,
@@ -76,7 +77,8 @@ enum Target {
     Switch(SwitchId),
 }
 
-/// Rows are transposed into tables in blocks of this many rows and tables, which fit into the cache.
+/// Rows of output ports (one per LID) are transposed into forwarding tables (one per switch) in blocks of this many
+/// LIDs and switches, which fit into the cache.
 const BLOCK: usize = 64;
 
 /// Maximum number of upward turns of all walks. Their number grows exponentially with the permitted turns per path.
@@ -114,7 +116,7 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Assigns the routes to the LID of a channel adapter port. `turns` is the permitted number of upward turns on a
+    /// Determines the routes to the LID of a channel adapter port. `turns` is the permitted number of upward turns on a
     /// path.
     pub(super) fn route_adapter(&mut self, port: &AdapterPort, turns: u8) {
         self.start(Target::Adapter, port.switch, 1);
@@ -130,7 +132,7 @@ impl<'a> Router<'a> {
         self.climb(leaf.index(), Climb { main: true, turns: 0, hops: 1 });
     }
 
-    /// Assigns the routes to the LID of a switch, and records the hops that differ from the matrix `base`.
+    /// Determines the routes to the LID of a switch, and records the hops that differ from the matrix `base`.
     pub(super) fn route_switch(&mut self, switch: SwitchId, base: Base<'a>) {
         self.base = Some(base);
         self.start(Target::Switch(switch), switch, 0);
@@ -139,7 +141,7 @@ impl<'a> Router<'a> {
         self.keep(self.subnet.switch_lid(switch));
     }
 
-    /// Returns the hops from every switch to the last target.
+    /// Returns the hops from every switch to the target that was routed last.
     pub(super) fn hops(&self) -> &[u8] {
         &self.walk.hops
     }
@@ -149,7 +151,7 @@ impl<'a> Router<'a> {
         self.turns > TURN_LIMIT
     }
 
-    /// Sets the port of a switch for the LID of another switch if no walk assigned a route.
+    /// Sets the port of a switch for the LID of another switch, for which no walk assigned a route.
     pub(super) fn detour(&mut self, at: SwitchId, to: SwitchId, port: u8, hops: u8) {
         let row = self.subnet.switch_lid(to).index() * self.locals.len();
         self.rows[row + at.index()] = port;

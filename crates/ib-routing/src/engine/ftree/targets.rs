@@ -59,7 +59,8 @@ impl<'a> ComputeNodes<'a> {
     }
 }
 
-/// Assigns the routes to all channel adapters: first to compute nodes and dummies, then to all others.
+/// Determines the routes whose destinations are channel adapters: first compute nodes and dummies, then all other
+/// channel adapters.
 ///
 /// # Errors
 /// Fails if the walks make too many upward turns.
@@ -82,7 +83,7 @@ pub(super) fn route_adapters(
     Ok(())
 }
 
-/// Assigns the routes to all switches.
+/// Determines the routes whose destinations are the switches.
 ///
 /// If `connect_by` is given, switches above the leaves forward packets to this leaf if they have no route to another
 /// switch. All upward turns are then at this leaf, so they cannot close a credit loop.

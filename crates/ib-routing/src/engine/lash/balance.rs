@@ -36,7 +36,7 @@ struct Balancer<'a> {
     network: &'a Network<'a>,
     routes: &'a Routes,
     shelves: Vec<Layer<'a>>,
-    /// Indexed by the layers from which and to which pairs are moved.
+    /// Indexed by the layer that a pair would leave, and by the layer that it would enter.
     tried: Vec<Vec<Tried>>,
     effort_left: usize,
     turns: Vec<Turn>,

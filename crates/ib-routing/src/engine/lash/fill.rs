@@ -92,8 +92,8 @@ pub(super) fn fill(
     Some(layout)
 }
 
-/// Returns the switch with an index among the switches with hosts. If no switch has hosts, the index is among all
-/// switches.
+/// Returns the switch with the given number, which counts only the switches with hosts or, if there are none, all
+/// switches. Numbers that are too high wrap around.
 fn first_root(network: &Network<'_>, number: usize) -> usize {
     let with_hosts: Vec<usize> =
         (0..network.switches()).filter(|&switch| network.hosts(switch) > 0).collect();

@@ -7,7 +7,7 @@ use super::network::{NONE, Network};
 use super::routes::{Layout, Routes};
 use crate::hops::NO_HOPS;
 
-/// Returns routes for all pairs that use the lowest ports of their shortest paths.
+/// Returns a route for each pair of switches: among the shortest paths, the path over the lowest ports.
 ///
 /// The lash engine of OpenSM uses the same routes, because its breadth-first searches reach every switch first on the
 /// path with the lowest ports.

@@ -10,21 +10,20 @@ use super::orientation::Orientation;
 use super::routes::Routes;
 use crate::hops::NO_HOPS;
 
-/// Number of end ports that are reached over a channel. The first number counts ports of switches with hosts, the
-/// second one other switches.
+/// Load of a channel: the number of host ports that are reached over it, and the number of switches without hosts that
+/// are reached over it. The search for the paths of single pairs counts a switch without hosts as one host port.
 pub(super) type Load = [u32; 2];
 
 /// Number of switches that a parallel job handles.
 const JOB: usize = 64;
 
-/// The stretch of a path that is already at its destination. It comes after all other stretches.
+/// Value in place of a stretch for a path that is already at its destination. It is above the numbers of all stretches.
 const ARRIVED: u8 = NONE - 1;
 
-/// Places each open pair that has shortest paths along the orientation in both directions: assigns the layer to the
-/// pair, and adds its paths to the routes and its turns to the graph.
+/// Places each pair of switches that has no layer and has shortest paths along the orientation in both directions:
+/// assigns the layer to the pair, and adds its paths to the routes and its turns to the graph.
 ///
-/// If several paths follow the orientation, the path over the least loaded channel is chosen. `load` counts the end
-/// ports that are reached over each channel.
+/// If several paths follow the orientation, the channel with the least `load` is chosen, and its load grows.
 pub(super) fn place(
     network: &Network<'_>,
     orientation: &Orientation,
@@ -89,7 +88,7 @@ fn follow(
     }
 }
 
-/// For every two switches: the last stretch in which a path between them can start.
+/// For every two switches: the last stretch of the orientation in which a path from one to the other can start.
 struct Stretches {
     switches: usize,
     /// Indexed by destination and switch: the last stretch in which a path along the orientation can start; [`NONE`] if
@@ -137,7 +136,7 @@ impl Stretches {
         &self.first[destination * self.switches..][..self.switches]
     }
 
-    /// Returns true if paths in both directions follow the orientation.
+    /// Returns true if paths between two switches follow the orientation in both directions.
     fn joins(&self, a: usize, b: usize) -> bool {
         self.to(a)[b] != NONE && self.to(b)[a] != NONE
     }
@@ -191,7 +190,7 @@ impl Stretches {
                     let best = in_order.min_by_key(|&channel| {
                         (load[channel - first_channel][class], turn(channel))
                     });
-                    let best = best.expect("a path in order starts somewhere");
+                    let best = best.expect("a path along the orientation has a first channel");
                     load[best - first_channel][class] += weight;
                     *slot = (best - start) as u8;
                 }
@@ -202,7 +201,8 @@ impl Stretches {
     }
 }
 
-/// The chosen slots of the next channels, by job, each indexed by destination and switch of the job.
+/// The slot of the chosen next channel from every switch to every destination. Each parallel job has its own list,
+/// which is indexed by destination and then by the switch within the job.
 struct NextSlots {
     switches: usize,
     slots: Vec<Vec<u8>>,

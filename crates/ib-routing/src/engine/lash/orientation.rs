@@ -11,7 +11,8 @@
 use super::dimensions::Dimensions;
 use super::network::{NONE, Network};
 
-/// An order of the channels, which is divided into stretches. Within a stretch, shortest paths always follow the order.
+/// An order of the channels, which is divided into stretches. A stretch consists of all channels that lead up, or down,
+/// in one dimension. Within a stretch, shortest paths always follow the order.
 pub(super) struct Orientation {
     /// The stretch of each channel: up or down in one dimension. [`NONE`] for channels between switches with the same
     /// coordinate, which no path may use.

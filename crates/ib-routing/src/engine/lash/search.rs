@@ -23,9 +23,10 @@ pub(super) struct PathSearch<'a> {
     options: Vec<Choice>,
     /// The turns that were added for the current pair, each with the channels before and after the turn.
     added: Vec<(usize, usize, usize)>,
-    /// The turns that could not be added in addition to `added`, with the channels before and after the turn.
+    /// The turns that were refused while the layer contained turns added for the current pair, each with the channels
+    /// before and after the turn.
     failed: Vec<(usize, usize, usize)>,
-    /// The routes that the current pair needs in addition, as destination, switch and slot.
+    /// The next hops on the paths of the current pair, as destination, switch and slot.
     found: Vec<(usize, usize, u8)>,
 }
 

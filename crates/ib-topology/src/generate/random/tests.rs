@@ -56,7 +56,7 @@ proptest! {
             switches: switches_asked, ports: hosts + free, hosts, links: Some(links),
         };
         let options = Options { seed, ..Options::default() };
-        let fabric = generate(&Kind::Random(kind), &options).expect("good parameters");
+        let fabric = generate(&Kind::Random(kind), &options).expect("valid parameters");
         prop_assert!(connected(&fabric));
         let ends = 2 * links as usize;
         let all = switches(&fabric);

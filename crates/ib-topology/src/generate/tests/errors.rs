@@ -186,7 +186,7 @@ fn errors_say_what_was_found_and_expected() {
 fn fractions_outside_0_to_1_are_refused() {
     let fraction = |drop_links, drop_switches| {
         let options = Options { drop_links, drop_switches, ..Options::default() };
-        generate(&parsed("torus 4x4"), &options).expect_err("a bad share").to_string()
+        generate(&parsed("torus 4x4"), &options).expect_err("invalid fraction").to_string()
     };
     assert_eq!(fraction(-0.1, 0.0), "the fraction of links to drop is -0.1: expected 0 to 1");
     assert_eq!(fraction(0.0, f64::NAN), "the fraction of switches to drop is NaN: expected 0 to 1");

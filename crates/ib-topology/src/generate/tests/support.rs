@@ -15,7 +15,7 @@ pub(in crate::generate) fn make(words: &str) -> Result<Fabric, GenerateError> {
 
 /// Returns the error message for the words of a command line.
 pub(in crate::generate) fn error(words: &str) -> String {
-    make(words).map(|_| words).expect_err("bad parameters").to_string()
+    make(words).map(|_| words).expect_err("invalid parameters").to_string()
 }
 
 /// Returns the numbers of switches, hosts and links.

@@ -28,7 +28,7 @@ Ca	2 "H-2000"		# "host"
 
 /// Changes one place in [`GOOD`], reads the result, and returns the error message.
 fn refused(from: &str, to: &str) -> String {
-    assert!(GOOD.contains(from), "the good file holds {from:?}");
+    assert!(GOOD.contains(from), "the valid file contains {from:?}");
     let text = GOOD.replacen(from, to, 1);
     READER("f", text.as_bytes()).expect_err(&text).to_string()
 }

@@ -140,7 +140,7 @@ fn set_option(letter: u8, line: &mut Line<'_>, enabled: &mut Enabled) -> Result<
         b'w' => enabled.width = value("a mask of widths", 1, 31)?,
         b's' => {
             let speeds = value("a mask of speeds", 0, 7)?;
-            // For ibsim, zero means QDR.
+            // In ibsim, a mask of zero enables QDR.
             enabled.speed = if speeds == 0 { 4 } else { speeds };
         }
         _ => enabled.extended = value("a mask of extended speeds", 0, 15)?,
@@ -192,8 +192,8 @@ fn find<const N: usize>(text: &[u8], word: [u8; N]) -> Option<usize> {
     text.windows(N).position(|window| window.iter().eq(&word))
 }
 
-/// Handles a `=` in a comment. If the nearest letter before the `=` is the letter of an option, ibsim takes it for an
-/// option, so it is applied.
+/// Handles a `=` in a comment. If the nearest letter before the `=` is the letter of an option, ibsim takes the letter
+/// and the number after the `=` for this option. This reader applies the option, too.
 fn option_in_comment(
     mut line: Line<'_>,
     equals: usize,

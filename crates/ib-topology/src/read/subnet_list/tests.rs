@@ -11,7 +11,7 @@ const GOOD: &str = r##"{ SW Ports:24 SystemGUID:0000000000000903 NodeGUID:000000
 
 /// Changes one place in [`GOOD`], reads the result, and returns the error message.
 fn refused(from: &str, to: &str) -> String {
-    assert!(GOOD.contains(from), "the good file holds {from:?}");
+    assert!(GOOD.contains(from), "the valid file contains {from:?}");
     let text = GOOD.replacen(from, to, 1);
     READER("f", text.as_bytes()).expect_err(&text).to_string()
 }

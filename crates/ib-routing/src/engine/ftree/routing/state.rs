@@ -18,7 +18,8 @@ pub(super) struct Local {
     down: u8,
     siblings: u8,
     up: u8,
-    /// At a root: the downward group with which the next series of upward turns starts.
+    /// At a root: the downward group that was selected last. The next series of upward turns selects the group after
+    /// it, and starts with that group.
     pub(super) turn: u8,
     /// The family of the switch. Switches of a family have the same switches below them.
     pub(super) family: u16,
@@ -65,10 +66,10 @@ impl Local {
     }
 }
 
-/// What a descending walk finds at the far end of a group.
+/// The kind of node that a descending walk finds at the far end of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Below {
-    /// A channel adapter, to which no route is assigned.
+    /// A channel adapter. The walk does not visit it, because only switches have LFTs.
     Adapter,
     /// A switch at which the walk ends, with channel adapters.
     Served,
@@ -81,7 +82,7 @@ pub(super) enum Below {
 /// The initial state of the walks.
 pub(super) struct State {
     pub(super) locals: Vec<Local>,
-    /// By group: what a descending walk finds at its far end.
+    /// By group: the kind of node at its far end.
     pub(super) below: Vec<Below>,
     /// Number of families.
     pub(super) families: usize,

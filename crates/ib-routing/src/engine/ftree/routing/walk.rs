@@ -50,8 +50,8 @@ impl Router<'_> {
         }
         self.order_up(at);
         let Some(first) = local.up().next() else { return served };
-        // An upward turn may return to this switch and reorder its groups, so the main group is remembered by its
-        // index.
+        // An upward turn may return to this switch and reorder its groups, so the group of the main path is stored as
+        // an index, not as a position.
         let main_group = self.order[first] as usize;
         if how.main {
             served |= self.climb_main(at, main_group, how);
@@ -122,8 +122,8 @@ impl Router<'_> {
         self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]
     }
 
-    /// Turns upwards at a root: climbs from each switch below the root. Each time, the climbs start with the next
-    /// group.
+    /// Turns upwards at a root: climbs from each switch below the root. The first climb is over the downward group
+    /// after the group that was selected last.
     fn turn_at_root(&mut self, at: usize, how: Climb) -> bool {
         let mut served = false;
         self.locals[at].advance_turn();
@@ -219,7 +219,7 @@ impl Router<'_> {
             Below::Further => self.descend(far, hops + 1),
             Below::Adapter | Below::Served | Below::Unserved => below == Below::Served,
         };
-        // A link adds no load if no channel adapter sends packets over it.
+        // The load of a link does not grow if no channel adapter sends packets to the target over it.
         if served {
             self.groups[group].up_load += 1;
             if let Some(link) = link {
