@@ -57,8 +57,8 @@ pub struct CmConfig {
     /// Maximum number of received requests that are not established (half-open).
     ///
     /// If the limit is reached, a further request ends a connection that waits for its RTU: the
-    /// oldest one of the address with the most such connections. So no address can shut out others.
-    /// If no connection waits for its RTU, the request is rejected.
+    /// oldest one of the address with the most such connections. So no address can shut out others with requests
+    /// that it does not complete. If no connection waits for its RTU, the further request is rejected.
     pub max_half_open: usize,
     /// Maximum time that an accepted request waits for its RTU.
     pub half_open_time: Duration,
@@ -146,7 +146,8 @@ pub struct CmCounters {
     pub unknown: u64,
     /// Messages that were received again. To some of them the CM has repeated its response.
     pub duplicates: u64,
-    /// Messages dropped because the state of the connection does not allow them.
+    /// Messages that were dropped or rejected because the state of the connection or its role does not allow them, or because
+    /// they name another connection of the peer.
     pub unexpected: u64,
     /// DREQs and LAPs dropped because they name another queue pair than the one of the connection.
     pub wrong_qpn: u64,

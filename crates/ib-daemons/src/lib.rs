@@ -1,4 +1,4 @@
-//! The event loops of the daemons, and modules that only the daemons use.
+//! The event loops of the daemons, and modules that the daemons and other commands of ibfabric share.
 //!
 //! | module | holds |
 //! |---|---|

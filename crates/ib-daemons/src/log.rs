@@ -43,7 +43,7 @@ struct Inner {
     /// True if a write failed since the file was opened. Then no more lines are written: the file ends with its last
     /// complete line.
     is_cut: bool,
-    /// True if any write to the log has failed.
+    /// True if any write to the log file has failed. Failed writes to standard output and standard error are ignored.
     has_failed: bool,
     /// Size in bytes at which the file is truncated; 0 for no limit.
     limit: u64,

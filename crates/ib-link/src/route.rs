@@ -26,8 +26,8 @@ pub struct Route {
     pub flow_label: u32,
     /// The hop limit (IPv4: time to live).
     pub hop_limit: u8,
-    /// The UDP source port on Ethernet, from 49152 to 65535. Senders vary it so that ECMP spreads
-    /// flows.
+    /// The UDP source port of a received RoCEv2 packet, which may have any value. It is ignored when packets are sent: they
+    /// leave from the port of the socket. It is unused on InfiniBand.
     pub source_port: u16,
     /// True if the ICRC of a received packet could be checked only in part.
     ///

@@ -42,7 +42,7 @@ impl Request {
         }
     }
 
-    /// Creates a request of any length. It is sent by RMPP, and all its segments have the headers of the given MAD.
+    /// Creates a request with data of up to 4 GiB. It is sent by RMPP, and all its segments have the headers of `header`.
     #[must_use]
     pub fn message(remote: Remote, header: Mad, data: Vec<u8>) -> Self {
         Self { message: Some(data), ..Self::new(remote, header) }

@@ -252,8 +252,8 @@ impl Engine {
         }
     }
 
-    /// Fails all outstanding requests, because the simulator has disconnected. From then on,
-    /// operations on files fail with `EIO`.
+    /// Fails all outstanding requests, because the simulator has disconnected. From then on, writes fail with `EIO`, and
+    /// reads do so once all queued messages have been read.
     pub(crate) fn shut_down(&mut self) {
         self.closed = true;
         for key in self.transactions.keys().copied().collect::<Vec<_>>() {

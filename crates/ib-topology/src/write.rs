@@ -6,9 +6,9 @@
 //! | [`Format::Ibsim`] | `ibsim` 0.10 and later, and [`crate::read::ibsim`] | revisions, port GUIDs, empty descriptions |
 //! | [`Format::SubnetList`] | readers of OpenSM's `opensm-subnet.lst` | unlinked nodes, names, LMCs, enhanced port 0 |
 //!
-//! When the file is read back, the fabric is the same, except for the attributes in the last column above and the LIDs
-//! of unlinked ports of channel adapters. ibsim replaces an empty description by the node name. All readers replace a
-//! system image GUID of zero by the node GUID.
+//! When the file is read back, the fabric is the same, except for the attributes in the last column above, the enabled
+//! widths, and the LIDs and LMCs of unlinked ports of channel adapters and routers. ibsim replaces an empty description
+//! by the node name. All readers replace a system image GUID of zero by the node GUID.
 //!
 //! **ibsim numbers ports itself.** In ibsim, a port of a channel adapter or router has the node GUID plus the port
 //! number, and a port of a switch has the node GUID. So net files do not contain the port GUIDs of the fabric.

@@ -80,7 +80,7 @@ struct PendingFact {
     retries: u32,
 }
 
-/// Maximum number of times that a request is repeated on a lossy path.
+/// Maximum number of times that a request is repeated on a lossy fabric.
 pub(crate) const MAX_RETRIES: u32 = 8;
 
 /// The facts with outstanding requests, and the configuration of requests.
@@ -91,8 +91,7 @@ pub(crate) struct Facts {
     timing: Timing,
     m_key: u64,
     pending: BTreeMap<Fact, PendingFact>,
-    /// For each near end of a link: the far end. Both ends are pairs of LID and port number. `None` unless all
-    /// LinkRecords were requested.
+    /// Far end of each link by near end, both as LID and port; `None` until the SA has returned all LinkRecords.
     links: Option<BTreeMap<(u16, u8), (u16, u8)>>,
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct Probes {
     known: BTreeMap<u16, Option<ProbeResult>>,
     /// By LID: state of the agent, while the response of the SMA is outstanding.
     agents: BTreeMap<u16, AgentState>,
-    /// Number of times that each probe was repeated because its path is lossy.
+    /// Number of times that each probe was repeated because the fabric is lossy.
     retries: BTreeMap<u16, u32>,
     combined_retries: BTreeMap<CombinedRoute, u32>,
     /// Path from the local port to each probed LID.
@@ -244,7 +244,8 @@ impl Probes {
         self.combined(combined_route, model)
     }
 
-    /// Processes the response or timeout of a combined-route probe. If the path is lossy, returns the probe to repeat.
+    /// Processes the response or timeout of a combined-route probe. If there was no good response and the fabric is lossy,
+    /// returns the probe to repeat, at most [`MAX_RETRIES`] times.
     pub(crate) fn handle_combined(
         &mut self,
         combined_route: CombinedRoute,

@@ -65,8 +65,8 @@ impl Peers {
         }
     }
 
-    /// Stores the LID and the addresses that a peer claims. If another peer has to be checked first, starts the check.
-    /// Returns true if the peer was updated.
+    /// Stores the LID and the addresses that a peer claims, as far as they are accepted. If a claim contradicts the cache,
+    /// starts a check of the former LID or of the former owner, or queries the SA. Returns true if the peer was updated.
     pub(super) fn learn(
         &mut self,
         cx: &mut Context<'_>,
@@ -158,8 +158,8 @@ impl Peers {
         }
     }
 
-    /// Verifies a peer in use. If the peer was confirmed recently, verifies the oldest of its addresses, since a
-    /// message confirms only the addresses that it contains.
+    /// Verifies a peer in use. If the peer was confirmed recently and has aging addresses, verifies the oldest of these
+    /// instead, since a message confirms only the addresses that it contains.
     pub(super) fn verify(
         &mut self,
         cx: &mut Context<'_>,

@@ -77,7 +77,7 @@ struct Run {
     next_fault: Instant,
     /// Scheduled repairs of links: time, client and link.
     repairs: Vec<(Instant, usize, usize)>,
-    /// Time at which a port last reported that its link is down.
+    /// Time of the last link failure that the port reported; `None` if the last failure was not reported, or there was none.
     link_down: Option<Instant>,
 }
 

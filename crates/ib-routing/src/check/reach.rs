@@ -261,8 +261,8 @@ impl Reachability {
         }
     }
 
-    /// Returns the counts of all faults. One of them grows with every added fault, so they show whether a LID has a
-    /// fault.
+    /// Returns three counts. If a LID has an unreachable pair, also a tolerated one between switches, or a forwarding loop, at
+    /// least one of them grows. Unknown pairs do not change them.
     pub(super) const fn faults(&self) -> (u64, u64, usize) {
         (self.unreachable, self.unreachable_switch_pairs, self.looping_lids)
     }

@@ -421,7 +421,7 @@ impl Tracer {
         }
     }
 
-    /// Returns the port out of which a switch sends a probe, as the counters of the ports show.
+    /// Returns the fate of a probe in a switch, as the counters of the ports show; `None` if they are inconclusive.
     fn census(&self, combined_route: CombinedRoute) -> Result<Option<PacketFate>, Step> {
         let unknown = |port: &u8| {
             let node = self.model.node(combined_route.0);
