@@ -225,12 +225,7 @@ impl Responder {
                 }
             }
             Operation::CompareSwap | Operation::FetchAdd => self.responses.repeat_atomic(psn),
-            _ => {
-                // The ACK covers all packets up to the expected PSN. Queued responses with lower PSNs are sent before
-                // the ACK.
-                let last = self.expected.wrapping_sub(1);
-                self.responses.acknowledge(last, Syndrome::ACK, self.msn);
-            }
+            _ => self.responses.acknowledge_again(psn, self.expected, self.msn),
         }
     }
 

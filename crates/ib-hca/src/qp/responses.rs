@@ -106,6 +106,22 @@ impl ResponseQueue {
         }
     }
 
+    /// Queues an ACK in answer to the duplicate packet `psn` of a SEND or WRITE. `expected` and `msn` are the
+    /// responder's next PSN and its message sequence number.
+    ///
+    /// The ACK covers all executed packets up to the next READ or atomic. It does not cover that READ or atomic, since
+    /// Linux soft RoCE takes an ACK with the PSN of a READ as its completion, although no data has arrived. Without an
+    /// ACK, a queued response with a higher PSN acknowledges the duplicate.
+    pub(super) fn acknowledge_again(&mut self, psn: Psn, expected: Psn, msn: u32) {
+        let next = self.resources.iter().find(|it| psn.is_before(it.first));
+        let (end, msn) =
+            next.map_or((expected, msn), |it| (it.first, it.msn.wrapping_sub(1) & 0xff_ffff));
+        let last = end.wrapping_sub(1);
+        if self.responses.back().is_none_or(|queued| !last.is_before(queued.psn())) {
+            self.acknowledge(last, Syndrome::ACK, msn);
+        }
+    }
+
     /// Returns true if a resource is free for a new READ or atomic.
     ///
     /// The peer sends a new request only if fewer than `most` requests are outstanding. Therefore the oldest response

@@ -54,6 +54,14 @@ impl Bench {
         self.deliver(Operation::ReadRequest, psn, &reth.to_bytes());
     }
 
+    /// Delivers a WRITE of 8 bytes in one packet that requests no ACK.
+    fn deliver_write(&mut self, psn: u32) {
+        let remote = self.region.remote(1024);
+        let (virtual_address, r_key) = (remote.addr, remote.rkey);
+        let reth = Reth { virtual_address, r_key, dma_length: 8 };
+        self.deliver(Operation::WriteOnly, psn, &[&reth.to_bytes()[..], &[1; 8]].concat());
+    }
+
     fn deliver_add(&mut self, psn: u32) {
         let remote = self.region.remote(0);
         let (virtual_address, r_key) = (remote.addr, remote.rkey);
@@ -208,6 +216,33 @@ fn repeated_rest_of_a_read_replaces_the_whole() {
     assert_eq!(bench.take(1), [(First, 4)]);
     bench.deliver_read(2, 512, 512);
     assert_eq!(bench.take_all(), [(First, 2), (Last, 3), (First, 4), (Last, 5)]);
+}
+
+/// Linux soft RoCE takes an ACK with the PSN of a READ as its completion, although no data has arrived.
+#[test]
+fn ack_of_a_duplicate_does_not_cover_a_later_read() {
+    let ack = Operation::Acknowledge;
+    let mut bench = responder(4);
+    for psn in [0, 1] {
+        bench.deliver_write(psn);
+    }
+    bench.deliver_read(2, 0, 512);
+    bench.deliver_write(4);
+    let data = [(Operation::ReadResponseFirst, 2), (Operation::ReadResponseLast, 3)];
+    assert_eq!(bench.take_all(), data);
+    bench.deliver_write(0);
+    assert_eq!(bench.take_all(), [(ack, 1)]);
+    bench.deliver_write(4);
+    assert_eq!(bench.take_all(), [(ack, 4)]);
+    // The repeated response acknowledges the WRITEs before it.
+    bench.deliver_read(2, 0, 512);
+    bench.deliver_write(0);
+    assert_eq!(bench.take_all(), data);
+    // An atomic also ends the range of an ACK.
+    bench.deliver_add(5);
+    assert_eq!(bench.take_all(), [(Operation::AtomicAcknowledge, 5)]);
+    bench.deliver_write(4);
+    assert_eq!(bench.take_all(), [(ack, 4)]);
 }
 
 #[test]
