@@ -1,7 +1,7 @@
 //! Clients of a simulated fabric execute arbitrary operations.
 //!
-//! Checks that the simulation ends. Clients with loss reports must receive a response or a loss report for each
-//! request.
+//! Checks that the simulation ends. Clients that have enabled loss reports must receive a response or a loss report
+//! for each request.
 #![no_main]
 
 use std::time::Duration;

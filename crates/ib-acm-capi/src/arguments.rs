@@ -10,7 +10,7 @@ use libc::{c_char, sockaddr, sockaddr_in, sockaddr_in6};
 
 use crate::error::Failure;
 
-/// Returns a C string as `&str`; `None` if the pointer is null. Errors call the argument `what`.
+/// Returns a C string as `&str`; `None` if the pointer is null. Error messages name the argument `what`.
 ///
 /// # Safety
 /// The pointer is null or points to a string that ends with a zero byte. The string is not changed

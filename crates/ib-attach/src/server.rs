@@ -52,7 +52,7 @@ pub enum ClientEvent {
     },
     /// The client looks up a port. The owner calls [`AttachServer::answer`].
     Resolve {
-        /// Identifies the response.
+        /// Number of the request, which the response repeats.
         number: u32,
         /// The name or address.
         name: String,

@@ -47,7 +47,8 @@ pub struct ConnectParams {
     pub srq: bool,
     /// The `rdma_cm` header at the start of private data; `None` if the service is not an `rdma_cm` port.
     pub cma: Option<CmaHeader>,
-    /// Private data of the REQ: up to 92 bytes, or up to 56 bytes after the header.
+    /// Private data of the REQ: up to 92 bytes, or up to 56 bytes if the IP addressing header of RDMA CM precedes
+    /// them.
     pub private_data: Vec<u8>,
 }
 

@@ -170,8 +170,8 @@ impl Attached {
         self.port.wait(until, wants_room, alarm).map_err(io::Error::other)
     }
 
-    /// Prepares the port for a wait that the caller does itself. Returns the time at which the wait
-    /// has to end; `None` if there is work already.
+    /// Prepares the port before its owner sleeps, for example in `poll`. Returns the time at which the wait has to
+    /// end; `None` if there is work already.
     pub(crate) fn begin_wait(&mut self, until: Instant) -> Option<Instant> {
         let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
         let wants_room = self.waits || !self.unsent.is_empty();

@@ -66,8 +66,8 @@ pub struct PacketRecord {
     pub direction: Direction,
     /// The time at which the HCA sent or processed the packet.
     pub at: Instant,
-    /// The time at which the message was posted, if the packet is the first of a message that the
-    /// local queue pair has requested.
+    /// The time at which the work request was posted. Only the first packet of a message of the local queue pair has
+    /// it.
     pub posted: Option<Instant>,
     /// The route of a sent packet, or the route back to the sender of a received packet.
     pub route: Route,

@@ -52,7 +52,7 @@ impl Message {
         self.whole.is_some()
     }
 
-    /// Returns the memory of the reassembled data in bytes; 0 for a message of one MAD.
+    /// Returns how many bytes the reassembled data takes; 0 for a message of one MAD.
     pub(crate) fn held(&self) -> usize {
         self.whole.as_ref().map_or(0, Vec::len)
     }

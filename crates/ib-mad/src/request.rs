@@ -158,7 +158,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Returns the memory of the reassembled response in bytes.
+    /// Returns how many bytes the reassembled response takes.
     pub(crate) fn held(&self) -> usize {
         self.result.as_ref().map_or(0, Message::held)
     }

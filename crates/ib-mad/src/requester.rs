@@ -373,8 +373,8 @@ impl Requester {
         Some(transaction)
     }
 
-    /// Returns the next datagram. Outstanding requests send in turn, and before requests that wait for a place in the
-    /// window.
+    /// Returns the next datagram. Outstanding requests take turns. Requests that wait for a place in the window come
+    /// after them.
     fn poll_ready(&mut self, now: Instant) -> Option<Datagram> {
         while let Some(low) = self.ready.pop_front() {
             if let Some(transaction) = self.transactions.get_mut(&low) {

@@ -81,7 +81,7 @@ impl Starting {
                 return Err(io::Error::last_os_error());
             }
         }
-        // Writing fails if the calling process was killed.
+        // Writing fails if the parent process, which waits for this message, was killed.
         let _ = self.0.write_all(&[1]);
         Ok(())
     }

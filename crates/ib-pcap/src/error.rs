@@ -58,7 +58,7 @@ pub enum WriteError {
     /// An item is too long for a block.
     #[error("{what} has {found} bytes: expected at most {limit}")]
     TooLong {
-        /// The item.
+        /// Name of the item, such as "the captured length".
         what: &'static str,
         /// Size of the item in bytes.
         found: usize,

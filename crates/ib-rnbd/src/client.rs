@@ -121,7 +121,8 @@ pub struct Client {
     /// Random number of the server; `None` for a Linux server, which reports no number.
     server: Option<u64>,
     waiting: VecDeque<QueuedCommand>,
-    /// Devices that the user has closed, and whose close message was not sent yet: the server's device numbers.
+    /// The server's numbers of the devices that the user has closed, but for which no close message has been sent
+    /// yet.
     closing: VecDeque<u32>,
     /// Devices whose close message is outstanding: the server's device numbers. No device is opened meanwhile, because
     /// messages may take different paths, and a late close message would close the next device with the same number.

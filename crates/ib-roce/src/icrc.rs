@@ -1,5 +1,4 @@
-//! Fast computation of the ICRC of packets on a UDP socket, and its check although the socket does
-//! not report all header bytes.
+//! Computes the ICRC of packets on a UDP socket, and checks it although the socket does not report all header bytes.
 //!
 //! The ICRC covers the IP and UDP headers (IBTA volume 1, annex A17). Between the packets of one
 //! route, only the lengths and IPv4's identification change in these headers. A CRC is linear: if

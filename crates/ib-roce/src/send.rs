@@ -60,8 +60,8 @@ enum Segmentation {
     Off,
 }
 
-/// Size of the buffer in bytes: four datagrams of maximum size. A larger buffer would exceed the
-/// processor's cache before the system copies the packets.
+/// Size of the buffer in bytes: four datagrams of maximum size. With a larger buffer, packets would leave the
+/// processor's cache before the system copies them.
 const BUFFER: usize = 256 * 1024;
 
 /// Maximum number of datagrams per system call.

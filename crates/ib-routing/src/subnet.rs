@@ -63,7 +63,7 @@ pub struct Switch {
 /// The switch or host to which an end port is linked or belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
-    /// The end port is port 0 of a switch: the switch.
+    /// The end port is port 0 of this switch.
     Management(SwitchId),
     /// The end port is linked to a switch: the switch, and its port.
     Port(SwitchId, u8),

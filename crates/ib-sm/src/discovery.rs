@@ -81,7 +81,7 @@ struct ChangedPorts {
 pub(crate) struct DiscoveryResult {
     pub(crate) found: DiscoveredSubnet,
     pub(crate) faults: Vec<Fault>,
-    /// True if no node or link has changed since the last discovery, but only port settings.
+    /// True if at most port settings have changed since the last discovery, and no node or link.
     pub(crate) same_shape: bool,
     /// True if a partial discovery has failed, and a full discovery is needed.
     pub(crate) failed: bool,

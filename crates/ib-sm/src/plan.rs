@@ -89,7 +89,7 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// Reasons why LIDs were not assigned as configured, one sentence each.
     pub notes: Vec<String>,
-    /// The total time of all engines.
+    /// The time that all routing engines together have taken.
     pub route_time: Duration,
     /// The total time of all checks.
     pub check_time: Duration,

@@ -25,7 +25,8 @@ use crate::path::NodeNumber;
 /// A request for a part of a fact, such as the PortInfo of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// NodeInfo of the node. If the source is the SA: the LinkRecord, which names the port at the far end.
+    /// The NodeInfo of the node or, if facts are queried from the SA, the LinkRecord, which names the port at the far
+    /// end.
     Node,
     /// The SA's `NodeRecord` of the node.
     Record,

@@ -79,7 +79,7 @@ pub struct Observations {
     proven: BTreeMap<(NodeNumber, u8), Witness>,
     /// By switch port and LID: the best proof that packets to the LID have left the port and arrived at the next node.
     arrived: BTreeMap<(NodeNumber, u8, u16), Witness>,
-    /// Nodes that have responded to a probe, and the LID of the probe.
+    /// Nodes that have responded to a probe, and the destination LID of the probe.
     identified: BTreeSet<(NodeNumber, u16)>,
     /// Switches that have relayed a combined-route probe that was answered.
     relays: BTreeSet<NodeNumber>,

@@ -137,7 +137,7 @@ impl FromStr for LinkWidth {
 impl FromStr for LinkSpeed {
     type Err = ParseLinkError;
 
-    /// Parses `SDR`, `DDR`, `QDR`, `FDR10`, `FDR`, `EDR`, `HDR`, `NDR` or `XDR` in any case.
+    /// Parses `SDR`, `DDR`, `QDR`, `FDR10`, `FDR`, `EDR`, `HDR`, `NDR` or `XDR` in upper or lower case.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL.into_iter().find(|speed| speed.to_string().eq_ignore_ascii_case(text)).ok_or_else(
             || ParseLinkError {

@@ -37,7 +37,7 @@ pub const REGISTER_AGENT2: u32 = 0xc028_1b04;
 /// Flag of [`REGISTER_AGENT2`]: the program handles RMPP itself.
 pub const USER_RMPP: u32 = 1;
 
-/// The header of a MAD.
+/// The header that precedes each MAD in messages of the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UmadHeader {
     /// The agent that sends or receives the MAD.

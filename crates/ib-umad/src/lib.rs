@@ -1,5 +1,5 @@
-//! The umad devices of the Linux kernel, `/dev/infiniband/umadN`: a MAD link, and their binary
-//! interface.
+//! The umad devices of the Linux kernel, `/dev/infiniband/umadN`: a link that sends and receives MADs, and the binary
+//! interface of the devices.
 //!
 //! [`UmadLink`] sends and receives MADs at a port of a real HCA. A preloaded library can emulate
 //! the devices.

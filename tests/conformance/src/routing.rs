@@ -39,7 +39,7 @@ pub enum RecipeError {
     /// The net file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The fabric has no subnet.
+    /// The fabric cannot be converted to a subnet.
     #[error(transparent)]
     Subnet(#[from] SubnetError),
     /// The forwarding tables that are an input of the case cannot be computed.

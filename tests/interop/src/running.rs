@@ -45,7 +45,8 @@ impl Finished {
 /// The process of a command, to which signals are sent.
 #[derive(Debug)]
 enum Process {
-    /// A command in the guest, identified by its ID. Signals are sent to it over the port.
+    /// A command in the guest, identified by its ID. Signals to the command are sent over the serial port of the
+    /// guest.
     Guest { port: Arc<Port>, id: u32 },
     /// A process group on the host; `None` if the process ID is not valid.
     Host { group: Option<Pid> },

@@ -107,7 +107,7 @@ impl PathQueries {
     }
 
     /// Queries a cached route again because a peer's message contradicts it. If the route was learned less than 10 s
-    /// ago, schedules the query.
+    /// ago, delays the query until it is 10 s old.
     pub(super) fn query_contradicted(
         &mut self,
         cx: &mut Context<'_>,

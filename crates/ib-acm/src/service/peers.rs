@@ -274,7 +274,7 @@ impl Peers {
         let (mut found, mut unowned) = (Vec::new(), None);
         match check.claim.take() {
             Some(Claim::Owner(sender, address)) => {
-                // If another peer than the checked one has the address now, the address is kept.
+                // If the address now belongs to another peer than the checked one, the address is kept in the cache.
                 if key.is_some() && cache.lookup(&address) == key {
                     cache.unbind(&address);
                 }

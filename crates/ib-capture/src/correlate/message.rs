@@ -294,7 +294,8 @@ impl Exchange<'_> {
     /// Returns the time of a packet's first transmission.
     fn sent_first(&self, both: &PositionPackets<'_>) -> Option<FileTime> {
         let seen = both.sent.first()?;
-        // A packet marked as a retransmission shows that the first transmission was not captured.
+        // If the first captured packet with a PSN is marked as a retransmission, the first transmission was not
+        // captured.
         (!seen.is(CapturedPacket::AGAIN)).then_some((self.requests[0]?.key.file, seen.time))
     }
 

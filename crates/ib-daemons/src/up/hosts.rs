@@ -30,7 +30,7 @@ mod pair;
 use captured::Capturing;
 pub use pair::{BlockPair, PORT, PairError, PairEvent, PairOptions};
 
-/// The only port of a host's ACM service.
+/// The number of the HCA port that a host's ACM service uses. Each host has one port.
 const OWN: AcmPort = AcmPort(1);
 
 /// Number of receive WRs that each UD QP of a host's ACM service holds.

@@ -127,7 +127,7 @@ impl Hca {
     /// Changes the trace options of a selection. The size of its rings is unchanged.
     ///
     /// # Errors
-    /// Fails if the selection does not exist, or if the options are invalid.
+    /// Fails if no selection has this ID, or if the options are invalid.
     pub fn change_selection(
         &mut self,
         id: SelectionId,

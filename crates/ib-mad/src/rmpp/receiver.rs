@@ -25,7 +25,7 @@ pub struct ReceiveLimits {
 }
 
 impl Default for ReceiveLimits {
-    /// Returns the values of Linux, and a maximum of 64 MiB.
+    /// Returns the window and timeouts of Linux, and a maximum message length of 64 MiB.
     fn default() -> Self {
         Self {
             window: 64,
@@ -43,7 +43,7 @@ pub struct Receiver {
     limits: ReceiveLimits,
     state: Acknowledgement,
     data: Vec<u8>,
-    /// Segments in the window that arrived before a missing segment.
+    /// Segments in the window that arrived out of order: an earlier segment is missing.
     ahead: BTreeMap<u32, Mad>,
     is_complete: bool,
     accepts_any_last_length: bool,

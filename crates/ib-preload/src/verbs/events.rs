@@ -99,8 +99,8 @@ impl EventFile {
         let is_raised = unsafe { libc::poll(&raw mut polled, 1, 0) } == 1;
         if self.queue.is_empty() && is_raised {
             let mut count = 0_u64;
-            // SAFETY: the call writes eight live bytes. It does not block: the counter is above
-            // zero, and only this function reads it, while its caller holds the lock.
+            // SAFETY: `read` fills eight live bytes. `read` does not block: the counter is above zero, and only this
+            // function reads the counter, while its caller holds the lock.
             unsafe { libc::read(self.event.as_raw_fd(), (&raw mut count).cast(), 8) };
         }
     }

@@ -14,7 +14,7 @@ struct Device {
     changes: u64,
     /// Number of these changes that a flush has written to the medium.
     flushed: u64,
-    /// True if unflushed changes may be lost, and no flush has failed because of this loss yet.
+    /// True if unflushed changes may have been lost, and no flush has failed for this reason yet.
     has_lost: bool,
     /// Value of [`Devices::paths`] when the device was last opened.
     paths: u64,

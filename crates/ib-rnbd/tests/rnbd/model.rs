@@ -177,8 +177,9 @@ impl Model {
         for (disk, blocks) in self.disks.iter().enumerate() {
             for (at, block) in blocks.iter().enumerate().filter(|(_, it)| !it.is_unknown) {
                 let found = &lab.disks[disk].cached[at * BLOCK..][..BLOCK];
-                let told =
-                    |why: Violation| why.of(format_args!("at the end block {at} of disk {disk}"));
+                let told = |why: Violation| {
+                    why.of(format_args!("at the end of the run, block {at} of disk {disk}"))
+                };
                 block.expect(block.contents.len() - 1, found).map_err(told)?;
             }
         }

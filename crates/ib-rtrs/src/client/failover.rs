@@ -40,7 +40,7 @@ enum Event {
 /// A request of a failed path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FailedRequest {
-    /// True if the request has already completed, and only its chunk is in use.
+    /// True if the request has already completed, but its chunk is still in use.
     is_ended: bool,
     /// True if the user has recalled the request: it then completes instead of being retransmitted.
     is_recalled: bool,

@@ -50,7 +50,8 @@ pub(super) struct Fencing {
     last: u32,
     /// The fences that the server has confirmed, each given by its number, in the order of the confirmations.
     pub(super) confirmed: VecDeque<u32>,
-    /// Requests of failed paths that the server does not fence. The server may still execute these requests.
+    /// Requests on failed paths of a server that does not support fencing. The server may still execute these
+    /// requests.
     unfenced: Vec<(PathId, u16)>,
     /// Removed paths whose requests are in `unfenced`. Only a new path with the same ends proves that the server has
     /// finished with these requests.

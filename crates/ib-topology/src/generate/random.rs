@@ -94,7 +94,7 @@ impl Random {
         };
         if least > most {
             return Err(GenerateError::Contradiction {
-                found: format!("{switches} switches with {free} ports left by their hosts"),
+                found: format!("{switches} switches, each with {free} ports without a host"),
                 expected: format!("at least {} ports for links", if switches == 2 { 1 } else { 2 }),
             });
         }

@@ -237,7 +237,7 @@ impl Tracer {
     }
 }
 
-/// Replaces a bad verdict by "not proven", because a table on the path has changed.
+/// Replaces the verdict "bad" by "not proven", because a forwarding table on the path has changed.
 fn downgrade((hop, verdict): (Hop, Verdict)) -> (Hop, Verdict) {
     match verdict.is_bad() {
         true => (hop, suspected(Reason::TableChanged, Vec::new())),

@@ -248,7 +248,8 @@ fn trial(seed: u64, tally: &mut Tally) {
         let is_guilty_port =
             |port: &(Guid, u8)| faults.iter().any(|fault| fault.ports.contains(port));
         let is_guilty_node = |node: &Guid| faults.iter().any(|fault| fault.nodes.contains(node));
-        // If the end of a path is reported, at least one side of the link has to be faulty.
+        // If a trace reports the link at which a path stops, at least one of the two ports of this link has to be
+        // faulty.
         let is_false_report =
             ports.iter().any(|port| !is_guilty_port(port) && !is_guilty_node(&port.0))
                 || !nodes.is_empty() && !nodes.iter().any(is_guilty_node);

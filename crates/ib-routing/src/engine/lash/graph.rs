@@ -35,7 +35,7 @@ pub(super) enum State {
     /// The turn is not in the graph, and was not tried since refusals were last cleared.
     #[default]
     Absent,
-    /// In the graph.
+    /// The turn is in the graph.
     Present,
     /// The turn is not in the graph, because it would close a cycle.
     Refused,

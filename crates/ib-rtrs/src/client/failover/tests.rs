@@ -2,8 +2,8 @@ use super::Failover::{Abandon, End, FreeChunk, KeepChunk, Resend};
 use super::Outcome::{Fenced, TimedOut, Unknown};
 use super::*;
 
-/// The outcomes are for five kinds of requests: not recalled, if no other path and if another path is connected;
-/// recalled, in the same two cases; and completed.
+/// Each row has the outcomes of five requests: not recalled, without another connected path; not recalled, with one;
+/// recalled, without one; recalled, with one; completed.
 const TABLE: [(Event, [Failover; 5]); 6] = [
     (Event::Unfenced, [Abandon(Unknown), Resend, Abandon(Unknown), Abandon(Unknown), KeepChunk]),
     (Event::FencedAfterLoss, [End(Fenced), End(Fenced), End(Fenced), End(Fenced), FreeChunk]),

@@ -32,7 +32,7 @@ fn packet_takes_its_transmission_time_and_the_latency() {
         let from = port(&sim, "h1.1");
         let packet = lab::data(&sim, from, 2, 0, 1000);
         sim.send_packet(from, packet);
-        // The packet has 1000 bytes of payload, LRH, BTH and ICRC.
+        // The packet has an LRH, a BTH, 1000 bytes of payload and an ICRC.
         let arrives = (1024u64 * picos).div_ceil(1000) + 200;
         assert_eq!(sim.next_at(), Some(at(arrives)), "{width} {speed}");
     }

@@ -12,7 +12,7 @@ use super::message::to_kind;
 use super::{ControlRequest, Reply};
 use ib_control::lines::LineClient;
 
-/// Default timeout of a reply. It is longer than the server's timeout of a write.
+/// Default timeout of a reply. It is longer than the time that the server allows for a write to a control file.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Error of a control request.

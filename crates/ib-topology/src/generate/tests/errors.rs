@@ -172,9 +172,9 @@ fn errors_say_what_was_found_and_expected() {
     random switches=8 ports=8 hosts=9
       hosts is 9: expected 1 to 8
     random switches=8 ports=8 hosts=7
-      8 switches with 1 ports left by their hosts: expected at least 2 ports for links
+      8 switches, each with 1 ports without a host: expected at least 2 ports for links
     random switches=2 ports=8 hosts=8
-      2 switches with 0 ports left by their hosts: expected at least 1 ports for links
+      2 switches, each with 0 ports without a host: expected at least 1 ports for links
     random switches=8 ports=8 hosts=2 links=25
       links is 25: expected 7 to 24
     random switches=8 ports=8 hosts=2 links=6

@@ -129,7 +129,7 @@ pub(super) const fn reason(reason: &Reason) -> &'static str {
         Reason::AnswersLost => "the responses to probes are lost at a faulty port",
         Reason::OtherLevel => "the node responds on service level 0, but not on the level of --sl",
         Reason::NoLid => "the node has no LID",
-        Reason::TableChanged => "a table on the path has changed while it was traced",
+        Reason::TableChanged => "a table on the path changed during the trace",
     }
 }
 
