@@ -138,7 +138,7 @@ fn interrupted_gen_leaves_former_or_whole_result() {
             break;
         }
         fs::write(&result, FORMER).expect("the file can be written");
-        let mut command = ibfabric(&["gen", "xgft", "24,24,24", "1,24,24", "-o"]);
+        let mut command = ibfabric(&["gen", "xgft", "35,35,35", "1,35,35", "-o"]);
         let mut child = command.arg(&result).spawn().expect("the program can be started");
         let end = Instant::now() + Duration::from_secs(60);
         while names(folder.path()).len() == 1 && Instant::now() < end {
