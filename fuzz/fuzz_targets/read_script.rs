@@ -36,7 +36,8 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => {
             let text = text.trim_start_matches('\u{feff}');
-            let line = text.lines().nth(error.line - 1).expect("the error has the number of a line");
+            let line =
+                text.lines().nth(error.line - 1).expect("the error has the number of a line");
             assert!((1..=line.chars().count() + 1).contains(&error.column), "{error}");
         }
     }
