@@ -109,13 +109,16 @@ impl ResponseQueue {
     /// Queues an ACK in answer to the duplicate packet `psn` of a SEND or WRITE. `expected` and `msn` are the
     /// responder's next PSN and its message sequence number.
     ///
-    /// The ACK covers all executed packets up to the next READ or atomic. It does not cover that READ or atomic, since
-    /// Linux soft RoCE takes an ACK with the PSN of a READ as its completion, although no data has arrived. Without an
-    /// ACK, a queued response with a higher PSN acknowledges the duplicate.
+    /// The ACK covers all executed packets before the next READ or atomic. It does not cover that READ or atomic: soft
+    /// RoCE of Linux 6.1 completes a READ of one packet by an ACK with its PSN, although no data has arrived. If a
+    /// response with a higher PSN is already queued, that response acknowledges the duplicate, and no ACK is added.
     pub(super) fn acknowledge_again(&mut self, psn: Psn, expected: Psn, msn: u32) {
-        let next = self.resources.iter().find(|it| psn.is_before(it.first));
-        let (end, msn) =
-            next.map_or((expected, msn), |it| (it.first, it.msn.wrapping_sub(1) & 0xff_ffff));
+        // A resource that is half of the PSN space or more behind compares as later than both.
+        let is_next = |it: &&Resource| psn.is_before(it.first) && it.first.is_before(expected);
+        let (end, msn) = match self.resources.iter().find(is_next) {
+            Some(next) => (next.first, next.msn.wrapping_sub(1) & 0xff_ffff),
+            None => (expected, msn),
+        };
         let last = end.wrapping_sub(1);
         if self.responses.back().is_none_or(|queued| !last.is_before(queued.psn())) {
             self.acknowledge(last, Syndrome::ACK, msn);

@@ -17,6 +17,52 @@ fn push_read(queue: &mut ResponseQueue, first: u32, packets: u32) {
     queue.push(MOST, psn(first), packets, 1, data);
 }
 
+/// Returns PSN and MSN of the ACK that answers the duplicate packet `number`, if PSN 30 and MSN 9 are next. `reads` are
+/// the READs that were executed: PSN and MSN.
+fn ack_again(number: u32, reads: &[(u32, u32)]) -> (u32, u32) {
+    let mut queue = ResponseQueue::default();
+    for &(first, msn) in reads {
+        let data = ResponseData::Read { addr: 0, rkey: 1, length: 1 };
+        queue.push(MOST, psn(first), 1, msn, data);
+    }
+    queue.clear();
+    queue.acknowledge_again(psn(number), psn(30), 9);
+    let [Response::Ack { psn, syndrome: Syndrome::ACK, msn }] = *queue.responses.make_contiguous()
+    else {
+        panic!("{queue:?}")
+    };
+    (psn.get(), msn)
+}
+
+#[test]
+fn ack_of_a_duplicate_ends_before_the_next_read() {
+    assert_eq!(ack_again(20, &[]), (29, 9));
+    // READ 25 was the 7th message, READ 28 the 8th one.
+    let reads = [(25, 7), (28, 8)];
+    assert_eq!(ack_again(20, &reads), (24, 6));
+    assert_eq!(ack_again(26, &reads), (27, 7));
+    assert_eq!(ack_again(29, &reads), (29, 9));
+}
+
+/// PSNs are compared modulo 2^24, so that an old PSN counts as a later one.
+#[test]
+fn read_of_half_the_psn_space_ago_does_not_end_an_ack() {
+    for distance in [(1 << 23) - 5, 1 << 23, (1 << 23) + 5, (1 << 24) - 31] {
+        let old = psn(30).wrapping_sub(distance).get();
+        assert_eq!(ack_again(20, &[(old, 7)]), (29, 9), "{distance}");
+    }
+}
+
+#[test]
+fn queued_response_with_a_higher_psn_replaces_the_ack() {
+    let mut queue = ResponseQueue::default();
+    push_read(&mut queue, 25, 1);
+    queue.acknowledge_again(psn(20), psn(30), 9);
+    assert_eq!(queued(&queue), [25]);
+    queue.acknowledge_again(psn(26), psn(30), 9);
+    assert_eq!(queued(&queue), [25, 29]);
+}
+
 /// Returns the PSNs of the queued responses.
 fn queued(queue: &ResponseQueue) -> Vec<u32> {
     queue.responses.iter().map(|response| response.psn().get()).collect()
