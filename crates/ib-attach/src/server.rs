@@ -86,7 +86,7 @@ impl AttachServer {
         while let Ok(socket) = accept_with(&self.listener, flags) {
             let is_full = self.clients.len() >= MAX_CLIENTS;
             let why = if ib_os::unix::is_own_user(&socket) {
-                is_full.then(|| format!("the maximum of {MAX_CLIENTS} HCAs are already attached"))
+                is_full.then(|| format!("the maximum of {MAX_CLIENTS} HCAs is already attached"))
             } else {
                 Some("only the user of the simulator can attach HCAs".to_owned())
             };

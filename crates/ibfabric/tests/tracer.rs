@@ -148,7 +148,7 @@ fn misrouting_switch_is_named_with_both_ports() {
     assert!(printed.contains(&format!("hop 2, switch {next}")), "{printed}");
     assert!(printed.contains(&format!("behind port {out} of switch")), "{printed}");
     let both =
-        format!("the preceding switch sends packets out of port {other}, expected port {out}");
+        format!("the preceding switch sends packets out of port {other}, expected out of port {out}");
     assert!(printed.contains(&both), "{printed}");
     let hop = &found["traces"][0]["hops"][1];
     assert_eq!((&hop["left_by"], &hop["out"]), (&other.into(), &out.into()), "{hop}");

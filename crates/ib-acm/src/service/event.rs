@@ -117,8 +117,8 @@ pub enum Event {
 }
 
 /// Log message about an endpoint without UD QPs.
-pub const NO_DATAGRAMS: &str = "the port has no UD QPs, which addr_prot acm requires: only this \
-    machine's and preloaded addresses, GIDs and LIDs are resolved, with routes of the SA or of files";
+pub const NO_DATAGRAMS: &str = "the port has no UD QPs, which addr_prot acm requires: only the \
+    service's own and preloaded addresses, GIDs and LIDs are resolved, with routes of the SA or of files";
 
 /// Name of an endpoint in log messages.
 #[derive(Clone, Debug, PartialEq, Eq)]

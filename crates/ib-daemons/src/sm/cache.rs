@@ -147,7 +147,7 @@ fn shared(path: &Path, bytes: &[u8], lids: &Lids) -> Vec<String> {
         let other = (first..=last).find_map(|lid| Some((lid, *owners.get(&lid)?)));
         if let Some((lid, other)) = other {
             warnings.push(format!(
-                "{}:{}: found LID {lid:#06x} of port {guid}, which also port {other} has in line {}; \
+                "{}:{}: found LID {lid:#06x} of port {guid}, which port {other} also has in line {}; \
                  the line is ignored",
                 path.display(),
                 line(guid),

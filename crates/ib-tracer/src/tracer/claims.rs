@@ -89,7 +89,7 @@ impl Tracer {
                 (None, stop) => return Ok((hops, stop.clone())),
             };
             hops.push((hop, verdict));
-            let why = "the rest of the path differs from the SA records";
+            let why = "the rest of the path differs from the SA's records";
             return Ok((hops, Stop::Uncompared { why: why.to_owned() }));
         }
         let hops = self.judge(own, Some(lid), path)?;
@@ -224,7 +224,7 @@ fn prefix(path: &Path, count: usize) -> Path {
 fn uncompared(stop: &Stop, why: &str) -> Stop {
     match stop {
         Stop::Arrived => {
-            Stop::Uncompared { why: format!("the SA records do not have this path: {why}") }
+            Stop::Uncompared { why: format!("the SA's records do not have this path: {why}") }
         }
         stop => stop.clone(),
     }

@@ -149,8 +149,8 @@ fn print_problems(
     if summary.unreachable_switch_pairs > 0 {
         writeln!(
             out,
-            "\nwithout a route, as usual with updn and ftree: {} of a switch and a LID, to or from \
-             a switch's port 0",
+            "\nwithout a route, as usual with updn and ftree: {} of which one end is a switch's own \
+             port",
             counted(summary.unreachable_switch_pairs, "pair")
         )?;
         for pair in report.reach.first_switch_pairs.iter().filter(|_| summary.strict) {

@@ -102,7 +102,7 @@ fn print_timing(timing: &TimingFindings, out: &mut Output) -> Result<(), Failure
             let without = from - spread.count;
             writeln!(
                 out,
-                "    {from} events of --from, {to} events of --to; no event of --to followed {without} of --from"
+                "    {from} events of --from, {to} events of --to; {without} of --from without a following event"
             )?;
             writeln!(
                 out,

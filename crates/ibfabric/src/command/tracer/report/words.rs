@@ -45,7 +45,10 @@ pub(in super::super) fn detail(
 ) -> String {
     match verdict {
         Verdict::Validated => "validated".to_owned(),
-        Verdict::Observed { by: Witness::Agent | Witness::Management } => {
+        Verdict::Observed { by: Witness::Agent } => {
+            "seen: requests to an agent from the local port arrive over this link".to_owned()
+        }
+        Verdict::Observed { by: Witness::Management } => {
             "seen: SMPs from the local port arrive over this link".to_owned()
         }
         Verdict::Observed { by: Witness::CombinedRoute } => {
@@ -78,10 +81,13 @@ pub(in super::super) fn detail(
                 }
                 None => "they are not answered".to_owned(),
             };
-            format!("the preceding switch {does}, expected port {}: {outcome}", hop.out)
+            format!(
+                "the preceding switch {does}, expected out of port {}: {outcome}",
+                hop.out
+            )
         }
         Verdict::Detour { by } => format!(
-            "the preceding switch sends packets out of port {by}, expected port {}: they arrive nevertheless",
+            "the preceding switch sends packets out of port {by}, expected out of port {}: they arrive nevertheless",
             hop.out
         ),
         Verdict::OtherTable { holds: 255 } => format!(
