@@ -148,8 +148,8 @@ fn interrupted_gen_leaves_former_or_whole_result() {
         }
         std::thread::sleep(Duration::from_millis(wait));
         let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        let int = rustix::process::Signal::INT;
-        let _ = rustix::process::kill_process(pid.expect("a process"), int);
+        let term = rustix::process::Signal::TERM;
+        let _ = rustix::process::kill_process(pid.expect("a process"), term);
         let status = child.wait().expect("the process can be awaited");
         assert_eq!(names(folder.path()), ["result"], "no temporary file remains");
         let text = fs::read_to_string(&result).expect("the file exists");
