@@ -39,7 +39,7 @@ pub struct Origin {
 /// Limits of discards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discard {
-    /// Granularity in bytes.
+    /// Size in bytes of one discard unit.
     pub granularity: u32,
     /// Offset in bytes of the first discard unit.
     pub alignment: u32,

@@ -183,7 +183,7 @@ impl LineServer {
         std::thread::Builder::new().name("console".to_owned()).spawn(serve).map(drop)
     }
 
-    /// Waits for requests once and replies to them.
+    /// Waits until clients connect or send requests, and replies to the requests that have arrived by then.
     fn round(&mut self, answer: &mut dyn FnMut(&str) -> String) {
         let mut files = vec![poll::watched(self.listener.as_fd(), false)];
         let mut keys = Vec::new();

@@ -101,7 +101,7 @@ impl Session {
             command::WRITE_ZEROES => (Operation::WriteZeroes, flag::FUA | flag::NO_HOLE),
             _ => return Err((error::EINVAL, "unknown request type")),
         };
-        // Some clients set FUA for other requests, where it has no effect.
+        // Some clients set FUA even for requests on which it has no effect, so it is accepted for all requests.
         if request.flags & !(allowed | flag::FUA) != 0 {
             return Err((error::EINVAL, "unsupported request flags"));
         }

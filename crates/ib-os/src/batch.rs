@@ -99,7 +99,7 @@ pub fn send<const SIZE: usize>(
     Ok(sent as usize)
 }
 
-/// Returns the header of a message that uses one buffer.
+/// Returns the header of a datagram whose only buffer is `vector`.
 pub fn header(vector: &mut libc::iovec) -> libc::mmsghdr {
     // SAFETY: all bits zero are a valid `mmsghdr`: null pointers and zero lengths.
     let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };

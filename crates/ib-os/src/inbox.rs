@@ -19,7 +19,7 @@ struct Shared<T> {
     works: SegQueue<Work<T>>,
     /// True if the queue may contain work.
     pending: AtomicBool,
-    /// Wakes the driver thread.
+    /// Rings the alarm on which the driver thread waits.
     bell: Mutex<Bell>,
     /// True if the inbox was dropped.
     has_ended: AtomicBool,

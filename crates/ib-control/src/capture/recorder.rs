@@ -201,17 +201,18 @@ struct Work {
     clock: Clock,
     /// Packets with timestamps after this time are not captured.
     limit: Option<Instant>,
-    /// Time at which the thread detected that the duration was over.
+    /// Time at which the recorder thread noticed that the duration of the capture was over.
     expired: Option<WallClock>,
     output: Output,
     autostop: Autostop,
-    /// Collected bytes that were not written yet.
+    /// Bytes of collected packets that the target has not accepted yet.
     pending: Pending,
-    /// Number of collected packets.
+    /// Number of packets that the capture has collected from the rings so far.
     packets: u64,
     begun: WallClock,
     begun_finishing: WallClock,
-    /// Time by which the reader must have read the remaining bytes; `None` while the capture is not being finished.
+    /// Time by which the reader of the target must have read the last bytes; `None` unless the capture is being
+    /// finished.
     closing: Option<WallClock>,
     pause: Duration,
     duty_limit: DutyLimit,
@@ -253,7 +254,7 @@ impl Work {
             }
         }
         self.begun_finishing = WallClock::now();
-        // Queue pairs that were added before the end are captured too.
+        // Queue pairs that were added before the capture was stopped are captured too.
         self.execute_all();
         let end = WallClock::now() + READER_TIMEOUT;
         while self.closing.is_none() && WallClock::now() < end {
@@ -377,7 +378,8 @@ impl Work {
         self.packets += collected;
         self.pending.packets = collected;
         self.collector.output(&mut self.pending.bytes);
-        // If the next packet does not fit, it is collected into the next file.
+        // If the next packet does not fit into the present file, `fill` begins another file and collects the packet for
+        // it.
         !self.pending.is_empty() || self.collector.is_full() && self.fill()
     }
 

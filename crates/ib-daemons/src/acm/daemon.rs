@@ -381,7 +381,7 @@ impl Daemon {
         notify_systemd("STOPPING=1");
         let now = clock::now();
         self.service.leave(now);
-        // These two rounds of the event loop send the MADs and replies, but do not wait for responses.
+        // Two rounds of the event loop send the last MADs and replies. Responses to these MADs are not awaited.
         let _ = self.round();
         let _ = self.round();
         Verdict::Good

@@ -70,7 +70,7 @@ impl DevicePort {
         self.device.begin_wait()
     }
 
-    /// Must be called after polling. `readable` states which of the file descriptors are readable.
+    /// Must be called after the file descriptors were polled. `readable` states which of them are readable.
     ///
     /// # Errors
     /// Fails if the simulator has exited.

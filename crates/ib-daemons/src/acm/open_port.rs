@@ -36,7 +36,7 @@ struct RoutePreload {
     lid: u16,
     /// GID prefix of the port.
     gid_prefix: u64,
-    /// Version of the route file.
+    /// Identity and change time of the route file; `None` if there is no such file.
     version: Option<FileVersion>,
 }
 
@@ -139,7 +139,7 @@ impl OpenPort {
         }
     }
 
-    /// Applies settings that were read from the files again.
+    /// Applies new settings, after the configuration files were read again.
     pub(super) fn configure(&mut self, settings: &Settings) {
         if let AnyPort::Umad(port, index) = &mut self.port {
             port.set_names(names(settings, *index));

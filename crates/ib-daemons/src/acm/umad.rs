@@ -44,7 +44,7 @@ pub enum UmadPortError {
         port: u8,
         /// The attribute that could not be read.
         attribute: AttributeId,
-        /// The reason for the failure.
+        /// The reason why the attribute could not be read.
         source: CallError,
     },
 }
@@ -57,10 +57,9 @@ pub struct UmadPort {
     state: PortState,
     changes: u64,
     mads: VecDeque<Incoming>,
-    /// Sends the queries for attributes of the port.
+    /// Sends the SMPs that read the port's attributes, and receives the responses.
     requester: Requester,
-    /// The `PortInfo` of the current reading of the attributes. It is kept here until the P_Key table has been read,
-    /// too.
+    /// The `PortInfo` that was read last. It takes effect only when the P_Key table has been read, too.
     info: Option<PortInfo>,
     /// The P_Key table, including unused entries of its last block.
     p_keys: Vec<PKey>,

@@ -167,7 +167,7 @@ struct Bench<'a> {
     outstanding: Vec<Option<Outstanding>>,
     free: Vec<usize>,
     verifier: Option<Verifier>,
-    /// Latencies in nanoseconds.
+    /// Latencies of reads, writes and discards, in nanoseconds.
     latencies: Histogram<u64>,
     begun: WallClock,
     took: Duration,
@@ -275,7 +275,7 @@ impl<'a> Bench<'a> {
                 match next(self) {
                     Next::Submit(command) => self.begin(disk, command),
                     Next::Wait if self.free.len() < self.outstanding.len() => break false,
-                    // While no command is outstanding, no block overlaps one, so the next try finds a block.
+                    // No command is outstanding, so every block is free: the next call of `next` finds a block.
                     Next::Wait => {}
                     Next::Done => break true,
                 }

@@ -73,9 +73,9 @@ pub struct RemoteDeviceConfig {
     pub trust_cache: bool,
     /// Delay in milliseconds before a failed path is reconnected.
     pub reconnect_delay: u64,
-    /// Statistics and control.
+    /// Configuration of statistics and of the control socket.
     pub control: ControlConfig,
-    /// Capture of the packets of the HCAs.
+    /// Options of the capture of all QPs; `None` for no capture.
     pub capture: Option<OwnCapture>,
     /// Configuration of the HCAs.
     pub link: LinkConfig,
@@ -116,9 +116,9 @@ pub struct RtrsServeConfig {
     pub no_always_invalidate: bool,
     /// Networks from which clients may connect; an empty list allows all clients.
     pub allow: Vec<Network>,
-    /// Statistics and control.
+    /// Configuration of statistics and of the control socket.
     pub control: ControlConfig,
-    /// Capture of the packets of the HCAs.
+    /// Options of the capture of all QPs; `None` for no capture.
     pub capture: Option<OwnCapture>,
     /// Configuration of the HCAs.
     pub link: LinkConfig,

@@ -20,7 +20,7 @@ use crate::input;
 use crate::message::say;
 use crate::own_capture::Tracing;
 
-/// How a device is used.
+/// How the caller uses a remote device.
 pub struct Use {
     /// True if the device is opened for writing.
     pub writes: bool,

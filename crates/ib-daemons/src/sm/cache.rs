@@ -108,7 +108,7 @@ impl Store {
         };
         for (one, other) in fabric.links() {
             let directions = [(end(one), end(other)), (end(other), end(one))];
-            // A loopback plug connects a port with itself.
+            // A loopback plug connects a port with itself, so both directions would give the same line.
             let count = if one == other { 1 } else { 2 };
             for ((guid, port), (peer, peer_port)) in directions.into_iter().take(count) {
                 writeln!(texts[2].1, "{guid}:{port} {peer}:{peer_port}\n")

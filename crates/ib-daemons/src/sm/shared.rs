@@ -84,7 +84,7 @@ impl Shared {
         Arc::new(Self { state, is_sweep_requested: AtomicBool::new(false), bell })
     }
 
-    /// Changes the state.
+    /// Locks the state and applies a change to it.
     pub(super) fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut lock(&self.state));
     }

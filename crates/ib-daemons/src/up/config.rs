@@ -28,7 +28,7 @@ pub struct UpConfig {
     pub nbd: PathBuf,
     /// The TCP port of the page at the loopback address; 0 for any free port, `None` for no page.
     pub http: Option<u16>,
-    /// The pcapng file to which the packets of the block device are written.
+    /// The pcapng file to which the packets of the block device's QPs are written; `None` for no file.
     pub write: Option<PathBuf>,
     /// Number of payload bytes of each message that are written to the file `write`.
     pub payload: u16,

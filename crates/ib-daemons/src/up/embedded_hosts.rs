@@ -426,7 +426,7 @@ impl EmbeddedHosts {
         own.into_iter().flatten().chain([self.deadline, self.look]).min()
     }
 
-    /// Must be called when the HCA of a port may have received packets.
+    /// Must be called when the HCA of a port may have received packets, so that they are processed.
     pub(super) fn notify_received(&mut self, port: PortId) {
         self.hosts.notify_received(port);
     }

@@ -43,7 +43,7 @@ struct Host {
     /// GID of the HCA's port.
     gid: Gid,
     service: Service,
-    /// Change counter of the port at the time when the service was last updated.
+    /// Change counter of the port when the service last handled changes of the port.
     seen: Option<u64>,
     due: Option<Instant>,
 }
@@ -156,7 +156,8 @@ impl Hosts {
         self.devices.get_mut(port)
     }
 
-    /// Must be called when the HCA of a port may have received packets. Ports without a host are ignored.
+    /// Must be called when the HCA of a port may have received packets, so that they are processed. Ports without a
+    /// host are ignored.
     pub fn notify_received(&mut self, port: PortId) {
         self.devices.get_mut(port);
     }

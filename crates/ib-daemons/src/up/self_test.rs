@@ -78,7 +78,7 @@ enum Step {
     /// Waits until this time for all ports to come up.
     Subnet(Instant),
     Routes,
-    /// The requests and their results; `None` before the first request.
+    /// The name requests and their results; `None` before the first request.
     Names(Option<ResolvedNames>),
     Paths(Box<TracedPaths>),
     Device(DeviceCheck),

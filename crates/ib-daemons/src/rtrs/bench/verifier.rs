@@ -34,8 +34,8 @@ impl Verifier {
         self.rounds[sectors(offset, length)].iter().any(|round| *round > 0)
     }
 
-    /// Starts a command that overlaps no outstanding one. For a write, fills its data with verifiable content and
-    /// returns its round.
+    /// Starts a command that overlaps no outstanding one. For a write, fills `data` with verifiable content and returns
+    /// the number of the write; for other commands, returns 0.
     pub(super) fn begin(&mut self, command: &Command, data: &mut [u8]) -> u32 {
         if command.length > 0 {
             self.busy.insert(command.offset, command.offset + command.length);

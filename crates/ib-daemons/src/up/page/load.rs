@@ -31,7 +31,7 @@ pub(super) struct Loads(Arc<Mutex<Cache>>, Arc<AtomicU64>);
 
 #[derive(Default)]
 struct Cache {
-    /// The version of the routes for which the load was computed last, and the response.
+    /// The version of the routes for which the load was computed last, and the response with this load.
     last: Option<(u64, Json)>,
     /// A thread pool with only one thread, so that the simulator can use the other processors.
     pool: Option<ThreadPool>,
@@ -74,7 +74,8 @@ impl Loads {
                 return Ok(json);
             }
             if newest.load(Ordering::Relaxed) != routes {
-                // A newer request waits for the load of newer routes, so this result would be obsolete.
+                // The routes have changed after this request. A later request computes the load of the new routes, so
+                // this load would be obsolete.
                 return Err(Refusal::conflict("the LFTs have changed; request the load again"));
             }
             let pool = match &cache.pool {

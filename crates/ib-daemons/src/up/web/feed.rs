@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use ib_os::alarm::Bell;
 
-/// Maximum number of simultaneous listeners.
+/// Maximum number of clients that receive events at the same time.
 pub(super) const MOST_LISTENERS: usize = 16;
 
 /// Number of log lines that are kept in memory.

@@ -71,7 +71,7 @@ async fn connection(
     stream: TcpStream,
     service: TowerToHyperService<axum::Router>,
 ) -> hyper::Result<()> {
-    // A failure is ignored, since it only makes responses slower.
+    // If TCP_NODELAY cannot be set, responses are only slower.
     let _ = stream.set_nodelay(true);
     http1::Builder::new()
         .timer(TokioTimer::new())
