@@ -30,9 +30,9 @@ pub struct Geometry {
 /// writes may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Changes when the device contains different data.
+    /// A number that changes when the device contains different data.
     pub medium: u32,
-    /// Changes when writes that were completed but not flushed may be lost.
+    /// A number that changes when completed writes that were not flushed may be lost.
     pub cache: u32,
 }
 

@@ -306,7 +306,8 @@ impl LineClient {
             return sent.map(|()| String::new());
         }
         let mut answer = String::new();
-        // A server that has closed the connection may have sent a refusal before.
+        // The client reads even if it could not send: the server may have sent a refusal before it closed the
+        // connection.
         let received = self.stream.read_line(&mut answer);
         if !answer.ends_with('\n') {
             sent?;

@@ -112,7 +112,7 @@ pub(super) enum Stage {
     Over,
 }
 
-/// A request that the owner has not completed yet.
+/// A request that the owner of the session has not completed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingRequest {
     pub(super) cookie: u64,
@@ -219,7 +219,7 @@ impl Session {
         }
     }
 
-    /// Returns data of a completed request. The data was sent or is not needed.
+    /// Returns data of a completed request for reuse, because it was sent or is not needed.
     pub fn poll_used(&mut self) -> Option<ReadData> {
         self.output.poll_used()
     }

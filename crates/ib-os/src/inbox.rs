@@ -134,7 +134,7 @@ impl<T> Handle<T> {
         let claim = Arc::clone(&is_claimed);
         self.0.works.push(Box::new(move |device: &mut T| {
             if claim.swap(true, Ordering::SeqCst) {
-                // The thread that has sent the closure has timed out.
+                // The thread that has sent the closure has timed out, so the closure is not run.
                 return;
             }
             sender.send(work(device)).ok();

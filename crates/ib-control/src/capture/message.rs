@@ -316,7 +316,7 @@ pub struct CaptureInfo {
     /// Sums of the counters of all queue pairs.
     #[serde(flatten)]
     pub all: CountInfo,
-    /// Number of queue pairs.
+    /// Number of queue pairs in the capture.
     pub queue_pairs: usize,
     /// Counters per queue pair, for as many queue pairs as fit into the response.
     pub qps: Vec<QpCounts>,

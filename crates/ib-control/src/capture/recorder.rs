@@ -58,7 +58,7 @@ pub struct Autostop {
 pub struct Recorded {
     /// Counters of each queue pair.
     pub counted: Vec<Counted>,
-    /// The file that is being written.
+    /// Path of the file that the capture has begun last; `the stream` if the target is a stream.
     pub file: String,
     /// Number of files that were begun.
     pub files: u64,
@@ -336,7 +336,7 @@ impl Work {
             self.pause = (self.pause * 2).min(MAX_PAUSE);
         }
         if self.error.is_some() || self.is_over {
-            // If no section is open, all packets are counted as unwritten.
+            // No pcapng section is open any more, so `collect` only counts the packets as unwritten.
             self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
             return;
         }

@@ -20,7 +20,7 @@ pub struct DevicePort {
     device: Device,
     datagrams: Datagrams,
     mads: VecDeque<Incoming>,
-    /// The names of the port that need no configuration: the node name and the IP addresses.
+    /// The names that the port has without an address file: the node name and the IP addresses.
     names: Vec<Address>,
 }
 

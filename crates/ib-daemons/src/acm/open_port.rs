@@ -196,7 +196,7 @@ fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, DaemonError> {
     };
     let found: Vec<_> = all.into_iter().enumerate().filter(|(_, device)| fits(device)).collect();
     if found.is_empty() {
-        // The error of `find` lists the available ports.
+        // No port was found, so `find` fails, too. Its error lists the available ports.
         UmadDevice::find(device, port).map_err(DaemonError::failed)?;
     }
     Ok(found)

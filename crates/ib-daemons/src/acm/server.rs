@@ -36,9 +36,9 @@ pub struct ServerOptions {
 /// How many clients the server has disconnected, for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RejectedClients {
-    /// Clients that sent a malformed request.
+    /// Number of clients that sent a malformed request.
     pub malformed: u64,
-    /// Clients that connected while [`ServerOptions::max_clients`] others were connected.
+    /// Number of clients that connected while [`ServerOptions::max_clients`] others were connected.
     pub over_limit: u64,
 }
 

@@ -158,7 +158,7 @@ impl Settings {
         Some(FileVersion { inode: it.ino(), mode: it.mode(), length: it.len(), changed })
     }
 
-    /// Returns the preloaded paths of a port, and warnings about the route file.
+    /// Returns the paths to preload for a port, and warnings about the route file.
     pub(super) fn paths(
         &self,
         port: &PortState,

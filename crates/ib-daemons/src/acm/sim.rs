@@ -19,7 +19,7 @@ struct PortEntry {
     names: Vec<Address>,
     state: PortState,
     changes: u64,
-    /// Events that the service does not handle, for the owner of the HCA.
+    /// Events of the HCA that the service does not handle. They are kept for the caller.
     other_events: VecDeque<DeviceEvent>,
     mads: VecDeque<Incoming>,
 }

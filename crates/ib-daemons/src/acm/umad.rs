@@ -52,7 +52,8 @@ pub enum UmadPortError {
 /// A port of an HCA with a umad device. Since it has no UD QPs, [`PortState::has_datagrams`] is false.
 pub struct UmadPort {
     link: UmadLink,
-    /// The specified names and addresses of the port. The IP addresses of its `IPoIB` interfaces are not included.
+    /// The names and addresses that the caller has assigned to the port. The IP addresses of its `IPoIB` interfaces are
+    /// not included.
     names: Vec<Address>,
     state: PortState,
     changes: u64,

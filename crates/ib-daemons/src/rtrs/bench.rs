@@ -146,7 +146,7 @@ fn measure(
 struct Outstanding {
     begun: WallClock,
     command: Command,
-    /// Round of a write with verifiable data, which is the number of this write; 0 for other commands.
+    /// For a write of verifiable data: the number of the write, called its round; 0 for other commands.
     round: u32,
 }
 

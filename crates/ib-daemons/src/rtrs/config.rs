@@ -16,7 +16,8 @@ use crate::own_capture::OwnCapture;
 pub struct LinkConfig {
     /// Name of the simulator to whose fabric the HCAs are attached; `None` for RoCEv2.
     pub attach: Option<String>,
-    /// The nodes of the simulated fabric, as `NODE` or `NODE:PORT`; an empty list stands for the first host.
+    /// The nodes at which HCAs are attached to the simulated fabric, as `NODE` or `NODE:PORT`; an empty list stands for
+    /// the first host.
     pub node: Vec<String>,
     /// The ACM service to query for paths and names.
     pub acm: Option<String>,

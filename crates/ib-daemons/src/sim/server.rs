@@ -45,9 +45,9 @@ const ADAPTERS: usize = usize::MAX / 8;
 
 /// A fabric with the sockets of its clients, its SM and its files.
 ///
-/// The owner first calls [`SimServer::start`]. Then it repeatedly calls [`SimServer::receive`], [`SimServer::send`] and
-/// [`SimServer::wait`] until [`SimServer::is_stopped`] returns true; at the end it calls [`SimServer::finish`]. If
-/// there are embedded hosts, the owner runs them between `receive` and `send`.
+/// The code that owns the server first calls [`SimServer::start`]. Then it repeatedly calls [`SimServer::receive`],
+/// [`SimServer::send`] and [`SimServer::wait`] until [`SimServer::is_stopped`] returns true. At the end it calls
+/// [`SimServer::finish`]. Embedded hosts, if there are any, run between `receive` and `send`.
 pub(crate) struct SimServer {
     pub(crate) sim: Sim,
     pub(crate) addresses: Addresses,
@@ -380,7 +380,7 @@ impl SimServer {
         let watched =
             self.adapters.file(client, file).is_some_and(|it| self.server.watch(it, key).is_ok());
         if watched {
-            // Input may have arrived before the file was watched.
+            // The file counts as readable, because input may have arrived before the file was watched.
             self.server.again(key);
         } else {
             self.adapters.refuse(client, "the simulator cannot watch the process's descriptors");

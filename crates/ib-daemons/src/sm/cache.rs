@@ -68,7 +68,7 @@ impl Cache {
         cache
     }
 
-    /// Returns true if results are written to the cache directory.
+    /// Returns true if the results of sweeps are written to the cache directory.
     pub(super) const fn is_kept(&self) -> bool {
         self.store.is_some()
     }

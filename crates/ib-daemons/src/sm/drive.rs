@@ -197,7 +197,7 @@ impl<'r, 's> Driver<'r, 's> {
             Ok(()) => Ok(()),
         })?;
         for error in unsent {
-            // Sending is not repeated here: the MAD is retransmitted after its timeout.
+            // The SM retransmits the MAD after its timeout, so the MAD is not sent again here.
             daemon.complain(&error);
         }
         for news in news {

@@ -58,7 +58,7 @@ pub struct ManagerOptions {
     pub transaction_timeout: Duration,
     /// Returns the SM's configuration.
     pub sm_config: SmConfigSource,
-    /// Returns the partitions when they are reloaded.
+    /// Reads the configured partitions again.
     pub partitions: PartitionsSource,
     /// True if the process exits as soon as the subnet is up.
     pub once: bool,

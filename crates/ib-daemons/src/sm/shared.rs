@@ -63,11 +63,11 @@ pub(super) struct Last {
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) ports: BTreeMap<(Guid, u8), PortCounts>,
-    /// Number of collections that were completed.
+    /// Number of completed collections of port counters.
     pub(super) rounds: u64,
-    /// Number of queries that got no response.
+    /// Number of queries for port counters that got no response.
     pub(super) failures: u64,
-    /// Duration of the last collection in seconds.
+    /// Duration of the last collection of port counters, in seconds.
     pub(super) seconds: f64,
 }
 

@@ -72,7 +72,8 @@ pub(super) struct EmbeddedHosts {
     lines: VecDeque<String>,
     /// Time at which the present stage of the start times out.
     deadline: Instant,
-    /// Time until which the start waits for active links.
+    /// Time at which hosts are added even if the SM has not activated links; `None` before the first check of the
+    /// links.
     managed_until: Option<Instant>,
     /// Time of the next search for ports that have no host.
     look: Instant,
@@ -282,7 +283,7 @@ impl EmbeddedHosts {
         self.lines.push_back("try:".to_owned());
         let ports: Vec<PortId> = self.hosts.ports().collect();
         let pairs = format!("ibfabric tracer --ibsim={name} --all-pairs");
-        // A port that the block device does not use.
+        // The example command uses a port that the block device does not use.
         let free = ports.iter().find(|port| !self.ends.iter().flatten().any(|end| end == *port));
         let adapter = free.map(|&port| {
             let node = sim.node_name(sim.place(port).0);

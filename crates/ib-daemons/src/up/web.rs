@@ -107,7 +107,7 @@ impl Web {
         self.alarm.as_fd()
     }
 
-    /// Resets the bell until the next request or listener arrives.
+    /// Makes the file descriptor of [`Web::bell`] unreadable until the next request or listener arrives.
     pub fn silence(&self) {
         self.alarm.silence();
     }

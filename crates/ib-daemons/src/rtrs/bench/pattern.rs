@@ -27,8 +27,7 @@ pub(super) fn fill(bytes: &mut [u8], offset: u64, round: u32) {
     }
 }
 
-/// Compares a sector with the content of its last write. If the round is 0, the content is unknown and any content is
-/// accepted.
+/// Compares a sector with the content that write number `round` gives it. If `round` is 0, any content is accepted.
 pub(super) fn check(sector: &[u8], number: u64, round: u32) -> Result<(), String> {
     let mut expected = [0; SECTOR as usize];
     fill(&mut expected, number * SECTOR, round);

@@ -40,7 +40,7 @@ pub(super) enum WorkloadError {
         /// The largest configured block size in bytes.
         block: u64,
     },
-    /// There are fewer blocks than outstanding commands. If data is verified, these must not overlap.
+    /// There are fewer blocks than outstanding commands, which must not overlap if data is verified.
     #[error(
         "{size} bytes have {blocks} blocks: --verify needs one for each of {depth} outstanding requests"
     )]

@@ -69,7 +69,7 @@ impl Loads {
         newest.store(routes, Ordering::Relaxed);
         Answer::Later(Box::new(move || {
             let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
-            // Another thread may have computed the load meanwhile.
+            // While this thread waited for the lock, another thread may have computed the load.
             if let Some(json) = cache.get(routes) {
                 return Ok(json);
             }
@@ -127,8 +127,8 @@ impl Copied {
             for end in ends {
                 let peer = fabric.peer(end).expect("the port is linked").node;
                 if !fabric.node(peer).kind.is_switch() {
-                    // A cable between two hosts needs no LFT. The direction away from this host is counted here, the
-                    // other direction when the loop reaches the other host.
+                    // A cable between two hosts needs no LFT. The direction away from this host is counted here. The
+                    // other direction is counted when the loop over the nodes reaches the other host.
                     add(model, end, 1, &mut load);
                 } else if !seen[peer.index()] {
                     let guid = fabric.port(end).guid;
@@ -148,7 +148,7 @@ impl Copied {
 
     fn add_subnet(&self, fabric: &Fabric, subnet: &Subnet<'_>, load: &mut [[u32; 2]]) {
         let lfts = self.tables.lfts(subnet);
-        // The load does not depend on service levels.
+        // Any service level gives the same load, so all paths get the default one.
         let report = check(subnet, &lfts, &Layers::uniform(ServiceLevel::default()));
         for id in subnet.switch_ids() {
             let switch = subnet.switch(id);

@@ -120,7 +120,7 @@ impl States {
         let mut traffic = Vec::new();
         for ((number, link), before) in (0..).zip(&model.links).zip(&mut before.sent) {
             let sent = sent(link);
-            // The counters may have been reset since the last update.
+            // If a counter was reset since the last update, its difference counts as 0.
             let [there, back] =
                 [0, 1].map(|direction| sent[direction].saturating_sub(before[direction]));
             *before = sent;

@@ -57,7 +57,7 @@ pub(super) struct NamesResult {
     /// Number of paths that lead to a different host than the requested one.
     pub(super) wrong: usize,
     pub(super) failed: usize,
-    /// Reason of the first failed request.
+    /// Why the first of the failed requests has failed; `None` if none has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_failure: Option<String>,
     /// Number of requests without a response.

@@ -39,7 +39,7 @@ pub(super) struct Feed {
 struct Lines {
     /// The lines as JSON, each `[time, "text"]`.
     kept: VecDeque<Box<str>>,
-    /// Number of lines since the start, including those that are not kept.
+    /// Number of lines that were logged since the server's start, including those that are no longer kept.
     count: u64,
 }
 
