@@ -18,7 +18,7 @@ use crate::message::say;
 /// Configuration of the agent.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// The port of the agent.
+    /// The MAD port at which the agent responds.
     pub station: MadPortConfig,
     /// Node name in responses; `None` for the name of this machine.
     pub host_name: Option<String>,

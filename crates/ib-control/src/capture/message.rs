@@ -35,8 +35,8 @@ pub enum CaptureRequest {
     },
     /// Start a capture. If the client has opened the file, it passes the descriptor with the request.
     Start(Box<Start>),
-    /// Change which packets, and how many payload bytes of a message, a capture keeps from now on. `None` leaves a setting
-    /// unchanged.
+    /// Change which packets, and how many payload bytes of a message, a capture keeps from now on. `None` leaves a
+    /// setting unchanged.
     Change {
         /// The capture.
         capture: u64,
@@ -195,9 +195,9 @@ pub enum CaptureResponse {
 /// A program, with as many of its HCAs, queue pairs and captures as fit into a response. Field names are JSON keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramInfo {
-    /// ID of the process.
+    /// Process ID of the program.
     pub pid: u32,
-    /// Command line of the process.
+    /// Command line of the program.
     pub command: String,
     /// HCAs, in the order of their numbers.
     pub adapters: Vec<AdapterInfo>,
@@ -258,11 +258,11 @@ pub struct MessageInfo {
     pub operation: String,
     /// Completion status.
     pub status: String,
-    /// Work request ID.
+    /// ID of the work request that caused the message.
     pub wr_id: u64,
     /// Size of the message in bytes.
     pub bytes: u32,
-    /// First PSN.
+    /// First PSN of the message.
     pub psn: u32,
     /// Number of PSNs that the message uses.
     pub packets: u32,

@@ -32,7 +32,7 @@ const PREPARED: u64 = 256 << 20;
 /// Number of bytes per write call.
 const WRITE_SIZE: usize = 256 << 10;
 
-/// How often the published progress is updated.
+/// Interval at which the published progress of a capture is updated.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// After the duration has ended, how long to wait for packets whose timestamps are within the duration. If the traces

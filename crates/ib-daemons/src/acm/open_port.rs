@@ -127,7 +127,7 @@ impl OpenPort {
         }
     }
 
-    /// Reads from the descriptors that became readable.
+    /// Reads from the descriptors of the port that became readable.
     pub(super) fn end_wait(&mut self, server: &mut Server) -> Result<(), String> {
         let readable = self.watched.iter().map(|&index| server.take_readable(index));
         let readable: Vec<bool> = readable.collect();

@@ -16,10 +16,10 @@ use ib_wire::mad::{Attribute, AttributeId, Method, MgmtClass, TransactionId, smp
 
 use super::ipoib;
 
-/// How often the `PortInfo` and the P_Key table are read. A umad device does not report when its port changes.
+/// Interval at which the `PortInfo` and the P_Key table are read. A umad device does not report when its port changes.
 const PORT_QUERY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often a simulated umad device of `ib-preload` is polled. It has no file descriptor to wait for.
+/// Interval at which a simulated umad device of `ib-preload` is polled. It has no file descriptor to wait for.
 const EMULATED_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The kernel's timeout for the response to a MAD. The requester retransmits earlier.

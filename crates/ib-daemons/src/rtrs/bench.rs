@@ -52,9 +52,9 @@ pub struct BenchReport {
     pub bs_min: u64,
     /// Number of outstanding commands of each job.
     pub iodepth: u64,
-    /// Number of jobs.
+    /// Number of jobs, each with a command sequence of its own.
     pub jobs: u64,
-    /// Duration in seconds.
+    /// Measured duration of the benchmark in seconds.
     pub seconds: f64,
     /// Number of completed reads, writes and discards.
     pub ios: u64,

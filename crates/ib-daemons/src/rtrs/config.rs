@@ -45,7 +45,7 @@ impl LinkConfig {
 /// Configuration of statistics and of the control socket.
 #[derive(Clone, Debug, Default)]
 pub struct ControlConfig {
-    /// The control socket.
+    /// Path of the control socket; `None` for no socket.
     pub control: Option<PathBuf>,
     /// TCP port at the loopback address on which metrics are served.
     pub metrics_port: Option<u16>,

@@ -24,7 +24,7 @@ use crate::own_capture::Tracing;
 pub struct Use {
     /// True if the device is opened for writing.
     pub writes: bool,
-    /// Maximum number of outstanding requests.
+    /// Maximum number of outstanding requests to the device.
     pub depth: usize,
     /// How the data of reads is delivered.
     pub reads: ReadMode,
@@ -77,7 +77,7 @@ pub fn open(
     }
 }
 
-/// How often opening is tried again while another client has the device open.
+/// Time between two attempts to open the device while another client has it open.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// Waits until the device is open. If a client has died without closing the device, the server must first close that

@@ -419,7 +419,7 @@ impl Daemon {
         self.refusals = texts;
     }
 
-    /// Updates the cache, the shown state and the dump files after the subnet was brought up.
+    /// Updates the cache, the state that console and metrics show, and the dump files, after the subnet was brought up.
     fn up(&mut self, now: Instant, report: &SweepReport) {
         let plan = &report.plan;
         let lids: Lids = plan

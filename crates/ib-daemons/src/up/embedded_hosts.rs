@@ -38,7 +38,7 @@ const DEPTH: u16 = 64;
 /// Time limit of each stage of the start: links become active, paths are resolved, the block device is connected.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often the fabric is searched for ports without a host.
+/// Interval at which the fabric is searched for ports without a host.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The stages in which the hosts and the block device are started.
@@ -487,7 +487,7 @@ impl EmbeddedHosts {
 
     /// Returns the NBD server of the block device, if clients may use it now.
     pub(super) fn nbd_server(&mut self) -> Option<&mut NbdServer> {
-        // Clients have to wait for the end of the self-test.
+        // NBD clients have to wait for the end of the self-test.
         self.programs.as_mut().filter(|_| self.self_test.is_none())
     }
 

@@ -16,7 +16,7 @@ use ib_types::Instant;
 use crate::error::DaemonError;
 use crate::up::hosts::Hosts;
 
-/// How often captured packets are read from the ring buffers, in the fabric's time.
+/// Interval, in the fabric's time, at which captured packets are read from the ring buffers.
 const EVERY: Duration = Duration::from_millis(5);
 
 /// Size in bytes of the ring buffer of each QP.

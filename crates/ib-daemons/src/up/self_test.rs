@@ -38,7 +38,7 @@ use names::ResolvedNames;
 use paths::TracedPaths;
 use results::{CaptureResult, CheckResult, RoutesResult, SubnetResult};
 
-/// How often the progress display is updated.
+/// Interval at which the progress display is updated.
 const BETWEEN: Duration = Duration::from_millis(200);
 
 /// When the first hosts are up, the SM has this time to bring up the remaining ports.

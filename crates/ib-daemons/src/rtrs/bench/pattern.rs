@@ -7,7 +7,7 @@ use ib_types::rng::Rng;
 /// Size of a sector in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-/// First word of a sector with verifiable content.
+/// First word of each sector with verifiable content. The sector number and the round follow it.
 const MAGIC: u64 = 0x7472_7369_6266_6162;
 
 /// Fills the sectors that begin at the given offset of the device.

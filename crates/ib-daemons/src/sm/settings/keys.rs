@@ -199,7 +199,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("force_link_width", "255"),
     ("fdr10", "1"),
     ("use_mfttop", "TRUE"),
-    // `no_partition_enforcement TRUE` is read as `part_enforce off`.
+    // TRUE turns partition enforcement off, as `part_enforce off` does.
     ("no_partition_enforcement", ""),
     // Both values have the same effect: a port can always be a full member and a limited member of a partition.
     ("allow_both_pkeys", ""),

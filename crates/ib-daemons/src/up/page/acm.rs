@@ -45,7 +45,7 @@ struct Destination {
     lid: Option<u16>,
     sl: Option<u8>,
     gid: Option<String>,
-    /// Seconds since the destination was last seen.
+    /// Seconds since the ACM service last saw a message of the destination.
     age: Option<f64>,
 }
 

@@ -10,7 +10,7 @@ use super::missing::missing;
 use super::model::Model;
 use crate::sim::Manager;
 
-/// How often the state is updated while clients listen.
+/// Interval at which the state is updated while clients listen.
 pub(super) const EVERY: Duration = Duration::from_millis(250);
 
 /// If nothing has changed, the state is published again after this time.

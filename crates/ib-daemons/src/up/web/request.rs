@@ -78,7 +78,7 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// Duration of the run in seconds.
+    /// Duration of the run of the load generator, in seconds.
     pub seconds: u32,
 }
 
