@@ -105,7 +105,7 @@ struct Running {
     recorder: Recorder,
 }
 
-/// Passes the packets of the queue pairs that one selection has chosen to a recorder.
+/// Gives a recorder the packets of the queue pairs that one selection has chosen.
 struct PacketSink {
     recorder: RecorderHandle,
     /// Prefix of the names of pcapng interfaces, if the program has several HCAs.

@@ -188,7 +188,8 @@ fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
         format!("ibfabric-{host}-{}", std::process::id())
     });
     let processors = ib_os::cpu::count();
-    // The first connection of a path carries few data requests, so one more than there are processors is opened.
+    // The first connection of a path carries few data requests, so one connection more than there are processors is
+    // opened.
     let usual = u64::from(processors).min(4095) + 1;
     let config = ClientConfig {
         processors,

@@ -19,7 +19,7 @@ pub(super) type Lids = BTreeMap<Guid, (u16, u16)>;
 pub(super) struct Cache {
     /// LIDs of all ports that have ever been in the subnet.
     pub(super) lids: Lids,
-    /// `None` if the cache cannot be written or is not configured.
+    /// The directory's files; `None` if the cache cannot be written or is not configured.
     store: Option<Arc<Store>>,
 }
 

@@ -15,7 +15,7 @@ use crate::log::Log;
 pub enum SmPort {
     /// A port of a fabric that this process simulates.
     Sim {
-        /// The fabric file.
+        /// The file that describes the fabric.
         fabric: PathBuf,
         /// Name of the node at whose port the SM runs; `None` for the first host.
         node: Option<String>,

@@ -73,7 +73,7 @@ impl ResolvedNames {
         Self { hosts, expected, wanted, answered, wrong, failed, why, deadline, started }
     }
 
-    /// Sends unsent requests while few enough are outstanding; returns true if it has sent any.
+    /// Sends waiting requests as long as more may be outstanding; returns true if it has sent any.
     pub(super) fn work(&mut self, sim: &mut Sim, hosts: &mut Hosts) -> bool {
         let mut moved = false;
         let outstanding = (DELIVERIES / self.hosts.max(1)).clamp(1, OUTSTANDING);

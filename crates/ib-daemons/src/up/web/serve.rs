@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// # Errors
 /// Fails if the system does not provide an event queue.
 pub(super) fn runtime() -> io::Result<Runtime> {
-    // Few responses are computed in other threads than that of the server, so two threads are enough.
+    // Few responses are computed outside of the server's thread, so two threads suffice for them.
     Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(2).build()
 }
 
