@@ -40,8 +40,8 @@ impl Session {
     }
 
     /// Removes the header of the next complete and valid request. Returns the request and the length of the data that
-    /// follows the header. Invalid requests get an error reply. A wrong magic number, or an invalid write with more data than
-    /// [`MAX_SKIPPED`], ends the connection.
+    /// follows the header. Invalid requests get an error reply. A wrong magic number, or an invalid write with more
+    /// data than [`MAX_SKIPPED`], ends the connection.
     pub(super) fn next_request(&mut self, export: usize) -> Option<(RequestToken, Command, usize)> {
         loop {
             if !self.skip() {
