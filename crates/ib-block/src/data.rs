@@ -45,7 +45,7 @@ pub enum Slice<'a> {
 }
 
 impl ReadData {
-    /// Returns the length in bytes.
+    /// Returns the length of the data in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -126,7 +126,7 @@ impl Drop for Lent {
 }
 
 impl<'a> Slice<'a> {
-    /// Returns the length in bytes.
+    /// Returns the length of the slice in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         match self {

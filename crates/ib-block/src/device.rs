@@ -30,16 +30,16 @@ pub struct Geometry {
 /// writes may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Changes when the device contains different data.
+    /// A number that changes when the device contains different data.
     pub medium: u32,
-    /// Changes when writes that were completed but not flushed may be lost.
+    /// A number that changes when completed writes that were not flushed may be lost.
     pub cache: u32,
 }
 
 /// Limits of discards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discard {
-    /// Granularity in bytes.
+    /// Size in bytes of one discard unit.
     pub granularity: u32,
     /// Offset in bytes of the first discard unit.
     pub alignment: u32,

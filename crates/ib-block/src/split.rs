@@ -25,7 +25,7 @@ impl Plan {
         let whole = |most: u64| (most / block * block).max(block);
         let most = match (command.operation, geometry.discard) {
             (Operation::Discard, Some(discard)) => whole(discard.max),
-            // The length field of RNBD messages has 32 bits.
+            // RNBD messages have a 32-bit length field, so no step can be longer.
             (Operation::SecureErase, _) => whole(u64::from(u32::MAX)),
             _ => whole(u64::from(max_data)),
         };

@@ -183,7 +183,7 @@ impl LineServer {
         std::thread::Builder::new().name("console".to_owned()).spawn(serve).map(drop)
     }
 
-    /// Waits for requests once and replies to them.
+    /// Waits until clients connect or send requests, and replies to the requests that have arrived by then.
     fn round(&mut self, answer: &mut dyn FnMut(&str) -> String) {
         let mut files = vec![poll::watched(self.listener.as_fd(), false)];
         let mut keys = Vec::new();
@@ -306,7 +306,8 @@ impl LineClient {
             return sent.map(|()| String::new());
         }
         let mut answer = String::new();
-        // A server that has closed the connection may have sent a refusal before.
+        // The client reads even if it could not send: the server may have sent a refusal before it closed the
+        // connection.
         let received = self.stream.read_line(&mut answer);
         if !answer.ends_with('\n') {
             sent?;

@@ -14,7 +14,7 @@ use crate::message::say;
 /// Options of an HCA at a port of a simulated fabric.
 #[derive(Clone, Debug)]
 pub struct PortOptions {
-    /// The simulator and the port of its fabric.
+    /// Selects the simulator, and the port of its fabric to which the HCA is attached.
     pub port: AttachOptions,
     /// Maximum MTU; `None` for the MTU of the port.
     pub mtu: Option<Mtu>,

@@ -18,7 +18,7 @@ use crate::message::say;
 /// Configuration of the agent.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// The port of the agent.
+    /// The MAD port at which the agent responds.
     pub station: MadPortConfig,
     /// Node name in responses; `None` for the name of this machine.
     pub host_name: Option<String>,
@@ -43,7 +43,8 @@ pub fn run(args: &AgentConfig, out: &mut dyn Write) -> Result<Verdict, DaemonErr
     let failed = |error| DaemonError::Failed(format!("cannot wait for signals: {error}"));
     let alarm = Alarm::new().map_err(failed)?;
     let mut signals = Orders::catch(&alarm.bell()).map_err(failed)?;
-    // The ports of a switch share the link of port 0, which does not report at which port a request has arrived.
+    // Requests that arrive at any port of a switch are received over port 0. The link does not report the port of
+    // arrival.
     let arrival_port = (port.number > 0).then_some(port.number);
     if arrival_port.is_none() {
         say!(

@@ -49,9 +49,9 @@ impl From<io::Error> for DaemonError {
 /// The result of a daemon that has finished its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// No problems were found.
+    /// The task is finished, and no problems were found.
     Good,
-    /// Problems were found.
+    /// The task is finished, but problems were found.
     Bad,
 }
 

@@ -89,7 +89,7 @@ impl Log {
     /// Opens a log.
     ///
     /// # Errors
-    /// Fails if the log file cannot be opened and is not a default.
+    /// Fails if the log file cannot be opened, unless it is the default log file: then standard error replaces it.
     pub fn open(options: &LogOptions<'_>) -> Result<Self, String> {
         let target = match options.file {
             None => Target::Messages,

@@ -142,7 +142,8 @@ impl MadLink for MadPort<'_> {
 }
 
 impl AlarmedLink for MadPort<'_> {
-    /// A port of a fabric in virtual time ignores the alarm.
+    /// Waits until a MAD arrives, until the given time, or until the alarm is rung. In virtual time the alarm is
+    /// ignored.
     fn wait_alarmed(&mut self, until: Instant, alarm: &Alarm) -> Result<(), LinkError> {
         match self {
             Self::Sim(link) => link.wait(until),

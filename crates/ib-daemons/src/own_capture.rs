@@ -30,7 +30,7 @@ pub fn note_failure() {
 /// Options of the capture of all QPs of this process.
 #[derive(Clone, Debug)]
 pub struct OwnCapture {
-    /// The pcapng file.
+    /// Path of the pcapng file to which the packets are written.
     pub path: PathBuf,
     /// Number of payload bytes to capture of each message.
     pub payload: u16,

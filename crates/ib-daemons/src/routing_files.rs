@@ -21,7 +21,7 @@ pub struct EngineFiles {
     pub io_guids: Option<PathBuf>,
     /// Maximum number of reverse hops on paths to I/O nodes (ftree); `None` allows no reverse hops.
     pub max_reverse_hops: Option<u64>,
-    /// True if the indexing starts at the first root switch (ftree).
+    /// True if ftree starts the indexing of switches at the roots instead of at the first leaf.
     pub quasi_ftree_indexing: bool,
     /// File with ports that link balancing ignores. Each line has a switch GUID and a port, or a port GUID, which
     /// stands for the switch port connected to it.

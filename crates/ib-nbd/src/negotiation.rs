@@ -223,7 +223,8 @@ fn parse_info(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     fits.then(|| (name, asked.iter().map(|asked| u16::from_be_bytes(*asked)).collect()))
 }
 
-/// Returns the name of the device. Of the metadata contexts, only the lengths are checked.
+/// Parses the data of an option about metadata contexts; returns the name of the device. The contexts are ignored, but
+/// their lengths must be valid.
 fn parse_contexts(data: &[u8]) -> Option<&[u8]> {
     let (name, rest) = parse_name(data)?;
     let (count, mut rest) = rest.split_first_chunk()?;

@@ -13,7 +13,7 @@ use ib_block::{Command, Errno, Geometry, ReadData, Slice};
 pub struct Export {
     /// The name of the device. A client that sends an empty name gets the first device.
     pub name: String,
-    /// A description for users.
+    /// A description of the device for users.
     pub description: String,
     /// The geometry of the device.
     pub geometry: Geometry,
@@ -42,11 +42,11 @@ pub struct RequestToken(pub u64);
 pub struct NbdRequest<'a> {
     /// The number of the request.
     pub token: RequestToken,
-    /// The index of the device.
+    /// The index of the device to which the client sends the request.
     pub export: usize,
     /// The command. It fits the geometry of the device.
     pub command: Command,
-    /// The data of a write.
+    /// The data of a write; empty for other operations.
     pub data: &'a [u8],
 }
 
@@ -112,7 +112,7 @@ pub(super) enum Stage {
     Over,
 }
 
-/// A request that the owner has not completed yet.
+/// A request that the owner of the session has not completed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingRequest {
     pub(super) cookie: u64,
@@ -219,7 +219,7 @@ impl Session {
         }
     }
 
-    /// Returns data of a completed request. The data was sent or is not needed.
+    /// Returns data of a completed request for reuse, because it was sent or is not needed.
     pub fn poll_used(&mut self) -> Option<ReadData> {
         self.output.poll_used()
     }

@@ -40,8 +40,8 @@ impl Session {
     }
 
     /// Removes the header of the next complete and valid request. Returns the request and the length of the data that
-    /// follows the header. Invalid requests get an error reply. A wrong magic number, or an invalid write with more data than
-    /// [`MAX_SKIPPED`], ends the connection.
+    /// follows the header. Invalid requests get an error reply. A wrong magic number, or an invalid write with more
+    /// data than [`MAX_SKIPPED`], ends the connection.
     pub(super) fn next_request(&mut self, export: usize) -> Option<(RequestToken, Command, usize)> {
         loop {
             if !self.skip() {
@@ -101,7 +101,7 @@ impl Session {
             command::WRITE_ZEROES => (Operation::WriteZeroes, flag::FUA | flag::NO_HOLE),
             _ => return Err((error::EINVAL, "unknown request type")),
         };
-        // Some clients set FUA for other requests, where it has no effect.
+        // Some clients set FUA even for requests on which it has no effect, so it is accepted for all requests.
         if request.flags & !(allowed | flag::FUA) != 0 {
             return Err((error::EINVAL, "unsupported request flags"));
         }

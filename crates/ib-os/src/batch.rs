@@ -75,7 +75,7 @@ pub fn send<const SIZE: usize>(
         return Ok(0);
     }
     let mut vectors: [libc::iovec; BATCH] = std::array::from_fn(|index| libc::iovec {
-        // The system call only reads the buffers.
+        // The system call only reads the buffers, so it never uses the pointers for writing.
         iov_base: datagrams[index.min(count - 1)].as_ptr().cast_mut().cast(),
         iov_len: SIZE,
     });
@@ -99,7 +99,7 @@ pub fn send<const SIZE: usize>(
     Ok(sent as usize)
 }
 
-/// Returns the header of a message that uses one buffer.
+/// Returns the header of a datagram whose only buffer is `vector`.
 pub fn header(vector: &mut libc::iovec) -> libc::mmsghdr {
     // SAFETY: all bits zero are a valid `mmsghdr`: null pointers and zero lengths.
     let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };

@@ -1,4 +1,4 @@
-//! The system's monotonic clock. All links use it.
+//! Reads the system's monotonic clock.
 
 use ib_types::Instant;
 

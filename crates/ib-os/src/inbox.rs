@@ -19,7 +19,7 @@ struct Shared<T> {
     works: SegQueue<Work<T>>,
     /// True if the queue may contain work.
     pending: AtomicBool,
-    /// Wakes the driver thread.
+    /// Rings the alarm on which the driver thread waits.
     bell: Mutex<Bell>,
     /// True if the inbox was dropped.
     has_ended: AtomicBool,
@@ -134,7 +134,7 @@ impl<T> Handle<T> {
         let claim = Arc::clone(&is_claimed);
         self.0.works.push(Box::new(move |device: &mut T| {
             if claim.swap(true, Ordering::SeqCst) {
-                // The thread that has sent the closure has timed out.
+                // The thread that has sent the closure has timed out, so the closure is not run.
                 return;
             }
             sender.send(work(device)).ok();

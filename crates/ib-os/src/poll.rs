@@ -89,7 +89,7 @@ pub fn allow_files() -> usize {
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
         return usize::MAX;
     }
-    // More descriptors are not needed: no server of this project has more clients.
+    // 65,536 descriptors suffice, because no server of this project has more clients.
     let most = limit.rlim_max.min(1 << 16);
     if limit.rlim_cur < most {
         let raised = libc::rlimit { rlim_cur: most, ..limit };

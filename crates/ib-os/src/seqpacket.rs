@@ -82,8 +82,8 @@ pub fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Rece
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
     let mut take = || recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags);
     let received = match take() {
-        // If the peer has closed the socket without reading all messages, this error is reported once. The messages of
-        // the peer follow it.
+        // If the peer has closed the socket without reading all messages, the first read fails with ECONNRESET. Further
+        // reads return the peer's messages.
         Err(rustix::io::Errno::CONNRESET) => take(),
         received => received,
     };

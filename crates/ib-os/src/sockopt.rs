@@ -33,7 +33,7 @@ pub fn buffer(file: BorrowedFd<'_>, (force, name, size): (i32, i32, usize)) -> i
 pub fn attach_filter(file: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: program.len() as libc::c_ushort,
-        // The system call only reads the program.
+        // The system call only reads the program, so it never uses the pointer for writing.
         filter: program.as_ptr().cast_mut(),
     };
     set(file, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)

@@ -37,7 +37,7 @@ pub enum LinkSpeed {
     Hdr,
     /// 106.25 Gbit/s.
     Ndr,
-    /// 200 Gbit/s class.
+    /// 212.5 Gbit/s.
     Xdr,
 }
 

@@ -45,7 +45,7 @@ impl Instant {
     }
 }
 
-/// Saturates at [`Instant::NEVER`].
+/// Adds a duration. If the sum is too large, the result is [`Instant::NEVER`].
 impl Add<Duration> for Instant {
     type Output = Self;
 

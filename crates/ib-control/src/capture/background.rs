@@ -5,7 +5,7 @@ use std::time::Duration;
 use ib_os::scheduling::usage;
 
 /// Limits the processor time of a background thread. While no other thread needs the processor, the background thread
-/// may use all of it; otherwise the limit becomes small.
+/// may use all of it. Otherwise it may use only a small part.
 ///
 /// A `SCHED_IDLE` thread still disturbs others on busy processors. A woken thread waits for a context switch and finds
 /// cold caches. Processors also share caches and memory bandwidth. If the background thread was preempted, another

@@ -61,7 +61,7 @@ pub struct CaptureOptions {
     pub target: Target,
     /// The HCAs to capture, by number; empty for all HCAs, including those that are added later.
     pub adapters: Vec<u32>,
-    /// The queue pairs, and the options of their traces.
+    /// Which queue pairs to capture, and the options of their packet traces.
     pub selection: Selection,
     /// Conditions that end the capture.
     pub autostop: Autostop,
@@ -91,7 +91,7 @@ type Selected = (u32, SelectionId);
 struct State {
     last: u64,
     running: BTreeMap<u64, Running>,
-    /// The receiver of the packets of each selection.
+    /// For each selection of queue pairs: the recorder that gets their packets.
     sinks: BTreeMap<Selected, PacketSink>,
 }
 
@@ -105,7 +105,7 @@ struct Running {
     recorder: Recorder,
 }
 
-/// Receives the packets of a selection.
+/// Gives a recorder the packets of the queue pairs that one selection has chosen.
 struct PacketSink {
     recorder: RecorderHandle,
     /// Prefix of the names of pcapng interfaces, if the program has several HCAs.
@@ -174,8 +174,8 @@ impl<T: HcaOwner> Captures<T> {
         }
     }
 
-    /// Opens the target and starts the recorder. If a condition ends the capture, the recorder deselects the queue
-    /// pairs.
+    /// Opens the target and starts the recorder thread. If a condition in `autostop` ends the capture, this thread asks
+    /// the driver thread to deselect the queue pairs.
     fn prepare(&self, options: CaptureOptions, link: Link) -> Result<Prepared, CaptureError> {
         let CaptureOptions { target, adapters, mut selection, autostop, keep } = options;
         let number = {
@@ -245,7 +245,7 @@ impl<T: HcaOwner> Captures<T> {
         };
         for number in numbers {
             let Some(mut running) = lock(&self.state).running.remove(&number) else { continue };
-            // A failure is ignored, since other HCAs have accepted the same selection.
+            // If the new HCA refuses the selection, the capture continues without this HCA.
             self.select_of(all, adapter, &mut running).ok();
             lock(&self.state).running.insert(number, running);
         }
@@ -260,7 +260,8 @@ impl<T: HcaOwner> Captures<T> {
         }
     }
 
-    /// Passes all pending packet readers to their captures, then stops the traces of the capture with this number.
+    /// Passes all pending packet readers to the recorders of their captures, then stops the packet traces of capture
+    /// `number`.
     fn deselect(&self, all: &mut T, number: u64) {
         let selected = lock(&self.state).running.get(&number).map(|it| it.selected.clone());
         self.deselect_all(all, &selected.unwrap_or_default());

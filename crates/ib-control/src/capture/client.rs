@@ -25,7 +25,7 @@ pub enum ClientError {
     Io {
         /// The name of the program's socket.
         name: String,
-        /// The system's error.
+        /// The I/O error of the socket.
         source: io::Error,
     },
     /// The program does not respond.
@@ -62,7 +62,7 @@ pub fn programs() -> io::Result<Vec<String>> {
     };
     let mut names: Vec<_> = sockets.lines().filter_map(name).collect();
     names.sort();
-    // The list has one line for each connection to a socket, all with the same name.
+    // The system's list has a line for each connection of a socket, so the same name can occur several times.
     names.dedup();
     Ok(names)
 }
@@ -164,7 +164,7 @@ impl CaptureClient {
                 let all = all.expect("`all` was set before the lists are complete");
                 return Ok(ProgramInfo { more_from: None, more_captures_from: None, ..all });
             }
-            // A list that is complete is not requested again.
+            // If a list is complete, the maximum start number requests no more of its entries.
             from = more.unwrap_or((u32::MAX, u32::MAX));
             captures_from = more_captures.unwrap_or(u64::MAX);
         }

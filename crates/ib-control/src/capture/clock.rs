@@ -12,13 +12,13 @@ use ib_os::clock;
 pub struct Clock(Arc<dyn Fn() -> Instant + Send + Sync>);
 
 impl Clock {
-    /// Returns the clock of this process.
+    /// Returns a clock that reads the system's monotonic clock.
     #[must_use]
     pub fn system() -> Self {
         Self::new(clock::now)
     }
 
-    /// Returns a clock that any thread can read.
+    /// Returns a clock that any thread can read. Its time is what `now` returns.
     #[must_use]
     pub fn new(now: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))

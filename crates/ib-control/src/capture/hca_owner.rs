@@ -92,7 +92,7 @@ impl HcaOwner for Device {
     fn set_on_reader(&mut self, mut on_reader: OnReader) {
         self.on_traced(move |hca, selection, reader| {
             if on_reader(0, selection, reader).is_some() {
-                // The capture has ended.
+                // No capture uses the reader any more, so its selection is removed.
                 hca.deselect(selection);
             }
         });

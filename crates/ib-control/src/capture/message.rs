@@ -35,8 +35,8 @@ pub enum CaptureRequest {
     },
     /// Start a capture. If the client has opened the file, it passes the descriptor with the request.
     Start(Box<Start>),
-    /// Change which packets, and how many payload bytes of a message, a capture keeps from now on. `None` leaves a setting
-    /// unchanged.
+    /// Change which packets, and how many payload bytes of a message, a capture keeps from now on. `None` leaves a
+    /// setting unchanged.
     Change {
         /// The capture.
         capture: u64,
@@ -78,7 +78,7 @@ pub struct Start {
     pub peers: Vec<WirePeer>,
     /// Service IDs.
     pub services: Vec<u64>,
-    /// Options of the traces.
+    /// Options of the packet traces of the queue pairs.
     pub trace: WireTrace,
     /// If the trace has a trigger: number of packets to keep from before the trigger.
     pub keep: Option<u64>,
@@ -125,7 +125,7 @@ pub enum WireTrigger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WirePeer {
-    /// The peer with this GID, as a number.
+    /// The peer whose GID is this 128-bit number.
     Gid(u128),
     /// The peer with this LID.
     Lid(u16),
@@ -179,7 +179,7 @@ impl From<&Start> for Selection {
 pub enum CaptureResponse {
     /// HCAs, queue pairs and captures of the program.
     Program(Box<ProgramInfo>),
-    /// Messages, the oldest first.
+    /// Completed messages of a queue pair, the oldest first.
     Messages(Vec<MessageInfo>),
     /// The state of a capture.
     Capture(Box<CaptureInfo>),
@@ -195,9 +195,9 @@ pub enum CaptureResponse {
 /// A program, with as many of its HCAs, queue pairs and captures as fit into a response. Field names are JSON keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramInfo {
-    /// ID of the process.
+    /// Process ID of the program.
     pub pid: u32,
-    /// Command line of the process.
+    /// Command line of the program.
     pub command: String,
     /// HCAs, in the order of their numbers.
     pub adapters: Vec<AdapterInfo>,
@@ -215,7 +215,7 @@ pub struct ProgramInfo {
 pub struct AdapterInfo {
     /// Number of the HCA in the program.
     pub adapter: u32,
-    /// Address of the HCA.
+    /// IP address of the HCA; in a simulated fabric, the GID of its port as an IPv6 address.
     pub address: String,
     /// UDP port of the HCA; 0 in a simulated fabric.
     pub udp_port: u16,
@@ -252,19 +252,19 @@ pub struct QpInfo {
 pub struct MessageInfo {
     /// Index of the message among the messages of the queue pair.
     pub number: u64,
-    /// `send` or `receive`.
+    /// Direction of the message: `send` or `receive`.
     pub direction: String,
     /// Operation.
     pub operation: String,
     /// Completion status.
     pub status: String,
-    /// Work request ID.
+    /// ID of the work request that caused the message.
     pub wr_id: u64,
-    /// Size in bytes.
+    /// Size of the message in bytes.
     pub bytes: u32,
-    /// First PSN.
+    /// First PSN of the message.
     pub psn: u32,
-    /// Number of PSNs.
+    /// Number of PSNs that the message uses.
     pub packets: u32,
     /// Start time of the message, in nanoseconds of the HCA's clock.
     pub begin_ns: u64,
@@ -298,7 +298,7 @@ impl From<&MessageBlock> for MessageInfo {
 pub struct CaptureInfo {
     /// Number of the capture in its program.
     pub capture: u64,
-    /// The file that is being written.
+    /// Path of the file that the capture has begun last; `the stream` if the target is a stream.
     pub file: String,
     /// Number of files that were begun.
     pub files: u64,
@@ -316,7 +316,7 @@ pub struct CaptureInfo {
     /// Sums of the counters of all queue pairs.
     #[serde(flatten)]
     pub all: CountInfo,
-    /// Number of queue pairs.
+    /// Number of queue pairs in the capture.
     pub queue_pairs: usize,
     /// Counters per queue pair, for as many queue pairs as fit into the response.
     pub qps: Vec<QpCounts>,
@@ -358,14 +358,14 @@ pub struct CountInfo {
     pub lost_counts: DirectionInfo,
 }
 
-/// Counters of one direction.
+/// Counts of the sent packets, of the received ones, or of the lost ones.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct DirectionInfo {
-    /// Packets in the files.
+    /// Packets that were written to the files.
     pub captured: u64,
-    /// Packets that were overwritten in the ring.
+    /// Packets that were overwritten in their ring before they were read.
     pub overwritten: u64,
-    /// Packets that were not written to the file.
+    /// Packets that were read, but not written to the file.
     pub unwritten: u64,
     /// Packets that were kept for a trigger and then discarded.
     pub skipped: u64,

@@ -32,7 +32,7 @@ const PREPARED: u64 = 256 << 20;
 /// Number of bytes per write call.
 const WRITE_SIZE: usize = 256 << 10;
 
-/// How often the published progress is updated.
+/// Interval at which the published progress of a capture is updated.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// After the duration has ended, how long to wait for packets whose timestamps are within the duration. If the traces
@@ -58,7 +58,7 @@ pub struct Autostop {
 pub struct Recorded {
     /// Counters of each queue pair.
     pub counted: Vec<Counted>,
-    /// The file that is being written.
+    /// Path of the file that the capture has begun last; `the stream` if the target is a stream.
     pub file: String,
     /// Number of files that were begun.
     pub files: u64,
@@ -201,17 +201,18 @@ struct Work {
     clock: Clock,
     /// Packets with timestamps after this time are not captured.
     limit: Option<Instant>,
-    /// Time at which the thread detected that the duration was over.
+    /// Time at which the recorder thread noticed that the duration of the capture was over.
     expired: Option<WallClock>,
     output: Output,
     autostop: Autostop,
-    /// Collected bytes that were not written yet.
+    /// Bytes of collected packets that the target has not accepted yet.
     pending: Pending,
-    /// Number of collected packets.
+    /// Number of packets that the capture has collected from the rings so far.
     packets: u64,
     begun: WallClock,
     begun_finishing: WallClock,
-    /// Time by which the reader must have read the remaining bytes; `None` while the capture is not being finished.
+    /// Time by which the reader of the target must have read the last bytes; `None` unless the capture is being
+    /// finished.
     closing: Option<WallClock>,
     pause: Duration,
     duty_limit: DutyLimit,
@@ -253,7 +254,7 @@ impl Work {
             }
         }
         self.begun_finishing = WallClock::now();
-        // Queue pairs that were added before the end are captured too.
+        // Queue pairs that were added before the capture was stopped are captured too.
         self.execute_all();
         let end = WallClock::now() + READER_TIMEOUT;
         while self.closing.is_none() && WallClock::now() < end {
@@ -335,7 +336,7 @@ impl Work {
             self.pause = (self.pause * 2).min(MAX_PAUSE);
         }
         if self.error.is_some() || self.is_over {
-            // If no section is open, all packets are counted as unwritten.
+            // No pcapng section is open any more, so `collect` only counts the packets as unwritten.
             self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
             return;
         }
@@ -377,7 +378,8 @@ impl Work {
         self.packets += collected;
         self.pending.packets = collected;
         self.collector.output(&mut self.pending.bytes);
-        // If the next packet does not fit, it is collected into the next file.
+        // If the next packet does not fit into the present file, `fill` begins another file and collects the packet for
+        // it.
         !self.pending.is_empty() || self.collector.is_full() && self.fill()
     }
 

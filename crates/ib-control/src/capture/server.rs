@@ -174,7 +174,7 @@ impl<T: HcaOwner> Served<T> {
             }
         }
         for capture in own {
-            // The capture may have been stopped already.
+            // Stopping fails if the client has stopped the capture already.
             self.captures.stop(capture).ok();
         }
     }

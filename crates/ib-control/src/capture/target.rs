@@ -169,7 +169,8 @@ impl Output {
         matches!(self.target, Target::Files(..))
     }
 
-    /// Returns true if the next file must begin because of the packets or the duration of this one.
+    /// Returns true if the present file has reached its maximum number of packets or its maximum duration. Then the
+    /// next file must begin.
     pub(super) fn is_full(&self) -> bool {
         let Target::Files(_, rotation) = &self.target else { return false };
         if self.packets == 0 {
@@ -253,10 +254,10 @@ impl Output {
     }
 }
 
-/// How writes to a file behave if they would have to wait.
+/// What a write does while the reader of a pipe or socket accepts no more bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteMode {
-    /// Writes never block.
+    /// The target is no pipe or socket, so writes never wait for a reader.
     NonBlocking,
     /// Non-blocking: a write fails with `EAGAIN` if the file is not writable.
     Eagain,
@@ -307,7 +308,7 @@ fn block_ends(blocks: &[u8]) -> impl Iterator<Item = usize> {
     let mut end = 0;
     std::iter::from_fn(move || {
         let length = blocks.get(end + 4..end + 8)?.try_into().ok()?;
-        // A block has at least its type, and its length at the beginning and at the end.
+        // Every pcapng block has at least 12 bytes: its type and, at both ends, its length.
         end += (u32::from_le_bytes(length) as usize).max(12);
         Some(end)
     })
@@ -344,7 +345,7 @@ impl Pending {
         self.done
     }
 
-    /// Removes all bytes.
+    /// Discards all bytes, including those that the target has not accepted.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.done = 0;

@@ -55,7 +55,7 @@ impl<S: PacketSource> PacketSource for TriggeredSource<S> {
     }
 
     fn waiting(&self) -> (u64, u64) {
-        // No unread bytes are reported, because the packets are read only after the trace has ended.
+        // The number of unread bytes counts as 0, because the packets are read only after the trace has ended.
         (0, self.source.waiting().1)
     }
 

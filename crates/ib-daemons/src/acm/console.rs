@@ -20,11 +20,11 @@ use super::server::Server;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AcmRequest {
-    /// Endpoints and counters.
+    /// Report the endpoints and the counters of the service.
     Status,
-    /// Cached addresses.
+    /// Report the cached addresses.
     Known {
-        /// Return only this address; `None` for all.
+        /// The only cached address to report; `None` to report all of them.
         address: Option<String>,
     },
     /// Remove all cached addresses.

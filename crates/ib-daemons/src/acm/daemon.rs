@@ -29,7 +29,7 @@ use crate::error::{DaemonError, Verdict};
 use crate::log::{ERROR, INFO, Log, LogOptions, SYSTEM, VERBOSE};
 use crate::message::say;
 
-/// How often the daemon checks whether the route file has changed.
+/// Interval at which the daemon checks whether the route file has changed.
 const ROUTE_CHECK: Duration = Duration::from_secs(5);
 
 /// Maximum time for which the daemon waits for events.
@@ -381,7 +381,7 @@ impl Daemon {
         notify_systemd("STOPPING=1");
         let now = clock::now();
         self.service.leave(now);
-        // These two rounds of the event loop send the MADs and replies, but do not wait for responses.
+        // Two rounds of the event loop send the last MADs and replies. Responses to these MADs are not awaited.
         let _ = self.round();
         let _ = self.round();
         Verdict::Good
@@ -415,7 +415,7 @@ fn source_of(to: IpAddr) -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip())
 }
 
-/// Returns the addresses on which the service listens.
+/// Returns the Unix socket and the TCP addresses on which the service listens.
 fn listen_options(args: &AcmConfig, settings: &Settings) -> ServerOptions {
     let own_port = |open: bool, port: u16| {
         let address = if open { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };

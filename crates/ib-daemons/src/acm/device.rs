@@ -20,7 +20,7 @@ pub struct DevicePort {
     device: Device,
     datagrams: Datagrams,
     mads: VecDeque<Incoming>,
-    /// The names of the port that need no configuration: the node name and the IP addresses.
+    /// The names that the port has without an address file: the node name and the IP addresses.
     names: Vec<Address>,
 }
 
@@ -70,7 +70,7 @@ impl DevicePort {
         self.device.begin_wait()
     }
 
-    /// Must be called after polling. `readable` states which of the file descriptors are readable.
+    /// Must be called after the file descriptors were polled. `readable` states which of them are readable.
     ///
     /// # Errors
     /// Fails if the simulator has exited.

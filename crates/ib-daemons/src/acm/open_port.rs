@@ -36,7 +36,7 @@ struct RoutePreload {
     lid: u16,
     /// GID prefix of the port.
     gid_prefix: u64,
-    /// Version of the route file.
+    /// Identity and change time of the route file; `None` if there is no such file.
     version: Option<FileVersion>,
 }
 
@@ -127,7 +127,7 @@ impl OpenPort {
         }
     }
 
-    /// Reads from the descriptors that became readable.
+    /// Reads from the descriptors of the port that became readable.
     pub(super) fn end_wait(&mut self, server: &mut Server) -> Result<(), String> {
         let readable = self.watched.iter().map(|&index| server.take_readable(index));
         let readable: Vec<bool> = readable.collect();
@@ -139,7 +139,7 @@ impl OpenPort {
         }
     }
 
-    /// Applies settings that were read from the files again.
+    /// Applies new settings, after the configuration files were read again.
     pub(super) fn configure(&mut self, settings: &Settings) {
         if let AnyPort::Umad(port, index) = &mut self.port {
             port.set_names(names(settings, *index));
@@ -196,7 +196,7 @@ fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, DaemonError> {
     };
     let found: Vec<_> = all.into_iter().enumerate().filter(|(_, device)| fits(device)).collect();
     if found.is_empty() {
-        // The error of `find` lists the available ports.
+        // No port was found, so `find` fails, too. Its error lists the available ports.
         UmadDevice::find(device, port).map_err(DaemonError::failed)?;
     }
     Ok(found)

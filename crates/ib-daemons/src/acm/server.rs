@@ -36,9 +36,9 @@ pub struct ServerOptions {
 /// How many clients the server has disconnected, for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RejectedClients {
-    /// Clients that sent a malformed request.
+    /// Number of clients that sent a malformed request.
     pub malformed: u64,
-    /// Clients that connected while [`ServerOptions::max_clients`] others were connected.
+    /// Number of clients that connected while [`ServerOptions::max_clients`] others were connected.
     pub over_limit: u64,
 }
 
@@ -98,7 +98,7 @@ struct Client {
     stream: Stream,
     /// Received bytes that were not handled yet: whole requests of a throttled client, or the start of a request.
     input: Vec<u8>,
-    /// Replies. Their first `sent` bytes are sent.
+    /// Bytes of replies. The first `sent` of them were passed to the socket already.
     output: Vec<u8>,
     sent: usize,
     /// Number of requests whose replies [`Server::reply`] has to send.
@@ -115,7 +115,7 @@ impl Client {
     /// Returns true if `input` starts with a whole request, or with a header whose length is invalid.
     fn has_request(&self) -> bool {
         let Some(header) = self.input.first_chunk::<HEADER_LENGTH>() else { return false };
-        // If the length is invalid, `handle_requests` reports a malformed request.
+        // A header with an invalid length counts as a whole request, so that `handle_requests` rejects it.
         let length = ClientHeader::parse(header).length().map_or(0, |(length, _)| length);
         self.input.len() >= length
     }
@@ -260,7 +260,7 @@ impl Server {
         Ok(number)
     }
 
-    /// Returns true if a watched file has become readable since the last call with its index.
+    /// Returns true if the watched file with this index has become readable since the last call for this file.
     pub fn take_readable(&mut self, index: usize) -> bool {
         std::mem::take(&mut self.watched[index])
     }
@@ -380,7 +380,7 @@ impl Server {
             return;
         }
         if let Stream::Tcp(stream) = &stream {
-            // A failure is ignored, since it only makes replies slower.
+            // If TCP_NODELAY cannot be set, replies are only slower.
             let _ = stream.set_nodelay(true);
         }
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -419,7 +419,7 @@ impl Server {
         let mut progressed = false;
         let mut is_valid = true;
         if !client.is_throttled() && client.has_request() {
-            // These requests were left unhandled while the client was throttled.
+            // The input contains requests that were left unhandled while the client was throttled.
             progressed = true;
             is_valid = handle_requests(client, &[], handle);
         }

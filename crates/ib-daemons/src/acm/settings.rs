@@ -24,7 +24,7 @@ use crate::log::STDERR;
 pub(super) struct Settings {
     pub(super) options: Options,
     pub(super) config: ServiceConfig,
-    /// Warnings about the files.
+    /// Warnings about the configuration files.
     pub(super) warnings: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ impl Settings {
             ("lock_file", lock(self), lock(new)),
             ("recv_depth", old.recv_depth.to_string(), now.recv_depth.to_string()),
         ];
-        // These options have no effect if sockets are specified on the command line.
+        // If the command line specifies sockets, the following options of the options file have no effect.
         if args.has_default_sockets() {
             let only_kernel = |it: &Options| it.acme_plus_kernel_only.to_string();
             all.extend([
@@ -158,7 +158,7 @@ impl Settings {
         Some(FileVersion { inode: it.ino(), mode: it.mode(), length: it.len(), changed })
     }
 
-    /// Returns the preloaded paths of a port, and warnings about the route file.
+    /// Returns the paths to preload for a port, and warnings about the route file.
     pub(super) fn paths(
         &self,
         port: &PortState,

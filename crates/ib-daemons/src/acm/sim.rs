@@ -19,7 +19,7 @@ struct PortEntry {
     names: Vec<Address>,
     state: PortState,
     changes: u64,
-    /// Events that the service does not handle, for the owner of the HCA.
+    /// Events of the HCA that the service does not handle. They are kept for the caller.
     other_events: VecDeque<DeviceEvent>,
     mads: VecDeque<Incoming>,
 }
@@ -42,7 +42,7 @@ impl SimPorts {
     /// Adds a port that has an HCA. Each UD QP has `depth` receive buffers. The port has the names `names` without any
     /// configuration of the service.
     ///
-    /// Returns false if the port has no HCA, or if the PD or CQ cannot be allocated.
+    /// Returns false if the port cannot be added: it has no HCA, or its PD or CQ cannot be allocated.
     pub fn add(
         &mut self,
         sim: &Sim,

@@ -16,10 +16,10 @@ use ib_wire::mad::{Attribute, AttributeId, Method, MgmtClass, TransactionId, smp
 
 use super::ipoib;
 
-/// How often the `PortInfo` and the P_Key table are read. A umad device does not report when its port changes.
+/// Interval at which the `PortInfo` and the P_Key table are read. A umad device does not report when its port changes.
 const PORT_QUERY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often a simulated umad device of `ib-preload` is polled. It has no file descriptor to wait for.
+/// Interval at which a simulated umad device of `ib-preload` is polled. It has no file descriptor to wait for.
 const EMULATED_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The kernel's timeout for the response to a MAD. The requester retransmits earlier.
@@ -44,7 +44,7 @@ pub enum UmadPortError {
         port: u8,
         /// The attribute that could not be read.
         attribute: AttributeId,
-        /// The reason for the failure.
+        /// The reason why the attribute could not be read.
         source: CallError,
     },
 }
@@ -52,15 +52,15 @@ pub enum UmadPortError {
 /// A port of an HCA with a umad device. Since it has no UD QPs, [`PortState::has_datagrams`] is false.
 pub struct UmadPort {
     link: UmadLink,
-    /// The specified names and addresses of the port. The IP addresses of its `IPoIB` interfaces are not included.
+    /// The names and addresses that the caller has assigned to the port. The IP addresses of its `IPoIB` interfaces are
+    /// not included.
     names: Vec<Address>,
     state: PortState,
     changes: u64,
     mads: VecDeque<Incoming>,
-    /// Sends the queries for attributes of the port.
+    /// Sends the SMPs that read the port's attributes, and receives the responses.
     requester: Requester,
-    /// The `PortInfo` of the current reading of the attributes. It is kept here until the P_Key table has been read,
-    /// too.
+    /// The `PortInfo` that was read last. It takes effect only when the P_Key table has been read, too.
     info: Option<PortInfo>,
     /// The P_Key table, including unused entries of its last block.
     p_keys: Vec<PKey>,

@@ -52,9 +52,9 @@ pub struct BenchReport {
     pub bs_min: u64,
     /// Number of outstanding commands of each job.
     pub iodepth: u64,
-    /// Number of jobs.
+    /// Number of jobs, each with a command sequence of its own.
     pub jobs: u64,
-    /// Duration in seconds.
+    /// Measured duration of the benchmark in seconds.
     pub seconds: f64,
     /// Number of completed reads, writes and discards.
     pub ios: u64,
@@ -146,7 +146,7 @@ fn measure(
 struct Outstanding {
     begun: WallClock,
     command: Command,
-    /// Round of a write with verifiable data, which is the number of this write; 0 for other commands.
+    /// For a write of verifiable data: the number of the write, called its round; 0 for other commands.
     round: u32,
 }
 
@@ -167,7 +167,7 @@ struct Bench<'a> {
     outstanding: Vec<Option<Outstanding>>,
     free: Vec<usize>,
     verifier: Option<Verifier>,
-    /// Latencies in nanoseconds.
+    /// Latencies of reads, writes and discards, in nanoseconds.
     latencies: Histogram<u64>,
     begun: WallClock,
     took: Duration,
@@ -275,7 +275,7 @@ impl<'a> Bench<'a> {
                 match next(self) {
                     Next::Submit(command) => self.begin(disk, command),
                     Next::Wait if self.free.len() < self.outstanding.len() => break false,
-                    // While no command is outstanding, no block overlaps one, so the next try finds a block.
+                    // No command is outstanding, so every block is free: the next call of `next` finds a block.
                     Next::Wait => {}
                     Next::Done => break true,
                 }

@@ -16,7 +16,8 @@ use crate::own_capture::OwnCapture;
 pub struct LinkConfig {
     /// Name of the simulator to whose fabric the HCAs are attached; `None` for RoCEv2.
     pub attach: Option<String>,
-    /// The nodes of the simulated fabric, as `NODE` or `NODE:PORT`; an empty list stands for the first host.
+    /// The nodes at which HCAs are attached to the simulated fabric, as `NODE` or `NODE:PORT`; an empty list stands for
+    /// the first host.
     pub node: Vec<String>,
     /// The ACM service to query for paths and names.
     pub acm: Option<String>,
@@ -44,7 +45,7 @@ impl LinkConfig {
 /// Configuration of statistics and of the control socket.
 #[derive(Clone, Debug, Default)]
 pub struct ControlConfig {
-    /// The control socket.
+    /// Path of the control socket; `None` for no socket.
     pub control: Option<PathBuf>,
     /// TCP port at the loopback address on which metrics are served.
     pub metrics_port: Option<u16>,
@@ -73,9 +74,9 @@ pub struct RemoteDeviceConfig {
     pub trust_cache: bool,
     /// Delay in milliseconds before a failed path is reconnected.
     pub reconnect_delay: u64,
-    /// Statistics and control.
+    /// Configuration of statistics and of the control socket.
     pub control: ControlConfig,
-    /// Capture of the packets of the HCAs.
+    /// Options of the capture of all QPs; `None` for no capture.
     pub capture: Option<OwnCapture>,
     /// Configuration of the HCAs.
     pub link: LinkConfig,
@@ -116,9 +117,9 @@ pub struct RtrsServeConfig {
     pub no_always_invalidate: bool,
     /// Networks from which clients may connect; an empty list allows all clients.
     pub allow: Vec<Network>,
-    /// Statistics and control.
+    /// Configuration of statistics and of the control socket.
     pub control: ControlConfig,
-    /// Capture of the packets of the HCAs.
+    /// Options of the capture of all QPs; `None` for no capture.
     pub capture: Option<OwnCapture>,
     /// Configuration of the HCAs.
     pub link: LinkConfig,

@@ -10,7 +10,7 @@ use ib_types::Gid;
 /// A path that the user has specified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedPath {
-    /// This side's endpoint, if specified.
+    /// The client's endpoint; `None` if the user has not specified it.
     pub source: Option<Endpoint>,
     /// The server's endpoint.
     pub server: Endpoint,

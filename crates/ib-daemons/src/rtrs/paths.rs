@@ -21,7 +21,7 @@ pub(super) struct PathSources {
     port: u16,
     adapters: BTreeMap<IpAddr, AdapterId>,
     ports: Vec<Port>,
-    /// Index that selects the port of the next path for which no local endpoint is specified.
+    /// Number of paths for which the user has specified no local endpoint. Such paths use the HCAs in `ports` in turn.
     next: usize,
 }
 

@@ -20,11 +20,11 @@ use crate::input;
 use crate::message::say;
 use crate::own_capture::Tracing;
 
-/// How a device is used.
+/// How the caller uses a remote device.
 pub struct Use {
     /// True if the device is opened for writing.
     pub writes: bool,
-    /// Maximum number of outstanding requests.
+    /// Maximum number of outstanding requests to the device.
     pub depth: usize,
     /// How the data of reads is delivered.
     pub reads: ReadMode,
@@ -77,7 +77,7 @@ pub fn open(
     }
 }
 
-/// How often opening is tried again while another client has the device open.
+/// Time between two attempts to open the device while another client has it open.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// Waits until the device is open. If a client has died without closing the device, the server must first close that
@@ -188,7 +188,8 @@ fn session(args: &RemoteDeviceConfig) -> Result<ClientConfig, DaemonError> {
         format!("ibfabric-{host}-{}", std::process::id())
     });
     let processors = ib_os::cpu::count();
-    // The first connection of a path carries few data requests, so one more than there are processors is opened.
+    // The first connection of a path carries few data requests, so one connection more than there are processors is
+    // opened.
     let usual = u64::from(processors).min(4095) + 1;
     let config = ClientConfig {
         processors,

@@ -132,9 +132,9 @@ pub fn serve(args: &RtrsServeConfig, out: &mut dyn Write) -> Result<Verdict, Dae
 struct Reporter {
     sessions: BTreeMap<SessionId, String>,
     paths: BTreeMap<ServerPathId, String>,
-    /// Recently printed lines, with the times at which they were printed. A line is not repeated for some time.
+    /// Lines that were printed within the last ten minutes, with their times. They are not printed again.
     printed: BTreeMap<String, Instant>,
-    /// Number of lines that may still be printed in this period, and the end of the period.
+    /// Number of lines that may still be printed in this minute, and the end of the minute.
     budget: (usize, Instant),
 }
 

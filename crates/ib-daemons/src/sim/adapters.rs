@@ -36,8 +36,8 @@ use ports::{PortAttributes, details, locate};
 /// If this many packets wait in the output queue of a port, further packets of its HCA stay in the ring of the HCA.
 const MOST_WAITING: usize = 32;
 
-/// For an HCA without connections, this many more packets may wait in the output queue of the port. So packets of other
-/// HCAs at the port do not block this HCA.
+/// For an HCA without connections, `MOST_WAITING` plus this many packets may wait in the output queue of the port. So
+/// packets of other HCAs at the port do not block this HCA.
 const MORE_WAITING: usize = 8;
 
 /// Maximum number of frames that are taken from one HCA in one round of the event loop.
@@ -83,7 +83,7 @@ pub(super) struct Adapters {
     embedded: Option<EmbeddedPorts>,
     /// Ports that are down because the process of their HCA was killed.
     down: BTreeSet<PortId>,
-    /// True if frames were moved in the last round.
+    /// True if frames were moved in the last round of the event loop, or if a process has rung its bell since then.
     is_busy: bool,
     /// Number of packets whose SLID was not a LID of the sending port.
     forged: u64,
@@ -207,7 +207,8 @@ impl Adapters {
         let Context { sim, recorder, .. } = cx;
         let sim = &mut **sim;
         if let Some(adapter) = self.adapters.remove(&client) {
-            // Sends at most as many frames as the ring holds, since the HCA may continue to fill it.
+            // Sends at most as many frames as the ring holds: an HCA that keeps filling its ring must not make this
+            // loop endless.
             for _ in 0..SLOTS {
                 if !self.send_next(client, &adapter, sim, recorder)? {
                     break;
@@ -319,8 +320,8 @@ impl Adapters {
         if moved {
             sim.keep_up(now);
         }
-        // The caller needs these ports for embedded hosts. The input of other processes' HCAs is moved in each round
-        // anyway.
+        // These ports have input. The caller passes it to embedded hosts. The input of other processes' HCAs is moved
+        // below, whatever ports are listed here.
         opened.extend(std::iter::from_fn(|| sim.next_open()));
         for &client in &clients {
             let Some(adapter) = self.adapters.get_mut(&client) else { continue };
@@ -409,7 +410,7 @@ impl Adapters {
         Ok(moved)
     }
 
-    /// Passes the MADs that a client of an HCA has received to this HCA.
+    /// Passes the MADs that the simulator client `id` has received to the HCA to which this client belongs.
     pub(super) fn hand_out(&mut self, sim: &mut Sim, id: ClientId) {
         let Some(&client) = self.by_client.get(&id) else { return };
         while let Some(incoming) = sim.receive(id) {
@@ -473,7 +474,7 @@ impl Adapter {
     }
 }
 
-/// Returns true if the destination QP number of a packet is in the given block.
+/// Returns true if a packet is multicast, or if its destination QP number is in the given block of QP numbers.
 fn is_for(packet: &Packet, block: u8) -> bool {
     let Payload::Transport(bytes) = &packet.payload else { return false };
     let destination = bytes.first_chunk().map(|header| Bth::parse(header).destination);

@@ -29,7 +29,7 @@ pub struct SimConfig {
     pub pcap: Option<PathBuf>,
     /// The log file; `-` for standard error.
     pub log: Option<PathBuf>,
-    /// The level of the log.
+    /// How detailed the log is.
     pub log_level: LogLevel,
     /// The file that records all input, for a replay.
     pub record: Option<PathBuf>,

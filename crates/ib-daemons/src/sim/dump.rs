@@ -88,7 +88,8 @@ fn dump_port(sim: &Sim, port: PortId, text: &mut String) -> Value {
     })
 }
 
-/// Writes a line for each command whose faults are still injected; returns the commands as text.
+/// Appends a line to `text` for each of the commands, whose injected faults are still active; returns the commands as
+/// texts.
 fn in_force(indent: &str, commands: &[Command], text: &mut String) -> Vec<String> {
     let words: Vec<String> = commands.iter().map(ToString::to_string).collect();
     for command in &words {

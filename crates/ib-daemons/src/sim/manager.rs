@@ -90,7 +90,7 @@ impl Manager {
             for news in news {
                 match news {
                     News::Up(_) => self.was_up = true,
-                    // The SM has logged the reason, and its log goes to standard error.
+                    // The SM has already logged on standard error why the subnet cannot be routed.
                     News::NoPlan(_) if !self.was_up => return Err(DaemonError::Reported),
                     News::NoPlan(_) => {}
                     News::Standby(other) => {

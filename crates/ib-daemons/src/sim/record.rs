@@ -106,9 +106,9 @@ impl Log {
 /// The file of the option `--record`.
 pub(super) struct Recorder {
     lines: Lines,
-    /// Time and number of simulation steps of the fabric before the next input.
+    /// The fabric's time and number of simulation steps when the next input happens.
     state: (Instant, u64),
-    /// Time and number of simulation steps that were written last.
+    /// The time and the number of simulation steps in the last `@` line of the file; `None` if it has no such line.
     written: Option<(Instant, u64)>,
 }
 

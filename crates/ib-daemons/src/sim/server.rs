@@ -1,5 +1,5 @@
-//! A simulated fabric with the sockets of its clients, its SM and its files. The owner of the server runs the event
-//! loop.
+//! A simulated fabric with the sockets of its clients, its SM, and its log, capture and record files. The event loop
+//! runs in the code that owns the [`SimServer`].
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -38,16 +38,16 @@ const SIGNALS: usize = 0;
 const CONSOLE: usize = 1;
 /// Poll key of the SM's alarm. It is larger than the keys of all console connections.
 const MANAGER: usize = usize::MAX / 4;
-/// Poll key of the owner's first file; the keys of its other files follow.
+/// Poll key of the first file that `SimServer::watch` watches; the keys of the further files follow.
 const OWNER: usize = MANAGER + 1;
 /// Poll key of the listener for HCAs; the keys of the HCAs' file descriptors follow.
 const ADAPTERS: usize = usize::MAX / 8;
 
 /// A fabric with the sockets of its clients, its SM and its files.
 ///
-/// The owner first calls [`SimServer::start`]. Then it repeatedly calls [`SimServer::receive`], [`SimServer::send`] and
-/// [`SimServer::wait`] until [`SimServer::is_stopped`] returns true; at the end it calls [`SimServer::finish`]. If
-/// there are embedded hosts, the owner runs them between `receive` and `send`.
+/// The code that owns the server first calls [`SimServer::start`]. Then it repeatedly calls [`SimServer::receive`],
+/// [`SimServer::send`] and [`SimServer::wait`] until [`SimServer::is_stopped`] returns true. At the end it calls
+/// [`SimServer::finish`]. Embedded hosts, if there are any, run between `receive` and `send`.
 pub(crate) struct SimServer {
     pub(crate) sim: Sim,
     pub(crate) addresses: Addresses,
@@ -67,7 +67,7 @@ pub(crate) struct SimServer {
     pub(super) is_stopped: bool,
     /// Ports with input for their HCAs. Some may be HCAs of embedded hosts.
     opened: Vec<PortId>,
-    /// True if one of the owner's files was readable.
+    /// True if a file that `SimServer::watch` watches was readable since the last call of `SimServer::take_woken`.
     is_woken: bool,
     /// Time at which the present round of the event loop started.
     round_time: Instant,
@@ -139,7 +139,8 @@ impl SimServer {
         Ok(signals)
     }
 
-    /// Watches files of the owner. When one of them becomes readable, [`SimServer::take_woken`] returns true.
+    /// Watches files for the code that runs the event loop. When one of them becomes readable,
+    /// [`SimServer::take_woken`] returns true.
     pub(crate) fn watch(&mut self, files: &[BorrowedFd<'_>]) -> Result<(), DaemonError> {
         for (number, &file) in files.iter().enumerate() {
             self.server.watch(file, OWNER + number).map_err(|error| cannot_serve(&error))?;
@@ -147,7 +148,7 @@ impl SimServer {
         Ok(())
     }
 
-    /// Returns true if one of the owner's files was readable since the last call.
+    /// Returns true if a file that [`SimServer::watch`] watches has become readable since the last call.
     pub(crate) fn take_woken(&mut self) -> bool {
         mem::take(&mut self.is_woken)
     }
@@ -258,7 +259,8 @@ impl SimServer {
         Ok(())
     }
 
-    /// Exchanges packets with HCAs of other processes, sends the MADs that clients have received, and writes the files.
+    /// Exchanges packets with HCAs of other processes, sends received MADs to the processes of the clients, and writes
+    /// the files.
     pub(crate) fn send(&mut self) -> Result<(), DaemonError> {
         let now = self.now();
         let Self { sim, adapters, addresses, recorder, opened, .. } = self;
@@ -353,7 +355,7 @@ impl SimServer {
                     self.server.again(key);
                 }
             }
-            // The SM runs in each round of the event loop anyway.
+            // The SM's alarm needs no handling, because the SM runs in each round of the event loop.
             Input::Ready(MANAGER) => {}
             Input::Ready(OWNER..) => self.is_woken = true,
             Input::Ready(CONSOLE) => {
@@ -378,7 +380,7 @@ impl SimServer {
         let watched =
             self.adapters.file(client, file).is_some_and(|it| self.server.watch(it, key).is_ok());
         if watched {
-            // Input may have arrived before the file was watched.
+            // The file counts as readable, because input may have arrived before the file was watched.
             self.server.again(key);
         } else {
             self.adapters.refuse(client, "the simulator cannot watch the process's descriptors");
@@ -444,7 +446,7 @@ impl SimServer {
         Ok(())
     }
 
-    /// Passes the MADs that clients have received to all clients; returns true if there were any.
+    /// Sends each client the MADs that it has received from the fabric; returns true if there were any.
     fn hand_all_out(&mut self) -> bool {
         let mut any = false;
         while let Some(client) = self.sim.next_woken() {
@@ -455,7 +457,7 @@ impl SimServer {
         any
     }
 
-    /// Passes the MADs that a client has received to this client.
+    /// Sends one client the MADs that it has received from the fabric.
     fn hand_out(&mut self, id: ClientId) {
         let Some(&number) = self.numbers.get(&id) else {
             return self.adapters.hand_out(&mut self.sim, id);
@@ -471,7 +473,7 @@ impl SimServer {
         let connection = key - CONSOLE;
         match self.console.next_line(connection) {
             Received::Line(line) => {
-                // A script may have changed GUIDs, on which the addresses depend.
+                // The addresses depend on GUIDs, which a script may have changed since the last update.
                 self.addresses.update(&self.sim);
                 let (reply, command) = query::execute_request(self, &line);
                 if let Some(command) = command {

@@ -85,7 +85,7 @@ impl Write for Sink {
         };
         if let (Err(_), Out::File(file)) = (&result, &mut *out) {
             written = ends.iter().copied().take_while(|end| *end <= written).last().unwrap_or(0);
-            // The call fails for character devices, which cannot be truncated.
+            // Character devices cannot be truncated, so a failure is ignored.
             file.set_len(*offset + written as u64).ok();
         }
         *offset += written as u64;

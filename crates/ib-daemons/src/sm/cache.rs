@@ -19,7 +19,7 @@ pub(super) type Lids = BTreeMap<Guid, (u16, u16)>;
 pub(super) struct Cache {
     /// LIDs of all ports that have ever been in the subnet.
     pub(super) lids: Lids,
-    /// `None` if the cache cannot be written or is not configured.
+    /// The directory's files; `None` if the cache cannot be written or is not configured.
     store: Option<Arc<Store>>,
 }
 
@@ -68,7 +68,7 @@ impl Cache {
         cache
     }
 
-    /// Returns true if results are written to the cache directory.
+    /// Returns true if the results of sweeps are written to the cache directory.
     pub(super) const fn is_kept(&self) -> bool {
         self.store.is_some()
     }
@@ -108,7 +108,7 @@ impl Store {
         };
         for (one, other) in fabric.links() {
             let directions = [(end(one), end(other)), (end(other), end(one))];
-            // A loopback plug connects a port with itself.
+            // A loopback plug connects a port with itself, so both directions would give the same line.
             let count = if one == other { 1 } else { 2 };
             for ((guid, port), (peer, peer_port)) in directions.into_iter().take(count) {
                 writeln!(texts[2].1, "{guid}:{port} {peer}:{peer_port}\n")

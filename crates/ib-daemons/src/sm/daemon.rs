@@ -28,7 +28,7 @@ use crate::error::DaemonError;
 use crate::input;
 use crate::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 
-/// An event for the SM's owner.
+/// An event that [`Daemon::work`] returns to the code that runs the SM.
 pub(crate) enum News {
     /// The subnet is up.
     Up(Box<SweepReport>),
@@ -58,7 +58,8 @@ pub(crate) struct Daemon {
     planner: Planner,
     perf: Option<Perf>,
     shared: Arc<Shared>,
-    /// True if the process exits when the subnet cannot be routed. The owner then prints the reason.
+    /// True if the process exits when the subnet cannot be routed. The caller of [`Daemon::work`] then prints the
+    /// reason.
     ends_without_plan: bool,
     /// Reasons why routing engines could not route the subnet at the last sweep.
     refusals: Vec<String>,
@@ -177,7 +178,7 @@ impl Daemon {
         self.manager.activity() == "idle" && self.manager.info().state == SmState::MASTER
     }
 
-    /// Sends MADs, computes plans and writes files; returns events for the owner.
+    /// Sends MADs, computes plans and writes files; returns events for the caller.
     ///
     /// # Errors
     /// Fails if `send` returns an error.
@@ -206,7 +207,8 @@ impl Daemon {
             while let Some(datagram) = self.manager.poll_transmit(now) {
                 send(&datagram)?;
             }
-            // State events are handled before plans are computed, because they may discard cached LIDs.
+            // Events are handled before the next plan is computed, because a change of the SM's state may discard
+            // cached LIDs.
             while let Some(event) = self.manager.poll_event() {
                 self.take_event(now, event, &mut news);
             }
@@ -351,7 +353,7 @@ impl Daemon {
                     });
                 }
                 if state == SmState::STANDBY {
-                    // The other SM may assign different LIDs.
+                    // The other SM may assign different LIDs, so the cached LIDs are discarded.
                     if !self.options.honor_guid2lid {
                         self.cache.lids.clear();
                         self.lids.guid2lid.clear();
@@ -417,7 +419,7 @@ impl Daemon {
         self.refusals = texts;
     }
 
-    /// Updates the cache, the shown state and the dump files after the subnet was brought up.
+    /// Updates the cache, the state that console and metrics show, and the dump files, after the subnet was brought up.
     fn up(&mut self, now: Instant, report: &SweepReport) {
         let plan = &report.plan;
         let lids: Lids = plan

@@ -30,7 +30,7 @@ use crate::message::say;
 pub struct SubnetUp<'s> {
     /// The report of the sweep.
     pub sweep: &'s SweepReport,
-    /// The time at which the process started; `Some` only for the first sweep that has brought the subnet up.
+    /// The time at which the process started; `None` in all reports after the first one.
     pub started: Option<WallClock>,
     /// The clock by which the durations of the sweep were measured: `fabric` if this process simulates the fabric, else
     /// `wall`.
@@ -106,7 +106,7 @@ struct Driver<'r, 's> {
     daemon: Daemon,
     alarm: Alarm,
     orders: Orders,
-    /// Time at which the process started; `None` once the subnet has been up.
+    /// Time at which the process started; `None` once this time was reported.
     started: Option<WallClock>,
 }
 
@@ -155,7 +155,8 @@ impl<'r, 's> Driver<'r, 's> {
         }
     }
 
-    /// Runs one round of the event loop: handles signals, due work and input. Returns the verdict if the loop must end.
+    /// Runs one round of the event loop: handles signals, due work and input. Returns the daemon's result if the loop
+    /// must end.
     fn round(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
         let Self { port, daemon, alarm, orders, .. } = self;
         // The alarm is reset before signals and requests are handled, so that later ones end the next wait.
@@ -183,7 +184,7 @@ impl<'r, 's> Driver<'r, 's> {
         Ok(None)
     }
 
-    /// Sends MADs and handles events. Returns the verdict if the event loop must end.
+    /// Sends MADs and handles events. Returns the daemon's result if the event loop must end.
     fn work(&mut self, out: &mut Report<'_>) -> Result<Option<Verdict>, DaemonError> {
         let Self { port, daemon, .. } = self;
         let mut unsent = Vec::new();
@@ -196,7 +197,7 @@ impl<'r, 's> Driver<'r, 's> {
             Ok(()) => Ok(()),
         })?;
         for error in unsent {
-            // Sending is not repeated here: the MAD is retransmitted after its timeout.
+            // The SM retransmits the MAD after its timeout, so the MAD is not sent again here.
             daemon.complain(&error);
         }
         for news in news {
@@ -207,7 +208,7 @@ impl<'r, 's> Driver<'r, 's> {
         Ok(None)
     }
 
-    /// Handles an event. Returns the verdict if the event loop must end.
+    /// Handles an event. Returns the daemon's result if the event loop must end.
     fn handle_event(
         &mut self,
         news: News,
@@ -247,7 +248,7 @@ impl<'r, 's> Driver<'r, 's> {
     }
 }
 
-/// Returns the verdict about a sweep. It determines the exit status.
+/// Returns the daemon's result after a sweep. It determines the exit status.
 fn verdict(sweep: &SweepReport) -> Verdict {
     let reaches_all = sweep.quality.is_some_and(|quality| quality.unreachable == 0);
     Verdict::good_if(reaches_all && sweep.faults == 0)

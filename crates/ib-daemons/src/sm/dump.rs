@@ -13,7 +13,7 @@ use ib_types::Guid;
 use super::{cache, files};
 use crate::log::{INFO, Log};
 
-/// The data that dump files show.
+/// The data from which the dump files are written.
 pub(super) struct Dump {
     pub(super) fabric: Arc<Fabric>,
     pub(super) own_port: Guid,
@@ -45,7 +45,7 @@ pub(super) fn directory(configured: &Path, is_usual: bool, log: &Log) -> Result<
 }
 
 impl Dump {
-    /// Writes the files.
+    /// Writes the dump files.
     ///
     /// # Errors
     /// Returns a message that names the file that could not be written and the reason.

@@ -15,7 +15,7 @@ use crate::log::Log;
 pub enum SmPort {
     /// A port of a fabric that this process simulates.
     Sim {
-        /// The fabric file.
+        /// The file that describes the fabric.
         fabric: PathBuf,
         /// Name of the node at whose port the SM runs; `None` for the first host.
         node: Option<String>,
@@ -58,7 +58,7 @@ pub struct ManagerOptions {
     pub transaction_timeout: Duration,
     /// Returns the SM's configuration.
     pub sm_config: SmConfigSource,
-    /// Returns the partitions when they are reloaded.
+    /// Reads the configured partitions again.
     pub partitions: PartitionsSource,
     /// True if the process exits as soon as the subnet is up.
     pub once: bool,

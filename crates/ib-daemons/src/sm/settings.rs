@@ -203,7 +203,7 @@ impl Settings {
         let mut config = self.config.clone();
         config.partitions = self.partitions()?;
         config.max_smps = match self.max_wire_smps {
-            // The number of outstanding SMPs that OpenSM uses for no limit.
+            // 0 means no limit. The limit is then 65,536 outstanding SMPs, the maximum of the key.
             0 => 1 << 16,
             window => window as usize,
         };
@@ -263,7 +263,7 @@ impl Settings {
 
 /// A field of the settings that a key sets. It parses and formats the value as OpenSM's configuration file does.
 pub(crate) enum Field<'s> {
-    /// `TRUE` or `FALSE`.
+    /// A boolean that is written as `TRUE` or `FALSE`.
     Switch(&'s mut bool),
     Byte(&'s mut u8, std::ops::RangeInclusive<u8>),
     /// A byte that is written in hexadecimal digits, and its maximum.

@@ -63,11 +63,11 @@ pub(super) struct Last {
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) ports: BTreeMap<(Guid, u8), PortCounts>,
-    /// Number of collections that were completed.
+    /// Number of completed collections of port counters.
     pub(super) rounds: u64,
-    /// Number of queries that got no response.
+    /// Number of queries for port counters that got no response.
     pub(super) failures: u64,
-    /// Duration of the last collection in seconds.
+    /// Duration of the last collection of port counters, in seconds.
     pub(super) seconds: f64,
 }
 
@@ -84,7 +84,7 @@ impl Shared {
         Arc::new(Self { state, is_sweep_requested: AtomicBool::new(false), bell })
     }
 
-    /// Changes the state.
+    /// Locks the state and applies a change to it.
     pub(super) fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut lock(&self.state));
     }

@@ -18,7 +18,7 @@ pub struct UpConfig {
     pub seed: u64,
     /// The script: a file of commands with their times.
     pub script: Option<PathBuf>,
-    /// The subnet manager.
+    /// Options of the subnet manager.
     pub manager: ManagerOptions,
     /// The name of the simulator's sockets.
     pub socket: String,
@@ -28,11 +28,11 @@ pub struct UpConfig {
     pub nbd: PathBuf,
     /// The TCP port of the page at the loopback address; 0 for any free port, `None` for no page.
     pub http: Option<u16>,
-    /// The pcapng file to which the packets of the block device are written.
+    /// The pcapng file to which the packets of the block device's QPs are written; `None` for no file.
     pub write: Option<PathBuf>,
     /// Number of payload bytes of each message that are written to the file `write`.
     pub payload: u16,
-    /// The capture of the packets of all hosts.
+    /// Options of the capture of all QPs of the hosts; `None` for no capture.
     pub capture: Option<OwnCapture>,
     /// True if the process runs the self-test and then exits.
     pub check: bool,

@@ -38,7 +38,7 @@ const DEPTH: u16 = 64;
 /// Time limit of each stage of the start: links become active, paths are resolved, the block device is connected.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often the fabric is searched for ports without a host.
+/// Interval at which the fabric is searched for ports without a host.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The stages in which the hosts and the block device are started.
@@ -72,7 +72,8 @@ pub(super) struct EmbeddedHosts {
     lines: VecDeque<String>,
     /// Time at which the present stage of the start times out.
     deadline: Instant,
-    /// Time until which the start waits for active links.
+    /// Time at which hosts are added even if the SM has not activated links; `None` before the first check of the
+    /// links.
     managed_until: Option<Instant>,
     /// Time of the next search for ports that have no host.
     look: Instant,
@@ -282,7 +283,7 @@ impl EmbeddedHosts {
         self.lines.push_back("try:".to_owned());
         let ports: Vec<PortId> = self.hosts.ports().collect();
         let pairs = format!("ibfabric tracer --ibsim={name} --all-pairs");
-        // A port that the block device does not use.
+        // The example command uses a port that the block device does not use.
         let free = ports.iter().find(|port| !self.ends.iter().flatten().any(|end| end == *port));
         let adapter = free.map(|&port| {
             let node = sim.node_name(sim.place(port).0);
@@ -426,7 +427,7 @@ impl EmbeddedHosts {
         own.into_iter().flatten().chain([self.deadline, self.look]).min()
     }
 
-    /// Must be called when the HCA of a port may have received packets.
+    /// Must be called when the HCA of a port may have received packets, so that they are processed.
     pub(super) fn notify_received(&mut self, port: PortId) {
         self.hosts.notify_received(port);
     }
@@ -486,7 +487,7 @@ impl EmbeddedHosts {
 
     /// Returns the NBD server of the block device, if clients may use it now.
     pub(super) fn nbd_server(&mut self) -> Option<&mut NbdServer> {
-        // Clients have to wait for the end of the self-test.
+        // NBD clients have to wait for the end of the self-test.
         self.programs.as_mut().filter(|_| self.self_test.is_none())
     }
 

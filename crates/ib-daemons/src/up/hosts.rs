@@ -6,8 +6,9 @@
 //! | `pair` | [`BlockPair`]: a server of block devices at some hosts, and its client at others |
 //! | `captured` | the interface between captures and the hosts' HCAs |
 //!
-//! The owner advances the fabric's time and reports ports with received packets to [`Hosts::notify_received`]. It then
-//! calls [`Hosts::work`], and again at the time that [`Hosts::poll_timeout`] returns.
+//! The code that owns [`Hosts`] advances the fabric's time and reports ports with received packets to
+//! [`Hosts::notify_received`]. It then calls [`Hosts::work`], and again at the time that [`Hosts::poll_timeout`]
+//! returns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -43,7 +44,7 @@ struct Host {
     /// GID of the HCA's port.
     gid: Gid,
     service: Service,
-    /// Change counter of the port at the time when the service was last updated.
+    /// Change counter of the port when the service last handled changes of the port.
     seen: Option<u64>,
     due: Option<Instant>,
 }
@@ -156,7 +157,8 @@ impl Hosts {
         self.devices.get_mut(port)
     }
 
-    /// Must be called when the HCA of a port may have received packets. Ports without a host are ignored.
+    /// Must be called when the HCA of a port may have received packets, so that they are processed. Ports without a
+    /// host are ignored.
     pub fn notify_received(&mut self, port: PortId) {
         self.devices.get_mut(port);
     }
@@ -191,8 +193,8 @@ impl Hosts {
         self.replies.push_back(reply);
     }
 
-    /// Returns the port and the packet reader of the next queue pair that was selected for a trace, but not by one of
-    /// [`Hosts::captures`].
+    /// Returns the next packet reader, and its port, of a queue pair that was selected for a trace, but that no capture
+    /// of [`Hosts::captures`] uses.
     pub fn poll_selected(&mut self) -> Option<(PortId, PacketReader)> {
         self.hand_over();
         self.capturing.others.pop_front()

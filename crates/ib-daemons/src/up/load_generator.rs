@@ -15,7 +15,7 @@ use super::pass::{Content, Pass, Task};
 /// The load generator writes at most this many bytes, at the end of the device.
 const MOST: u64 = 8 << 20;
 
-/// Delay before the content is restored again if this has failed.
+/// Delay between a failed attempt to restore the device's content and the next attempt.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Progress of a run of the load generator. The field names are JSON keys.
@@ -51,7 +51,7 @@ struct Run {
     retry_at: Instant,
 }
 
-/// Purpose of a pass.
+/// The stage of a run. Each stage is one pass over the used part of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Saves the content of the used part of the device.

@@ -44,7 +44,7 @@ use model::{Model, json};
 use node::NodeContext;
 use state::States;
 
-/// Number of the page's first resolve request. The numbers of further requests follow.
+/// Number of the page's first resolve request. Each later request gets the next number.
 const FIRST_REQUEST: u64 = 1 << 32;
 
 /// Maximum duration of a run of the load generator, in seconds.
@@ -63,11 +63,11 @@ pub(super) struct Page {
     /// Outstanding resolve requests by number, each with the time at which it was sent.
     waiting: BTreeMap<u64, (Request, Instant)>,
     next_request: u64,
-    /// True if calls were handled in the last round, so that the event loop runs again at once.
+    /// True if the last call of `show` has handled requests of clients. The event loop then calls it again at once.
     has_changed: bool,
 }
 
-/// The simulated fabric as the page sees it.
+/// The parts of the simulator that the page shows and changes.
 pub(super) struct FabricView<'a> {
     /// The fabric.
     pub(super) sim: &'a mut Sim,
@@ -77,7 +77,7 @@ pub(super) struct FabricView<'a> {
     pub(super) manager: Option<&'a Manager>,
 }
 
-/// The hosts and the block device as the page sees them.
+/// The hosts and the block device that the page shows and controls.
 pub(super) struct Scene<'a> {
     pub(super) hosts: &'a mut Hosts,
     /// Name of the block device.
@@ -183,7 +183,8 @@ impl Page {
             self.has_lines = true;
         }
         for line in condensed(&view.sim.take_log()) {
-            // Each log line of the simulator begins with its time.
+            // A log line of the simulator begins with its time in seconds, which is passed to the web server
+            // separately.
             let (at, line) = line.split_once(' ').unwrap_or(("", &line));
             let seconds = at.parse::<f64>().ok();
             let at = seconds.map_or(now, |seconds| Instant::from_nanos((seconds * 1e9) as u64));

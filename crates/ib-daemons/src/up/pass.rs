@@ -21,7 +21,7 @@ pub(super) enum Task {
     Save,
 }
 
-/// The content of the blocks, which is written or expected.
+/// The content that a pass writes to the blocks, or that it expects to read from them.
 #[derive(Debug)]
 pub(super) enum Content {
     /// A pattern that the number determines; different numbers have different patterns.
@@ -120,7 +120,7 @@ impl Pass {
 }
 
 impl Content {
-    /// Returns the bytes of the content at the given offset.
+    /// Returns `length` bytes of the content, beginning with the byte at `offset` on the device.
     fn bytes(&self, offset: u64, length: u64) -> Vec<u8> {
         match self {
             Self::Pattern(number) => {

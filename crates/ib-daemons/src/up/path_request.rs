@@ -4,7 +4,7 @@ use ib_acm::Address;
 use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER_LENGTH, Resolve};
 use ib_wire::mad::sa::PathRecord;
 
-/// Returns the entry with the destination of a path request.
+/// Returns the destination of a path request as an entry of a RESOLVE message.
 pub(super) fn destination(to: &Address) -> Entry {
     match to {
         Address::Gid(gid) => {

@@ -16,7 +16,7 @@ use ib_types::Instant;
 use crate::error::DaemonError;
 use crate::up::hosts::Hosts;
 
-/// How often the ring buffers are read.
+/// Interval, in the fabric's time, at which captured packets are read from the ring buffers.
 const EVERY: Duration = Duration::from_millis(5);
 
 /// Size in bytes of the ring buffer of each QP.
@@ -39,7 +39,7 @@ pub(super) struct ReadBack {
     pub(super) other: u64,
 }
 
-/// The output file.
+/// The file to which captured packets are written.
 pub(super) struct Target {
     file: File,
     /// Path of the file; `None` for an anonymous file, which only the self-test uses.

@@ -38,7 +38,7 @@ use names::ResolvedNames;
 use paths::TracedPaths;
 use results::{CaptureResult, CheckResult, RoutesResult, SubnetResult};
 
-/// How often the progress display is updated.
+/// Interval at which the progress display is updated.
 const BETWEEN: Duration = Duration::from_millis(200);
 
 /// When the first hosts are up, the SM has this time to bring up the remaining ports.
@@ -78,7 +78,7 @@ enum Step {
     /// Waits until this time for all ports to come up.
     Subnet(Instant),
     Routes,
-    /// The requests and their results; `None` before the first request.
+    /// The name requests and their results; `None` before the first request.
     Names(Option<ResolvedNames>),
     Paths(Box<TracedPaths>),
     Device(DeviceCheck),

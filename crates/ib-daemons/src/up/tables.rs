@@ -30,7 +30,7 @@ impl Tables {
         Self { lids, entries }
     }
 
-    /// Sets the LIDs of the end ports of `fabric` to the copied ones.
+    /// Sets the LIDs of the end ports of `fabric` to those that were copied from the simulated fabric.
     pub(super) fn set_lids(&self, fabric: &mut Fabric) -> Result<(), DaemonError> {
         for &(node, number, lid, lmc) in &self.lids {
             fabric.set_lid(node, number, lid, lmc).map_err(DaemonError::failed)?;
@@ -38,7 +38,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Returns the copied LFTs of a subnet's switches.
+    /// Returns the LFTs that were copied from the switches of a subnet.
     pub(super) fn lfts(&self, subnet: &Subnet<'_>) -> Lfts {
         let mut lfts = Lfts::new(subnet);
         for id in subnet.switch_ids() {

@@ -107,7 +107,7 @@ impl Web {
         self.alarm.as_fd()
     }
 
-    /// Resets the bell until the next request or listener arrives.
+    /// Makes the file descriptor of [`Web::bell`] unreadable until the next request or listener arrives.
     pub fn silence(&self) {
         self.alarm.silence();
     }
@@ -123,7 +123,8 @@ impl Web {
         self.feed.listeners()
     }
 
-    /// Returns true if a listener was added since the last call. A new listener needs a state.
+    /// Returns true if a listener was added since the last call. The event loop must then publish a state, even if the
+    /// state has not changed.
     #[must_use]
     pub fn has_newcomers(&self) -> bool {
         self.feed.take_newcomers()

@@ -33,7 +33,7 @@ pub(crate) struct Figures {
     pub(crate) sent: u64,
     /// Number of the packets in `sent` that arrived.
     pub(crate) arrived: u64,
-    /// Simulated time that all resolutions took.
+    /// Simulated time from the first request to the last reply.
     pub(crate) time: Duration,
 }
 

@@ -26,10 +26,10 @@ const FIRST_PORT: AcmPort = AcmPort(1);
 
 /// A host with an ACM service.
 pub(crate) struct Host {
-    /// The first port.
+    /// The first port of the host.
     pub(crate) port: PortId,
     pub(crate) service: Service,
-    /// All ports. Each has the value of `Port::changes` when the service last handled changes of the port.
+    /// All ports of the host, each with the value of `Port::changes` when the service last handled changes of the port.
     ports: Vec<(PortId, Option<u64>)>,
     /// Replies that were not immediate, by the number of their request.
     pub(crate) replies: BTreeMap<u64, ReplyResult>,
@@ -47,7 +47,7 @@ pub(crate) struct Lab {
     host_of_port: BTreeMap<PortId, usize>,
     /// The time at which each service must run again, with the index of its host.
     timeouts: BTreeSet<(Instant, usize)>,
-    /// The same times, in the order of the hosts.
+    /// The times in `timeouts`, indexed by host.
     timeout_of_host: Vec<Option<Instant>>,
     /// Hosts whose services have run. The caller clears the list.
     pub(crate) driven: Vec<usize>,

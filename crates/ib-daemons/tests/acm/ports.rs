@@ -218,7 +218,7 @@ fn group_routes_are_not_used_if_lash_assigns_other_sls() {
             for to in (0..count).filter(|to| *to != from) {
                 let path = lab.resolve(from, &name(to)).expect("the host can be resolved");
                 assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
-                // The path that the SA returns for the same hosts.
+                // For comparison, the SA is asked for a path between the same hosts.
                 let flags = EntryFlags(EntryFlags::PATH.0 | EntryFlags::QUERY_SA.0);
                 let query = PathRecord {
                     sgid: path.sgid,

@@ -442,7 +442,7 @@ fn result_is_independent_of_read_sizes() {
         match number % 4 {
             0 => bytes.extend(request(0, command::READ, number, place, b"")),
             1 => bytes.extend(request(0, command::WRITE, number, place, data)),
-            // A refused request.
+            // The server refuses this write, because its flag is unknown.
             2 => bytes.extend(request(1 << 9, command::WRITE, number, place, data)),
             _ => bytes.extend(request(0, command::TRIM, number, place, b"")),
         }

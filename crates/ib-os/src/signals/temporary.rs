@@ -33,7 +33,7 @@ impl TemporaryPath {
         Self(path)
     }
 
-    /// Returns the path.
+    /// Returns the path of the temporary file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
@@ -44,7 +44,8 @@ impl TemporaryPath {
     /// # Errors
     /// Fails if the system cannot rename the file. The file is then removed.
     pub fn persist(self, path: &Path) -> io::Result<()> {
-        // The thread that handles signals takes the same lock: it removes the file before the rename or not at all.
+        // The thread that handles signals takes the same lock, so it cannot run between the rename and the change of
+        // the list.
         let mut paths = lock();
         std::fs::rename(&self.0, path)?;
         paths.retain(|other| *other != self.0);

@@ -12,9 +12,9 @@ pub struct BenchConfig {
     pub rw: ReadWrite,
     /// Range of block sizes; each command has one of these sizes.
     pub sizes: BlockSizes,
-    /// A flush follows each time this many writes are submitted; 0 for no flushes.
+    /// Number of writes after which a flush follows; 0 for no flushes.
     pub fsync: u64,
-    /// A discard follows each time this many writes are submitted; 0 for no discards.
+    /// Number of writes after which a discard follows; 0 for no discards.
     pub trim: u64,
     /// Number of outstanding commands of each job.
     pub iodepth: u64,

@@ -7,7 +7,7 @@ use ib_types::rng::Rng;
 /// Size of a sector in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-/// First word of a sector with verifiable content.
+/// First word of each sector with verifiable content. The sector number and the round follow it.
 const MAGIC: u64 = 0x7472_7369_6266_6162;
 
 /// Fills the sectors that begin at the given offset of the device.
@@ -27,8 +27,7 @@ pub(super) fn fill(bytes: &mut [u8], offset: u64, round: u32) {
     }
 }
 
-/// Compares a sector with the content of its last write. If the round is 0, the content is unknown and any content is
-/// accepted.
+/// Compares a sector with the content that write number `round` gives it. If `round` is 0, any content is accepted.
 pub(super) fn check(sector: &[u8], number: u64, round: u32) -> Result<(), String> {
     let mut expected = [0; SECTOR as usize];
     fill(&mut expected, number * SECTOR, round);

@@ -9,7 +9,8 @@ use super::pattern::{self, SECTOR};
 /// Verifies that reads return the data of earlier writes.
 #[derive(Clone, Debug)]
 pub(super) struct Verifier {
-    /// Round of the last write to each sector; 0 if the content of the sector is unknown.
+    /// For each sector: the number of the last write to it, called its round; 0 if the content of the sector is
+    /// unknown.
     rounds: Vec<u32>,
     round: u32,
     /// Byte ranges of outstanding commands, as a map from start to end. The ranges do not overlap.
@@ -34,8 +35,8 @@ impl Verifier {
         self.rounds[sectors(offset, length)].iter().any(|round| *round > 0)
     }
 
-    /// Starts a command that overlaps no outstanding one. For a write, fills its data with verifiable content and
-    /// returns its round.
+    /// Starts a command that overlaps no outstanding one. For a write, fills `data` with verifiable content and returns
+    /// the number of the write; for other commands, returns 0.
     pub(super) fn begin(&mut self, command: &Command, data: &mut [u8]) -> u32 {
         if command.length > 0 {
             self.busy.insert(command.offset, command.offset + command.length);
@@ -43,7 +44,7 @@ impl Verifier {
         if command.operation != Operation::Write {
             return 0;
         }
-        // After 2^32 writes the rounds start again at 1, because 0 means unknown content.
+        // After 2^32 − 1 writes the numbers of writes start again at 1, because 0 stands for unknown content.
         self.round = self.round.checked_add(1).unwrap_or(1);
         pattern::fill(data, command.offset, self.round);
         self.round

@@ -14,7 +14,7 @@ pub(super) enum WorkloadError {
     /// A block size is not a multiple of the required unit.
     #[error("block size {sizes}: expected multiples of {unit}")]
     BlockSize {
-        /// The block sizes.
+        /// The configured range of block sizes.
         sizes: BlockSizes,
         /// The required unit of block sizes in bytes.
         unit: u64,
@@ -25,7 +25,7 @@ pub(super) enum WorkloadError {
     /// The workload needs more bytes than the device has.
     #[error("--size {size}: the device has {device} bytes")]
     Size {
-        /// The configured number of bytes.
+        /// The number of bytes that the configuration requests.
         size: u64,
         /// The number of bytes of the device.
         device: u64,
@@ -37,19 +37,19 @@ pub(super) enum WorkloadError {
         size: u64,
         /// The number of jobs.
         jobs: u64,
-        /// The largest block size in bytes.
+        /// The largest configured block size in bytes.
         block: u64,
     },
-    /// There are fewer blocks than outstanding commands. If data is verified, these must not overlap.
+    /// There are fewer blocks than outstanding commands, which must not overlap if data is verified.
     #[error(
         "{size} bytes have {blocks} blocks: --verify needs one for each of {depth} outstanding requests"
     )]
     Blocks {
         /// Number of bytes that all jobs share.
         size: u64,
-        /// The number of blocks.
+        /// The number of blocks of the largest configured size that fit into `size`.
         blocks: u64,
-        /// Maximum number of outstanding commands.
+        /// Maximum number of outstanding commands of all jobs together.
         depth: u64,
     },
 }
@@ -92,7 +92,7 @@ impl Every {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// Returns true if the flush or discard is due, and restarts the count.
+    /// Returns true if a flush or discard is due now. If so, starts to count the writes until the next one.
     fn is_due(&mut self) -> bool {
         let due = self.count > 0 && self.left == 0;
         if due {

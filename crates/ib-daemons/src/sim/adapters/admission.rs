@@ -21,7 +21,7 @@ pub(super) struct EmbeddedPorts {
 
 /// A request of another process's HCA for a port that an embedded host may use.
 pub(crate) struct PortClaim {
-    /// Number of the process.
+    /// Number by which the simulator identifies the process.
     pub(in crate::sim) client: usize,
     /// Management classes that the HCA serves.
     classes: Vec<MgmtClass>,
@@ -51,7 +51,7 @@ impl Adapters {
     /// Returns the next port whose last HCA has detached, so that an embedded host may use it.
     pub(in crate::sim) fn poll_released(&mut self) -> Option<PortId> {
         let released = &mut self.embedded.as_mut()?.released;
-        // The port is skipped if another HCA has attached to it since.
+        // A port is skipped if another HCA has attached to it after the last one had detached.
         std::iter::from_fn(|| released.pop_front()).find(|port| !self.by_port.contains_key(port))
     }
 

@@ -199,11 +199,11 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("force_link_width", "255"),
     ("fdr10", "1"),
     ("use_mfttop", "TRUE"),
-    // The value TRUE is read as `part_enforce off`.
+    // TRUE turns partition enforcement off, as `part_enforce off` does.
     ("no_partition_enforcement", ""),
-    // A port can always be a full member and a limited member of a partition.
+    // Both values have the same effect: a port can always be a full member and a limited member of a partition.
     ("allow_both_pkeys", ""),
-    // A P_Key keeps its index while it is in a port's table.
+    // The SM always behaves as with TRUE: a P_Key keeps its index while it is in a port's table.
     ("keep_pkey_indexes", "TRUE"),
     ("sm_assigned_guid", "0x00"),
     ("force_heavy_sweep", "FALSE"),
@@ -220,7 +220,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("max_smps_timeout", "600000"),
     ("long_transaction_timeout", "500"),
     ("max_msg_fifo_timeout", "10000"),
-    // One thread answers all SA queries.
+    // Both values have the same effect: one thread answers all SA queries.
     ("single_thread", ""),
     ("babbling_port_policy", "FALSE"),
     ("drop_event_subscriptions", "FALSE"),
@@ -228,7 +228,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("mcgroup_join_validation", "TRUE"),
     ("use_original_extended_sa_rates_only", "FALSE"),
     ("use_optimized_slvl", "FALSE"),
-    // Files are synced to disk regardless of this key.
+    // The SM always behaves as with TRUE: it syncs files to disk.
     ("fsync_high_avail_files", "TRUE"),
     ("perfmgr", "FALSE"),
     ("perfmgr_redir", "TRUE"),
@@ -243,7 +243,7 @@ pub(crate) const IGNORED: &[(&str, &str)] = &[
     ("event_db_dump_file", "(null)"),
     ("event_plugin_name", "(null)"),
     ("event_plugin_options", "(null)"),
-    // The log is flushed regardless of this key.
+    // Both values have the same effect: the log is always flushed.
     ("force_log_flush", ""),
     ("per_module_logging_file", "/etc/opensm/per-module-logging.conf"),
     ("enable_quirks", "FALSE"),
@@ -295,5 +295,5 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("log_prefix", reasons::NO_SYSLOG),
 ];
 
-/// An empty mask of 256 ports.
+/// OpenSM's notation of a mask of 256 ports in which no port is set.
 const ZEROS: &str = "0x0000000000000000000000000000000000000000000000000000000000000000";

@@ -26,7 +26,7 @@ pub(super) struct Capturing {
     inbox: Option<Inbox<Hosts>>,
     captures: Option<Captures<Hosts>>,
     on_reader: Option<OnReader>,
-    /// Ports and packet readers of QPs that were selected for a trace, but not by one of the captures.
+    /// Packet readers of QPs that were selected for a trace, but that no capture uses; each with its port.
     pub(super) others: VecDeque<(PortId, PacketReader)>,
 }
 

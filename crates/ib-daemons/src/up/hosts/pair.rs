@@ -248,7 +248,7 @@ impl BlockPair {
         self.remote.poll_timeout().into_iter().chain(self.rtrs.poll_timeout()).min()
     }
 
-    /// Returns the next event.
+    /// Returns the next event of the client or of the server.
     pub fn poll_event(&mut self) -> Option<PairEvent> {
         self.events.pop_front()
     }

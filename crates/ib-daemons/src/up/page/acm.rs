@@ -45,7 +45,7 @@ struct Destination {
     lid: Option<u16>,
     sl: Option<u8>,
     gid: Option<String>,
-    /// Seconds since the destination was last seen.
+    /// Seconds since the ACM service last saw a message of the destination.
     age: Option<f64>,
 }
 
@@ -113,8 +113,8 @@ pub(super) fn acm(service: &Service, now: Instant) -> Json {
     json(&AcmResponse { addresses, endpoints, destinations, counters: counters(service) })
 }
 
-/// Parses the destination address of a resolve request that is sent from the host at port `from`. Returns the entry for
-/// the request.
+/// Parses the destination address of a resolve request that is sent from the host at port `from`. Returns it as an
+/// entry of a RESOLVE message.
 pub(super) fn destination_of(sim: &Sim, from: PortId, to: &str) -> Result<Entry, Refusal> {
     let to = Address::parse(to.trim()).map_err(Refusal::bad)?;
     let prefix = sim.link_port(from).gid_prefix;

@@ -31,7 +31,7 @@ pub(super) struct Loads(Arc<Mutex<Cache>>, Arc<AtomicU64>);
 
 #[derive(Default)]
 struct Cache {
-    /// The version of the routes for which the load was computed last, and the response.
+    /// The version of the routes for which the load was computed last, and the response with this load.
     last: Option<(u64, Json)>,
     /// A thread pool with only one thread, so that the simulator can use the other processors.
     pool: Option<ThreadPool>,
@@ -69,12 +69,13 @@ impl Loads {
         newest.store(routes, Ordering::Relaxed);
         Answer::Later(Box::new(move || {
             let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
-            // Another thread may have computed the load meanwhile.
+            // While this thread waited for the lock, another thread may have computed the load.
             if let Some(json) = cache.get(routes) {
                 return Ok(json);
             }
             if newest.load(Ordering::Relaxed) != routes {
-                // A newer request waits for the load of newer routes, so this result would be obsolete.
+                // The routes have changed after this request. A later request computes the load of the new routes, so
+                // this load would be obsolete.
                 return Err(Refusal::conflict("the LFTs have changed; request the load again"));
             }
             let pool = match &cache.pool {
@@ -126,8 +127,8 @@ impl Copied {
             for end in ends {
                 let peer = fabric.peer(end).expect("the port is linked").node;
                 if !fabric.node(peer).kind.is_switch() {
-                    // A cable between two hosts needs no LFT. The direction away from this host is counted here, the
-                    // other direction when the loop reaches the other host.
+                    // A cable between two hosts needs no LFT. The direction away from this host is counted here. The
+                    // other direction is counted when the loop over the nodes reaches the other host.
                     add(model, end, 1, &mut load);
                 } else if !seen[peer.index()] {
                     let guid = fabric.port(end).guid;
@@ -147,7 +148,7 @@ impl Copied {
 
     fn add_subnet(&self, fabric: &Fabric, subnet: &Subnet<'_>, load: &mut [[u32; 2]]) {
         let lfts = self.tables.lfts(subnet);
-        // The load does not depend on service levels.
+        // Any service level gives the same load, so all paths get the default one.
         let report = check(subnet, &lfts, &Layers::uniform(ServiceLevel::default()));
         for id in subnet.switch_ids() {
             let switch = subnet.switch(id);

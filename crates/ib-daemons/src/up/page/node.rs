@@ -130,7 +130,7 @@ fn roles(sim: &Sim, context: &NodeContext<'_>, id: NodeId) -> Vec<String> {
     roles
 }
 
-/// Returns further properties of a node, each with its label.
+/// Returns properties of a node that are not fields of the response, such as its description and GID; each has a label.
 fn values(
     sim: &Sim,
     model: &Model,

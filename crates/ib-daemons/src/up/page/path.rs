@@ -85,7 +85,8 @@ fn hops((sim, model): (&Sim, &Model), steps: &[PortId], level: ServiceLevel) -> 
     };
     let mut hops = vec![start(first, 0)];
     let is_switch = sim.is_switch(sim.place(first).0);
-    // A packet leaves a host through the first port of the path. A path from a node to itself has no output port.
+    // If the path begins at a host, its first port is the output port of this host. A path from a node to itself has no
+    // output port.
     let mut leaves = is_switch;
     if !is_switch && !further.is_empty() {
         leave(&mut hops[0], first);

@@ -10,13 +10,13 @@ use super::missing::missing;
 use super::model::Model;
 use crate::sim::Manager;
 
-/// How often the state is updated while clients listen.
+/// Interval at which the state is updated while clients listen.
 pub(super) const EVERY: Duration = Duration::from_millis(250);
 
 /// If nothing has changed, the state is published again after this time.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
-/// The data of the last update, with which the next update is compared.
+/// The state that was published last, and the counters with which the next update is compared.
 #[derive(Default)]
 pub(super) struct States {
     before: Option<Before>,
@@ -68,7 +68,8 @@ impl States {
         self.before.as_ref().map_or(Instant::ZERO, |before| before.at + EVERY)
     }
 
-    /// Discards the counters of the last update, because no client listens.
+    /// Discards the byte counters of the last update, because no client listens. The next update then reports no
+    /// traffic.
     pub(super) fn reset(&mut self) {
         self.before = None;
     }
@@ -119,7 +120,7 @@ impl States {
         let mut traffic = Vec::new();
         for ((number, link), before) in (0..).zip(&model.links).zip(&mut before.sent) {
             let sent = sent(link);
-            // The counters may have been reset since the last update.
+            // If a counter was reset since the last update, its difference counts as 0.
             let [there, back] =
                 [0, 1].map(|direction| sent[direction].saturating_sub(before[direction]));
             *before = sent;
@@ -151,6 +152,6 @@ impl States {
 }
 
 fn seconds(at: Instant) -> f64 {
-    // The page needs no more than milliseconds, and fewer digits keep the message short.
+    // The page needs only milliseconds. Omitting the other digits keeps the JSON message short.
     (at.as_nanos() / 1_000_000) as f64 / 1e3
 }

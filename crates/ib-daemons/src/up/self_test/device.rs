@@ -25,7 +25,7 @@ pub(super) struct DeviceCheck {
     /// The cuts of links: the link of the first path is cut during the writes, that of the second path during the
     /// reads.
     cuts: [Cut; 2],
-    /// Number of completed bytes and errors when the last progress was made, and the time of that progress.
+    /// Sum of completed bytes and errors when the last progress was made, and the time of that progress.
     progress: (u64, Instant),
 }
 

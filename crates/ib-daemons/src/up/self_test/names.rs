@@ -21,15 +21,15 @@ use crate::up::hosts::{Hosts, Reply};
 /// Maximum number of hosts that send a request.
 pub(super) const MOST: usize = 256;
 
-/// Maximum number of outstanding requests, and of their deliveries: outstanding requests times hosts that receive each
-/// of them. If there were more, requests would be retransmitted before they are answered.
+/// Maximum number of outstanding requests. Each of them is delivered to every host, so `DELIVERIES` limits their number
+/// times the number of hosts. If there were more, requests would be retransmitted before they are answered.
 const OUTSTANDING: usize = 32;
 const DELIVERIES: usize = 32 * 1024;
 
 /// All responses must arrive within this time. Requests without a response then count as not resolved.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Name requests and their results.
+/// Requests to resolve names of hosts, and their results.
 pub(super) struct ResolvedNames {
     hosts: usize,
     /// For each request: the expected source LID of the path, and the permitted destination LIDs.
@@ -73,7 +73,7 @@ impl ResolvedNames {
         Self { hosts, expected, wanted, answered, wrong, failed, why, deadline, started }
     }
 
-    /// Sends further requests; returns true if there were any.
+    /// Sends waiting requests as long as more may be outstanding; returns true if it has sent any.
     pub(super) fn work(&mut self, sim: &mut Sim, hosts: &mut Hosts) -> bool {
         let mut moved = false;
         let outstanding = (DELIVERIES / self.hosts.max(1)).clamp(1, OUTSTANDING);
@@ -119,7 +119,7 @@ impl ResolvedNames {
         is_late || self.answered >= self.expected.len()
     }
 
-    /// Returns the result.
+    /// Returns the result of the name check.
     pub(super) fn finish(&self) -> CheckResult {
         let Self { hosts, expected, answered, wrong, failed, why, .. } = self;
         CheckResult::Names(NamesResult {

@@ -55,7 +55,7 @@ impl TracedPaths {
         Ok(Some(paths))
     }
 
-    /// Returns the time at which the next retry is due.
+    /// Returns the time at which the tracer repeats an unanswered request or gives it up.
     pub(super) fn due(&self) -> Option<Instant> {
         self.tracer.poll_timeout()
     }

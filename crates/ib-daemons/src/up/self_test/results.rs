@@ -57,7 +57,7 @@ pub(super) struct NamesResult {
     /// Number of paths that lead to a different host than the requested one.
     pub(super) wrong: usize,
     pub(super) failed: usize,
-    /// Reason of the first failed request.
+    /// Why the first of the failed requests has failed; `None` if none has failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_failure: Option<String>,
     /// Number of requests without a response.
@@ -77,7 +77,7 @@ pub(super) struct PathsResult {
     /// Number of paths that agents can confirm.
     #[serde(skip)]
     pub(super) confirmable: usize,
-    /// Result of the first path that is not good.
+    /// Why the first trace that is not good has ended; `None` if all traces are good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_other: Option<String>,
 }
@@ -120,9 +120,9 @@ pub(super) enum CutResult {
 pub(super) struct Stall {
     /// True if the paths were not connected again after the first cut, false if requests did not complete.
     pub(super) no_paths: bool,
-    /// Time in seconds without progress.
+    /// Number of seconds that the check waited for progress before it failed.
     pub(super) seconds: u64,
-    /// Number of bytes that were written and read until then.
+    /// Number of bytes that were written and read before the check failed.
     pub(super) moved: u64,
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use ib_os::alarm::Bell;
 
-/// Maximum number of simultaneous listeners.
+/// Maximum number of clients that receive events at the same time.
 pub(super) const MOST_LISTENERS: usize = 16;
 
 /// Number of log lines that are kept in memory.
@@ -39,7 +39,7 @@ pub(super) struct Feed {
 struct Lines {
     /// The lines as JSON, each `[time, "text"]`.
     kept: VecDeque<Box<str>>,
-    /// Number of lines since the start, including those that are not kept.
+    /// Number of lines that were logged since the server's start, including those that are no longer kept.
     count: u64,
 }
 

@@ -20,7 +20,7 @@ pub type Json = Bytes;
 /// A call of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiCall {
-    /// Returns nodes and links.
+    /// Returns the nodes and the links of the fabric.
     Fabric,
     /// Returns the LIDs and IP addresses of all end ports.
     Addresses,
@@ -78,7 +78,7 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// Duration in seconds.
+    /// Duration of the run of the load generator, in seconds.
     pub seconds: u32,
 }
 

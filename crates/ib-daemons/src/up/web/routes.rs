@@ -31,7 +31,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Media type of the responses of the API.
 const JSON: &str = "application/json";
 
-/// The data that all handlers share.
+/// The data that all HTTP handlers share.
 #[derive(Clone)]
 pub(super) struct Context {
     token: Token,

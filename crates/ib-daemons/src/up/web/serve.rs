@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// # Errors
 /// Fails if the system does not provide an event queue.
 pub(super) fn runtime() -> io::Result<Runtime> {
-    // Few responses are computed in other threads than that of the server, so two threads are enough.
+    // Few responses are computed outside of the server's thread, so two threads suffice for them.
     Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(2).build()
 }
 
@@ -71,7 +71,7 @@ async fn connection(
     stream: TcpStream,
     service: TowerToHyperService<axum::Router>,
 ) -> hyper::Result<()> {
-    // A failure is ignored, since it only makes responses slower.
+    // If TCP_NODELAY cannot be set, responses are only slower.
     let _ = stream.set_nodelay(true);
     http1::Builder::new()
         .timer(TokioTimer::new())
