@@ -122,7 +122,8 @@ impl Correlator {
         }
         counts.has_directions = !has_unknown;
         if reported > counts.overwritten.unwrap_or(0) {
-            // The file has no statistics at its end.
+            // The file lacks statistics at its end: uses the sum of the counts that its packets
+            // report.
             counts.overwritten = Some(reported);
         }
         self.files.push(counts);
@@ -257,12 +258,12 @@ pub struct QpEndpoint {
 /// The times from each event of one kind to the next event of another kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Number of events of the first kind.
+    /// Number of `from` events, at which a measurement starts ([`Correlation::timing`]).
     pub from: u64,
-    /// Number of events of the second kind.
+    /// Number of `to` events, at which a measurement ends.
     pub to: u64,
-    /// Time in nanoseconds from each event of the first kind to the next event of the second kind.
-    /// Events that no event of the second kind follows are left out.
+    /// Time in nanoseconds from each `from` event to the next `to` event. `from` events that no
+    /// `to` event follows are left out.
     pub times: Vec<i64>,
 }
 

@@ -42,7 +42,7 @@ pub enum FrameError {
     /// The captured part of the frame ends within the headers.
     #[error("{kept} bytes were captured: expected at least {headers} for the headers")]
     Cut {
-        /// Number of captured bytes.
+        /// Number of captured bytes of the frame.
         kept: usize,
         /// Length of the headers in bytes.
         headers: usize,

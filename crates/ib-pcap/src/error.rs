@@ -68,9 +68,9 @@ pub enum WriteError {
     /// The captured size of a packet exceeds its original size.
     #[error("{captured} bytes captured of a packet of {original}: expected no more than it has")]
     CapturedTooLong {
-        /// Captured size in bytes.
+        /// Number of captured bytes of the packet.
         captured: usize,
-        /// Original size in bytes.
+        /// Original size of the packet in bytes.
         original: u32,
     },
 }

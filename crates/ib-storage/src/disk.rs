@@ -34,7 +34,7 @@ pub struct Job {
     pub command: Command,
     /// The memory of the data to write, or of the buffer to read into.
     pub memory: Arc<Memory>,
-    /// The offset of the data in this memory, in bytes.
+    /// The offset in bytes of the data from the start of `memory`.
     pub offset: usize,
 }
 

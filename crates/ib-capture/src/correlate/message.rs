@@ -151,7 +151,7 @@ pub(super) struct Exchange<'a> {
     pub(super) clocks: &'a Clocks,
 }
 
-/// A message with outstanding packets.
+/// A message that is assembled from its packets.
 struct Open {
     kind: Kind,
     first: u32,
@@ -159,7 +159,7 @@ struct Open {
     bytes: u64,
     sent_again: u32,
     sent: Option<FileTime>,
-    /// Time at which the last known packet was sent.
+    /// Time at which the last packet found so far was first sent.
     sent_last: Option<FileTime>,
     began: Option<FileTime>,
     arrived: Option<FileTime>,
@@ -361,7 +361,7 @@ impl Exchange<'_> {
 
     fn message(&self, open: &Open, acknowledged: Option<u64>) -> Message {
         let back = acknowledged.and_then(|time| Some((self.responses?.key.file, time)));
-        // Ignores an acknowledgement that is earlier than the message.
+        // Ignores an acknowledgement that was received before the message was sent.
         let back =
             back.filter(|&back| self.between(open.sent, Some(back)).is_none_or(|time| time >= 0));
         let queue = open.posted.and_then(|posted| i64::try_from(posted).ok());

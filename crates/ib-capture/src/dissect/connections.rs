@@ -47,7 +47,7 @@ struct ConnectionEnd {
     connection: u64,
 }
 
-/// The known connections.
+/// Connections whose CM messages were captured.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     /// REQs by address and local communication ID of the requester.

@@ -11,11 +11,11 @@ const BUDGET: usize = 576 << 20;
 /// execute a request.
 pub(super) const TURNS: usize = 4;
 
-/// Input buffer size of a client with short requests, in bytes.
+/// Size in bytes of a client's input buffer, unless the client sends a longer write.
 const INPUT: usize = 128 << 10;
 
-/// The budget divided by this number is guaranteed to all clients together, in addition to the
-/// budget.
+/// The guarantees of all clients together are the budget divided by this number. They come in
+/// addition to the budget.
 const GUARANTEED: usize = 4;
 
 /// If the peak memory was at least this many bytes, free memory is returned to the system.

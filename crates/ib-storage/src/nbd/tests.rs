@@ -72,7 +72,7 @@ impl Lab {
 
     /// Runs the server until it makes no progress.
     fn run(&mut self) {
-        // The daemon, too, calls `interests` before each wait.
+        // A program that drives the server calls `interests` before each wait, so this test does too.
         self.server.interests(&mut Vec::new());
         while self.server.progress(&mut self.disk) {}
     }
@@ -263,7 +263,7 @@ fn unread_writes_of_a_disconnected_client_precede_others() {
     }
 }
 
-/// Clients that wait while another owner uses the device do not wake the server repeatedly.
+/// Clients whose requests wait while other code uses the device do not wake the server repeatedly.
 #[test]
 fn clients_that_wait_for_the_device_do_not_wake_the_server() {
     let mut lab = Lab::new();
@@ -477,7 +477,7 @@ fn clients_that_read_no_responses_stay_within_the_budget() {
     // requests in a turn.
     let most = (8 << 20) + 40 * (128 << 10) + (2 << 20) + 4 * LONG as usize;
     assert!(peak <= most, "the clients used {peak} bytes: expected at most {most}");
-    // A short request of another client is still executed.
+    // Although the other clients use up the budget, a short request of a new client is executed.
     let mut other = lab.program();
     other.write_all(&request(command::READ, 0)).expect("the socket is writable");
     lab.run();

@@ -141,7 +141,7 @@ impl ControlClient {
         Ok(self.request(&ControlRequest::Read(path.to_owned()))?.text)
     }
 
-    /// Writes a file, and waits until the action that it starts is complete.
+    /// Writes a control file of the tree, and waits until the action that the write starts is complete.
     ///
     /// # Errors
     /// Fails as [`ControlClient::request`] does.

@@ -16,7 +16,7 @@ pub(in crate::rtrs) struct ServerControl {
     tree: ServerTree,
 }
 
-/// The HCAs of a server. A server cannot add paths.
+/// The HCAs of a server. Requests to add a path fail, since only clients add paths to a session.
 struct ServerPorts<'a>(&'a mut Devices);
 
 impl Adapters for ServerPorts<'_> {

@@ -24,7 +24,8 @@ pub(in crate::rtrs) struct SessionControl {
     control: Control,
     find_path: PathFinder,
     tree: ClientTree,
-    /// Requests of pending writes by ticket, the number of the write in the tree.
+    /// Write requests whose actions are not complete. The key of a request is its ticket: the number
+    /// by which the tree reports the result of the write.
     waiting: BTreeMap<u64, QueuedRequest>,
     next: u64,
 }
@@ -103,8 +104,8 @@ impl SessionControl {
                         Ok(WriteStatus::Done) => message::written(),
                         Ok(WriteStatus::Pending) => {
                             waiting.insert(*next, request);
-                            // Returns, so that the tree handles the events of this write before the
-                            // next write.
+                            // Executes no further request now: the tree must handle the events of
+                            // this write before the next write.
                             return true;
                         }
                         Err(error) => message::failed(&error),
