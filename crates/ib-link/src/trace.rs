@@ -49,11 +49,11 @@ pub struct MessageBlock {
     pub started: Instant,
     /// The time at which the message was completed.
     pub end: Instant,
-    /// The length in bytes.
+    /// The length of the message's data in bytes.
     pub length: u32,
-    /// The PSN of the first packet.
+    /// The PSN of the message's first packet.
     pub first: Psn,
-    /// The number of PSNs.
+    /// The number of PSNs that the message uses.
     pub packets: u32,
 }
 

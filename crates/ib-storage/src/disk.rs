@@ -163,7 +163,8 @@ impl Disk {
         }
     }
 
-    /// Stores the list of clients that write to the disk.
+    /// Stores the list of clients that write to the disk, so that it survives a restart. Fails for a
+    /// disk in memory.
     pub(crate) fn keep_writers(&self, writers: &[u8]) -> Result<(), Errno> {
         match &self.kind {
             Kind::Memory(_) => Err(Errno::EOPNOTSUPP),

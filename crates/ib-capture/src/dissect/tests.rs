@@ -58,7 +58,8 @@ impl Session {
         }
     }
 
-    /// Returns the BTH of the next packet to the server or to the client.
+    /// Returns the BTH of a packet to the server or to the client. Its PSN follows the PSN of the
+    /// last such packet.
     fn bth(&mut self, to_server: bool, opcode: u8) -> Bth {
         let psn = &mut self.psn[usize::from(to_server)];
         *psn += 1;

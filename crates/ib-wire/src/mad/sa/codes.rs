@@ -24,8 +24,9 @@ impl Selector {
     /// Returns true if an offered value satisfies a request with this selector and the requested
     /// value.
     ///
-    /// The order of values must be meaningful, so rates must be in Mbit/s, not codes.
-    /// [`Selector::BEST`] accepts every value; the caller selects the best value.
+    /// A higher value must mean a higher MTU, rate or life time. So rates must be in Mbit/s, since
+    /// their codes are in another order. [`Selector::BEST`] accepts every value: the caller must
+    /// choose the best of the offered values.
     #[must_use]
     pub fn admits<T: PartialOrd>(self, requested: &T, offered: &T) -> bool {
         match self {
