@@ -32,8 +32,8 @@ pub struct Counted {
     pub overwritten: PacketCounts,
     /// Packets that the collector read, but could not write to the stream.
     pub unwritten: PacketCounts,
-    /// Packets that were recorded, but not captured: no trigger occurred, or it occurred too many
-    /// packets later.
+    /// Packets that the HCA recorded, but that are not part of the capture: no trigger followed them,
+    /// or too many packets lie between them and the trigger.
     pub skipped: PacketCounts,
     /// Packets that the HCA has traced.
     pub noted: PacketCounts,

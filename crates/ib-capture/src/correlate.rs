@@ -322,7 +322,8 @@ impl Correlation {
         [self.matched[pair.0][REQUESTS], responses.unwrap_or_default()]
     }
 
-    /// Returns the counters of all packets, including those of pairs that are not reported.
+    /// Returns the counters of all packets, including packets of pairs that [`Correlation::pairs`]
+    /// does not return.
     #[must_use]
     pub fn all_matched(&self) -> MatchCounts {
         let mut all = MatchCounts::default();

@@ -152,8 +152,8 @@ pub trait PacketSource {
     /// final.
     fn overwritten(&self) -> PacketCounts;
 
-    /// Returns the number of packets that were recorded, but not returned: no trigger occurred, or
-    /// it occurred too many packets later.
+    /// Returns the number of packets that the HCA recorded, but that are not part of the capture: no
+    /// trigger followed them, or too many packets lie between them and the trigger.
     fn skipped(&self) -> PacketCounts {
         PacketCounts::default()
     }

@@ -90,7 +90,7 @@ impl Devices {
         device.on_traced(move |hca, selection, reader| {
             let mut on_reader = on_reader.lock().unwrap_or_else(PoisonError::into_inner);
             if on_reader(number, selection, reader).is_some() {
-                // The capture has ended: traces no further queue pairs for it.
+                // The capture has ended, so the HCA must trace no more queue pairs for it.
                 hca.deselect(selection);
             }
         });

@@ -94,7 +94,7 @@ impl ClockPoints {
         }
     }
 
-    /// Returns the estimate.
+    /// Estimates offset and drift of the second clock from the packets that were added.
     #[must_use]
     pub fn estimate(&self) -> Clocks {
         let points = |direction: usize| self.fastest[direction].iter().flatten().copied();

@@ -105,7 +105,7 @@ pub struct Message {
     pub first: Psn,
     /// Number of PSNs of the message. A READ uses the PSNs of its responses.
     pub packets: u32,
-    /// Length in bytes.
+    /// Length of the message's data in bytes.
     pub bytes: u64,
     /// Number of retransmitted packets.
     pub sent_again: u32,

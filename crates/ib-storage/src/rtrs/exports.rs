@@ -63,7 +63,8 @@ pub struct Exports {
 }
 
 impl Exports {
-    /// Creates an empty set of exports. `number` must be random.
+    /// Creates an empty set of exports. `number` must be random, since clients detect by it that the
+    /// server was restarted.
     pub fn new(number: u64) -> Self {
         Self {
             rnbd: Rnbd::new(number),

@@ -1,4 +1,4 @@
-//! Serves the control requests of a server.
+//! Serves control requests, which read and write the tree of a server.
 
 use std::os::fd::{AsFd, BorrowedFd};
 

@@ -1,4 +1,4 @@
-//! Serves the control requests of a client's session.
+//! Serves control requests, which read and write the tree of a client's session.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};

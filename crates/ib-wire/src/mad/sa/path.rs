@@ -140,7 +140,7 @@ crate::layout! {
 
 attribute!(MultiPathRecord = MULTI_PATH_RECORD in SUBN_ADM);
 
-/// Components and GIDs of a request.
+/// The components of the component mask, and the GIDs that follow the struct.
 impl MultiPathRecord {
     /// The components: for each, its bit in the component mask and the name of its field.
     pub const COMPONENTS: [(u8, &'static str); 20] = [
@@ -169,7 +169,7 @@ impl MultiPathRecord {
     /// Returns the GIDs of the sources and the GIDs of the destinations. `data` is the data of the
     /// request.
     ///
-    /// Returns `None` if the data is too short for the counts.
+    /// Returns `None` if the data has fewer GIDs than `sgid_count` and `dgid_count` announce.
     #[must_use]
     pub fn gids(&self, data: &[u8]) -> Option<(Vec<Gid>, Vec<Gid>)> {
         let (sources, destinations) = (usize::from(self.sgid_count), usize::from(self.dgid_count));

@@ -127,9 +127,9 @@ crate::layout! {
         pub trap: TrapNumber = bits(4, 0, 16),
         /// The LID of the issuer.
         pub issuer_lid: u16 = bits(6, 0, 16),
-        /// The notice toggle bit. It alternates from one notice of a queue to the next.
+        /// The notice toggle bit. It alternates from one notice in the queue of the issuer to the next.
         pub toggle: bool = bits(8, 0, 1),
-        /// The number of notices in the queue.
+        /// The number of notices in the queue of the issuer.
         pub count: u16 = bits(8, 1, 15),
         /// The encoded details; see [`Notice::details`].
         pub data: [u8; 54] = bits(10, 0, 432),
