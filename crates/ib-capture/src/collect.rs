@@ -263,7 +263,7 @@ impl Collector {
         written
     }
 
-    /// Returns true if a section has begun.
+    /// Returns true if a section has begun and has not ended yet.
     #[must_use]
     pub const fn has_begun(&self) -> bool {
         self.writer.is_some()

@@ -249,7 +249,7 @@ pub struct Pair(usize);
 /// A queue pair and the address of its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QpEndpoint {
-    /// Address of the queue pair.
+    /// Address of the queue pair's port.
     pub address: Address,
     /// Queue pair number; `None` if it is unknown.
     pub qpn: Option<Qpn>,

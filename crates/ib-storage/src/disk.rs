@@ -172,7 +172,7 @@ impl Disk {
         }
     }
 
-    /// Starts a job.
+    /// Starts a job. [`Disk::flush`] must be called after one or several jobs.
     pub fn submit(&mut self, job: Job) {
         match &mut self.kind {
             Kind::Memory(disk) => disk.submit(&job),

@@ -212,7 +212,7 @@ impl NbdServer {
         moved
     }
 
-    /// Passes completed requests to their clients.
+    /// Queues the responses to requests that the device has completed. Returns true if there were any.
     fn complete(&mut self, disk: &mut impl Backing) -> bool {
         let mut moved = false;
         while let Some((user, errno)) = disk.poll() {

@@ -58,7 +58,7 @@ pub struct Estimate {
     pub drift_ppm: f64,
     /// Maximum error of the drift in ppm.
     pub drift_uncertainty_ppm: f64,
-    /// Shortest round-trip time in nanoseconds.
+    /// Sum of the shortest transit times in both directions, in nanoseconds.
     pub round_trip: f64,
     /// True if no line fits: one of the clocks was set during the capture.
     pub is_contradictory: bool,

@@ -8,7 +8,7 @@ use super::gap;
 use super::matching::{PositionPackets, SideBySide};
 use super::stream::{CapturedPacket, REQUESTS, RESPONSES, Stream};
 
-/// Operation of a message.
+/// The operation that a message executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// SEND.
@@ -82,7 +82,7 @@ impl Part {
     pub const ALL: [Self; 6] =
         [Self::Queue, Self::Wire, Self::Receive, Self::Completion, Self::InFlight, Self::Total];
 
-    /// Returns the name.
+    /// Returns the name of this part of the latency.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -101,13 +101,13 @@ impl Part {
 pub struct Message {
     /// Operation.
     pub kind: Kind,
-    /// PSN of the first packet.
+    /// PSN of the message's first packet.
     pub first: Psn,
     /// Number of PSNs of the message. A READ uses the PSNs of its responses.
     pub packets: u32,
     /// Length of the message's data in bytes.
     pub bytes: u64,
-    /// Number of retransmitted packets.
+    /// Number of retransmitted request packets.
     pub sent_again: u32,
     /// Time at which the first packet was sent, in nanoseconds since 1970 by the clock of the first
     /// file.

@@ -142,7 +142,7 @@ const MIDDLE: u32 = 128 << 24;
 pub(super) struct Stream {
     pub(super) key: Key,
     /// Two lists of packets: requests, and responses to the receiver's requests. Each response has
-    /// a PSN of its request.
+    /// a PSN of the request that it answers.
     pub(super) lanes: [Vec<CapturedPacket>; 2],
     /// Position (PSN and wrap-arounds) of the first captured packet of each list of `lanes`.
     pub(super) first: [Option<u32>; 2],

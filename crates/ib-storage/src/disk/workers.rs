@@ -99,7 +99,7 @@ fn run(file: &File, kind: FileKind, job: &Job) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a transfer until all bytes are transferred.
+/// Repeats a read or write until all bytes of the job are transferred.
 fn move_all(length: u64, mut once: impl FnMut(u64, usize) -> io::Result<usize>) -> io::Result<()> {
     let mut done = 0;
     while done < length {

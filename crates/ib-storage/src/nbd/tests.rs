@@ -122,7 +122,7 @@ impl Lab {
     }
 }
 
-/// Returns a request of 512 bytes.
+/// Returns an NBD request that reads or writes 512 bytes.
 fn request(kind: u16, offset: u64) -> Vec<u8> {
     request_of(kind, offset, 512)
 }
@@ -153,7 +153,7 @@ fn writes_of_a_disconnected_client_precede_later_requests() {
     assert_eq!(lab.disk.asked.len(), 2, "connected clients do not block others");
     drop(first);
     second.write_all(&request(command::WRITE, 0)).expect("the socket is writable");
-    // A new client can finish the handshake, but its request waits.
+    // A new client can finish the handshake, but its request waits for the write of the first client.
     let mut third = lab.program();
     third.write_all(&request(command::READ, 0)).expect("the socket is writable");
     lab.run();

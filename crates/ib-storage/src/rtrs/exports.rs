@@ -47,8 +47,8 @@ impl DeviceCounts {
 struct ExportedDisk {
     disk: Disk,
     counts: DeviceCounts,
-    /// The RTRS store of a disk in memory; reads from it complete immediately. `None` for other
-    /// disks.
+    /// For a disk in memory: the number of its memory in the RTRS server, which sends read data directly
+    /// from this memory. `None` for other disks.
     store: Option<StoreId>,
 }
 

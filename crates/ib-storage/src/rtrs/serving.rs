@@ -55,7 +55,7 @@ pub enum BlockEvent {
         device: String,
         /// The operation of the command.
         operation: Operation,
-        /// The error number of the disk.
+        /// The error number that the disk has reported.
         errno: Errno,
     },
 }
@@ -101,7 +101,7 @@ impl BlockServer {
         self.control = Some(ServerControl::new(control));
     }
 
-    /// Listens on a port of an HCA.
+    /// Listens on an HCA, at an RDMA port (as in `rdma_cm`).
     ///
     /// # Errors
     /// Fails if the port is in use, or if the HCA does not exist.

@@ -133,7 +133,7 @@ impl ControlClient {
         to_kind(&reply.data).ok_or_else(|| self.malformed("expected kind `file` or `directory`"))
     }
 
-    /// Reads a file.
+    /// Returns the contents of a file of the tree.
     ///
     /// # Errors
     /// Fails as [`ControlClient::request`] does.

@@ -33,7 +33,7 @@ impl ControlRequest {
         serde_json::to_string(self).expect("strings can be encoded as JSON")
     }
 
-    /// Parses a line.
+    /// Parses a line of JSON that contains a request.
     ///
     /// # Errors
     /// If the request is invalid, returns the reply to it as the error.
@@ -45,7 +45,7 @@ impl ControlRequest {
     }
 }
 
-/// A request that changes a file.
+/// A request that writes a control file of the tree.
 pub(super) struct WriteRequest {
     pub(super) path: String,
     pub(super) value: String,

@@ -10,7 +10,7 @@ use super::Control;
 use super::message::{self, WriteRequest};
 use crate::rtrs::Devices;
 
-/// The control socket of a server, and its statistics and control tree.
+/// A control socket, and the statistics and control tree of a server.
 pub(in crate::rtrs) struct ServerControl {
     control: Control,
     tree: ServerTree,
@@ -44,7 +44,7 @@ impl ServerControl {
         Self { control, tree: ServerTree }
     }
 
-    /// Responds to queued requests. Returns true if there were any.
+    /// Responds to queued control requests. Returns true if there were any.
     pub(in crate::rtrs) fn serve(
         &mut self,
         now: Instant,

@@ -19,7 +19,7 @@ use ib_control::queue::QueuedRequest;
 pub type PathFinder =
     Box<dyn FnMut(&mut Devices, &PathAddress) -> Result<PathSpec, (Errno, String)>>;
 
-/// The control socket of a session, and its statistics and control tree.
+/// A control socket, and the statistics and control tree of a client's session.
 pub(in crate::rtrs) struct SessionControl {
     control: Control,
     find_path: PathFinder,
@@ -74,7 +74,7 @@ impl SessionControl {
         self.tree.handle_event(now, rtrs, &mut ports, event);
     }
 
-    /// Responds to queued requests and completed writes. Returns true if there were any. The owner
+    /// Responds to queued control requests and completed writes. Returns true if there were any. The owner
     /// must have passed all events of the session to [`SessionControl::follow`] before.
     pub(in crate::rtrs) fn serve(
         &mut self,

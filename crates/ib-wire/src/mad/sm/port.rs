@@ -222,7 +222,7 @@ crate::layout! {
     ///
     /// In each mask, bit 0 means no FEC. The meaning of the other bits depends on the speed.
     pub struct PortInfoExtended: 64 {
-        /// Mask of the valid fields.
+        /// Mask of the fields of this struct that are valid.
         pub capability_mask: u32 = bits(0, 0, 32),
         /// The active FEC mode.
         pub fec_mode_active: u16 = bits(4, 0, 16),
