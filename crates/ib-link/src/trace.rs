@@ -147,9 +147,9 @@ pub trait PacketSource {
 
     /// Returns the number of packets that were overwritten before they were read.
     ///
-    /// The number covers the packets before the packet that was returned last. After
-    /// [`PacketSource::next_packet`] has returned `None` at the end of the capture, the number is
-    /// final.
+    /// The number includes only packets that were recorded before the last returned packet. After
+    /// [`PacketSource::next_packet`] has returned `None` at the end of the capture, the number
+    /// includes all overwritten packets.
     fn overwritten(&self) -> PacketCounts;
 
     /// Returns the number of packets that the HCA recorded, but that are not part of the capture: no
