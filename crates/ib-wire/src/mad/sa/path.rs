@@ -47,15 +47,15 @@ crate::layout! {
         pub qos_class: u16 = bits(52, 0, 12),
         /// The SL.
         pub sl: u8 = bits(53, 4, 4),
-        /// The selector that determines how the MTU is compared.
+        /// In a request: how `mtu` is compared with the MTU of a path.
         pub mtu_selector: Selector = bits(54, 0, 2),
-        /// The MTU.
+        /// The MTU of the path.
         pub mtu: MtuCode = bits(54, 2, 6),
-        /// The selector that determines how the rate is compared.
+        /// In a request: how `rate` is compared with the rate of a path.
         pub rate_selector: Selector = bits(55, 0, 2),
-        /// The rate.
+        /// The rate of the path.
         pub rate: RateCode = bits(55, 2, 6),
-        /// The selector that determines how the life time is compared.
+        /// In a request: how `life_time` is compared with the life time of a path.
         pub life_time_selector: Selector = bits(56, 0, 2),
         /// The life time of packets on the path.
         pub life_time: LifeTimeCode = bits(56, 2, 6),
@@ -113,15 +113,15 @@ crate::layout! {
         pub qos_class: u16 = bits(8, 0, 12),
         /// The SL.
         pub sl: u8 = bits(9, 4, 4),
-        /// The selector that determines how the MTU is compared.
+        /// In a request: how `mtu` is compared with the MTU of a path.
         pub mtu_selector: Selector = bits(10, 0, 2),
-        /// The MTU.
+        /// The MTU of the path.
         pub mtu: MtuCode = bits(10, 2, 6),
-        /// The selector that determines how the rate is compared.
+        /// In a request: how `rate` is compared with the rate of a path.
         pub rate_selector: Selector = bits(11, 0, 2),
-        /// The rate.
+        /// The rate of the path.
         pub rate: RateCode = bits(11, 2, 6),
-        /// The selector that determines how the life time is compared.
+        /// In a request: how `life_time` is compared with the life time of a path.
         pub life_time_selector: Selector = bits(12, 0, 2),
         /// The life time of packets on the path.
         pub life_time: LifeTimeCode = bits(12, 2, 6),

@@ -117,13 +117,14 @@ impl MulticastForwardingBlock {
     /// The number of LIDs in a block of the MFT.
     pub const LIDS: u16 = 32;
 
-    /// Returns the attribute modifier for this block of LIDs and this position.
+    /// Returns the attribute modifier for this block of LIDs and this position (block of 16 ports).
     #[must_use]
     pub const fn modifier(block: u16, position: u8) -> u32 {
         block as u32 & 0x1ff | (position as u32 & 0xf) << 28
     }
 
-    /// Returns the block of LIDs and the position that an attribute modifier contains.
+    /// Returns the index of the block of LIDs, and the position (block of 16 ports), that an attribute
+    /// modifier contains.
     #[must_use]
     pub const fn from_modifier(modifier: u32) -> (u16, u8) {
         ((modifier & 0x1ff) as u16, (modifier >> 28) as u8)
