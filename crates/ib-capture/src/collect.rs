@@ -152,8 +152,8 @@ impl Collector {
         let time = self.epoch + now.as_nanos();
         for source in &mut self.merge.sources {
             if source.interfaces == [None; 3] {
-                // The section has no interface for this queue pair: the next section reports its
-                // counts.
+                // The section has no interface for this queue pair, so the next section reports the
+                // counts of the queue pair.
                 continue;
             }
             source.settle_overwritten();

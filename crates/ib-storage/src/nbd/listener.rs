@@ -39,7 +39,7 @@ pub enum ListenError {
     Unix {
         /// The socket.
         path: PathBuf,
-        /// The reason why it cannot be opened.
+        /// The reason why the socket cannot be opened.
         error: io::Error,
     },
     /// The TCP port cannot be opened.
@@ -47,7 +47,7 @@ pub enum ListenError {
     Tcp {
         /// The port.
         address: SocketAddr,
-        /// The reason why it cannot be opened.
+        /// The reason why the TCP port cannot be opened.
         error: io::Error,
     },
 }
