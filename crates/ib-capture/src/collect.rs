@@ -32,8 +32,8 @@ pub struct Counted {
     pub overwritten: PacketCounts,
     /// Packets that the collector read, but could not write to the stream.
     pub unwritten: PacketCounts,
-    /// Packets that were recorded, but not captured: no trigger occurred, or it occurred too many
-    /// packets later.
+    /// Packets that the HCA recorded, but that are not part of the capture: no trigger followed them,
+    /// or too many packets lie between them and the trigger.
     pub skipped: PacketCounts,
     /// Packets that the HCA has traced.
     pub noted: PacketCounts,
@@ -57,7 +57,7 @@ struct OutputPacket {
 /// the counts with the next packet and at the end of a section.
 pub struct Collector {
     writer: Option<Writer<Vec<u8>>>,
-    /// Output of completed sections.
+    /// Output of completed sections. Within a section, `writer` owns the output.
     out: Vec<u8>,
     link: Link,
     /// Time in nanoseconds since 1970 at which the HCAs' clock was zero.
@@ -152,8 +152,8 @@ impl Collector {
         let time = self.epoch + now.as_nanos();
         for source in &mut self.merge.sources {
             if source.interfaces == [None; 3] {
-                // If the section has no interface of the queue pair, the next section reports the
-                // packets of the queue pair.
+                // The section has no interface for this queue pair, so the next section reports the
+                // counts of the queue pair.
                 continue;
             }
             source.settle_overwritten();
@@ -201,7 +201,8 @@ impl Collector {
     /// Writes the two interfaces of a queue pair for sent and received packets.
     fn describe(&mut self, source: usize) {
         for place in [Direction::Send, Direction::Receive].map(|it| it as usize) {
-            // The section header is written even if it exceeds the limit.
+            // The interfaces that precede the first packet are written even if the section then
+            // exceeds its size limit.
             if self.packets > 0 && !self.has_room(self.interface_length(source, place)) {
                 self.is_full = true;
                 return;
@@ -262,7 +263,7 @@ impl Collector {
         written
     }
 
-    /// Returns true if a section has begun.
+    /// Returns true if a section has begun and has not ended yet.
     #[must_use]
     pub const fn has_begun(&self) -> bool {
         self.writer.is_some()
@@ -312,8 +313,8 @@ impl Collector {
         let texts =
             self.comments[..count].iter().map(|text| COMMENT + text.len() as u64).sum::<u64>();
         let interface = if is_known { 0 } else { self.interface_length(number, place) };
-        // The comments of the packet count towards the limit, as does the block of its interface if
-        // the section does not have this block yet.
+        // The size limit of the section covers the packet and its comments. It also covers the
+        // block of the packet's interface if the section does not have this block yet.
         if self.packets > 0 && !self.has_room(PACKET + self.frame.len() as u64 + texts + interface)
         {
             return false;
@@ -382,8 +383,8 @@ impl Collector {
         out.clear();
     }
 
-    /// Counts the packets that were added to the output since the last call as captured if
-    /// `is_written` is true, otherwise as not written.
+    /// Decides the counts of the packets that were added to the output since the last call: as
+    /// captured if `is_written` is true, otherwise as not written.
     pub fn settle(&mut self, is_written: bool) {
         self.output_packets.clear();
         self.handed = 0;
@@ -394,8 +395,8 @@ impl Collector {
         }
     }
 
-    /// Of the output that was added since the last call, counts the packets in the first `bytes`
-    /// bytes as captured, and the other packets as not written.
+    /// Decides the counts of the packets that were added to the output since the last call. Those
+    /// within its first `bytes` bytes count as captured, the others as not written.
     pub fn settle_first(&mut self, bytes: usize) {
         for OutputPacket { source, place, .. } in
             self.output_packets.iter().take_while(|mark| mark.end <= bytes)

@@ -122,7 +122,8 @@ impl Correlator {
         }
         counts.has_directions = !has_unknown;
         if reported > counts.overwritten.unwrap_or(0) {
-            // The file has no statistics at its end.
+            // The file lacks statistics at its end: uses the sum of the counts that its packets
+            // report.
             counts.overwritten = Some(reported);
         }
         self.files.push(counts);
@@ -248,7 +249,7 @@ pub struct Pair(usize);
 /// A queue pair and the address of its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QpEndpoint {
-    /// Address of the queue pair.
+    /// Address of the queue pair's port.
     pub address: Address,
     /// Queue pair number; `None` if it is unknown.
     pub qpn: Option<Qpn>,
@@ -257,12 +258,12 @@ pub struct QpEndpoint {
 /// The times from each event of one kind to the next event of another kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Number of events of the first kind.
+    /// Number of `from` events, at which a measurement starts ([`Correlation::timing`]).
     pub from: u64,
-    /// Number of events of the second kind.
+    /// Number of `to` events, at which a measurement ends.
     pub to: u64,
-    /// Time in nanoseconds from each event of the first kind to the next event of the second kind.
-    /// Events that no event of the second kind follows are left out.
+    /// Time in nanoseconds from each `from` event to the next `to` event. `from` events that no
+    /// `to` event follows are left out.
     pub times: Vec<i64>,
 }
 
@@ -321,7 +322,8 @@ impl Correlation {
         [self.matched[pair.0][REQUESTS], responses.unwrap_or_default()]
     }
 
-    /// Returns the counters of all packets, including those of pairs that are not reported.
+    /// Returns the counters of all packets, including packets of pairs that [`Correlation::pairs`]
+    /// does not return.
     #[must_use]
     pub fn all_matched(&self) -> MatchCounts {
         let mut all = MatchCounts::default();

@@ -56,7 +56,7 @@ pub struct Dissection<'a> {
     pub vcrc_ok: Option<bool>,
     /// The MAD, if the packet carries one.
     pub mad: Option<Datagram>,
-    /// The protocol above the transport.
+    /// The message of a protocol above the transport that this packet carries or completes.
     pub upper: Option<Layer>,
 }
 

@@ -42,7 +42,7 @@ pub enum FrameError {
     /// The captured part of the frame ends within the headers.
     #[error("{kept} bytes were captured: expected at least {headers} for the headers")]
     Cut {
-        /// Number of captured bytes.
+        /// Number of captured bytes of the frame.
         kept: usize,
         /// Length of the headers in bytes.
         headers: usize,
@@ -59,7 +59,7 @@ pub struct Frame<'a> {
     pub number: u64,
     /// Offset in the file at which the frame's block ends, in bytes.
     pub offset: u64,
-    /// Time of the capture, in nanoseconds since 1970.
+    /// Time at which the frame was captured, in nanoseconds since 1970.
     pub time: Option<u64>,
     /// Interface number within the section; [`CaptureFile::interface`] describes it.
     pub interface: u32,
@@ -72,9 +72,9 @@ pub struct Frame<'a> {
     pub lost: u64,
     /// Comments on the frame.
     pub comments: Vec<String>,
-    /// Length on the link, in bytes.
+    /// Length of the frame on the link, in bytes.
     pub length: usize,
-    /// Number of captured bytes.
+    /// Number of captured bytes of the frame.
     pub captured: usize,
     /// The RDMA packet, or the reason why there is none.
     pub content: Result<Content<'a>, FrameError>,
@@ -143,7 +143,7 @@ impl<R: Read> CaptureFile<R> {
         self.sections
     }
 
-    /// Returns the number of bytes read.
+    /// Returns how many bytes of the file were read so far.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.reader.offset()

@@ -49,11 +49,11 @@ pub struct MessageBlock {
     pub started: Instant,
     /// The time at which the message was completed.
     pub end: Instant,
-    /// The length in bytes.
+    /// The length of the message's data in bytes.
     pub length: u32,
-    /// The PSN of the first packet.
+    /// The PSN of the message's first packet.
     pub first: Psn,
-    /// The number of PSNs.
+    /// The number of PSNs that the message uses.
     pub packets: u32,
 }
 
@@ -147,13 +147,13 @@ pub trait PacketSource {
 
     /// Returns the number of packets that were overwritten before they were read.
     ///
-    /// The number covers the packets before the packet that was returned last. After
-    /// [`PacketSource::next_packet`] has returned `None` at the end of the capture, the number is
-    /// final.
+    /// The number includes only packets that were recorded before the last returned packet. After
+    /// [`PacketSource::next_packet`] has returned `None` at the end of the capture, the number
+    /// includes all overwritten packets.
     fn overwritten(&self) -> PacketCounts;
 
-    /// Returns the number of packets that were recorded, but not returned: no trigger occurred, or
-    /// it occurred too many packets later.
+    /// Returns the number of packets that the HCA recorded, but that are not part of the capture: no
+    /// trigger followed them, or too many packets lie between them and the trigger.
     fn skipped(&self) -> PacketCounts {
         PacketCounts::default()
     }

@@ -17,7 +17,7 @@ pub enum ReadError {
     /// The file is truncated.
     #[error("byte {offset}: the file ends within {what}: expected {expected} bytes, found {found}")]
     Truncated {
-        /// The truncated item.
+        /// Name of the item that is truncated.
         what: &'static str,
         /// Offset of the item in the file.
         offset: u64,
@@ -29,13 +29,13 @@ pub enum ReadError {
     /// A field has an invalid value.
     #[error("byte {offset}: {what} is {found}: expected {expected}")]
     Value {
-        /// The field.
+        /// Name of the field.
         what: &'static str,
         /// Offset of the field in the file.
         offset: u64,
-        /// Expected values.
+        /// The values that the field may have.
         expected: String,
-        /// Found value.
+        /// The value of the field in the file.
         found: String,
     },
 }
@@ -55,7 +55,7 @@ pub enum WriteError {
         /// Number of interfaces written so far.
         count: u32,
     },
-    /// An item is too long for a block.
+    /// A packet, an option or a whole block is longer than its format permits.
     #[error("{what} has {found} bytes: expected at most {limit}")]
     TooLong {
         /// Name of the item, such as "the captured length".
@@ -68,9 +68,9 @@ pub enum WriteError {
     /// The captured size of a packet exceeds its original size.
     #[error("{captured} bytes captured of a packet of {original}: expected no more than it has")]
     CapturedTooLong {
-        /// Captured size in bytes.
+        /// Number of captured bytes of the packet.
         captured: usize,
-        /// Original size in bytes.
+        /// Original size of the packet in bytes.
         original: u32,
     },
 }

@@ -182,11 +182,11 @@ pub struct Statistics {
     pub received: Option<u64>,
     /// Number of packets that the interface dropped for lack of resources.
     pub dropped: Option<u64>,
-    /// Number of packets that passed the filter.
+    /// Number of packets that passed the capture filter.
     pub accepted: Option<u64>,
     /// Number of packets dropped by the operating system.
     pub os_dropped: Option<u64>,
-    /// Number of packets delivered to the application.
+    /// Number of packets that the operating system delivered to the capturing application.
     pub delivered: Option<u64>,
     /// Comments.
     pub comments: Vec<String>,

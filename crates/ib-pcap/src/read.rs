@@ -103,7 +103,7 @@ struct Input<R> {
     stream: R,
     /// Number of bytes read so far.
     offset: u64,
-    /// Offset of `bytes`.
+    /// Offset in the stream of the first byte of `bytes`.
     start: u64,
     /// The bytes of the last item that was read.
     bytes: Vec<u8>,

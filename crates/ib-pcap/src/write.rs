@@ -114,8 +114,8 @@ impl<W: Write> Writer<W> {
         self.record(&header.to_bytes(kept), packet)
     }
 
-    /// Adds a packet block whose data is `header`, then the packet. The sizes in the block include
-    /// `header`.
+    /// Adds a packet block whose data is `header`, followed by the packet. The captured and the
+    /// original size in the block include `header`.
     fn record(&mut self, header: &[u8], packet: &Packet<'_>) -> Result<(), WriteError> {
         let snap_length = *self.snap_length(packet.interface)? as usize;
         let (captured, original) = (packet.data.len(), packet.original_length);

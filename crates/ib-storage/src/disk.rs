@@ -34,7 +34,7 @@ pub struct Job {
     pub command: Command,
     /// The memory of the data to write, or of the buffer to read into.
     pub memory: Arc<Memory>,
-    /// The offset of the data in this memory, in bytes.
+    /// The offset in bytes of the data from the start of `memory`.
     pub offset: usize,
 }
 
@@ -163,7 +163,8 @@ impl Disk {
         }
     }
 
-    /// Stores the list of clients that write to the disk.
+    /// Stores the list of clients that write to the disk, so that it survives a restart. Fails for a
+    /// disk in memory.
     pub(crate) fn keep_writers(&self, writers: &[u8]) -> Result<(), Errno> {
         match &self.kind {
             Kind::Memory(_) => Err(Errno::EOPNOTSUPP),
@@ -171,7 +172,7 @@ impl Disk {
         }
     }
 
-    /// Starts a job.
+    /// Starts a job. [`Disk::flush`] must be called after one or several jobs.
     pub fn submit(&mut self, job: Job) {
         match &mut self.kind {
             Kind::Memory(disk) => disk.submit(&job),

@@ -93,7 +93,7 @@ pub struct NbdServer {
     /// True if a disconnected client may have left writes in flight or unread input. Then only
     /// disconnected clients are served.
     serves_gone: bool,
-    /// True if another owner is using the device.
+    /// True while other code of this process, such as a load generator, uses the device.
     is_held: bool,
     budget: Budget,
 }
@@ -148,9 +148,10 @@ impl NbdServer {
         self.connections.is_empty() && self.executing.is_empty()
     }
 
-    /// Serves clients while another owner uses the device. The server must be idle
-    /// ([`NbdServer::is_idle`]) when the other owner takes over the device. Clients can connect and
-    /// finish the handshake, but their requests wait. Returns true if there was any progress.
+    /// Serves clients while other code of this process, such as a load generator, uses the device.
+    /// The server must be idle ([`NbdServer::is_idle`]) before that code uses the device. Clients can
+    /// connect and finish the handshake, but their requests wait. Returns true if there was any
+    /// progress.
     pub fn progress_without(&mut self) -> bool {
         self.is_held = true;
         self.serve(&mut Nothing)
@@ -211,7 +212,7 @@ impl NbdServer {
         moved
     }
 
-    /// Passes completed requests to their clients.
+    /// Queues the responses to requests that the device has completed. Returns true if there were any.
     fn complete(&mut self, disk: &mut impl Backing) -> bool {
         let mut moved = false;
         while let Some((user, errno)) = disk.poll() {
@@ -510,8 +511,8 @@ impl NbdServer {
             if self.budget.is_short {
                 until = until.min(connection.stalled_at(usage.guaranteed).unwrap_or(until));
             }
-            // Other descriptors are left out, since the kernel would repeatedly report their errors
-            // even if no events are requested.
+            // Leaves out sockets on which the server waits for nothing, since the kernel would
+            // repeatedly report their errors.
             if reads || writes {
                 files.push(Interest { file: connection.stream.as_fd(), reads, writes });
             }

@@ -41,9 +41,9 @@ pub use serving::{BlockEvent, BlockServer};
 #[derive(Default)]
 pub struct Devices {
     all: Vec<Device>,
-    /// Queue of work that other threads pass to this thread, and the captures that they control.
-    /// `None` until first used.
+    /// Queue of closures that other threads let this thread run; `None` until it is first used.
     inbox: Option<Box<Inbox<Self>>>,
+    /// Packet captures of the HCAs, which other threads control; `None` until first used.
     captures: Option<Captures<Self>>,
     /// Callback that receives the packet readers of queue pairs that were chosen for a trace.
     on_reader: Option<Arc<Mutex<OnReader>>>,
@@ -90,13 +90,13 @@ impl Devices {
         device.on_traced(move |hca, selection, reader| {
             let mut on_reader = on_reader.lock().unwrap_or_else(PoisonError::into_inner);
             if on_reader(number, selection, reader).is_some() {
-                // The capture has ended: traces no further queue pairs for it.
+                // The capture has ended, so the HCA must trace no more queue pairs for it.
                 hca.deselect(selection);
             }
         });
     }
 
-    /// Runs the work that other threads have queued.
+    /// Runs the closures that other threads have queued for this thread.
     fn run_queued_work(&mut self) {
         while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {
             work(self);

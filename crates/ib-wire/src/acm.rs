@@ -67,7 +67,7 @@ codes! {
     ClientStatus(u8) {
         /// Success.
         SUCCESS = 0 "success",
-        /// Out of memory.
+        /// The service is out of memory.
         ENOMEM = 1 "no memory",
         /// The request is invalid.
         EINVAL = 2 "invalid request",
@@ -272,7 +272,8 @@ impl ClientHeader {
 }
 
 layout! {
-    /// The encoding of an [`Entry`]. The byte order of flags and type is not known here.
+    /// The encoding of an [`Entry`]. Flags and type are bytes, since their byte order depends on the
+    /// message ([`ByteOrder`]).
     struct RawEntry: 72 {
         flags: [u8; 4] = bits(0, 0, 32),
         kind: [u8; 2] = bits(4, 0, 16),
@@ -431,20 +432,20 @@ impl Resolve {
 /// The counters of a service or of an endpoint, in wire order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerfCounters {
-    /// Failed requests.
+    /// The number of failed requests.
     pub errors: u64,
-    /// RESOLVE requests.
+    /// The number of RESOLVE requests.
     pub resolves: u64,
-    /// Requests that had to be answered from the cache ([`EntryFlags::NODELAY`]), but had no result
-    /// there.
+    /// The number of requests that had to be answered from the cache ([`EntryFlags::NODELAY`]), but
+    /// had no result there.
     pub no_data: u64,
-    /// Addresses that the service resolved by queries to its peers.
+    /// The number of addresses that the service resolved by queries to its peers.
     pub address_queries: u64,
-    /// Addresses that the service found in its cache.
+    /// The number of addresses that the service found in its cache.
     pub address_cached: u64,
-    /// Routes that the service resolved by SA queries.
+    /// The number of routes that the service resolved by SA queries.
     pub route_queries: u64,
-    /// Routes that the service found in its cache.
+    /// The number of routes that the service found in its cache.
     pub route_cached: u64,
 }
 
@@ -478,13 +479,13 @@ layout! {
     pub struct EndpointInfo: 80 {
         /// The GUID of the HCA.
         pub device_guid: u64 = bits(0, 0, 64),
-        /// The port number.
+        /// The number of the endpoint's port on the HCA.
         pub port: u8 = bits(8, 0, 8),
         /// The number of ports of the HCA.
         pub port_count: u8 = bits(9, 0, 8),
-        /// The P_Key.
+        /// The P_Key of the endpoint.
         pub p_key: u16 = bits(12, 0, 16),
-        /// The number of names that follow.
+        /// The number of names of the endpoint, which follow this struct.
         pub address_count: u16 = bits(14, 0, 16),
         /// The name of the ACM provider, padded with zeros.
         pub provider: [u8; 64] = bits(16, 0, 512),

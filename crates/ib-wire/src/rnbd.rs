@@ -176,8 +176,8 @@ le_layout! {
         /// Extension of ibfabric ([`Session::EXTENSION_RESPONSE`]): a number that changes after
         /// another client has written to the device.
         ///
-        /// The bit [`OpenResponse::WRITERS_PERSISTENT`] is set if the number survives restarts of
-        /// the server.
+        /// The bit [`OpenResponse::WRITERS_PERSISTENT`] is set if a restart of the server does not reset
+        /// this number.
         pub writers: u16 = 46,
         /// Extension of ibfabric: a number that changes if the data of the device was replaced.
         pub medium: u32 = 48,
@@ -188,7 +188,8 @@ le_layout! {
 }
 
 impl OpenResponse {
-    /// This bit of [`OpenResponse::writers`] is set if the number survives restarts of the server.
+    /// This bit of [`OpenResponse::writers`] is set if a restart of the server does not reset the
+    /// number in the other bits.
     pub const WRITERS_PERSISTENT: u16 = 0x8000;
 }
 

@@ -53,11 +53,11 @@ pub enum RtrsError {
     /// The message is truncated.
     #[error("{what} has {found} bytes: expected at least {expected}")]
     Truncated {
-        /// The truncated part.
+        /// The name of the truncated message or part of it.
         what: &'static str,
-        /// The minimum length in bytes.
+        /// The minimum length of this part in bytes.
         expected: usize,
-        /// The number of bytes found.
+        /// The number of bytes of this part that were found.
         found: usize,
     },
     /// The magic number of the private data is wrong.

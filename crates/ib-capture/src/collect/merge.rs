@@ -27,12 +27,11 @@ pub(super) struct Source {
     pub(super) captured: PacketCounts,
     pub(super) pending: PacketCounts,
     pub(super) unwritten: PacketCounts,
-    /// Counts at the beginning of the section: of captured packets, and of overwritten packets that
-    /// the stream has reported.
+    /// The values at the beginning of the section: of `captured` plus `pending`, and of `settled`.
     pub(super) before: [PacketCounts; 2],
-    /// Counts of overwritten packets: those counted when packets were read, and those that the
-    /// stream has reported.
+    /// Overwritten packets that were counted in `missed` of the packets read so far.
     reported: PacketCounts,
+    /// Overwritten packets that the stream has reported.
     pub(super) settled: PacketCounts,
     /// Packets that were read, how many of them were written, and the bytes of all of them.
     taken: Vec<MergedPacket>,
@@ -52,7 +51,7 @@ pub(super) struct MergedPacket {
     pub(super) missed: u64,
 }
 
-/// The packets of all queue pairs.
+/// Merges the unwritten packets of all queue pairs by time.
 pub(super) struct Merge {
     pub(super) sources: Vec<Source>,
     /// The time of each queue pair's next packet, with the index of the queue pair. The earliest
@@ -134,7 +133,8 @@ impl Source {
         self.done == self.taken.len()
     }
 
-    /// If all packets read so far are written, counts all overwritten packets as reported.
+    /// If all packets read so far are written, counts all overwritten packets as reported by the
+    /// stream: the statistics at the end of the section report them.
     pub(super) fn settle_overwritten(&mut self) {
         if self.is_done() {
             self.settled = self.packets.overwritten();

@@ -28,8 +28,8 @@ const STEPS: usize = 80;
 pub struct ClockPoints {
     start: u64,
     span: u64,
-    /// For each direction and interval, the fastest packet's time by the first clock, and its
-    /// receive time minus its send time.
+    /// For each direction and interval, the fastest packet: its time by the first clock, and its
+    /// receive time minus its send time, in nanoseconds.
     fastest: [Vec<Option<(u64, i64)>>; 2],
     counted: [u64; 2],
 }
@@ -58,11 +58,11 @@ pub struct Estimate {
     pub drift_ppm: f64,
     /// Maximum error of the drift in ppm.
     pub drift_uncertainty_ppm: f64,
-    /// Shortest round-trip time in nanoseconds.
+    /// Sum of the shortest transit times in both directions, in nanoseconds.
     pub round_trip: f64,
     /// True if no line fits: one of the clocks was set during the capture.
     pub is_contradictory: bool,
-    /// Number of packets in each direction.
+    /// Number of packets from capture 1 to capture 2, and in the opposite direction.
     pub packets: [u64; 2],
 }
 
@@ -94,7 +94,7 @@ impl ClockPoints {
         }
     }
 
-    /// Returns the estimate.
+    /// Estimates offset and drift of the second clock from the packets that were added.
     #[must_use]
     pub fn estimate(&self) -> Clocks {
         let points = |direction: usize| self.fastest[direction].iter().flatten().copied();
@@ -170,9 +170,9 @@ impl Clocks {
 
 /// The points that bound the line of clock offsets.
 struct LineBounds {
-    /// Points that must be above the line.
+    /// Points that must be above the line of clock offsets.
     above: Vec<(f64, f64)>,
-    /// Points that must be below the line.
+    /// Points that must be below the line of clock offsets.
     below: Vec<(f64, f64)>,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Flow {
     pub(super) sender: Option<Qpn>,
     /// Index of the stream captured at the sender, and of the stream captured at the receiver.
     pub(super) views: [Option<usize>; 2],
-    /// Index of the flow in the other direction.
+    /// Index, among all flows, of the flow in the other direction; `None` if it is unknown.
     pub(super) back: Option<usize>,
 }
 
@@ -158,8 +158,8 @@ pub(super) fn flows(streams: &[Stream]) -> Vec<Flow> {
             let best = match fits[..] {
                 [] => None,
                 [only] => Some(only),
-                // Several connections have used the same queue pair number: the stream with common
-                // packets belongs to the same connection.
+                // Several connections have used the same queue pair number: chooses the flow whose
+                // captured stream has most packets in common with this stream.
                 _ => {
                     let score = |at: usize| {
                         made[at].views[SENT].map_or(0, |sent| common(&streams[sent], stream))
@@ -271,8 +271,8 @@ fn is_connected(flow: &Flow, streams: &[Stream]) -> bool {
     })
 }
 
-/// The PSNs of the first packets of a flow, and the files that contain it. They are compared with
-/// those of other flows to find the flow in the other direction.
+/// The PSNs of a flow's first packets, and the files that contain the flow. A comparison with the
+/// samples of other flows finds the flow in the other direction.
 #[derive(Clone)]
 struct Sample {
     requests: HashSet<u32>,

@@ -53,7 +53,7 @@ pub enum EventFilter {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
-    /// The event does not begin with a queue pair.
+    /// The text does not begin with a queue pair and a direction.
     #[error(
         "`{0}`: expected `qp NUMBER send` or `qp NUMBER receive`, with `file 1` or `file 2` before it if both files have the queue pair"
     )]

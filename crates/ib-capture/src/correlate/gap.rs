@@ -52,7 +52,8 @@ impl Gaps {
     }
 }
 
-/// Returns true if a gap overlaps the range between two times or positions.
+/// Returns true if a gap overlaps the range from `from` to `to`: two times, or two positions in a
+/// stream.
 pub(super) fn is_between<T: Ord + Copy>(gaps: &[(T, T)], from: T, to: T) -> bool {
     let next = gaps.partition_point(|gap| gap.1 <= from);
     gaps.get(next).is_some_and(|gap| gap.0 < to)

@@ -40,7 +40,7 @@ pub(super) struct PositionPackets<'a> {
 }
 
 impl PositionPackets<'_> {
-    /// Returns one of the packets, preferably from the sender's capture.
+    /// Returns one packet at this position, preferably from the sender's capture.
     pub(super) fn any(&self) -> &CapturedPacket {
         self.sent.first().or(self.received.first()).expect("a position has at least one packet")
     }
@@ -80,7 +80,8 @@ impl PositionPackets<'_> {
     }
 }
 
-/// Iterates over the positions of two sorted packet lists.
+/// Iterates over the positions of the packets in two sorted lists: the sender's capture and the
+/// receiver's capture.
 pub(super) struct SideBySide<'a> {
     sent: &'a [CapturedPacket],
     received: &'a [CapturedPacket],

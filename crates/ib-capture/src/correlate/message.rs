@@ -8,7 +8,7 @@ use super::gap;
 use super::matching::{PositionPackets, SideBySide};
 use super::stream::{CapturedPacket, REQUESTS, RESPONSES, Stream};
 
-/// Operation of a message.
+/// The operation that a message executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// SEND.
@@ -82,7 +82,7 @@ impl Part {
     pub const ALL: [Self; 6] =
         [Self::Queue, Self::Wire, Self::Receive, Self::Completion, Self::InFlight, Self::Total];
 
-    /// Returns the name.
+    /// Returns the name of this part of the latency.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -101,13 +101,13 @@ impl Part {
 pub struct Message {
     /// Operation.
     pub kind: Kind,
-    /// PSN of the first packet.
+    /// PSN of the message's first packet.
     pub first: Psn,
     /// Number of PSNs of the message. A READ uses the PSNs of its responses.
     pub packets: u32,
-    /// Length in bytes.
+    /// Length of the message's data in bytes.
     pub bytes: u64,
-    /// Number of retransmitted packets.
+    /// Number of retransmitted request packets.
     pub sent_again: u32,
     /// Time at which the first packet was sent, in nanoseconds since 1970 by the clock of the first
     /// file.
@@ -151,7 +151,7 @@ pub(super) struct Exchange<'a> {
     pub(super) clocks: &'a Clocks,
 }
 
-/// A message with outstanding packets.
+/// A message that is assembled from its packets.
 struct Open {
     kind: Kind,
     first: u32,
@@ -159,7 +159,7 @@ struct Open {
     bytes: u64,
     sent_again: u32,
     sent: Option<FileTime>,
-    /// Time at which the last known packet was sent.
+    /// Time at which the last packet found so far was first sent.
     sent_last: Option<FileTime>,
     began: Option<FileTime>,
     arrived: Option<FileTime>,
@@ -361,7 +361,7 @@ impl Exchange<'_> {
 
     fn message(&self, open: &Open, acknowledged: Option<u64>) -> Message {
         let back = acknowledged.and_then(|time| Some((self.responses?.key.file, time)));
-        // Ignores an acknowledgement that is earlier than the message.
+        // Ignores an acknowledgement that was received before the message was sent.
         let back =
             back.filter(|&back| self.between(open.sent, Some(back)).is_none_or(|time| time >= 0));
         let queue = open.posted.and_then(|posted| i64::try_from(posted).ok());

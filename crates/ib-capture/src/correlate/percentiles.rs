@@ -7,7 +7,7 @@ pub const PERCENTILES: [(&str, f64); 4] =
 /// Distribution of times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Percentiles {
-    /// Number of times.
+    /// How many times (durations) the distribution has.
     pub count: u64,
     /// Minimum.
     pub min: i64,

@@ -111,7 +111,8 @@ impl CapturedPacket {
     }
 }
 
-/// A value that only a few packets have, with the position of the packet. Takes 12 bytes.
+/// A value of one packet, and the position of this packet. Stored apart from the packets, since
+/// only a few have such a value. Takes 12 bytes.
 #[derive(Clone, Copy, Debug)]
 struct PacketValue {
     position: u32,
@@ -141,9 +142,9 @@ const MIDDLE: u32 = 128 << 24;
 pub(super) struct Stream {
     pub(super) key: Key,
     /// Two lists of packets: requests, and responses to the receiver's requests. Each response has
-    /// a PSN of its request.
+    /// a PSN of the request that it answers.
     pub(super) lanes: [Vec<CapturedPacket>; 2],
-    /// Position of the first packet of each list of `lanes`.
+    /// Position (PSN and wrap-arounds) of the first captured packet of each list of `lanes`.
     pub(super) first: [Option<u32>; 2],
     highest: [u32; 2],
     posted: Vec<PacketValue>,
@@ -234,7 +235,7 @@ impl Stream {
         find(&self.asked, position).map(|value| value as u32)
     }
 
-    /// Returns the packets at this position of a sorted list.
+    /// Returns the packets of a list of `lanes` that have this position (PSN and wrap-arounds).
     pub(super) fn at(&self, lane: usize, position: u32) -> &[CapturedPacket] {
         let lane = &self.lanes[lane];
         let start = lane.partition_point(|seen| seen.position < position);

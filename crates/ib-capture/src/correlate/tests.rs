@@ -338,7 +338,7 @@ fn read_completes_with_its_last_response() {
     bench.packet((B, A), first, (t + 25_500, t + 32_500), WHOLE);
     let last = (Operation::ReadResponseLast, 8, 2500 - 2048, 0);
     bench.packet((B, A), last, (t + 25_600, t + 32_600), WHOLE);
-    // A further request.
+    // A SEND after the READ.
     let t = 200_000;
     bench.packet((A, B), (Operation::SendOnly, 9, 10, 0), (t, t + 5_000), WHOLE);
     let ack = (Operation::Acknowledge, 9, 0, 0);

@@ -47,7 +47,7 @@ struct ConnectionEnd {
     connection: u64,
 }
 
-/// The known connections.
+/// Connections whose CM messages were captured.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     /// REQs by address and local communication ID of the requester.
@@ -59,7 +59,7 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Returns the queue pair of the peer.
+    /// Returns the number of the queue pair to which this queue pair is connected.
     pub(super) fn peer(&self, end: &Endpoint) -> Option<Qpn> {
         self.ends.get(end)?.peer
     }

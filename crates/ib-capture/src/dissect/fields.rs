@@ -8,7 +8,7 @@ use ib_wire::layout::{self, Bits, FieldInfo};
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// The packet does not have the field, or it was not captured.
+    /// The packet does not have the field, or the field was not captured.
     Missing,
     /// Yes or no.
     Flag(bool),
@@ -68,18 +68,18 @@ impl Fields {
         self.0.push((name, value.into()));
     }
 
-    /// Adds a text.
+    /// Adds a field whose value is a text.
     #[allow(clippy::needless_pass_by_value, reason = "callers pass what they have just made")]
     pub fn text(&mut self, name: &'static str, text: impl ToString) {
         self.put(name, text.to_string());
     }
 
-    /// Adds a group.
+    /// Adds a field whose value is a group of fields.
     pub fn group(&mut self, name: &'static str, group: Self) {
         self.put(name, group);
     }
 
-    /// Adds the fields of another list.
+    /// Adds all fields of another list to the end of this list.
     pub fn extend(&mut self, others: &Self) {
         self.0.extend(others.0.iter().cloned());
     }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::fields::Fields;
 
-/// A message of a protocol above the transport. The packet carries the whole message, or completes
-/// it.
+/// A message of a protocol above the transport. The dissected packet carries the whole message, or
+/// its last part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
     /// Name of the protocol.
@@ -16,7 +16,7 @@ pub struct Layer {
     pub about: String,
     /// All fields of the message.
     pub fields: Fields,
-    /// The protocol above.
+    /// The message of another protocol that this message carries.
     pub inner: Option<Box<Layer>>,
 }
 
@@ -35,7 +35,7 @@ impl Layer {
         self
     }
 
-    /// Sets the message of the next protocol, which this message carries.
+    /// Sets the message of another protocol that this message carries.
     #[must_use]
     pub fn carries(mut self, inner: Option<Self>) -> Self {
         self.inner = inner.map(Box::new);

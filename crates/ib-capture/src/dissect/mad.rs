@@ -144,7 +144,7 @@ impl fmt::Display for Datagram {
     }
 }
 
-/// The layout of an attribute.
+/// The fields of an attribute's data.
 struct AttributeLayout {
     id: u16,
     belongs_to: fn(MgmtClass) -> bool,

@@ -18,8 +18,8 @@ use ib_wire::rtrs::{
 use super::fields::{Fields, hex, words};
 use super::layer::Layer;
 
-/// Number of bytes that are kept of a message with several packets. All messages that are decoded
-/// are shorter.
+/// Maximum number of bytes that the dissector stores of a message with several packets. All
+/// messages that it decodes are shorter.
 const KEPT: usize = 512;
 
 /// Maximum number of outstanding reads whose response is an RNBD message, not device data.
@@ -56,9 +56,9 @@ pub(super) struct ConnectionSide<'a> {
 struct IncompleteMessage {
     /// PSN of the next packet; `None` if there is no message or a packet is missing.
     next: Option<Psn>,
-    /// Kept bytes: the start of a SEND, or the end of a WRITE.
+    /// The stored part of the message: the start of a SEND, or the end of a WRITE.
     bytes: Vec<u8>,
-    /// Length of the packets so far in bytes.
+    /// Total payload length in bytes of the message's packets so far.
     length: usize,
     /// Remote address of a WRITE; `None` for a SEND.
     address: Option<u64>,
@@ -243,8 +243,8 @@ fn information(message: &CompleteMessage) -> Option<Layer> {
         layer.fields.text("session_name", name);
         return Some(layer);
     }
-    // The kept bytes of the message can lack most of its descriptors, so only the first one is
-    // shown.
+    // The stored bytes of a long message can lack most of its descriptors, so only the first
+    // descriptor is shown.
     let header = InfoHeader::parse(message.bytes.first_chunk()?);
     if header.message_type != ib_wire::rtrs::MessageType::INFO_RESPONSE {
         let mut layer = Layer::new("rtrs", header.message_type.to_string());

@@ -58,7 +58,8 @@ impl Session {
         }
     }
 
-    /// Returns the BTH of the next packet to the server or to the client.
+    /// Returns the BTH of a packet to the server or to the client. Its PSN follows the PSN of the
+    /// last such packet.
     fn bth(&mut self, to_server: bool, opcode: u8) -> Bth {
         let psn = &mut self.psn[usize::from(to_server)];
         *psn += 1;
@@ -94,7 +95,7 @@ impl Session {
         [self.mad(true, &message(&req)), self.mad(false, &message(&rep))]
     }
 
-    /// Connects with RTRS.
+    /// Returns a session whose connection has negotiated RTRS.
     fn rtrs() -> Self {
         let mut world = Self::default();
         world.connect(&asks(), &answers());
@@ -264,7 +265,8 @@ fn rnbd_open_read_and_close_are_dissected() {
     let seen = world.see(false, builder.payload(&rkey.to_bytes()), 8);
     assert_eq!(seen.line(), "RTRS response chunk 3");
     assert_eq!(*seen.at("upper/rkey"), Value::Number(0x321));
-    // A later WRITE to the same address is not a response.
+    // The open response was already written to this address, so a later WRITE to it is not decoded
+    // as a response.
     let seen = world.write(false, 0x8000, None, &opened.to_bytes());
     assert_eq!(seen.line(), "RTRS data 56 bytes");
     let close = rnbd::Close { message_type: rnbd::MessageType::CLOSE, device_id: 4 };

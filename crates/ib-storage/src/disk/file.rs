@@ -91,8 +91,8 @@ impl FileDisk {
             Err(rustix::io::Errno::NODATA) => found.clear(),
             Err(_) => return None,
         }
-        // Writes the list back to check that the attribute is writable: that it can be read does
-        // not imply this.
+        // Writes the list back to check that the attribute is writable, since a readable attribute
+        // need not be.
         self.keep_writers(&found).is_ok().then_some(found)
     }
 

@@ -21,7 +21,7 @@ const ENTRIES: u32 = 256;
 pub(super) struct Ring {
     ring: IoUring,
     file: Arc<File>,
-    /// Jobs by the user data of their ring entries.
+    /// Unfinished jobs. The key of a job is the user data of its ring entries.
     jobs: Slab<RunningJob>,
     /// Jobs that were not passed to the kernel yet.
     waiting: VecDeque<usize>,

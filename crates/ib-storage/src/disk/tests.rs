@@ -66,7 +66,7 @@ fn file_executes_all_operations() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     file.as_file().set_len(SIZE + 100).expect("the request is accepted");
     let mut disk = Disk::open(file.path(), alarm.bell()).expect("a file");
-    // The size is rounded down to whole blocks.
+    // The size of the disk is the size of the file, rounded down to whole blocks.
     assert_eq!((disk.geometry().size, disk.geometry().fua), (SIZE, true));
     check_operations(&mut disk);
     let read = std::fs::read(file.path()).expect("the file exists");

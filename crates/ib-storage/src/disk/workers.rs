@@ -12,7 +12,7 @@ use ib_block::{Command, Errno, Operation};
 use super::{Job, errno};
 use ib_os::alarm::Bell;
 
-/// The kind of a file, on which some operations depend.
+/// The kind of a file. Discarding and zeroing work differently on files and block devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileKind {
     Regular,
@@ -99,7 +99,7 @@ fn run(file: &File, kind: FileKind, job: &Job) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a transfer until all bytes are transferred.
+/// Repeats a read or write until all bytes of the job are transferred.
 fn move_all(length: u64, mut once: impl FnMut(u64, usize) -> io::Result<usize>) -> io::Result<()> {
     let mut done = 0;
     while done < length {
@@ -114,8 +114,8 @@ fn move_all(length: u64, mut once: impl FnMut(u64, usize) -> io::Result<usize>) 
     Ok(())
 }
 
-/// Reads `length` bytes of the job's range from its byte `done` on. Returns how many bytes were
-/// read.
+/// Reads `length` bytes of the job's range, from byte `done` of the range on. Returns how many bytes
+/// were read.
 fn read_at(file: &File, job: &Job, done: u64, length: usize) -> io::Result<usize> {
     let to = job.data(done, length)?;
     let offset = (job.command.offset + done) as libc::off_t;
@@ -124,8 +124,8 @@ fn read_at(file: &File, job: &Job, done: u64, length: usize) -> io::Result<usize
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
 
-/// Writes `length` bytes of the job's range from its byte `done` on. Returns how many bytes were
-/// written.
+/// Writes `length` bytes of the job's range, from byte `done` of the range on. Returns how many
+/// bytes were written.
 fn write_at(file: &File, job: &Job, done: u64, length: usize) -> io::Result<usize> {
     let from = job.data(done, length)?;
     let data = libc::iovec { iov_base: from.cast(), iov_len: length };

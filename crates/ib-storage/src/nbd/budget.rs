@@ -11,11 +11,12 @@ const BUDGET: usize = 576 << 20;
 /// execute a request.
 pub(super) const TURNS: usize = 4;
 
-/// Input buffer size of a client with short requests, in bytes.
+/// Memory in bytes that each client may use for its input buffer, in addition to budget and
+/// guarantee. It suffices for short requests.
 const INPUT: usize = 128 << 10;
 
-/// The budget divided by this number is guaranteed to all clients together, in addition to the
-/// budget.
+/// The guarantees of all clients together are the budget divided by this number. They come in
+/// addition to the budget.
 const GUARANTEED: usize = 4;
 
 /// If the peak memory was at least this many bytes, free memory is returned to the system.
@@ -98,7 +99,7 @@ impl Usage {
         self.admits(session.kept(), session.growth())
     }
 
-    /// Returns true if a client needs a turn to receive the rest of a write.
+    /// Returns true if a client has sent part of a write, and needs a turn to receive the rest.
     pub(super) fn input_needs_turn(self, session: &Session) -> bool {
         !self.admits_input(session) && session.is_writing() && session.takes()
     }

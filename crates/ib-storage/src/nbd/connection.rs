@@ -97,8 +97,8 @@ impl Connection {
         self.is_gone && (self.session.requests() > 0 || usage.takes(&self.session))
     }
 
-    /// Returns the time from which the server disconnects the client if others wait for memory;
-    /// `None` if the client does not block them.
+    /// Returns when the server will disconnect the client if other clients wait for memory and this
+    /// client still reads no response; `None` if its responses block no others.
     pub(super) fn stalled_at(&self, guaranteed: usize) -> Option<Instant> {
         let holds = self.session.unsent() > 0 && self.session.kept() > guaranteed;
         holds.then_some(self.took_at + STALLED)

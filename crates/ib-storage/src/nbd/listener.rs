@@ -39,7 +39,7 @@ pub enum ListenError {
     Unix {
         /// The socket.
         path: PathBuf,
-        /// The system's error.
+        /// The reason why the socket cannot be opened.
         error: io::Error,
     },
     /// The TCP port cannot be opened.
@@ -47,7 +47,7 @@ pub enum ListenError {
     Tcp {
         /// The port.
         address: SocketAddr,
-        /// The system's error.
+        /// The reason why the TCP port cannot be opened.
         error: io::Error,
     },
 }
@@ -98,8 +98,8 @@ impl Listener {
         }
     }
 
-    /// Returns true if connections may be accepted now. If so, sets the time from which they are
-    /// accepted again.
+    /// Returns true if connections may be accepted at time `now`. If so, postpones further accepts by
+    /// [`ACCEPT_EVERY`].
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let is_due = now >= self.accept_at;
         if is_due {

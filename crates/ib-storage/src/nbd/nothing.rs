@@ -1,10 +1,10 @@
-//! A placeholder for the block device while another owner uses it.
+//! A placeholder for the block device while other code of this process uses it.
 
 use ib_block::{Command, Errno, ReadData};
 
 use super::Backing;
 
-/// A placeholder for the block device while another owner uses it.
+/// A block device without requests, which the NBD server gets while other code uses the real device.
 pub(super) struct Nothing;
 
 impl Backing for Nothing {

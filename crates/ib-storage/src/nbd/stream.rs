@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use ib_block::Slice;
 use ib_os::sockopt;
 
-/// Send buffer size in bytes. Responses of usual sizes fit as a whole, so that neither side is
-/// woken for a part of a response.
+/// Size of the socket's send buffer in bytes. Responses of usual sizes fit as a whole, so that
+/// neither client nor server is woken for a part of a response.
 const SEND_BUFFER: usize = 512 << 10;
 
 /// Maximum number of slices in one system call.

@@ -72,7 +72,7 @@ impl Lab {
 
     /// Runs the server until it makes no progress.
     fn run(&mut self) {
-        // The daemon, too, calls `interests` before each wait.
+        // A program that drives the server calls `interests` before each wait, so this test does too.
         self.server.interests(&mut Vec::new());
         while self.server.progress(&mut self.disk) {}
     }
@@ -122,7 +122,7 @@ impl Lab {
     }
 }
 
-/// Returns a request of 512 bytes.
+/// Returns an NBD request that reads or writes 512 bytes.
 fn request(kind: u16, offset: u64) -> Vec<u8> {
     request_of(kind, offset, 512)
 }
@@ -153,7 +153,7 @@ fn writes_of_a_disconnected_client_precede_later_requests() {
     assert_eq!(lab.disk.asked.len(), 2, "connected clients do not block others");
     drop(first);
     second.write_all(&request(command::WRITE, 0)).expect("the socket is writable");
-    // A new client can finish the handshake, but its request waits.
+    // A new client can finish the handshake, but its request waits for the write of the first client.
     let mut third = lab.program();
     third.write_all(&request(command::READ, 0)).expect("the socket is writable");
     lab.run();
@@ -263,7 +263,7 @@ fn unread_writes_of_a_disconnected_client_precede_others() {
     }
 }
 
-/// Clients that wait while another owner uses the device do not wake the server repeatedly.
+/// Clients whose requests wait while other code uses the device do not wake the server repeatedly.
 #[test]
 fn clients_that_wait_for_the_device_do_not_wake_the_server() {
     let mut lab = Lab::new();
@@ -477,7 +477,7 @@ fn clients_that_read_no_responses_stay_within_the_budget() {
     // requests in a turn.
     let most = (8 << 20) + 40 * (128 << 10) + (2 << 20) + 4 * LONG as usize;
     assert!(peak <= most, "the clients used {peak} bytes: expected at most {most}");
-    // A short request of another client is still executed.
+    // Although the other clients use up the budget, a short request of a new client is executed.
     let mut other = lab.program();
     other.write_all(&request(command::READ, 0)).expect("the socket is writable");
     lab.run();

@@ -42,7 +42,7 @@ pub enum OpenError {
     Socket {
         /// The socket.
         path: PathBuf,
-        /// The system's error.
+        /// The reason why the control socket cannot be opened.
         source: io::Error,
     },
     /// The metrics port on loopback cannot be opened.
@@ -50,7 +50,7 @@ pub enum OpenError {
     Metrics {
         /// The port.
         port: u16,
-        /// The system's error.
+        /// The reason why the metrics port cannot be opened.
         source: io::Error,
     },
     /// The process has no free file descriptors.

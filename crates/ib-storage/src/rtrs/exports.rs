@@ -47,8 +47,8 @@ impl DeviceCounts {
 struct ExportedDisk {
     disk: Disk,
     counts: DeviceCounts,
-    /// The RTRS store of a disk in memory; reads from it complete immediately. `None` for other
-    /// disks.
+    /// For a disk in memory: the number of its memory in the RTRS server, which sends read data directly
+    /// from this memory. `None` for other disks.
     store: Option<StoreId>,
 }
 
@@ -63,7 +63,8 @@ pub struct Exports {
 }
 
 impl Exports {
-    /// Creates an empty set of exports. `number` must be random.
+    /// Creates an empty set of exports. `number` must be random, since clients detect by it that the
+    /// server was restarted.
     pub fn new(number: u64) -> Self {
         Self {
             rnbd: Rnbd::new(number),

@@ -48,7 +48,7 @@ pub enum MountError {
     Directory {
         /// The path.
         dir: PathBuf,
-        /// The system's error.
+        /// The reason why the path is not usable as a directory.
         source: io::Error,
     },
     /// A FUSE file system is still mounted on the directory, but its program has exited.
@@ -68,7 +68,7 @@ pub enum MountError {
     Mount {
         /// The directory.
         dir: PathBuf,
-        /// The system's error.
+        /// The reason why the file system cannot be mounted or unmounted.
         source: io::Error,
     },
 }

@@ -105,8 +105,8 @@ impl RemoteDisk {
                 DeviceEvent::Hca(event) => {
                     session.handle_hca(now, devices, cpu::current(), adapter, &event);
                 }
-                // Events of services other than RTRS are dropped; the CM's timeouts handle the
-                // requests for these services.
+                // Drops events of services other than RTRS. Connection requests for these services
+                // end by timeouts of the CM.
                 DeviceEvent::Cm(event) => drop(session.handle_cm(now, devices, adapter, event)),
             }
         })?;

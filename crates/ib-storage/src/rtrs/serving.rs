@@ -32,11 +32,11 @@ const CLOSE_TIME: Duration = Duration::from_millis(200);
 pub enum BlockEvent {
     /// An event of a session or of its paths.
     Session(ServerEvent),
-    /// The server has refused a client's message, for example to open a device.
+    /// The server has refused a client's RNBD message, for example a request to open a device.
     Refused {
         /// The name of the session.
         session: String,
-        /// Description of the message, such as the name of the device.
+        /// Description of the refused message, such as the name of the device.
         what: String,
         /// The error number of the response.
         errno: Errno,
@@ -55,7 +55,7 @@ pub enum BlockEvent {
         device: String,
         /// The operation of the command.
         operation: Operation,
-        /// The error number of the disk.
+        /// The error number that the disk has reported.
         errno: Errno,
     },
 }
@@ -101,7 +101,7 @@ impl BlockServer {
         self.control = Some(ServerControl::new(control));
     }
 
-    /// Listens on a port of an HCA.
+    /// Listens on an HCA, at an RDMA port (as in `rdma_cm`).
     ///
     /// # Errors
     /// Fails if the port is in use, or if the HCA does not exist.
@@ -156,8 +156,8 @@ impl BlockServer {
                 {
                     rtrs.refuse(now, devices, adapter, &requested, Errno::EACCES);
                 }
-                // Events of services other than RTRS are dropped; the CM's timeouts refuse the
-                // requests for these services.
+                // Drops events of services other than RTRS. Connection requests for these services
+                // end by timeouts of the CM.
                 DeviceEvent::Cm(event) => drop(rtrs.handle_cm(now, devices, adapter, event)),
             }
         })?;

@@ -19,7 +19,7 @@ use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::managed::Managed;
 
-/// The port of the server.
+/// The RDMA port (as in `rdma_cm`) at which the server listens.
 const PORT: u16 = 1234;
 
 /// Length of the data of a request in bytes.
@@ -65,7 +65,7 @@ impl Adapters for Ports<'_> {
 
 pub(crate) struct Lab {
     managed: Managed,
-    /// The ports of the client and of the server.
+    /// The two HCA ports of the client, and the two of the server.
     ports: [[PortId; 2]; 2],
     pub(crate) client: Client,
     pub(crate) server: Server,

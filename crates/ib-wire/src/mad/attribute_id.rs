@@ -30,7 +30,7 @@ macro_rules! attributes {
 }
 
 attributes! {
-    /// Attributes of all classes except for subnet management.
+    /// Attributes that every class except subnet management defines.
     COMMON {
         CLASS_PORT_INFO = 0x0001 "ClassPortInfo",
         NOTICE = 0x0002 "Notice",

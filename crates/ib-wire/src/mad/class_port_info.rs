@@ -11,12 +11,12 @@ crate::layout! {
     pub struct ClassPortInfo: 72 {
         /// The base version: 1.
         pub base_version: u8 = bits(0, 0, 8),
-        /// The class version.
+        /// The version of the management class.
         pub class_version: u8 = bits(1, 0, 8),
         /// The capabilities. Bit 0: the agent sends traps. Bit 1: the agent supports Get and Set of
         /// notices. Other bits are class specific.
         pub capability_mask: u16 = bits(2, 0, 16),
-        /// Further capabilities. All bits are class specific.
+        /// More capabilities of the agent. All bits are class specific.
         pub capability_mask2: u32 = bits(4, 0, 27),
         /// The maximum response time of the agent: 4.096 µs × 2^value.
         pub resp_time_value: u8 = bits(7, 3, 5),

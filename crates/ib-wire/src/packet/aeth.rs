@@ -17,7 +17,7 @@ pub enum Acknowledgement {
     /// RNR NAK with the RNR timer: the responder has no receive buffer. The requester retries after
     /// the timer.
     RnrNak(RnrTimer),
-    /// The reserved kind, with its five-bit value.
+    /// The kind that the specification reserves, with the lower five bits of the syndrome.
     Reserved(u8),
     /// NAK with the error code.
     Nak(NakCode),

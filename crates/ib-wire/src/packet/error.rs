@@ -9,11 +9,11 @@ pub enum PacketError {
     /// The packet ends within a header, the pad or a checksum.
     #[error("the packet ends at byte {found}, within {what} (bytes {offset} to {expected})")]
     Truncated {
-        /// The truncated part.
+        /// The name of the header or other part that is truncated.
         what: &'static str,
-        /// The offset of the truncated part in bytes.
+        /// The byte offset in the packet at which this part begins.
         offset: usize,
-        /// The end of the truncated part in bytes, which is the minimum length of the packet.
+        /// The byte offset at which this part would end: the minimum length of the packet.
         expected: usize,
         /// The length of the packet in bytes.
         found: usize,
@@ -21,21 +21,21 @@ pub enum PacketError {
     /// A length field contradicts the length of the packet.
     #[error("{what} at byte {offset} is {found}: expected {expected}")]
     Length {
-        /// The name of the field.
+        /// The name of the length field.
         what: &'static str,
         /// The offset of the field in bytes.
         offset: usize,
-        /// The expected value, in the unit of the field.
+        /// The value that fits the length of the packet, in the unit of the field.
         expected: usize,
-        /// The value in the packet.
+        /// The value of the field in the packet.
         found: usize,
     },
-    /// The length from the BTH to the end is not a multiple of 4.
+    /// The number of bytes from the BTH to the end of the packet is not a multiple of 4.
     #[error("{found} bytes from byte {offset} to the end: expected a multiple of 4")]
     NotWords {
-        /// The offset of the BTH.
+        /// The byte offset of the BTH in the packet.
         offset: usize,
-        /// The number of bytes from the BTH to the end.
+        /// The number of bytes from the BTH to the end of the packet.
         found: usize,
     },
     /// A field has an unsupported value.
@@ -47,7 +47,7 @@ pub enum PacketError {
         offset: usize,
         /// The supported values.
         expected: &'static str,
-        /// The value in the packet.
+        /// The value of the field in the packet.
         found: u32,
     },
     /// A checksum field differs from the checksum computed from the packet.
@@ -57,9 +57,9 @@ pub enum PacketError {
         what: &'static str,
         /// The offset of the field in bytes.
         offset: usize,
-        /// The computed checksum.
+        /// The checksum computed from the packet.
         expected: u32,
-        /// The checksum field.
+        /// The value of the checksum field in the packet.
         found: u32,
     },
 }
@@ -73,7 +73,7 @@ pub enum BuildError {
     MissingHeader {
         /// The opcode.
         opcode: Opcode,
-        /// The name of the header.
+        /// The name of the header that was not set.
         header: &'static str,
     },
     /// A header was set that the opcode does not have.
@@ -81,15 +81,15 @@ pub enum BuildError {
     ExtraHeader {
         /// The opcode.
         opcode: Opcode,
-        /// The name of the header.
+        /// The name of the header that was set.
         header: &'static str,
     },
     /// The LRH of a native packet is missing, or a RoCEv2 packet has an LRH or a GRH.
     #[error("{found}: expected {expected}")]
     Framing {
-        /// The headers that were set, or that are missing.
+        /// Which LRH or GRH is missing or was set, as text of the error message.
         found: &'static str,
-        /// The headers that this kind of packet requires.
+        /// Which headers a native or a RoCEv2 packet must have, as text of the error message.
         expected: &'static str,
     },
     /// The packet is too long for its length fields.

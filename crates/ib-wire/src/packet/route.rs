@@ -102,7 +102,7 @@ crate::layout! {
 }
 
 impl Grh {
-    /// The next header value of a BTH.
+    /// The value of the next header field if a BTH follows the GRH.
     pub const NEXT_IS_BTH: u8 = 0x1b;
 }
 

@@ -39,7 +39,7 @@ le_layout! {
 masks! {
     /// The flags of a [`ConnectResponse`].
     ConnectFlags(u32) {
-        /// The server changes the R_Key of a chunk with every request.
+        /// The R_Key of a chunk is valid for one request only: each response has a new R_Key.
         NEW_KEYS = 1 "new keys",
     }
 }

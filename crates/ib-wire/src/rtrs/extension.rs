@@ -104,7 +104,8 @@ le_layout! {
         pub id: u32 = 4,
         /// The UUID of the failed path.
         pub path_uuid: [u8; 16] = 8,
-        /// The field [`ConnectRequest::reconnects`](super::ConnectRequest) of the failed path.
+        /// The value of [`ConnectRequest::reconnects`](super::ConnectRequest) with which the failed path
+        /// was connected.
         pub reconnects: u16 = 24,
     }
 }

@@ -28,7 +28,7 @@ pub enum ImmediateKind {
         has_invalidated: bool,
         /// A Linux error number, 0 to 511; 0 for success.
         error: u16,
-        /// The chunk of the request, 19 bits.
+        /// The index of the chunk that contained the request, 19 bits.
         chunk: u32,
     },
     /// A heartbeat.

@@ -36,7 +36,7 @@ codes! {
 }
 
 masks! {
-    /// The flags of a read.
+    /// The flags of a read request.
     ReadFlags(u16) {
         /// The server must invalidate the R_Key of the client's buffer.
         NEED_INVALIDATION = 0 "need invalidation",
@@ -116,7 +116,7 @@ le_layout! {
         pub message_type: MessageType = 0,
         /// The length in bytes of the user header that precedes this message.
         pub user_length: u16 = 2,
-        /// The flags of the read.
+        /// The flags of this read request.
         pub flags: ReadFlags = 4,
         /// The number of descriptors that follow.
         pub count: u16 = 6,

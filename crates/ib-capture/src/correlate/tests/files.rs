@@ -15,7 +15,7 @@ fn time_between_events_is_measured_across_files() {
         correlation.timing(&event("qp 0x12 receive SEND"), &event("qp 0x12 send ACK")).unwrap();
     assert_eq!((timing.from, timing.to, timing.times.len()), (100, 100, 100));
     assert!(timing.times.iter().all(|&time| (time - 300).abs() <= 2), "{:?}", timing.times);
-    // Across both files.
+    // From a SEND in the first file to its reception in the second file.
     let timing =
         correlation.timing(&event("qp 17 send SEND"), &event("qp 0x12 receive SEND last")).unwrap();
     assert!(timing.times.iter().all(|&time| (time - 5_200).abs() <= 6_020), "{:?}", timing.times);

@@ -133,7 +133,7 @@ impl ControlClient {
         to_kind(&reply.data).ok_or_else(|| self.malformed("expected kind `file` or `directory`"))
     }
 
-    /// Reads a file.
+    /// Returns the contents of a file of the tree.
     ///
     /// # Errors
     /// Fails as [`ControlClient::request`] does.
@@ -141,7 +141,7 @@ impl ControlClient {
         Ok(self.request(&ControlRequest::Read(path.to_owned()))?.text)
     }
 
-    /// Writes a file, and waits until the action that it starts is complete.
+    /// Writes a control file of the tree, and waits until the action that the write starts is complete.
     ///
     /// # Errors
     /// Fails as [`ControlClient::request`] does.

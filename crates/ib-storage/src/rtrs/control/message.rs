@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ControlRequest {
-    /// Queries the entries of a directory.
+    /// Queries the entries of the directory of the tree that has this path.
     List(String),
-    /// Queries whether a path is a file or a directory.
+    /// Queries whether a path of the tree is a file or a directory.
     Kind(String),
-    /// Reads a file.
+    /// Reads the file of the tree that has this path.
     Read(String),
-    /// Writes a file.
+    /// Writes a control file of the tree.
     Write {
         /// The path of the file.
         path: String,
@@ -33,7 +33,7 @@ impl ControlRequest {
         serde_json::to_string(self).expect("strings can be encoded as JSON")
     }
 
-    /// Parses a line.
+    /// Parses a line of JSON that contains a request.
     ///
     /// # Errors
     /// If the request is invalid, returns the reply to it as the error.
@@ -45,7 +45,7 @@ impl ControlRequest {
     }
 }
 
-/// A request that changes a file.
+/// A request that writes a control file of the tree.
 pub(super) struct WriteRequest {
     pub(super) path: String,
     pub(super) value: String,
@@ -106,7 +106,7 @@ pub(in crate::rtrs) fn list(entries: &[Entry]) -> Reply {
     Reply::done(text, entries.iter().map(data).collect())
 }
 
-/// Returns the reply that contains the kind of an entry.
+/// Returns the reply that states whether a path is a file or a directory.
 pub(in crate::rtrs) fn kind(of: Kind) -> Reply {
     Reply::done("", kind_data(of))
 }

@@ -1,4 +1,4 @@
-//! Serves the control requests of a server.
+//! Serves control requests, which read and write the tree of a server.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -10,13 +10,13 @@ use super::Control;
 use super::message::{self, WriteRequest};
 use crate::rtrs::Devices;
 
-/// The control socket of a server, and its statistics and control tree.
+/// A control socket, and the statistics and control tree of a server.
 pub(in crate::rtrs) struct ServerControl {
     control: Control,
     tree: ServerTree,
 }
 
-/// The HCAs of a server. A server cannot add paths.
+/// The HCAs of a server. Requests to add a path fail, since only clients add paths to a session.
 struct ServerPorts<'a>(&'a mut Devices);
 
 impl Adapters for ServerPorts<'_> {
@@ -44,7 +44,7 @@ impl ServerControl {
         Self { control, tree: ServerTree }
     }
 
-    /// Responds to queued requests. Returns true if there were any.
+    /// Responds to queued control requests. Returns true if there were any.
     pub(in crate::rtrs) fn serve(
         &mut self,
         now: Instant,

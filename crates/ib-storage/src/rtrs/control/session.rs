@@ -1,4 +1,4 @@
-//! Serves the control requests of a client's session.
+//! Serves control requests, which read and write the tree of a client's session.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,12 +19,13 @@ use ib_control::queue::QueuedRequest;
 pub type PathFinder =
     Box<dyn FnMut(&mut Devices, &PathAddress) -> Result<PathSpec, (Errno, String)>>;
 
-/// The control socket of a session, and its statistics and control tree.
+/// A control socket, and the statistics and control tree of a client's session.
 pub(in crate::rtrs) struct SessionControl {
     control: Control,
     find_path: PathFinder,
     tree: ClientTree,
-    /// Requests of pending writes by ticket, the number of the write in the tree.
+    /// Write requests whose actions are not complete. The key of a request is its ticket: the number
+    /// by which the tree reports the result of the write.
     waiting: BTreeMap<u64, QueuedRequest>,
     next: u64,
 }
@@ -73,7 +74,7 @@ impl SessionControl {
         self.tree.handle_event(now, rtrs, &mut ports, event);
     }
 
-    /// Responds to queued requests and completed writes. Returns true if there were any. The owner
+    /// Responds to queued control requests and completed writes. Returns true if there were any. The owner
     /// must have passed all events of the session to [`SessionControl::follow`] before.
     pub(in crate::rtrs) fn serve(
         &mut self,
@@ -103,8 +104,8 @@ impl SessionControl {
                         Ok(WriteStatus::Done) => message::written(),
                         Ok(WriteStatus::Pending) => {
                             waiting.insert(*next, request);
-                            // Returns, so that the tree handles the events of this write before the
-                            // next write.
+                            // Executes no further request now: the tree must handle the events of
+                            // this write before the next write.
                             return true;
                         }
                         Err(error) => message::failed(&error),

@@ -92,7 +92,7 @@ fn requests_and_replies_are_lines_of_json() {
 fn socket_is_private_and_removed_with_the_program() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let socket = dir.path().join("control");
-    // A stale socket is replaced.
+    // The socket file that an exited program has left is replaced.
     drop(UnixListener::bind(&socket).expect("the request is accepted"));
     let control = Control::open(Some(&socket), None).expect("the socket is free");
     let mode = std::fs::metadata(&socket).expect("the file exists").permissions().mode();

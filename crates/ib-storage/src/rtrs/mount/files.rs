@@ -262,7 +262,8 @@ impl Filesystem for Files {
         }
     }
 
-    /// Writes a value. Ignores the offset, as sysfs does. A new thread waits for the result.
+    /// Writes a value to a control file. Ignores the offset, as sysfs does. A new thread waits for the
+    /// result.
     fn write(
         &self,
         _: &Request,

@@ -9,10 +9,10 @@ use ib_rtrs::tree::{Entry, Kind};
 
 use crate::rtrs::control::{ControlClient, ControlError};
 
-/// Timeout of reads.
+/// Timeout of the reply to a control request that reads the tree.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Timeout of writes.
+/// Timeout of the reply to a control request that writes a file of the tree.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Maximum number of idle connections to a socket.
@@ -68,12 +68,12 @@ impl Sources {
         self.first(READ_TIMEOUT, |client| client.kind(path))
     }
 
-    /// Reads a file.
+    /// Returns the contents of a file of the tree.
     pub(super) fn read(&self, path: &str) -> Result<String, Errno> {
         self.first(READ_TIMEOUT, |client| client.read(path))
     }
 
-    /// Writes a file, and waits until the action that it starts is complete.
+    /// Writes a control file of the tree, and waits until the action that the write starts is complete.
     pub(super) fn write(&self, path: &str, value: &str) -> Result<(), Errno> {
         self.first(WRITE_TIMEOUT, |client| client.write(path, value))
     }
@@ -89,7 +89,7 @@ impl Sources {
             match source.with(patience, &mut ask) {
                 Err(Errno::ENOENT) => {}
                 Err(errno) if errno == Errno::EIO || errno == Errno::ETIMEDOUT => {
-                    // Another socket may have the path.
+                    // Stores the error and tries the next socket, which may have the path.
                     why = errno;
                 }
                 result => return result,

@@ -49,33 +49,33 @@ attribute!(Lap = CM_LAP in COMMUNICATION);
 codes! {
     /// The status of an APR.
     AprStatus(u8) {
-        /// The alternate path is loaded.
+        /// The receiver of the LAP has loaded the alternate path.
         LOADED = 0 "loaded",
-        /// A communication ID is invalid.
+        /// A communication ID in the LAP is invalid.
         INVALID_COMM_ID = 1 "invalid communication ID",
-        /// Alternate paths are not supported.
+        /// The receiver of the LAP does not support alternate paths.
         UNSUPPORTED = 2 "not supported",
-        /// The alternate path is rejected.
+        /// The receiver of the LAP rejects the alternate path.
         REJECTED = 3 "rejected",
-        /// The request must be sent to another port.
+        /// The LAP must be sent to another port.
         REDIRECT = 4 "redirect",
         /// The proposed path is already the alternate path.
         IS_CURRENT = 5 "is current path",
         /// The QPN in the LAP is wrong.
         WRONG_QPN = 6 "wrong QPN",
-        /// A LID is invalid.
+        /// A LID of the proposed path is invalid.
         INVALID_LID = 7 "invalid LID",
-        /// A GID is invalid.
+        /// A GID of the proposed path is invalid.
         INVALID_GID = 8 "invalid GID",
-        /// The flow label is invalid.
+        /// The flow label of the proposed path is invalid.
         INVALID_FLOW_LABEL = 9 "invalid flow label",
-        /// The traffic class is invalid.
+        /// The traffic class of the proposed path is invalid.
         INVALID_TRAFFIC_CLASS = 10 "invalid traffic class",
-        /// The hop limit is invalid.
+        /// The hop limit of the proposed path is invalid.
         INVALID_HOP_LIMIT = 11 "invalid hop limit",
-        /// The packet rate is invalid.
+        /// The packet rate of the proposed path is invalid.
         INVALID_RATE = 12 "invalid packet rate",
-        /// The SL is invalid.
+        /// The SL of the proposed path is invalid.
         INVALID_SL = 13 "invalid SL",
     }
 }
@@ -89,7 +89,7 @@ crate::layout! {
         pub remote_comm_id: u32 = bits(4, 0, 32),
         /// The number of valid bytes of `info`, 0 to 72.
         pub info_length: u8 = bits(8, 0, 8),
-        /// The status.
+        /// Whether the receiver of the LAP has loaded the alternate path.
         pub status: AprStatus = bits(9, 0, 8),
         /// Additional information, whose meaning depends on the status.
         pub info: [u8; 72] = bits(12, 0, 576),

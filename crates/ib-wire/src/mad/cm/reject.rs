@@ -119,7 +119,7 @@ crate::layout! {
         pub local_comm_id: u32 = bits(0, 0, 32),
         /// The receiver's communication ID.
         pub remote_comm_id: u32 = bits(4, 0, 32),
-        /// The received message.
+        /// The message whose receipt is confirmed.
         pub message: ReferencedMessage = bits(8, 0, 2),
         /// The time that the sender of the MRA needs to respond: 4.096 µs × 2^value.
         pub service_timeout: u8 = bits(9, 0, 5),

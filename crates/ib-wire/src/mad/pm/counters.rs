@@ -32,7 +32,7 @@ crate::layout! {
         pub xmit_constraint_errors: u8 = bits(16, 0, 8),
         /// Received packets discarded because of partition or raw-packet filters.
         pub rcv_constraint_errors: u8 = bits(17, 0, 8),
-        /// Mask of further counters that a Set writes; bit 0 is `xmit_wait`.
+        /// Mask of counters that a Set writes, in addition to `counter_select`; bit 0 is `xmit_wait`.
         pub counter_select2: u8 = bits(18, 0, 8),
         /// The number of times that local physical errors exceeded their threshold.
         pub local_link_integrity_errors: u8 = bits(19, 0, 4),

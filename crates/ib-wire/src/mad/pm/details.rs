@@ -7,23 +7,23 @@ use crate::mad::attribute;
 use crate::mad::dump::{Hex, line};
 
 crate::layout! {
-    /// The causes of [`PortCounters::rcv_errors`](super::PortCounters::rcv_errors).
+    /// The packets counted by [`PortCounters::rcv_errors`](super::PortCounters::rcv_errors), by cause.
     pub struct PortRcvErrorDetails: 16 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// Packets with physical errors.
+        /// Received packets with physical errors.
         pub local_physical_errors: u16 = bits(4, 0, 16),
-        /// Malformed packets.
+        /// Received malformed packets.
         pub malformed_packet_errors: u16 = bits(6, 0, 16),
-        /// Packets dropped because of buffer overruns.
+        /// Received packets dropped because of buffer overruns.
         pub buffer_overrun_errors: u16 = bits(8, 0, 16),
-        /// Packets whose DLID could not be forwarded.
+        /// Received packets that the switch could not forward by their DLID.
         pub dlid_mapping_errors: u16 = bits(10, 0, 16),
-        /// Packets whose SL is not mapped to a VL.
+        /// Received packets that could not be forwarded, since their SL is not mapped to a VL.
         pub vl_mapping_errors: u16 = bits(12, 0, 16),
-        /// Packets whose egress port is their ingress port.
+        /// Received packets whose egress port would be their ingress port.
         pub looping_errors: u16 = bits(14, 0, 16),
     }
 }
@@ -45,7 +45,8 @@ impl fmt::Display for PortRcvErrorDetails {
 }
 
 crate::layout! {
-    /// The causes of [`PortCounters::xmit_discards`](super::PortCounters::xmit_discards).
+    /// The packets counted by [`PortCounters::xmit_discards`](super::PortCounters::xmit_discards), by
+    /// cause.
     pub struct PortXmitDiscardDetails: 12 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
@@ -77,15 +78,15 @@ impl fmt::Display for PortXmitDiscardDetails {
 }
 
 crate::layout! {
-    /// Counters of packets with a given opcode.
+    /// Counters of the received packets that have the opcode [`PortSamplesControl::op_code`].
     pub struct PortOpRcvCounters: 12 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// Packets received.
+        /// Number of received packets with this opcode.
         pub packets: u32 = bits(4, 0, 32),
-        /// Data received, in units of 4 bytes.
+        /// Data of the received packets with this opcode, in units of 4 bytes.
         pub data: u32 = bits(8, 0, 32),
     }
 }
@@ -103,7 +104,7 @@ impl fmt::Display for PortOpRcvCounters {
 }
 
 crate::layout! {
-    /// Flow control packets.
+    /// Counters of flow control packets.
     pub struct PortFlowCtlCounters: 12 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
@@ -129,13 +130,13 @@ impl fmt::Display for PortFlowCtlCounters {
 }
 
 crate::layout! {
-    /// Packets by VL.
+    /// Counters of packets by VL.
     pub struct PortVlOpPackets: 36 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// The counter of each VL.
+        /// The number of packets of each VL.
         pub lanes: [u16; 16] = bits(4, 0, 256),
     }
 }
@@ -143,13 +144,13 @@ crate::layout! {
 attribute!(PortVlOpPackets = PORT_VL_OP_PACKETS in PERFORMANCE);
 
 crate::layout! {
-    /// Counters of data by VL, in units of 4 bytes.
+    /// Counters of data by VL.
     pub struct PortVlOpData: 68 {
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// The counter of each VL.
+        /// The amount of data of each VL, in units of 4 bytes.
         pub lanes: [u32; 16] = bits(4, 0, 512),
     }
 }
@@ -163,7 +164,7 @@ crate::layout! {
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u16 = bits(2, 0, 16),
-        /// The counter of each VL.
+        /// The number of such ticks of each VL.
         pub lanes: [u16; 16] = bits(4, 0, 256),
     }
 }
@@ -197,23 +198,23 @@ crate::layout! {
         pub op_code: u8 = bits(0, 0, 8),
         /// The port number.
         pub port_select: u8 = bits(1, 0, 8),
-        /// The code of the tick length.
+        /// The code of the length of a tick, the time unit of sampling.
         pub tick: u8 = bits(2, 0, 8),
-        /// The code of the counter width.
+        /// The code of the width of the sampling counters.
         pub counter_width: u8 = bits(3, 5, 3),
-        /// The capabilities of counter 0.
+        /// What sampling counter 0 can count.
         pub counter_mask0: u8 = bits(4, 2, 3),
-        /// The capabilities of counters 1 to 9, with three bits for each.
+        /// What sampling counters 1 to 9 can count, with three bits for each.
         pub counter_masks1to9: u32 = bits(4, 5, 27),
-        /// The capabilities of counters 10 to 14, with three bits for each.
+        /// What sampling counters 10 to 14 can count, with three bits for each.
         pub counter_masks10to14: u16 = bits(8, 1, 15),
         /// The number of sampling mechanisms in addition to the first.
         pub sample_mechanisms: u8 = bits(10, 0, 8),
-        /// The status: 0 done, 1 started, 2 running.
+        /// The status of sampling: 0 done, 1 started, 2 running.
         pub sample_status: u8 = bits(11, 6, 2),
-        /// Mask of the supported optional counters.
+        /// Mask of the optional counters that the port supports.
         pub option_mask: u64 = bits(12, 0, 64),
-        /// Mask of the supported vendor counters.
+        /// Mask of the vendor-specific counters that the port supports.
         pub vendor_mask: u64 = bits(20, 0, 64),
         /// The delay before sampling, in ticks.
         pub sample_start: u32 = bits(28, 0, 32),
@@ -235,9 +236,9 @@ crate::layout! {
     pub struct PortSamplesResult: 64 {
         /// The tag of the request that started the sampling.
         pub tag: u16 = bits(0, 0, 16),
-        /// The status: 0 done, 1 started, 2 running.
+        /// The status of sampling: 0 done, 1 started, 2 running.
         pub sample_status: u8 = bits(3, 6, 2),
-        /// The counters.
+        /// The values of the sampling counters 0 to 14.
         pub counters: [u32; 15] = bits(4, 0, 480),
     }
 }
@@ -251,11 +252,11 @@ crate::layout! {
         pub port_select: u8 = bits(1, 0, 8),
         /// Mask of the counters that a Set writes.
         pub counter_select: u64 = bits(8, 0, 64),
-        /// Blocks with sync header errors.
+        /// Number of received blocks with sync header errors.
         pub sync_header_errors: u16 = bits(16, 0, 16),
-        /// Blocks of unknown type.
+        /// Number of received blocks of unknown type.
         pub unknown_blocks: u16 = bits(18, 0, 16),
-        /// Detected errors by lane.
+        /// Number of errors detected on each lane.
         pub error_detections: [u16; 12] = bits(20, 0, 192),
         /// Blocks that forward error correction (FEC) has corrected, by lane.
         pub fec_correctable_blocks: [u32; 12] = bits(44, 0, 384),

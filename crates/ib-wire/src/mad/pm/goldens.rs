@@ -3,12 +3,12 @@
 
 use super::*;
 
-/// Returns 1, 2, 3 … 64, 1, 2 …
+/// Returns test bytes: 1 to 64, then again from 1.
 fn counting<const N: usize>() -> [u8; N] {
     std::array::from_fn(|index| index as u8 % 64 + 1)
 }
 
-/// Returns 251, 244, 237 … (64 values), 251, 244 …
+/// Returns test bytes: 251, 244, 237 … (modulo 256), and after 64 bytes again from 251.
 fn descending<const N: usize>() -> [u8; N] {
     std::array::from_fn(|index| (251 + 1792 - 7 * (index % 64)) as u8)
 }

@@ -9,13 +9,14 @@ use crate::mad::codes::codes;
 codes! {
     /// How an MTU, a rate or a life time is compared with the value in the request.
     Selector(u8) {
-        /// Greater than the value.
+        /// The MTU, rate or life time must be greater than the requested value.
         GREATER = 0 "greater than",
-        /// Less than the value.
+        /// The MTU, rate or life time must be less than the requested value.
         LESS = 1 "less than",
-        /// Equal to the value. Responses always have this selector.
+        /// The MTU, rate or life time must equal the requested value. Responses always have this
+        /// selector.
         EXACTLY = 2 "exactly",
-        /// The largest MTU or rate, or the shortest life time.
+        /// The MTU or rate must be the largest possible, or the life time the shortest possible.
         BEST = 3 "best",
     }
 }
@@ -24,8 +25,9 @@ impl Selector {
     /// Returns true if an offered value satisfies a request with this selector and the requested
     /// value.
     ///
-    /// The order of values must be meaningful, so rates must be in Mbit/s, not codes.
-    /// [`Selector::BEST`] accepts every value; the caller selects the best value.
+    /// A higher value must mean a higher MTU, rate or life time. So rates must be in Mbit/s, since
+    /// their codes are in another order. [`Selector::BEST`] accepts every value: the caller must
+    /// choose the best of the offered values.
     #[must_use]
     pub fn admits<T: PartialOrd>(self, requested: &T, offered: &T) -> bool {
         match self {

@@ -40,21 +40,21 @@ crate::layout! {
         pub q_key: QKey = bits(32, 0, 32),
         /// The multicast LID of the group, from 0xc000.
         pub mlid: u16 = bits(36, 0, 16),
-        /// The selector that determines how the MTU is compared.
+        /// In a request: how `mtu` is compared with the MTU of a group.
         pub mtu_selector: Selector = bits(38, 0, 2),
-        /// The MTU.
+        /// The MTU of the group.
         pub mtu: MtuCode = bits(38, 2, 6),
         /// The traffic class of the GRH.
         pub traffic_class: u8 = bits(39, 0, 8),
         /// The P_Key.
         pub p_key: PKey = bits(40, 0, 16),
-        /// The selector that determines how the rate is compared.
+        /// In a request: how `rate` is compared with the rate of a group.
         pub rate_selector: Selector = bits(42, 0, 2),
-        /// The rate.
+        /// The rate of the group.
         pub rate: RateCode = bits(42, 2, 6),
-        /// The selector that determines how the life time is compared.
+        /// In a request: how `life_time` is compared with the life time of a group.
         pub life_time_selector: Selector = bits(43, 0, 2),
-        /// The life time of packets.
+        /// The life time of packets to the group.
         pub life_time: LifeTimeCode = bits(43, 2, 6),
         /// The SL.
         pub sl: u8 = bits(44, 0, 4),

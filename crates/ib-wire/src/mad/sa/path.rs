@@ -47,15 +47,15 @@ crate::layout! {
         pub qos_class: u16 = bits(52, 0, 12),
         /// The SL.
         pub sl: u8 = bits(53, 4, 4),
-        /// The selector that determines how the MTU is compared.
+        /// In a request: how `mtu` is compared with the MTU of a path.
         pub mtu_selector: Selector = bits(54, 0, 2),
-        /// The MTU.
+        /// The MTU of the path.
         pub mtu: MtuCode = bits(54, 2, 6),
-        /// The selector that determines how the rate is compared.
+        /// In a request: how `rate` is compared with the rate of a path.
         pub rate_selector: Selector = bits(55, 0, 2),
-        /// The rate.
+        /// The rate of the path.
         pub rate: RateCode = bits(55, 2, 6),
-        /// The selector that determines how the life time is compared.
+        /// In a request: how `life_time` is compared with the life time of a path.
         pub life_time_selector: Selector = bits(56, 0, 2),
         /// The life time of packets on the path.
         pub life_time: LifeTimeCode = bits(56, 2, 6),
@@ -113,15 +113,15 @@ crate::layout! {
         pub qos_class: u16 = bits(8, 0, 12),
         /// The SL.
         pub sl: u8 = bits(9, 4, 4),
-        /// The selector that determines how the MTU is compared.
+        /// In a request: how `mtu` is compared with the MTU of a path.
         pub mtu_selector: Selector = bits(10, 0, 2),
-        /// The MTU.
+        /// The MTU of the path.
         pub mtu: MtuCode = bits(10, 2, 6),
-        /// The selector that determines how the rate is compared.
+        /// In a request: how `rate` is compared with the rate of a path.
         pub rate_selector: Selector = bits(11, 0, 2),
-        /// The rate.
+        /// The rate of the path.
         pub rate: RateCode = bits(11, 2, 6),
-        /// The selector that determines how the life time is compared.
+        /// In a request: how `life_time` is compared with the life time of a path.
         pub life_time_selector: Selector = bits(12, 0, 2),
         /// The life time of packets on the path.
         pub life_time: LifeTimeCode = bits(12, 2, 6),
@@ -140,7 +140,7 @@ crate::layout! {
 
 attribute!(MultiPathRecord = MULTI_PATH_RECORD in SUBN_ADM);
 
-/// Components and GIDs of a request.
+/// The components of the component mask, and the GIDs that follow the struct.
 impl MultiPathRecord {
     /// The components: for each, its bit in the component mask and the name of its field.
     pub const COMPONENTS: [(u8, &'static str); 20] = [
@@ -169,7 +169,7 @@ impl MultiPathRecord {
     /// Returns the GIDs of the sources and the GIDs of the destinations. `data` is the data of the
     /// request.
     ///
-    /// Returns `None` if the data is too short for the counts.
+    /// Returns `None` if the data has fewer GIDs than `sgid_count` and `dgid_count` announce.
     #[must_use]
     pub fn gids(&self, data: &[u8]) -> Option<(Vec<Gid>, Vec<Gid>)> {
         let (sources, destinations) = (usize::from(self.sgid_count), usize::from(self.dgid_count));

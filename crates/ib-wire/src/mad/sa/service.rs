@@ -91,13 +91,13 @@ crate::layout! {
         pub key: [u8; 16] = bits(32, 0, 128),
         /// The name of the service in UTF-8, padded with zeros.
         pub name: [u8; 64] = bits(48, 0, 512),
-        /// Private data of the service.
+        /// Private data of the service: 16 numbers of 8 bits.
         pub data8: [u8; 16] = bits(112, 0, 128),
-        /// Private data of the service.
+        /// Private data of the service: 8 numbers of 16 bits.
         pub data16: [u16; 8] = bits(128, 0, 128),
-        /// Private data of the service.
+        /// Private data of the service: 4 numbers of 32 bits.
         pub data32: [u32; 4] = bits(144, 0, 128),
-        /// Private data of the service.
+        /// Private data of the service: 2 numbers of 64 bits.
         pub data64: [u64; 2] = bits(160, 0, 128),
     }
 }

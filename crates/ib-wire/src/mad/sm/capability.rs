@@ -48,7 +48,7 @@ masks! {
         VENDOR_CLASS = 20 "IsVendorClassSupported",
         /// Directed-route notices are supported.
         DR_NOTICE = 21 "IsDRNoticeSupported",
-        /// The port reports changes of this mask with trap 144.
+        /// The port reports changes of this capability mask with trap 144.
         CAPABILITY_MASK_NOTICE = 22 "IsCapabilityMaskNoticeSupported",
         /// Boot management is supported.
         BOOT_MANAGEMENT = 23 "IsBootManagementSupported",
@@ -56,7 +56,7 @@ masks! {
         LINK_ROUND_TRIP_LATENCY = 24 "IsLinkRoundTripLatencySupported",
         /// Client reregistration is supported.
         CLIENT_REREGISTRATION = 25 "IsClientRegistrationSupported",
-        /// The port also reports changes of other properties than this mask with trap 144.
+        /// With trap 144, the port also reports changes of properties other than this capability mask.
         OTHER_LOCAL_CHANGES_NOTICE = 26 "IsOtherLocalChangesNoticeSupported",
         /// LinkSpeedWidthPairsTable is supported.
         LINK_SPEED_WIDTH_PAIRS = 27 "IsLinkSpeedWidthPairsTableSupported",

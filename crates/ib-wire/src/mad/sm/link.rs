@@ -7,7 +7,7 @@ use crate::mad::codes::{codes, masks};
 codes! {
     /// The state of a port.
     PortState(u8) {
-        /// Used only in a Set, to keep the state unchanged.
+        /// Only in a Set: leaves the state of the port unchanged.
         NO_CHANGE = 0 "NoChange",
         /// The link is down.
         DOWN = 1 "Down",
@@ -25,7 +25,7 @@ codes! {
 codes! {
     /// The state of the physical port.
     PhysState(u8) {
-        /// Used only in a Set, to keep the state unchanged.
+        /// Only in a Set: leaves the state of the physical port unchanged.
         NO_CHANGE = 0 "NoChange",
         /// Sleep.
         SLEEP = 1 "Sleep",

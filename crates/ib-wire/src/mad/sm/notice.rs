@@ -71,17 +71,17 @@ codes! {
 masks! {
     /// Mask of the changed properties that trap 144 reports in addition to the capability mask.
     LocalChanges(u16) {
-        /// The node description.
+        /// The node description has changed.
         NODE_DESCRIPTION = 0 "NodeDescription",
-        /// The enabled link widths.
+        /// The enabled link widths have changed.
         LINK_WIDTH_ENABLED = 1 "LinkWidthEnabled",
-        /// The enabled link speeds.
+        /// The enabled link speeds have changed.
         LINK_SPEED_ENABLED = 2 "LinkSpeedEnabled",
-        /// The priority of the SM.
+        /// The priority of the SM has changed.
         SM_PRIORITY = 3 "SMPriority",
-        /// The hierarchy information.
+        /// The hierarchy information has changed.
         HIERARCHY_INFO = 4 "HierarchyInfo",
-        /// `CapabilityMask2`.
+        /// `CapabilityMask2` has changed.
         CAPABILITY_MASK2 = 5 "CapabilityMask2",
     }
 }
@@ -94,21 +94,21 @@ masks! {
     /// driver of Omni-Path also leaves the lower half zero. OpenSM and tshark only display the
     /// number.
     SwitchKeyFields(u16) {
-        /// The destination GID.
+        /// The destination GID of the packet is valid.
         GID2 = 8 "GIDADDR2",
-        /// The source GID.
+        /// The source GID of the packet is valid.
         GID1 = 9 "GIDADDR1",
-        /// The destination QP.
+        /// The destination QP of the packet is valid.
         QP2 = 10 "QP2",
-        /// The source QP.
+        /// The source QP of the packet is valid.
         QP1 = 11 "QP1",
-        /// The SL.
+        /// The SL of the packet is valid.
         SL = 12 "SL",
-        /// The P_Key.
+        /// The P_Key of the packet is valid.
         P_KEY = 13 "PKEY",
-        /// The destination LID.
+        /// The destination LID of the packet is valid.
         LID2 = 14 "LIDADDR2",
-        /// The source LID.
+        /// The source LID of the packet is valid.
         LID1 = 15 "LIDADDR1",
     }
 }
@@ -127,9 +127,9 @@ crate::layout! {
         pub trap: TrapNumber = bits(4, 0, 16),
         /// The LID of the issuer.
         pub issuer_lid: u16 = bits(6, 0, 16),
-        /// The notice toggle bit. It alternates from one notice of a queue to the next.
+        /// The notice toggle bit. It alternates from one notice in the queue of the issuer to the next.
         pub toggle: bool = bits(8, 0, 1),
-        /// The number of notices in the queue.
+        /// The number of notices in the queue of the issuer.
         pub count: u16 = bits(8, 1, 15),
         /// The encoded details; see [`Notice::details`].
         pub data: [u8; 54] = bits(10, 0, 432),
@@ -139,7 +139,7 @@ crate::layout! {
 attribute!(Notice = NOTICE in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 
 crate::layout! {
-    /// Details of traps 64 to 67.
+    /// Details of traps 64 to 67, which report that GIDs or multicast groups appear or disappear.
     pub struct GidDetails: 54 {
         /// The GID that the trap is about; for traps 66 and 67, the GID of the multicast group.
         pub gid: Gid = bits(6, 0, 128),
@@ -147,33 +147,33 @@ crate::layout! {
 }
 
 crate::layout! {
-    /// Details of trap 128.
+    /// Details of trap 128: a link of a switch has changed its state.
     pub struct LinkStateDetails: 54 {
-        /// The LID of the switch.
+        /// The LID of the switch whose link has changed.
         pub lid: u16 = bits(0, 0, 16),
     }
 }
 
 crate::layout! {
-    /// Details of traps 129 to 131.
+    /// Details of traps 129 to 131, which report errors of a port or its link.
     pub struct PortDetails: 54 {
-        /// The LID of the port.
+        /// The LID of the port with the errors.
         pub lid: u16 = bits(2, 0, 16),
-        /// The number of the port.
+        /// The number of the port with the errors.
         pub port: u8 = bits(4, 0, 8),
     }
 }
 
 crate::layout! {
-    /// Details of trap 144.
+    /// Details of trap 144: the capability mask or another property of a port has changed.
     pub struct LocalChangeDetails: 54 {
-        /// The LID of the port.
+        /// The LID of the changed port.
         pub lid: u16 = bits(2, 0, 16),
         /// True if `changes` reports changed properties other than the capability mask.
         pub other_changes: bool = bits(5, 7, 1),
-        /// The capability mask.
+        /// The capability mask of the port after the change.
         pub capability_mask: CapabilityMask = bits(6, 0, 32),
-        /// The changed properties other than the capability mask.
+        /// Mask of the changed properties other than the capability mask.
         pub changes: LocalChanges = bits(10, 0, 16),
         /// `CapabilityMask2`.
         pub capability_mask2: CapabilityMask2 = bits(12, 0, 16),
@@ -181,7 +181,7 @@ crate::layout! {
 }
 
 crate::layout! {
-    /// Details of trap 145.
+    /// Details of trap 145: the system image GUID has changed.
     pub struct SystemImageDetails: 54 {
         /// The LID of the port.
         pub lid: u16 = bits(2, 0, 16),
@@ -191,7 +191,7 @@ crate::layout! {
 }
 
 crate::layout! {
-    /// Details of trap 256.
+    /// Details of trap 256: an SMP had a wrong M_Key.
     pub struct MKeyDetails: 54 {
         /// The source LID of the SMP; 0xffff if the SMP had only a directed route.
         pub lid: u16 = bits(2, 0, 16),
@@ -207,7 +207,7 @@ crate::layout! {
         pub m_key: u64 = bits(14, 0, 64),
         /// True for a directed-route SMP.
         pub is_directed: bool = bits(23, 0, 1),
-        /// True if the return path is truncated.
+        /// True if `return_path` lacks hops of the SMP's return path.
         pub path_truncated: bool = bits(23, 1, 1),
         /// The number of hops in `return_path`.
         pub hops: u8 = bits(23, 2, 6),
@@ -217,7 +217,7 @@ crate::layout! {
 }
 
 crate::layout! {
-    /// Details of traps 257 and 258.
+    /// Details of traps 257 and 258: a packet had a wrong P_Key or Q_Key.
     pub struct KeyDetails: 54 {
         /// The source LID of the packet.
         pub lid1: u16 = bits(2, 0, 16),
@@ -239,9 +239,9 @@ crate::layout! {
 }
 
 crate::layout! {
-    /// Details of trap 259.
+    /// Details of trap 259: a packet at a switch had a wrong P_Key.
     pub struct SwitchKeyDetails: 54 {
-        /// Mask of the valid fields.
+        /// Mask of the fields of this struct that are valid.
         pub valid: SwitchKeyFields = bits(0, 0, 16),
         /// The source LID of the packet.
         pub lid1: u16 = bits(2, 0, 16),
@@ -259,9 +259,9 @@ crate::layout! {
         pub gid1: Gid = bits(16, 0, 128),
         /// The destination GID of the packet.
         pub gid2: Gid = bits(32, 0, 128),
-        /// The LID of the switch.
+        /// The LID of the switch that has found the wrong P_Key.
         pub switch_lid: u16 = bits(48, 0, 16),
-        /// The port of the switch.
+        /// The number of the switch port at which the packet had the wrong P_Key.
         pub port: u8 = bits(50, 0, 8),
     }
 }
@@ -269,21 +269,21 @@ crate::layout! {
 /// The decoded details of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeDetails {
-    /// Traps 64 to 67.
+    /// Traps 64 to 67: GIDs or multicast groups appear or disappear.
     Gid(GidDetails),
-    /// Trap 128.
+    /// Trap 128: a link of a switch has changed its state.
     LinkState(LinkStateDetails),
-    /// Traps 129 to 131.
+    /// Traps 129 to 131: errors of a port or its link.
     Port(PortDetails),
-    /// Trap 144.
+    /// Trap 144: the capability mask or another property of a port has changed.
     LocalChange(LocalChangeDetails),
-    /// Trap 145.
+    /// Trap 145: the system image GUID has changed.
     SystemImage(SystemImageDetails),
-    /// Trap 256.
+    /// Trap 256: an SMP had a wrong M_Key.
     MKey(MKeyDetails),
-    /// Traps 257 and 258.
+    /// Traps 257 and 258: a packet had a wrong P_Key or Q_Key.
     Key(KeyDetails),
-    /// Trap 259.
+    /// Trap 259: a packet at a switch had a wrong P_Key.
     SwitchKey(SwitchKeyDetails),
     /// Undecoded details of other generic traps and of vendor-specific traps.
     Raw([u8; 54]),

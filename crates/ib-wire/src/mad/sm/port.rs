@@ -118,7 +118,7 @@ crate::layout! {
         pub link_speed_ext2_enabled: LinkSpeedExt2Mask = bits(56, 5, 3),
         /// The round-trip latency of the link in units of 4 ns; all ones if unknown.
         pub link_round_trip_latency: u32 = bits(57, 0, 24),
-        /// Further capabilities of the port.
+        /// More capabilities of the port, in addition to `capability_mask`.
         pub capability_mask2: CapabilityMask2 = bits(60, 0, 16),
         /// The active link speed, FDR to NDR.
         pub link_speed_ext_active: LinkSpeedExtMask = bits(62, 0, 4),
@@ -220,9 +220,9 @@ crate::layout! {
     /// The forward error correction (FEC) modes of a port. The attribute modifier is the port
     /// number.
     ///
-    /// In each mask, bit 0 means no FEC. The meaning of further bits depends on the speed.
+    /// In each mask, bit 0 means no FEC. The meaning of the other bits depends on the speed.
     pub struct PortInfoExtended: 64 {
-        /// Mask of the valid fields.
+        /// Mask of the fields of this struct that are valid.
         pub capability_mask: u32 = bits(0, 0, 32),
         /// The active FEC mode.
         pub fec_mode_active: u16 = bits(4, 0, 16),

@@ -19,10 +19,10 @@ crate::layout! {
         pub linear_fdb_top: u16 = bits(6, 0, 16),
         /// The egress port for LIDs that have no entry in the random forwarding table.
         pub default_port: u8 = bits(8, 0, 8),
-        /// The primary port: the egress port of multicast packets without an MFT entry. Packets
-        /// received at this port are excepted.
+        /// The primary port: the egress port of multicast packets that have no MFT entry and were not
+        /// received at this port.
         pub default_multicast_primary_port: u8 = bits(9, 0, 8),
-        /// The egress port of multicast packets without an MFT entry that are received at the
+        /// The egress port of multicast packets that have no MFT entry and were received at the
         /// primary port.
         pub default_multicast_not_primary_port: u8 = bits(10, 0, 8),
         /// The maximum life time of a packet in the switch: 4.096 µs × 2^value. Values above 19
@@ -31,7 +31,7 @@ crate::layout! {
         /// True if a port has changed its state since the bit was cleared. A Set with true clears
         /// the bit.
         pub port_state_change: bool = bits(11, 5, 1),
-        /// The support of optimized SL-to-VL mapping programming; 0 if it is not supported.
+        /// Which optimized programming of SL-to-VL mappings the switch supports; 0 if none.
         pub optimized_sl_to_vl: u8 = bits(11, 6, 2),
         /// The number of LIDs per port, for a random forwarding table.
         pub lids_per_port: u16 = bits(12, 0, 16),
@@ -117,13 +117,14 @@ impl MulticastForwardingBlock {
     /// The number of LIDs in a block of the MFT.
     pub const LIDS: u16 = 32;
 
-    /// Returns the attribute modifier for this block of LIDs and this position.
+    /// Returns the attribute modifier for this block of LIDs and this position (block of 16 ports).
     #[must_use]
     pub const fn modifier(block: u16, position: u8) -> u32 {
         block as u32 & 0x1ff | (position as u32 & 0xf) << 28
     }
 
-    /// Returns the block of LIDs and the position that an attribute modifier contains.
+    /// Returns the index of the block of LIDs, and the position (block of 16 ports), that an attribute
+    /// modifier contains.
     #[must_use]
     pub const fn from_modifier(modifier: u32) -> (u16, u8) {
         ((modifier & 0x1ff) as u16, (modifier >> 28) as u8)

@@ -20,7 +20,7 @@ impl fmt::Display for PortInfo {
         line(f, "GidPrefix", Hex(self.gid_prefix, 16))?;
         line(f, "Lid", self.lid)?;
         line(f, "SMLid", self.master_sm_lid)?;
-        // libibmad has no name for the bit of CableInfo.
+        // The output lacks the name of the CableInfo bit, since libibmad has no name for it.
         let known =
             CapabilityMask::NAMES.iter().filter(|(bit, _)| *bit != CapabilityMask::CABLE_INFO);
         let names = known.map(|&(bit, name)| (bit.0, name));
