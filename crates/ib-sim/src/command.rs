@@ -1,9 +1,10 @@
 //! Console and script commands of a simulated fabric.
 //!
-//! Commands of ibsim have the same names and semantics as there; the commands below the line in the
-//! table are extensions. A port is written `"name"[number]`, a node `"name"`. Quotes are optional
-//! for names without blanks. A quote inside a quoted name is doubled. Keywords are
-//! case-insensitive. Commands that only print, such as `Dump`, are executed by the daemon.
+//! The commands above the inner line of the table have the same names and semantics as in ibsim.
+//! The commands below this line are extensions. A port is written `"name"[number]`, a node
+//! `"name"`. Quotes are optional for names without blanks. A quote inside a quoted name is doubled.
+//! Keywords are case-insensitive. Commands that only print, such as `Dump`, are executed by the
+//! daemon.
 //!
 //! | command | effect |
 //! |---|---|
@@ -172,9 +173,9 @@ pub enum CommandError {
     /// A value is invalid.
     #[error("found {found}, expected {expected}")]
     Value {
-        /// The value found.
+        /// The value in the command.
         found: String,
-        /// The values expected.
+        /// The values that the command accepts.
         expected: &'static str,
     },
 }

@@ -300,14 +300,15 @@ impl Port {
         self.counters = full;
         let base = full.minus(short);
         self.short_base = (base != Counters::default()).then(|| Box::new(base));
-        // The written values already contain the wait time up to now.
+        // The written `xmit_wait` already contains the current wait for credits up to `now`, so
+        // this wait restarts.
         if let Some(queues) = &mut self.queues {
             queues.restart_starvation(now);
         }
     }
 
-    /// Starts a new epoch of the link, which has gone up or down. Returns the packets that waited
-    /// in the output queues.
+    /// Starts a new epoch of the link, because the link has gone up or down. Returns the packets
+    /// that waited in the output queues.
     pub(crate) fn restart_link(&mut self, up: bool, powered: bool, now: Instant) -> Vec<u32> {
         self.epoch = self.epoch.wrapping_add(1);
         self.credits = None;

@@ -59,7 +59,8 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
             }
             0 => (Command::Unlink(link.clone()), Some(Command::Relink(link))),
             1 => {
-                // The link goes down and up three times before the end.
+                // The pauses are so short that the link goes down and up three times before all
+                // faults are removed.
                 let pause = short.min((time - at) / 6);
                 (Command::Flap(link, pause, pause, 3), None)
             }

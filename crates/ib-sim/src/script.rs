@@ -157,13 +157,13 @@ impl Script {
 pub struct ScriptError {
     /// The name of the file.
     pub name: String,
-    /// The line, from 1.
+    /// The line number, counted from 1.
     pub line: usize,
-    /// The column, from 1.
+    /// The column of the error, counted from 1.
     pub column: usize,
-    /// The text found.
+    /// The text that was found in this column.
     pub found: String,
-    /// The text expected.
+    /// The text that was expected in this column.
     pub expected: String,
 }
 

@@ -159,7 +159,7 @@ fn set_writes_only_selected_counters() {
         let expected = usize::from(bit < 22);
         assert_eq!(changed.filter(|(b, a)| b != a).count(), expected, "bit {bit}");
     }
-    // Writes a value other than zero to all ports.
+    // Sets the symbol error counter of all ports to 4 by one request.
     let mut request = PortCounters::zeroed();
     request.port_select = ALL_PORTS;
     request.counter_select = CounterSelect(1);
