@@ -60,7 +60,7 @@ pub enum AttachError {
     Malformed {
         /// Name of the simulator.
         name: String,
-        /// Defect of the message.
+        /// The reason why the message is invalid.
         what: String,
     },
     /// The simulator did not respond in time.
@@ -80,7 +80,7 @@ pub enum AttachError {
     Io {
         /// The operation.
         doing: &'static str,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

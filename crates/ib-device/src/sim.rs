@@ -229,7 +229,8 @@ impl SimDevice {
         moved
     }
 
-    /// Moves the packet readers of queue pairs that trace selections include to `selected`.
+    /// Moves the packet readers that the HCA's trace selections ([`Hca::select`]) have created to
+    /// `selected`.
     fn hand_over(&mut self, selected: &mut VecDeque<(PortId, SelectionId, PacketReader)>) {
         while let Some((selection, reader)) = self.engines.hca.poll_selected() {
             selected.push_back((self.port, selection, reader));
@@ -256,19 +257,20 @@ fn route_of_sent(own: Gid, packet: &Packet) -> Route {
 
 /// The HCAs of a simulated fabric.
 ///
-/// The owner runs the fabric event by event ([`Sim::run_step`]), at most until
+/// The caller runs the fabric event by event ([`Sim::run_step`]), at most until
 /// [`SimDevices::poll_timeout`], and calls [`SimDevices::progress`] after each event.
 /// [`SimDevices::run_step`] does both.
 #[derive(Debug, Default)]
 pub struct SimDevices {
     devices: BTreeMap<PortId, SimDevice>,
-    /// Timeouts of the HCAs.
+    /// Time of the next timeout of each HCA, and the HCA's port.
     timers: BTreeSet<(Instant, PortId)>,
-    /// Ports of HCAs that the owner has accessed. The owner may have posted work to these HCAs.
+    /// Ports of HCAs that the caller has accessed. The caller may have posted work to these HCAs.
     touched: Vec<PortId>,
-    /// HCAs for [`SimDevices::poll_moved`].
+    /// Ports that [`SimDevices::poll_moved`] will return.
     moved: VecDeque<PortId>,
-    /// Packet readers of queue pairs that trace selections include ([`Hca::select`]).
+    /// Packet readers of queue pairs that trace selections ([`Hca::select`]) trace, not returned
+    /// yet.
     selected: VecDeque<(PortId, SelectionId, PacketReader)>,
 }
 
@@ -312,11 +314,12 @@ impl SimDevices {
         Some(device)
     }
 
-    /// Returns the packet reader of the next queue pair that a trace selection includes
-    /// ([`Hca::select`]), with the port of its HCA.
+    /// Returns the next packet reader of a queue pair that a trace selection ([`Hca::select`])
+    /// traces, and the port of its HCA.
     pub fn poll_selected(&mut self) -> Option<(PortId, SelectionId, PacketReader)> {
         let Self { devices, touched, selected, .. } = self;
-        // The owner may have added selections or queue pairs.
+        // The caller may have added trace selections or queue pairs to the HCAs that it has
+        // accessed.
         for &port in &*touched {
             devices.get_mut(&port).into_iter().for_each(|it| it.hand_over(selected));
         }
@@ -336,7 +339,8 @@ impl SimDevices {
             let has_moved = device.progress(sim);
             device.hand_over(&mut self.selected);
             moved |= has_moved;
-            // An HCA that was only accessed, and had no work, is not queued for `poll_moved`.
+            // If an HCA was queued here only because the caller has accessed it, and had no work,
+            // `poll_moved` does not return its port.
             if (has_moved || touched.is_none()) && !std::mem::replace(&mut device.has_moved, true) {
                 self.moved.push_back(port);
             }
@@ -350,8 +354,8 @@ impl SimDevices {
         }
     }
 
-    /// Returns the port of the next HCA that has processed packets or timeouts, or whose port may
-    /// have changed, since this function last returned it.
+    /// Returns the port of the next HCA that has processed packets or timeouts since this function
+    /// last returned it. Also returns ports that may have changed since then.
     pub fn poll_moved(&mut self) -> Option<PortId> {
         loop {
             let port = self.moved.pop_front()?;

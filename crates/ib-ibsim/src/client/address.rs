@@ -25,7 +25,7 @@ pub enum ServerAddress {
 #[derive(Debug, thiserror::Error)]
 #[error("IBSIM_SERVER_PORT is {found:?}, expected a port number")]
 pub struct AddressError {
-    /// Value of the variable.
+    /// Value of `IBSIM_SERVER_PORT`.
     pub found: String,
 }
 

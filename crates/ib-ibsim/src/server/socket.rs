@@ -38,7 +38,7 @@ impl fmt::Display for Address {
 pub struct BindError {
     /// Listening address.
     pub address: String,
-    /// Error of the system.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
