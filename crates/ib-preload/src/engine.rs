@@ -285,7 +285,7 @@ impl Engine {
     }
 }
 
-/// Returns the datagram that carries a MAD back to the sender of a request.
+/// Returns the datagram that sends a MAD, such as an ACK, back to the sender of `request`.
 fn reply(request: &Request, mad: &Mad) -> Request {
     let directed = request.slid == PERMISSIVE_LID;
     Request {

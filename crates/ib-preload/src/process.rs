@@ -114,7 +114,7 @@ impl Process {
             }
             Err(message) => {
                 *failed = Some(Instant::now());
-                // The result is ignored, because standard error may be closed.
+                // A failed write is ignored, because standard error may be closed.
                 let _ = writeln!(std::io::stderr(), "ib-preload: {}", escaped(&message));
                 Err(Errno::NO_DEVICE)
             }

@@ -187,7 +187,7 @@ impl Verbs {
         })
     }
 
-    /// Reads an event.
+    /// Reads the next event of an event file into `buffer`. Returns the size of the event in bytes.
     ///
     /// # Errors
     /// Fails with `EAGAIN` if no event waits. Fails with `EINVAL` if the descriptor is not that of
@@ -254,7 +254,7 @@ impl Verbs {
         let Some(adapter) = &mut state.adapter else { return false };
         state.polls += 1;
         state.polled = clock::now();
-        // An error is ignored here: the worker gets the same error and reports it.
+        // An error is ignored here, because the worker thread gets the same error and reports it.
         let moved = adapter.turn(&mut state.objects).unwrap_or(false);
         state.idle_polls = if moved { 0 } else { state.idle_polls.saturating_add(1) };
         let is_idle = state.idle_polls > POLLS_BEFORE_YIELD;

@@ -44,7 +44,7 @@ pub enum RoceError {
         address: IpAddr,
         /// Port number.
         port: u16,
-        /// Error of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A required socket option cannot be set.
@@ -54,7 +54,7 @@ pub enum RoceError {
         option: &'static str,
         /// IP address.
         address: IpAddr,
-        /// Error of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The network interfaces cannot be listed.

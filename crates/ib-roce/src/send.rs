@@ -245,8 +245,8 @@ impl RoceSender {
         icrc.copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Makes room for a packet: sends the packets in the buffer, and moves those that remain to its
-    /// start.
+    /// Makes room for a packet: sends the packets in the buffer, and moves unsent packets to the
+    /// start of the buffer.
     #[cold]
     fn make_room(&mut self, wire: usize) -> Result<(), PushError> {
         self.flush();
@@ -364,7 +364,7 @@ impl Batch {
     }
 }
 
-/// Checks the size of a packet.
+/// Checks that the size of a packet is a multiple of 4 bytes, from that of a BTH to [`MAX_PACKET`].
 fn check(length: usize) -> Result<(), PushError> {
     let is_legal = length.is_multiple_of(4) && (BTH..=MAX_PACKET).contains(&length);
     if is_legal { Ok(()) } else { Err(PushError::Length { length }) }

@@ -257,7 +257,7 @@ fn full_send_buffer_loses_no_packets() {
         assert!(pushed < 1000, "{:?}", socket.counters());
     }
     assert!(socket.sender.unsent() > 0 && socket.counters().sent.full > 0);
-    // A packet that is shorter than the others is refused, too.
+    // A packet that is shorter than those in the full buffer is refused, too.
     assert_eq!(push(&mut socket, &route(V4, V4_PEER), 12), Err(PushError::Full));
     for read in 0..pushed + 20 {
         socket.sender.flush();

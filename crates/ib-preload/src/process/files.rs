@@ -267,7 +267,7 @@ fn control(
                 Registration::from_new(argument.first_chunk().ok_or(Errno::FAULT)?)
             };
             if wish.flags & !USER_RMPP != 0 {
-                // Like the kernel, the library returns the supported flags.
+                // Like the kernel, the library reports in the argument which flags it supports.
                 argument[12..16].copy_from_slice(&USER_RMPP.to_ne_bytes());
                 return Err(Errno::INVALID);
             }

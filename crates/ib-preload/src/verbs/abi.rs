@@ -10,7 +10,7 @@ pub(super) trait Field: Sized {
     /// Reads the value at the start of `bytes`, which has at least [`Self::SIZE`] bytes.
     fn read(bytes: &[u8]) -> Self;
 
-    /// Appends the value.
+    /// Appends the value to `bytes`.
     fn write(&self, bytes: &mut Vec<u8>);
 }
 

@@ -57,7 +57,7 @@ pub(super) struct Ring {
     log2: u32,
     /// Index of the next element to be read or written.
     next: u32,
-    /// Index of the first element that is not released to the program.
+    /// Index of the first element whose slot the program may not use again yet.
     released: u32,
 }
 
