@@ -299,7 +299,7 @@ impl Rings {
         self.has_unannounced = true;
     }
 
-    /// Wakes the other side if it sleeps and frames or free slots are available for it.
+    /// Wakes the other process if it sleeps and frames or free slots are available for it.
     pub(super) fn flush(&mut self) {
         if !std::mem::take(&mut self.has_unannounced) {
             return;

@@ -376,7 +376,8 @@ impl Device {
         self.transmit(now);
     }
 
-    /// Passes MADs and events between the engine and the CM, and queues events for the owner.
+    /// Passes MADs and events between the HCA's engine and the CM. Queues events for
+    /// [`Self::poll_event`].
     fn collect(&mut self, now: Instant) {
         let Engines { hca, cm, events } = &mut self.engines;
         while let Some(event) = hca.poll_event() {

@@ -125,8 +125,8 @@ impl SimDevice {
         &mut self.engines
     }
 
-    /// Returns the client that receives the MADs of the port. The owner can send SA queries through
-    /// it ([`Sim::submit`]); responses arrive as [`HcaEvent::Mad`](ib_hca::HcaEvent::Mad).
+    /// Returns the client that receives the MADs of the port. The caller can send SA queries
+    /// through it ([`Sim::submit`]); responses arrive as [`HcaEvent::Mad`](ib_hca::HcaEvent::Mad).
     #[must_use]
     pub const fn client(&self) -> ClientId {
         self.client

@@ -87,7 +87,7 @@ pub(super) struct Headers {
 }
 
 impl Headers {
-    /// Computes the contribution of the headers of a flow.
+    /// Computes the contribution of a flow's IP and UDP headers to ICRCs.
     ///
     /// # Panics
     /// Panics if one address is IPv4 and the other one is IPv6.

@@ -43,7 +43,7 @@ pub struct RoceReceiver {
     tables: &'static Tables,
     buffer: Box<[u8]>,
     controls: Box<[Control; CALL]>,
-    /// Datagrams of the last system call, and their number.
+    /// Datagrams that the last receive call has returned, and their number.
     datagrams: [Datagram; CALL],
     arrived: usize,
     /// Number of datagrams in `datagrams` whose packets were returned, including the current one.
@@ -54,7 +54,7 @@ pub struct RoceReceiver {
     headers: Headers,
     /// Headers of recent flows.
     recent: Box<[Option<(Flow, Headers)>; FLOWS]>,
-    /// True if the last system call has emptied the socket.
+    /// True if the last receive call has emptied the socket.
     is_empty: bool,
     overflows: u32,
     /// Sender of the last packet that was dropped because of a UDP checksum of zero.

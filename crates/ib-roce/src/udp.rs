@@ -139,8 +139,8 @@ impl UdpSocket {
         let is_local = matches!(peer, IpAddr::V6(peer) if is_link_local(peer));
         let scope = match (is_local, self.scope) {
             (false, _) => 0,
-            // If no interface has the source address, the system rejects the packets, and the
-            // sender counts them.
+            // If the interface of the source address is unknown, the system rejects the packets,
+            // and the sender counts them.
             (true, 0) => scope(own).unwrap_or(0),
             (true, scope) => scope,
         };

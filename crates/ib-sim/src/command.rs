@@ -145,7 +145,7 @@ pub enum CommandError {
     /// The command needs a port, but its target is a node.
     #[error("expected a port: {0:?}[number]")]
     NeedsPort(String),
-    /// The command needs a switch.
+    /// The command needs a switch, but its target is another kind of node.
     #[error("node {0:?} is not a switch: expected a switch")]
     NotASwitch(String),
     /// The port already has a cable.

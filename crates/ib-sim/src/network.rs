@@ -43,7 +43,8 @@ mod notify;
 pub(crate) enum Delivery {
     /// An SMP. `port` is the port at which it has arrived at the node.
     Smp { port: PortId, key: u32 },
-    /// Any other packet at an end port, or a multicast SMP.
+    /// A multicast SMP, or any packet that is not an SMP. `port` is the end port at which it has
+    /// arrived.
     Data { port: PortId, key: u32 },
 }
 

@@ -47,7 +47,7 @@ pub struct FailedStep {
     pub error: CommandError,
 }
 
-/// Error of a step that cannot be run at any time.
+/// Error of a step that is invalid whatever the time at which it is run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 #[non_exhaustive]

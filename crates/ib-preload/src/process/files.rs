@@ -161,7 +161,7 @@ impl Process {
         Ok(descriptor)
     }
 
-    /// Reads a message.
+    /// Reads the next message of an open umad device. Returns the number of bytes read.
     pub(crate) fn read(&self, descriptor: i32, buffer: &mut [u8]) -> Result<usize, Errno> {
         let mut state = self.state();
         let state = &mut *state;
@@ -177,7 +177,7 @@ impl Process {
         result
     }
 
-    /// Writes a message.
+    /// Sends a message that the program has written to an open umad device.
     pub(crate) fn write(&'static self, descriptor: i32, bytes: &[u8]) -> Result<usize, Errno> {
         let client = self.connection.get().ok_or(Errno::IO)?;
         let mut state = self.state();

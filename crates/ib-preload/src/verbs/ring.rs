@@ -3,8 +3,8 @@
 //! ```text
 //! 0: log2_elem_size:32 index_mask:32    128: producer_index:32    256: consumer_index:32    384: elements
 //! ```
-//! The contents of a ring are untrusted. The library keeps its index, the mask and the element size
-//! outside the ring, and masks each index of the program that it reads.
+//! The contents of a ring are untrusted. The library keeps its own index, the mask and the element
+//! size outside the ring. It masks every index of the program that it reads from the ring.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;

@@ -16,7 +16,7 @@ pub(crate) struct Request {
     pub(crate) client: ClientId,
     /// The MAD as the client sent it.
     pub(super) datagram: Datagram,
-    /// True if a response is expected. A MAD that gets no response is removed when it arrives.
+    /// True if the client expects a response. Other MADs are outstanding only until they arrive.
     pub(super) answered: bool,
     /// Distinguishes this request from earlier requests that used the same index in [`Requests`].
     number: u32,
