@@ -44,7 +44,7 @@ pub enum AttachError {
         socket: String,
         /// Name of the simulator.
         name: String,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The simulator refused the request.

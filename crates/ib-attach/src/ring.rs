@@ -1,10 +1,10 @@
 //! Two rings of slots in shared memory, one per direction.
 //!
-//! A ring has one producer and one consumer. One counter holds the number of slots put in since the
-//! start, another the number taken out; both wrap. Each side writes one counter and reads the
-//! other, so that no lock is needed. Before a side sleeps, it sets a flag and checks the ring once
-//! more. After each change of a ring, the other side checks the flag. If it is set, the side
-//! signals the sleeper's event counter.
+//! A ring has one producer and one consumer. The producer counts the slots that it has put in, the
+//! consumer those that it has taken out. Both counters wrap. Each process writes one counter and
+//! reads the other, so that no lock is needed. Before a process sleeps, it sets a flag and checks
+//! the ring once more. After each change of a ring, the other process checks the flag. If the flag
+//! is set, it signals the event counter of the sleeping process.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -331,7 +331,7 @@ impl Rings {
     }
 }
 
-/// An invalid frame or counter.
+/// Error: the other process has written an invalid frame or counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 

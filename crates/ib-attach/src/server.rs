@@ -164,7 +164,7 @@ impl AttachServer {
         Ok(())
     }
 
-    /// Refuses a client.
+    /// Refuses the port that a client requests, and closes the connection. `why` is the reason.
     pub fn refuse(&mut self, client: usize, why: String) {
         if let Some(it) = self.clients.remove(&client) {
             let _ = seqpacket::send(&it.socket, &ServerMessage::Refused { why }, &[]);

@@ -140,7 +140,7 @@ impl Driver {
         self.handle.clone()
     }
 
-    /// Ends the thread.
+    /// Ends the driver thread, and waits until it has ended.
     ///
     /// # Errors
     /// Fails if a system error has ended the thread.
@@ -257,7 +257,7 @@ fn take_slot(taken: &AtomicU32, most: u32) -> Result<(), PostError> {
 }
 
 impl DrivenQp {
-    /// Returns the queue pair.
+    /// Returns the queue pair to which this handle posts.
     #[must_use]
     pub fn id(&self) -> QpId {
         self.slots.qp
@@ -302,7 +302,7 @@ fn check(data: &Data, most: u32, most_inline: u32) -> Result<(), PostError> {
 }
 
 impl DrivenCq {
-    /// Returns the next completion.
+    /// Returns the next completion that the driver thread has moved here; `None` if there is none.
     #[must_use]
     pub fn poll(&self) -> Option<Wc> {
         self.0.queue.pop()

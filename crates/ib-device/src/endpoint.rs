@@ -392,7 +392,7 @@ impl Device {
         }
     }
 
-    /// Rejects a request.
+    /// Rejects a connection request.
     ///
     /// # Errors
     /// Fails if the request has expired.

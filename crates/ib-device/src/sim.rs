@@ -26,7 +26,8 @@ use crate::engines::Engines;
 use crate::event::DeviceEvent;
 use crate::route::{grh_of, route_from, route_to};
 
-/// At most this many packets of an HCA wait at its port; the HCA keeps further packets.
+/// At most this many packets of an HCA wait in the output queue of its port. The HCA sends no more
+/// until fewer wait.
 const MAX_WAITING_PACKETS: usize = 32;
 
 /// Packets of at most this many bytes are copied into a buffer of exactly their length.
@@ -72,7 +73,7 @@ pub struct SimDevice {
     gid: Gid,
     /// Buffer of [`MAX_PACKET`] bytes for the next packet.
     next: Vec<u8>,
-    /// Time of the next timeout.
+    /// Time of the HCA's entry in the timers of [`SimDevices`]; `None` if there is no entry.
     due: Option<Instant>,
     /// True if the HCA is in the queue of [`SimDevices::poll_moved`].
     has_moved: bool,
@@ -138,7 +139,7 @@ impl SimDevice {
         self.gid
     }
 
-    /// Returns the next event.
+    /// Returns the next event of the HCA or its connection manager; `None` if there is none.
     pub fn poll_event(&mut self) -> Option<DeviceEvent> {
         self.engines.events.pop_front()
     }

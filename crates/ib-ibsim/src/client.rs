@@ -102,7 +102,7 @@ pub enum ClientError {
         doing: &'static str,
         /// Address of the server.
         server: String,
-        /// Error of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

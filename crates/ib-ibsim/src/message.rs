@@ -55,7 +55,7 @@ pub mod kind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// The size is wrong.
+    /// The size of a datagram is wrong.
     #[error("found {found} bytes, expected {expected}")]
     Length {
         /// Size of the datagram in bytes.
@@ -72,7 +72,7 @@ pub enum MessageError {
     /// A size within the message is too large.
     #[error("found {found} at byte {at}, expected a length of at most {most}")]
     Payload {
-        /// Offset of the size.
+        /// Offset of the size field in the message, in bytes.
         at: usize,
         /// Found size.
         found: u64,

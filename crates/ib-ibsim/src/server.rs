@@ -466,7 +466,7 @@ impl Server {
         Err(io::ErrorKind::AddrInUse.into())
     }
 
-    /// Refuses a client.
+    /// Refuses a client that wants to attach.
     pub fn refuse(&mut self, ticket: &Ticket) {
         self.reply(&ticket.sender, &Control::new(0, kind::ERROR, &[]));
     }

@@ -51,7 +51,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Creates an empty directory.
+    /// Creates the private directory without any files.
     ///
     /// # Errors
     /// Fails if the directory cannot be created.

@@ -120,7 +120,7 @@ impl Verbs {
         state
     }
 
-    /// Opens the device file.
+    /// Opens the uverbs device file. Returns a descriptor for the program.
     ///
     /// # Errors
     /// Fails with `ENODEV` if the configured port cannot be opened, and with `EMFILE` if the

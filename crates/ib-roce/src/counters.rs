@@ -58,7 +58,7 @@ pub struct RoceCounters {
     pub received: RoceReceiveCounters,
 }
 
-/// Counters of errors by `errno`.
+/// Number of errors, by their `errno`.
 pub type ErrorCounters = BTreeMap<i32, u64>;
 
 /// Adds `times` to the counter of the error's `errno`.

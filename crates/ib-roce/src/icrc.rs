@@ -286,7 +286,7 @@ fn power_of_byte(mut exponent: usize) -> u32 {
     power
 }
 
-/// Divides by x^8.
+/// Divides a polynomial by x^8, modulo the polynomial of the CRC.
 fn divide_by_byte(number: u32) -> u32 {
     (0..8).fold(number, |number, _| {
         // Adding the polynomial, whose constant term is 1, removes the constant term.

@@ -86,8 +86,8 @@ impl RoceSender {
     }
 
     /// Appends a packet of `length` bytes, from the BTH to the end of the pad. `fill` writes the
-    /// packet into the buffer, over old data; then the ICRC is appended. The packet is sent by
-    /// [`RoceSender::flush`], or by an earlier call if the buffer becomes full.
+    /// packet into the buffer, over old data; then the ICRC is appended. The packet is sent by the
+    /// next [`RoceSender::flush`], or earlier by a `push` that needs room.
     ///
     /// The packet is sent from the socket's port; [`Route::source_port`] is ignored. The system
     /// chooses the flow label of IPv6, which the ICRC does not cover. A hop limit of 0 means 64.
@@ -232,7 +232,7 @@ impl RoceSender {
         Ok((start, 0))
     }
 
-    /// Writes the ICRC after the last packet.
+    /// Writes the ICRC of the last packet in the buffer behind this packet.
     fn seal(&mut self, start: usize, length: usize, identification: u16) {
         let (bytes, icrc) = self.buffer[start..start + length + ICRC].split_at_mut(length);
         let batch = self.batches.back().expect("the packet was added to a batch");

@@ -309,7 +309,7 @@ pub(crate) fn assigned(sim: &Sim) -> usize {
     sim.net.clients.requests().assigned_count()
 }
 
-/// Accessors for tests.
+/// Accessors for the state of nodes and ports, for tests.
 impl Sim {
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         self.fabric().node(id)

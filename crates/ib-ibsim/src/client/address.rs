@@ -14,9 +14,9 @@ pub enum ServerAddress {
     Name(String),
     /// UDP.
     Udp {
-        /// Host name or IP address.
+        /// Host name or IP address of the server.
         host: String,
-        /// Port of the control socket.
+        /// UDP port of the server's control socket.
         port: u16,
     },
 }

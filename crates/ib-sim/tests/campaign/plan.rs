@@ -72,7 +72,7 @@ impl Kind {
     }
 }
 
-/// All kinds of fabric.
+/// All kinds of fabric on which a campaign runs.
 pub(crate) struct Kinds(Vec<Kind>);
 
 impl Kinds {
