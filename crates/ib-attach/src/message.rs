@@ -63,7 +63,7 @@ pub(super) enum ClientMessage {
     Resolve {
         /// Number of the request, which the response repeats.
         number: u32,
-        /// The name or address.
+        /// The name or address of the port.
         name: String,
     },
     /// The client closes the connection deliberately: its port keeps its state.

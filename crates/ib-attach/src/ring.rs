@@ -36,7 +36,7 @@ const TAKEN: usize = 64;
 const CONSUMER_SLEEPS: usize = 128;
 /// Flag: the producer sleeps until the consumer takes a slot out of the ring.
 const PRODUCER_SLEEPS: usize = 192;
-/// Size of the counters and flags of a ring.
+/// Size of the counters and flags of a ring in bytes.
 const NUMBERS: usize = 256;
 
 /// A mapping of the shared memory.

@@ -55,7 +55,7 @@ pub enum ClientEvent {
     Resolve {
         /// Number of the request, which the response repeats.
         number: u32,
-        /// The name or address.
+        /// The name or address of the port.
         name: String,
     },
     /// The client closes the connection deliberately.

@@ -415,7 +415,7 @@ impl Device {
     }
 
     /// Sets the callback that gets the packet readers of queue pairs that a trace selection
-    /// includes ([`Hca::select`]).
+    /// ([`Hca::select`]) traces.
     pub fn on_traced(
         &mut self,
         take: impl FnMut(&mut Hca, SelectionId, PacketReader) + Send + 'static,

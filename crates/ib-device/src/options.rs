@@ -106,7 +106,7 @@ pub enum DeviceError {
     /// A system call failed.
     #[error("{doing}: {source}")]
     Io {
-        /// The operation.
+        /// The operation that failed.
         doing: &'static str,
         /// The error of the operating system.
         source: io::Error,

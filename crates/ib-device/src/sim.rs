@@ -71,7 +71,7 @@ pub struct SimDevice {
     port: PortId,
     client: ClientId,
     gid: Gid,
-    /// Buffer of [`MAX_PACKET`] bytes for the next packet.
+    /// Buffer of [`MAX_PACKET`] bytes for the next packet that the HCA sends.
     next: Vec<u8>,
     /// Time of the HCA's entry in the timers of [`SimDevices`]; `None` if there is no entry.
     due: Option<Instant>,
@@ -244,7 +244,7 @@ impl SimDevice {
     }
 }
 
-/// Returns a packet with the addresses of the route.
+/// Returns a packet with the LIDs, service level and GRH of the route.
 fn packet(route: &Route, bytes: Vec<u8>) -> Packet {
     let payload = Payload::Transport(bytes);
     Packet { slid: route.slid, dlid: route.dlid, sl: route.sl, grh: grh_of(route), payload }

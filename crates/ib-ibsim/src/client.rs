@@ -98,7 +98,7 @@ pub enum ClientError {
     /// A system call failed.
     #[error("{doing} for the simulator at {server}: {source}")]
     Io {
-        /// The operation.
+        /// The operation that failed.
         doing: &'static str,
         /// Address of the server.
         server: String,

@@ -66,7 +66,7 @@ pub enum MessageError {
     /// A control message starts with a wrong magic number.
     #[error("found {found:#010x} at byte 0, expected 0xdeadbeef")]
     Magic {
-        /// Found number.
+        /// The number that was found.
         found: u32,
     },
     /// A size within the message is too large.
@@ -74,9 +74,9 @@ pub enum MessageError {
     Payload {
         /// Offset of the size field in the message, in bytes.
         at: usize,
-        /// Found size.
+        /// The size that was found, in bytes.
         found: u64,
-        /// Maximum size.
+        /// The maximum size in bytes.
         most: u64,
     },
 }

@@ -103,7 +103,7 @@ pub struct Refused {
 struct Client {
     data: DataSocket,
     control: Sender,
-    /// Queued messages.
+    /// MADs that were not sent to the client yet.
     kept: VecDeque<[u8; Request::LENGTH]>,
     /// True while the client's socket is full.
     full: bool,

@@ -101,7 +101,7 @@ struct State {
     polled: Instant,
     /// Number of polls counted in `polls` since the last packet.
     idle_polls: u32,
-    /// True if the worker leaves the link to polling threads for a while.
+    /// True while the worker pauses and leaves sending and receiving to the threads that poll CQs.
     is_napping: bool,
 }
 
@@ -266,7 +266,7 @@ impl Verbs {
         moved
     }
 
-    /// Adds a duplicate of a descriptor.
+    /// Records that the descriptor `new` is a duplicate of `old`, if `old` is a uverbs descriptor.
     pub(crate) fn duplicated(&self, old: i32, new: i32) {
         let mut state = self.lock();
         let Ok(file) = state.file(old) else { return };

@@ -16,7 +16,7 @@ pub enum PushError {
     /// The size of the packet is invalid.
     #[error("the packet has {length} bytes: expected a multiple of 4 from 12 to {MAX_PACKET}")]
     Length {
-        /// Size in bytes.
+        /// Size of the packet in bytes.
         length: usize,
     },
     /// The route's source address is not that of the socket, or the addresses have different

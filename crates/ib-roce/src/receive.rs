@@ -157,7 +157,7 @@ impl RoceReceiver {
 
     /// Returns the next packet; `None` if no packet has arrived. Never waits.
     ///
-    /// If the last system call has emptied the socket, returns `None` once without another system
+    /// If the last receive call has emptied the socket, returns `None` once without another receive
     /// call, unless the caller has waited since. Also returns `None` after 64 invalid packets, so
     /// that a flood of such packets does not block the caller.
     ///
@@ -225,7 +225,7 @@ impl RoceReceiver {
         self.refused.take()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of received packets.
     #[must_use]
     pub const fn counters(&self) -> &RoceReceiveCounters {
         &self.counters
@@ -249,8 +249,8 @@ impl RoceReceiver {
         self.socket.wait(libc::POLLIN, until, alarm)
     }
 
-    /// Makes the next [`RoceReceiver::receive`] do a system call, even if the last system call has
-    /// emptied the socket.
+    /// Makes the next [`RoceReceiver::receive`] do a receive call, even if the last one has emptied
+    /// the socket.
     pub(super) const fn expect_more(&mut self) {
         self.is_empty = false;
     }

@@ -43,7 +43,7 @@ pub struct RoceSender {
 #[derive(Clone, Copy)]
 struct Batch {
     route: usize,
-    /// Offset of the packets in the buffer, and their total size.
+    /// Offset of the datagram's packets in the buffer, and their total size in bytes.
     start: usize,
     length: usize,
     /// Size of each packet with its ICRC; the last packet can be shorter.
@@ -168,7 +168,7 @@ impl RoceSender {
         self.batches.iter().map(|batch| batch.packets).sum()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of sent packets.
     #[must_use]
     pub const fn counters(&self) -> &RoceSendCounters {
         &self.counters

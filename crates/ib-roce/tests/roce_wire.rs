@@ -309,7 +309,7 @@ fn multicast_packets_keep_their_hop_limit() {
             push(&mut socket, &there, length).expect("room");
         }
         assert_eq!(socket.sender.flush(), 0);
-        // The packet is sent to the link and to members on this machine.
+        // The packet is sent to the link, and to members of the group on this machine.
         for length in [64, 64, 32] {
             assert_eq!(wire.checked().1.len(), length + 4);
             let until = clock::now() + Duration::from_secs(5);

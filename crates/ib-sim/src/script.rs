@@ -31,7 +31,7 @@ pub struct Step {
     pub at: Duration,
     /// The command.
     pub command: Command,
-    /// The line number in the script, from 1; `None` if the step is not from a script.
+    /// The line number in the script, counted from 1; `None` if the step is not from a script.
     pub line: Option<usize>,
 }
 

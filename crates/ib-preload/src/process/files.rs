@@ -230,7 +230,7 @@ impl Process {
         self.update_is_sm();
     }
 
-    /// Adds a duplicate of a descriptor.
+    /// Records that the descriptor `new` is a duplicate of `old`, if the library serves `old`.
     pub(crate) fn duplicated(&self, old: i32, new: i32) {
         let mut state = self.state();
         let state = &mut *state;

@@ -4,7 +4,7 @@
 
 /// A value of a structure, in the byte order of the machine.
 pub(super) trait Field: Sized {
-    /// Size in bytes.
+    /// Size of the value in bytes.
     const SIZE: usize;
 
     /// Reads the value at the start of `bytes`, which has at least [`Self::SIZE`] bytes.

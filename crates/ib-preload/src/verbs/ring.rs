@@ -48,7 +48,7 @@ pub(super) fn capacity(elements: u32) -> Option<u32> {
     Some(slots.max(2) - 1)
 }
 
-/// A ring.
+/// A ring in memory that the library shares with the program.
 pub(super) struct Ring {
     memory: Arc<Memory>,
     start: NonNull<u8>,

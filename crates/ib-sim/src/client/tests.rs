@@ -249,7 +249,7 @@ fn detach_cancels_own_requests_and_fails_assigned_ones() {
     sim.submit(requester, &Datagram::new(remote, query(Method::GET, 3)));
     let requests = received(&mut sim, manager);
     assert_eq!(requests.len(), 2);
-    // A new client does not receive the responses.
+    // A client that attaches now does not receive the responses to the detached client.
     let next = lab::client(&mut sim, "h1");
     assert_ne!(next, requester);
     for request in &requests {
@@ -411,7 +411,8 @@ fn every_segment_has_the_transaction_of_its_client() {
     answer(&mut sim, &requests[0], 5..6);
     assert_eq!(transactions(&mut sim, requester), [9], "only 4,096 transactions are stored");
 
-    // Sends requests with the same lower bits, but with other upper bits or zeros there.
+    // Sends requests whose transaction IDs have the lower bits of an earlier one, but other upper
+    // bits or zeros there.
     for transaction in [0x1234_0000_0000_0009, 9] {
         sim.submit(requester, &Datagram::new(remote, query(Method(0x12), transaction)));
         let request = received(&mut sim, manager).pop().unwrap();

@@ -82,7 +82,7 @@ impl Tally {
     }
 }
 
-/// Runs a plan.
+/// Runs the fabric, the faults and the client of a plan.
 fn run(plan: &Plan<'_>) -> Outcome {
     let mut sim = Sim::new(&plan.kind.fabric, plan.options());
     let port = sim.first_end_port().expect("a host");
