@@ -44,7 +44,7 @@ pub enum AttachError {
         socket: String,
         /// Name of the simulator.
         name: String,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The simulator refused the request.
@@ -60,7 +60,7 @@ pub enum AttachError {
     Malformed {
         /// Name of the simulator.
         name: String,
-        /// Defect of the message.
+        /// The reason why the message is invalid.
         what: String,
     },
     /// The simulator did not respond in time.
@@ -78,9 +78,9 @@ pub enum AttachError {
     /// A system call failed.
     #[error("{doing}: {source}")]
     Io {
-        /// The operation.
+        /// The operation that failed.
         doing: &'static str,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -44,7 +44,7 @@ pub enum Frame {
     },
     /// A MAD.
     Datagram {
-        /// Address of the peer.
+        /// Address of the peer: the destination of a sent MAD, or the source of a received one.
         remote: Remote,
         /// The local queue pair: 0 or 1.
         local_qpn: Qpn,

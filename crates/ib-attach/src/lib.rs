@@ -14,10 +14,11 @@
 //! A simulator called NAME listens on the abstract Unix socket `NAME:data` (`SOCK_SEQPACKET`), and
 //! accepts clients of its own user only. A client sends a hello with its protocol version and the
 //! requested port. The response describes the port and carries three descriptors: sealed memory
-//! with a ring of slots per direction, and two event counters, each of which wakes one side.
-//! Packets and MADs pass through the rings. Each ring has [`SLOTS`] slots, which are the credits: a
-//! sender without a free slot waits until it is notified. The socket carries rare messages, such as
-//! a new LID. If the socket is closed, the other side has disconnected.
+//! with a ring of slots per direction, and two event counters. One event counter wakes the
+//! simulator, the other the client. Packets and MADs pass through the rings. Each ring has
+//! [`SLOTS`] slots, which are the credits: a sender without a free slot waits until it is notified.
+//! The socket carries rare messages, such as a new LID. If the socket is closed, the other process
+//! has disconnected.
 //!
 //! HCAs of several processes can share a port if they serve different management classes, such as
 //! an ACM service and a program with connections. Each HCA has a block of queue pair numbers, by

@@ -61,9 +61,9 @@ pub(super) enum ClientMessage {
     },
     /// Looks up a port by node name (with optional `:port`), IP address, GID or LID.
     Resolve {
-        /// Identifies the response.
+        /// Number of the request, which the response repeats.
         number: u32,
-        /// The name or address.
+        /// The name or address of the port.
         name: String,
     },
     /// The client closes the connection deliberately: its port keeps its state.
@@ -91,7 +91,7 @@ pub(super) enum ServerMessage {
     Port(WirePort),
     /// Response to `Resolve`.
     Resolved {
-        /// Identifies the request.
+        /// Number of the request to which this message responds.
         number: u32,
         /// The port; `None` if no port has the requested name or address.
         place: Option<WireResolvedPort>,

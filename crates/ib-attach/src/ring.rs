@@ -1,10 +1,10 @@
 //! Two rings of slots in shared memory, one per direction.
 //!
-//! A ring has one producer and one consumer. One counter holds the number of slots put in since the
-//! start, another the number taken out; both wrap. Each side writes one counter and reads the
-//! other, so that no lock is needed. Before a side sleeps, it sets a flag and checks the ring once
-//! more. After each change of a ring, the other side checks the flag. If it is set, the side
-//! signals the sleeper's event counter.
+//! A ring has one producer and one consumer. The producer counts the slots that it has put in, the
+//! consumer those that it has taken out. Both counters wrap. Each process writes one counter and
+//! reads the other, so that no lock is needed. Before a process sleeps, it sets a flag and checks
+//! the ring once more. After each change of a ring, the other process checks the flag. If the flag
+//! is set, it signals the event counter of the sleeping process.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,11 +32,11 @@ const LENGTH: usize = START + 2 * SLOTS as usize * SLOT;
 /// Offsets of a ring's counters and flags. Each has its own cache line.
 const PUT: usize = 0;
 const TAKEN: usize = 64;
-/// Flag: the consumer sleeps until a slot is put in.
+/// Flag: the consumer sleeps until the producer puts a slot into the ring.
 const CONSUMER_SLEEPS: usize = 128;
-/// Flag: the producer sleeps until a slot is taken out.
+/// Flag: the producer sleeps until the consumer takes a slot out of the ring.
 const PRODUCER_SLEEPS: usize = 192;
-/// Size of the counters and flags of a ring.
+/// Size of the counters and flags of a ring in bytes.
 const NUMBERS: usize = 256;
 
 /// A mapping of the shared memory.
@@ -90,7 +90,8 @@ struct Bell(OwnedFd);
 
 impl Bell {
     fn ring(&self) {
-        // The write fails if the counter is at its maximum; the process is woken in that case, too.
+        // If the counter is at its maximum, the write fails, but the nonzero counter still wakes
+        // the process.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }
@@ -103,8 +104,8 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Creates the descriptors. The memory is sealed, so that it cannot shrink while a process
-    /// accesses it.
+    /// Creates the shared memory and both event counters. The memory is sealed, so that it cannot
+    /// shrink while a process accesses it.
     pub(super) fn new() -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let memory = memfd_create("ibfabric-port", flags)?;
@@ -115,25 +116,25 @@ impl Files {
     }
 }
 
-/// The process on one side of the rings.
+/// One of the two processes that share the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Simulator,
     Client,
 }
 
-/// Access of one side to both rings.
+/// Access of one process, the simulator or the client, to both rings.
 pub(super) struct Rings {
     memory: Arc<Mapping>,
     side: Side,
-    /// Number of slots that this side has put into the outgoing ring, and number of slots that it
-    /// has taken out of the incoming ring, since the start.
+    /// `put` counts the slots that this process has put into the outgoing ring. `taken` counts the
+    /// slots that it has taken out of the incoming ring.
     put: u32,
     taken: u32,
-    /// Event counters: `own` wakes this side, `other` the other side.
+    /// Event counters: `own` wakes this process, `other` the other process.
     own: OwnedFd,
     other: Bell,
-    /// True if slots were put in or taken out since the last wake-up of the other side.
+    /// True if slots were put in or taken out since the other process was last woken.
     has_unannounced: bool,
 }
 
@@ -165,18 +166,18 @@ impl Rings {
         1 - self.outgoing()
     }
 
-    /// Returns the event counter that wakes this side.
+    /// Returns the event counter that wakes this process.
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
         self.own.as_fd()
     }
 
-    /// Resets the event counter that wakes this side.
+    /// Resets the event counter that wakes this process.
     pub(super) fn silence(&self) {
         let _ = rustix::io::read(&self.own, &mut [0; 8]);
     }
 
-    /// Returns the number of free slots for outgoing frames; 0 if the other side's counter is
-    /// invalid.
+    /// Returns the number of free slots for outgoing frames; 0 if the other process has written an
+    /// invalid counter.
     pub(super) fn room(&self) -> u32 {
         let taken = self.memory.number(self.outgoing(), TAKEN).load(Ordering::Acquire);
         SLOTS.saturating_sub(self.put.wrapping_sub(taken))
@@ -191,7 +192,7 @@ impl Rings {
         let slot = self.memory.slot(self.outgoing(), self.put);
         assert!(HEADER + bytes.len() <= SLOT, "the caller checked the length");
         // SAFETY: the slot is within the mapping and large enough. The counters assign it to this
-        // side: the other side reads it after the next counter update.
+        // process: the other process reads it only after `record_put`.
         unsafe {
             slot.copy_from_nonoverlapping(NonNull::from(&header).cast(), HEADER);
             let bytes = NonNull::from(bytes);
@@ -204,8 +205,8 @@ impl Rings {
     /// Calls `write` to write a frame directly into the outgoing ring. Returns false if the ring is
     /// full or `write` returned `None`.
     ///
-    /// Only the client may call this function, because only the client trusts the other side not to
-    /// access its slots.
+    /// Only the client may call this function, because only the client trusts the other process not
+    /// to access its slots.
     pub(super) fn put_with(
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Option<(Frame, usize)>,
@@ -215,8 +216,8 @@ impl Rings {
             return false;
         }
         let slot = self.memory.slot(self.outgoing(), self.put);
-        // SAFETY: the bytes are within the mapping and initialized, and the other side does not
-        // access them before this side increments its counter.
+        // SAFETY: the bytes are within the mapping and initialized, and the simulator does not
+        // access them before the client increments its counter.
         let slot = unsafe { std::slice::from_raw_parts_mut(slot.as_ptr(), SLOT) };
         let (header, bytes) = slot.split_at_mut(HEADER);
         let Some((frame, length)) = write(bytes) else { return false };
@@ -250,8 +251,8 @@ impl Rings {
         }
         let slot = self.memory.slot(self.incoming(), self.taken);
         let mut header = [0; HEADER];
-        // SAFETY: the header is within the mapping. The other side may write to it during the copy,
-        // so the copy is checked below.
+        // SAFETY: the header is within the mapping. The other process may write to it during the
+        // copy, so the copy is checked below.
         unsafe {
             slot.cast::<[u8; HEADER]>().copy_to_nonoverlapping(NonNull::from(&mut header), 1)
         };
@@ -298,7 +299,7 @@ impl Rings {
         self.has_unannounced = true;
     }
 
-    /// Wakes the other side if it sleeps and frames or free slots are available for it.
+    /// Wakes the other process if it sleeps and frames or free slots are available for it.
     pub(super) fn flush(&mut self) {
         if !std::mem::take(&mut self.has_unannounced) {
             return;
@@ -315,8 +316,8 @@ impl Rings {
         }
     }
 
-    /// Announces that this side will sleep until a frame arrives (`wants_frames`) or a slot is free
-    /// (`wants_room`). Returns false if a frame or slot is available already.
+    /// Announces that this process will sleep until a frame arrives (`wants_frames`) or a slot is
+    /// free (`wants_room`). Returns false if a frame or slot is available already.
     pub(super) fn may_sleep(&mut self, wants_frames: bool, wants_room: bool) -> bool {
         self.flush();
         if wants_frames {
@@ -330,7 +331,7 @@ impl Rings {
     }
 }
 
-/// An invalid frame or counter.
+/// Error: the other process has written an invalid frame or counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 

@@ -1,8 +1,9 @@
 //! The simulator's side: the socket, and the rings of each client.
 //!
-//! The owner polls the server's descriptor, and [`AttachServer::socket`] and [`AttachServer::bell`]
-//! of each client. It processes the clients' messages ([`AttachServer::next`]) and frames
-//! ([`AttachServer::take`]), and sends frames to them ([`AttachServer::put`]). No call blocks.
+//! The simulator polls the server's descriptor, and [`AttachServer::socket`] and
+//! [`AttachServer::bell`] of each client. It processes the clients' messages
+//! ([`AttachServer::next`]) and frames ([`AttachServer::take`]), and sends frames to them
+//! ([`AttachServer::put`]). No call blocks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -42,7 +43,7 @@ struct Client {
 /// An event of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// The client requests a port. The owner calls [`AttachServer::admit`] or
+    /// The client requests a port. The simulator calls [`AttachServer::admit`] or
     /// [`AttachServer::refuse`].
     Hello {
         /// Name of the port; `None` for the first host of the fabric.
@@ -50,11 +51,11 @@ pub enum ClientEvent {
         /// Management classes that the client serves.
         classes: Vec<MgmtClass>,
     },
-    /// The client looks up a port. The owner calls [`AttachServer::answer`].
+    /// The client looks up a port. The simulator calls [`AttachServer::answer`].
     Resolve {
         /// Number of the request, which the response repeats.
         number: u32,
-        /// The name or address.
+        /// The name or address of the port.
         name: String,
     },
     /// The client closes the connection deliberately.
@@ -79,7 +80,7 @@ impl AttachServer {
         self.malformed
     }
 
-    /// Accepts new clients. Returns their keys; the owner polls their sockets.
+    /// Accepts new clients. Returns their keys; the simulator polls their sockets.
     pub fn accept(&mut self) -> Vec<usize> {
         let mut new = Vec::new();
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -149,7 +150,7 @@ impl AttachServer {
         })
     }
 
-    /// Gives a client its port. From then on, the owner also polls the client's event counter.
+    /// Gives a client its port. From then on, the simulator also polls the client's event counter.
     ///
     /// # Errors
     /// Fails if the system has no more memory or descriptors, or if the client has disconnected.
@@ -163,7 +164,7 @@ impl AttachServer {
         Ok(())
     }
 
-    /// Refuses a client.
+    /// Refuses the port that a client requests, and closes the connection. `why` is the reason.
     pub fn refuse(&mut self, client: usize, why: String) {
         if let Some(it) = self.clients.remove(&client) {
             let _ = seqpacket::send(&it.socket, &ServerMessage::Refused { why }, &[]);
@@ -245,7 +246,7 @@ impl Client {
     /// Sends a message. If the socket's buffer is full, queues the message until the client has
     /// read earlier ones.
     fn send(&mut self, message: ServerMessage) {
-        // A newer state of the port replaces a queued older state.
+        // A message with a newer port state replaces a queued message with an older one.
         if matches!(message, ServerMessage::Port(_)) {
             self.unsent.retain(|kept| !matches!(kept, ServerMessage::Port(_)));
         }
@@ -260,7 +261,8 @@ impl Client {
         while let Some(first) = self.unsent.first() {
             match seqpacket::send(&self.socket, first, &[]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Other errors mean that the client has disconnected, which `next` reports.
+                // A sent message leaves the queue. Errors other than a full socket mean that the
+                // client has disconnected, which `next` reports.
                 _ => drop(self.unsent.remove(0)),
             }
         }

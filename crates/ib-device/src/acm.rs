@@ -64,7 +64,7 @@ pub(crate) fn query_path(
     Ok(found)
 }
 
-/// Returns the path of a path record.
+/// Returns the route, MTU and P_Key that a path record contains.
 pub(crate) fn path_of(record: &PathRecord) -> Result<Path, String> {
     if record.dlid == 0 || record.slid == 0 {
         return Err(format!(

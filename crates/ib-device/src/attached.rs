@@ -83,8 +83,8 @@ impl Attached {
             moved = true;
         }
         loop {
-            // If the ring is full, the closure is not called. It is then unknown whether the HCA
-            // has a packet to send.
+            // If the ring is full, `send_with` does not call the closure. It is then unknown
+            // whether the HCA has a packet to send.
             let mut is_asked = false;
             let sent = self.port.send_with(|slot| {
                 is_asked = true;
@@ -162,16 +162,16 @@ impl Attached {
         Ok(moved)
     }
 
-    /// Waits until a frame arrives, a needed slot is free, the time `until` has come, or `alarm` is
-    /// rung.
+    /// Waits until a frame arrives, a slot for a waiting packet or MAD is free, the time `until`
+    /// has come, or `alarm` is rung.
     pub(crate) fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
         let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
         let wants_room = self.waits || !self.unsent.is_empty();
         self.port.wait(until, wants_room, alarm).map_err(io::Error::other)
     }
 
-    /// Prepares the port before its owner sleeps, for example in `poll`. Returns the time at which the wait has to
-    /// end; `None` if there is work already.
+    /// Prepares a wait that the caller does itself, for example in `poll`. Returns the time at
+    /// which the wait has to end; `None` if there is work already.
     pub(crate) fn begin_wait(&mut self, until: Instant) -> Option<Instant> {
         let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
         let wants_room = self.waits || !self.unsent.is_empty();
@@ -202,8 +202,8 @@ impl Attached {
         self.requester.start(request).expect("Get has a response");
     }
 
-    /// Returns the result of the path query: the path or the reason of the failure. A returned path
-    /// is also cached. `None` if the SA has not responded yet.
+    /// Returns the result of the path query to the SA: the path or the reason of the failure. A
+    /// returned path is also cached. `None` if the query is not complete.
     pub(crate) fn take_path(&mut self, to: Gid) -> Option<Result<Path, String>> {
         let completion = self.requester.poll_event()?;
         let answer = match completion.result {

@@ -65,11 +65,11 @@ pub struct Device {
     pub(crate) acm: Option<Box<AcmService>>,
 }
 
-/// Callbacks that the device's owner has set.
+/// Callbacks that the caller has set.
 #[derive(Default)]
 struct Callbacks {
-    /// Callback that gets the packet readers of queue pairs that a trace selection includes
-    /// ([`Hca::select`]).
+    /// Callback that gets the packet readers of queue pairs that a trace selection
+    /// ([`Hca::select`]) traces.
     traced: Option<OnTraced>,
     /// Callback that gets the sender of packets that are dropped because they have no UDP checksum.
     refused: Option<OnRefused>,
@@ -376,7 +376,8 @@ impl Device {
         self.transmit(now);
     }
 
-    /// Passes MADs and events between the engine and the CM, and queues events for the owner.
+    /// Passes MADs and events between the HCA's engine and the CM. Queues events for
+    /// [`Self::poll_event`].
     fn collect(&mut self, now: Instant) {
         let Engines { hca, cm, events } = &mut self.engines;
         while let Some(event) = hca.poll_event() {
@@ -391,8 +392,8 @@ impl Device {
         self.hand_over_traces();
     }
 
-    /// Passes the packet readers of queue pairs that trace selections include to the callback of
-    /// [`Self::on_traced`].
+    /// Passes the packet readers of queue pairs that a trace selection ([`Hca::select`]) has begun
+    /// to trace to the callback of [`Self::on_traced`].
     pub fn hand_over_traces(&mut self) {
         while let Some(on_traced) = &mut self.callbacks.traced
             && let Some((selection, reader)) = self.engines.hca.poll_selected()
@@ -414,7 +415,7 @@ impl Device {
     }
 
     /// Sets the callback that gets the packet readers of queue pairs that a trace selection
-    /// includes ([`Hca::select`]).
+    /// ([`Hca::select`]) traces.
     pub fn on_traced(
         &mut self,
         take: impl FnMut(&mut Hca, SelectionId, PacketReader) + Send + 'static,
@@ -429,14 +430,14 @@ impl Device {
         self.callbacks.refused = Some(Box::new(take));
     }
 
-    /// Ends a trace selection ([`Hca::select`]). Before that, passes the packet readers of the
-    /// queue pairs that it has included to the callback of [`Self::on_traced`].
+    /// Ends a trace selection ([`Hca::select`]). Before that, passes waiting packet readers of
+    /// traced queue pairs to the callback of [`Self::on_traced`].
     pub fn deselect(&mut self, selection: SelectionId) {
         self.hand_over_traces();
         self.engines.hca.deselect(selection);
     }
 
-    /// Runs the closures that other threads have queued.
+    /// Runs the closures that other threads have queued for this device.
     fn run_inbox(&mut self) {
         while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {
             work(self);
@@ -511,7 +512,8 @@ impl Device {
         }
     }
 
-    /// Processes the descriptors of the simulated port that became readable.
+    /// Completes a wait of the caller. `rang` tells which descriptors of the simulator's port
+    /// became readable; they are processed here. Does nothing on Ethernet.
     ///
     /// # Errors
     /// Fails if the simulator has disconnected.
@@ -522,12 +524,12 @@ impl Device {
         }
     }
 
-    /// Returns the next event.
+    /// Returns the next event of the HCA or its connection manager; `None` if there is none.
     pub fn poll_event(&mut self) -> Option<DeviceEvent> {
         self.engines.events.pop_front()
     }
 
-    /// Puts events back at the end of the queue.
+    /// Puts events back into the event queue, behind the events that are already there.
     pub(crate) fn put_back(&mut self, events: impl IntoIterator<Item = DeviceEvent>) {
         self.engines.events.extend(events);
     }

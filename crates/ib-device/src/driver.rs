@@ -33,7 +33,7 @@ const MAX_EVENTS: usize = 4096;
 enum Command {
     Send(Arc<QpSlots>, SendWr),
     Receive(Arc<QpSlots>, RecvWr),
-    /// Runs a closure with the device.
+    /// Runs a closure in the driver thread, and passes the device to it.
     Do(Box<dyn FnOnce(&mut Device) + Send>),
     /// Registers a completion buffer, into which the driver thread moves the completions of the
     /// engine's CQ.
@@ -134,13 +134,13 @@ impl Driver {
         Ok(Self { handle, thread: Some(thread) })
     }
 
-    /// Returns the handle for other threads.
+    /// Returns a handle by which other threads use the HCA.
     #[must_use]
     pub fn handle(&self) -> DriverHandle {
         self.handle.clone()
     }
 
-    /// Ends the thread.
+    /// Ends the driver thread, and waits until it has ended.
     ///
     /// # Errors
     /// Fails if a system error has ended the thread.
@@ -158,7 +158,8 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The error is lost; callers that need it call `stop`.
+        // An error of the driver thread is lost here. Callers that need the error call `stop`
+        // before.
         self.end().ok();
     }
 }
@@ -174,7 +175,7 @@ impl DriverHandle {
     ) -> Result<T, Stopped> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let command = Command::Do(Box::new(move |device: &mut Device| {
-            // The caller may have stopped waiting.
+            // The send fails if the caller no longer waits for the result. This has no effect.
             let _ = sender.send(work(device));
         }));
         self.submit(command)?;
@@ -256,7 +257,7 @@ fn take_slot(taken: &AtomicU32, most: u32) -> Result<(), PostError> {
 }
 
 impl DrivenQp {
-    /// Returns the queue pair.
+    /// Returns the queue pair to which this handle posts.
     #[must_use]
     pub fn id(&self) -> QpId {
         self.slots.qp
@@ -301,7 +302,7 @@ fn check(data: &Data, most: u32, most_inline: u32) -> Result<(), PostError> {
 }
 
 impl DrivenCq {
-    /// Returns the next completion.
+    /// Returns the next completion that the driver thread has moved here; `None` if there is none.
     #[must_use]
     pub fn poll(&self) -> Option<Wc> {
         self.0.queue.pop()
@@ -372,7 +373,7 @@ impl DriverThread {
                 std::hint::spin_loop();
                 continue;
             }
-            // An alarm that is rung after this line ends the wait below.
+            // An alarm that is rung after this call of `silence` ends the call of `wait` below.
             alarm.silence();
             self.shared.is_sleeping.store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
@@ -399,8 +400,8 @@ impl DriverThread {
         }
         while let Some(command) = self.shared.commands.pop() {
             moved = true;
-            // If an earlier request of the same queue waits, this request waits, too, so that their
-            // order is kept.
+            // If an earlier request of the same send or receive queue waits for queue space, this
+            // request waits, too. So the requests keep their order.
             if self.has_to_wait(&command) {
                 self.waiting.push_back(command);
             } else {

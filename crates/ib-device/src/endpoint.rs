@@ -23,9 +23,9 @@ use crate::path::{Path, PathError};
 /// Options of a connection.
 #[derive(Clone, Debug)]
 pub struct EndpointOptions {
-    /// Maximum number of outstanding READs and atomics that the peer may have at this side.
+    /// Maximum number of READs and atomics that the peer may have outstanding at this HCA.
     pub responder_resources: u8,
-    /// Maximum number of outstanding READs and atomics that this side may have at the peer.
+    /// Maximum number of READs and atomics that this HCA may have outstanding at the peer.
     pub initiator_depth: u8,
     /// Operations that the peer may request.
     pub access: AccessFlags,
@@ -136,7 +136,7 @@ pub enum ConnectError {
     OtherAddress {
         /// The peer.
         peer: SocketAddr,
-        /// The requested address.
+        /// The address to which the client requests packets.
         named: IpAddr,
     },
     /// The path to the peer cannot be found.
@@ -392,7 +392,7 @@ impl Device {
         }
     }
 
-    /// Rejects a request.
+    /// Rejects a connection request.
     ///
     /// # Errors
     /// Fails if the request has expired.

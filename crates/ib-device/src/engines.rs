@@ -48,7 +48,7 @@ impl Engines {
         hca || cm
     }
 
-    /// Returns the time of the next timeout.
+    /// Returns the time of the next timeout of the HCA or of the connection manager.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.hca.poll_timeout().into_iter().chain(self.cm.poll_timeout()).min()
     }

@@ -45,7 +45,7 @@ impl DeviceOptions {
 /// Options of an HCA at a port of a fabric that another process simulates.
 #[derive(Clone, Debug)]
 pub struct AttachedOptions {
-    /// The simulator and the port.
+    /// The simulator to attach to, and the port in its fabric.
     pub port: AttachOptions,
     /// Management class that the HCA serves, if any.
     pub class: Option<MgmtClass>,
@@ -106,9 +106,9 @@ pub enum DeviceError {
     /// A system call failed.
     #[error("{doing}: {source}")]
     Io {
-        /// The operation.
+        /// The operation that failed.
         doing: &'static str,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

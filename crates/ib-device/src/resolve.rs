@@ -139,7 +139,7 @@ impl Device {
         let (bell, (sender, receiver)) = (alarm.bell(), channel());
         // If the caller stops waiting, the thread ends when its query times out.
         thread::Builder::new().name("acm query".to_owned()).spawn(move || {
-            // The receiver may have been dropped.
+            // The send fails if the caller no longer waits for the result. This has no effect.
             let _ = sender.send(query());
             bell.ring();
         })?;

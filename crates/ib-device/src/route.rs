@@ -5,7 +5,8 @@ use ib_types::{Gid, ServiceLevel};
 use ib_wire::mad::sa::PathRecord;
 use ib_wire::packet::Grh;
 
-/// Returns the given route, with the destination and the global fields of the GRH if there is one.
+/// Returns `route`. If there is a GRH, its destination GID, traffic class, flow label and hop limit
+/// replace those of the route.
 pub(crate) fn route_to(grh: Option<&Grh>, route: Route) -> Route {
     match grh {
         None => route,

@@ -26,7 +26,8 @@ use crate::engines::Engines;
 use crate::event::DeviceEvent;
 use crate::route::{grh_of, route_from, route_to};
 
-/// At most this many packets of an HCA wait at its port; the HCA keeps further packets.
+/// At most this many packets of an HCA wait in the output queue of its port. The HCA sends no more
+/// until fewer wait.
 const MAX_WAITING_PACKETS: usize = 32;
 
 /// Packets of at most this many bytes are copied into a buffer of exactly their length.
@@ -70,9 +71,9 @@ pub struct SimDevice {
     port: PortId,
     client: ClientId,
     gid: Gid,
-    /// Buffer of [`MAX_PACKET`] bytes for the next packet.
+    /// Buffer of [`MAX_PACKET`] bytes for the next packet that the HCA sends.
     next: Vec<u8>,
-    /// Time of the next timeout.
+    /// Time of the HCA's entry in the timers of [`SimDevices`]; `None` if there is no entry.
     due: Option<Instant>,
     /// True if the HCA is in the queue of [`SimDevices::poll_moved`].
     has_moved: bool,
@@ -125,8 +126,8 @@ impl SimDevice {
         &mut self.engines
     }
 
-    /// Returns the client that receives the MADs of the port. The owner can send SA queries through
-    /// it ([`Sim::submit`]); responses arrive as [`HcaEvent::Mad`](ib_hca::HcaEvent::Mad).
+    /// Returns the client that receives the MADs of the port. The caller can send SA queries
+    /// through it ([`Sim::submit`]); responses arrive as [`HcaEvent::Mad`](ib_hca::HcaEvent::Mad).
     #[must_use]
     pub const fn client(&self) -> ClientId {
         self.client
@@ -138,7 +139,7 @@ impl SimDevice {
         self.gid
     }
 
-    /// Returns the next event.
+    /// Returns the next event of the HCA or its connection manager; `None` if there is none.
     pub fn poll_event(&mut self) -> Option<DeviceEvent> {
         self.engines.events.pop_front()
     }
@@ -229,7 +230,8 @@ impl SimDevice {
         moved
     }
 
-    /// Moves the packet readers of queue pairs that trace selections include to `selected`.
+    /// Moves the packet readers that the HCA's trace selections ([`Hca::select`]) have created to
+    /// `selected`.
     fn hand_over(&mut self, selected: &mut VecDeque<(PortId, SelectionId, PacketReader)>) {
         while let Some((selection, reader)) = self.engines.hca.poll_selected() {
             selected.push_back((self.port, selection, reader));
@@ -242,7 +244,7 @@ impl SimDevice {
     }
 }
 
-/// Returns a packet with the addresses of the route.
+/// Returns a packet with the LIDs, service level and GRH of the route.
 fn packet(route: &Route, bytes: Vec<u8>) -> Packet {
     let payload = Payload::Transport(bytes);
     Packet { slid: route.slid, dlid: route.dlid, sl: route.sl, grh: grh_of(route), payload }
@@ -256,19 +258,20 @@ fn route_of_sent(own: Gid, packet: &Packet) -> Route {
 
 /// The HCAs of a simulated fabric.
 ///
-/// The owner runs the fabric event by event ([`Sim::run_step`]), at most until
+/// The caller runs the fabric event by event ([`Sim::run_step`]), at most until
 /// [`SimDevices::poll_timeout`], and calls [`SimDevices::progress`] after each event.
 /// [`SimDevices::run_step`] does both.
 #[derive(Debug, Default)]
 pub struct SimDevices {
     devices: BTreeMap<PortId, SimDevice>,
-    /// Timeouts of the HCAs.
+    /// Time of the next timeout of each HCA, and the HCA's port.
     timers: BTreeSet<(Instant, PortId)>,
-    /// Ports of HCAs that the owner has accessed. The owner may have posted work to these HCAs.
+    /// Ports of HCAs that the caller has accessed. The caller may have posted work to these HCAs.
     touched: Vec<PortId>,
-    /// HCAs for [`SimDevices::poll_moved`].
+    /// Ports that [`SimDevices::poll_moved`] will return.
     moved: VecDeque<PortId>,
-    /// Packet readers of queue pairs that trace selections include ([`Hca::select`]).
+    /// Packet readers of queue pairs that trace selections ([`Hca::select`]) trace, not returned
+    /// yet.
     selected: VecDeque<(PortId, SelectionId, PacketReader)>,
 }
 
@@ -312,11 +315,12 @@ impl SimDevices {
         Some(device)
     }
 
-    /// Returns the packet reader of the next queue pair that a trace selection includes
-    /// ([`Hca::select`]), with the port of its HCA.
+    /// Returns the next packet reader of a queue pair that a trace selection ([`Hca::select`])
+    /// traces, and the port of its HCA.
     pub fn poll_selected(&mut self) -> Option<(PortId, SelectionId, PacketReader)> {
         let Self { devices, touched, selected, .. } = self;
-        // The owner may have added selections or queue pairs.
+        // The caller may have added trace selections or queue pairs to the HCAs that it has
+        // accessed.
         for &port in &*touched {
             devices.get_mut(&port).into_iter().for_each(|it| it.hand_over(selected));
         }
@@ -336,7 +340,8 @@ impl SimDevices {
             let has_moved = device.progress(sim);
             device.hand_over(&mut self.selected);
             moved |= has_moved;
-            // An HCA that was only accessed, and had no work, is not queued for `poll_moved`.
+            // If an HCA was queued here only because the caller has accessed it, and had no work,
+            // `poll_moved` does not return its port.
             if (has_moved || touched.is_none()) && !std::mem::replace(&mut device.has_moved, true) {
                 self.moved.push_back(port);
             }
@@ -350,8 +355,8 @@ impl SimDevices {
         }
     }
 
-    /// Returns the port of the next HCA that has processed packets or timeouts, or whose port may
-    /// have changed, since this function last returned it.
+    /// Returns the port of the next HCA that has processed packets or timeouts since this function
+    /// last returned it. Also returns ports that may have changed since then.
     pub fn poll_moved(&mut self) -> Option<PortId> {
         loop {
             let port = self.moved.pop_front()?;

@@ -58,7 +58,7 @@ pub enum ClientError {
         server: String,
         /// Time limit in seconds.
         seconds: f64,
-        /// Last error of the system.
+        /// The error of the last attempt to connect.
         source: io::Error,
     },
     /// The server has refused the request.
@@ -86,7 +86,7 @@ pub enum ClientError {
         server: String,
         /// The request.
         what: String,
-        /// The error of the parser.
+        /// The reason why the reply cannot be parsed.
         source: MessageError,
     },
     /// The name of the node is too long for the message.
@@ -98,11 +98,11 @@ pub enum ClientError {
     /// A system call failed.
     #[error("{doing} for the simulator at {server}: {source}")]
     Io {
-        /// The operation.
+        /// The operation that failed.
         doing: &'static str,
         /// Address of the server.
         server: String,
-        /// Error of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -55,7 +55,7 @@ pub mod kind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// The size is wrong.
+    /// The size of a datagram is wrong.
     #[error("found {found} bytes, expected {expected}")]
     Length {
         /// Size of the datagram in bytes.
@@ -66,17 +66,17 @@ pub enum MessageError {
     /// A control message starts with a wrong magic number.
     #[error("found {found:#010x} at byte 0, expected 0xdeadbeef")]
     Magic {
-        /// Found number.
+        /// The number that was found.
         found: u32,
     },
     /// A size within the message is too large.
     #[error("found {found} at byte {at}, expected a length of at most {most}")]
     Payload {
-        /// Offset of the size.
+        /// Offset of the size field in the message, in bytes.
         at: usize,
-        /// Found size.
+        /// The size that was found, in bytes.
         found: u64,
-        /// Maximum size.
+        /// The maximum size in bytes.
         most: u64,
     },
 }

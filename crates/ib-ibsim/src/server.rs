@@ -48,7 +48,7 @@ const CONTROL: Token = Token(0);
 /// Poll token of the timer that starts the checks for exited clients.
 const TICK: Token = Token(usize::MAX - 1);
 
-/// Input of the server.
+/// What [`Server::next`] returns: messages of clients and other events.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A client wants to attach; the caller replies with [`Server::accept`] or [`Server::refuse`].
@@ -103,7 +103,7 @@ pub struct Refused {
 struct Client {
     data: DataSocket,
     control: Sender,
-    /// Queued messages.
+    /// MADs that were not sent to the client yet.
     kept: VecDeque<[u8; Request::LENGTH]>,
     /// True while the client's socket is full.
     full: bool,
@@ -128,8 +128,8 @@ pub struct Server {
     inputs: VecDeque<Input>,
     watched: BTreeMap<usize, i32>,
     batch: Batch<{ Request::LENGTH }>,
-    /// The client whose datagrams are in `batch`, and the indexes of the datagrams that were not
-    /// returned yet.
+    /// The client whose datagrams are in `batch`, and the indexes of the datagrams that
+    /// [`Server::next`] has not returned yet.
     batched: (u32, Range<usize>),
     tick: Tick,
     refused: Refused,
@@ -186,7 +186,8 @@ impl Server {
         self.refused
     }
 
-    /// Watches another file. [`Input::Ready`] with this key reports that the file is readable.
+    /// Watches a file besides the server's sockets. [`Input::Ready`] with this key reports that the
+    /// file is readable.
     ///
     /// # Errors
     /// Fails if the system cannot watch the file.
@@ -194,7 +195,7 @@ impl Server {
         self.watch_for(file, key, Interest::READABLE)
     }
 
-    /// Watches another file like [`Server::watch`], and also reports that the file is writable.
+    /// Watches a file like [`Server::watch`], and also reports that the file is writable.
     ///
     /// # Errors
     /// Fails if the system cannot watch the file.
@@ -219,8 +220,8 @@ impl Server {
         self.poll.registry().deregister(&mut SourceFd(&file))
     }
 
-    /// Queues another report that the watched file is ready, after the input that is already
-    /// queued.
+    /// Queues another [`Input::Ready`] with the key of a watched file, behind the inputs that are
+    /// already queued.
     pub fn again(&mut self, key: usize) {
         self.inputs.push_back(Input::Ready(key));
     }
@@ -244,7 +245,7 @@ impl Server {
         self.wait(Some(Duration::ZERO))
     }
 
-    /// Returns true if [`Server::next`] may have input without a wait.
+    /// Returns true if [`Server::next`] may return input without a wait before.
     fn is_busy(&self) -> bool {
         !self.batched.1.is_empty()
             || !self.inputs.is_empty()
@@ -259,7 +260,8 @@ impl Server {
     /// Fails if a system call failed.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
         let busy = self.is_busy();
-        // Longer waits need no limit: the timer of the client check ends them.
+        // Longer time limits are ignored: the timer that starts the checks for exited clients ends
+        // the wait earlier.
         let limit = limit.filter(|&limit| limit < CHECK_INTERVAL);
         match self.poll.poll(&mut self.events, if busy { Some(Duration::ZERO) } else { limit }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -303,7 +305,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the next input; `None` if none has arrived.
+    /// Returns the next message of a client or other event; `None` if there is none yet.
     #[allow(clippy::should_implement_trait, reason = "nothing ends: later there may be more")]
     pub fn next(&mut self) -> Option<Input> {
         loop {
@@ -338,8 +340,8 @@ impl Server {
                 self.control_ready = false;
                 return;
             }
-            // The system reports here that an earlier reply went to an exited client. The error is
-            // ignored.
+            // A receive call also reports that an earlier reply was sent to a client that has
+            // exited. This error is ignored.
             Err(_) => return,
         };
         if !sender.is_own_user() {
@@ -357,7 +359,8 @@ impl Server {
                 self.reply(&sender, &Control::new(0, kind::ERROR, &[]));
                 return;
             }
-            // If a client connects again, its process has restarted, so its old entry is removed.
+            // If a client connects again, its process has restarted, so the client's old state is
+            // removed.
             let before = self
                 .clients
                 .iter()
@@ -393,7 +396,8 @@ impl Server {
             Err(_) => return self.forget(client),
         };
         self.batched = (client, 0..count);
-        // A partial batch means that the socket is empty now. Later datagrams cause a new event.
+        // If the batch is not full, the socket is empty now. Later datagrams cause a new poll
+        // event.
         if count == BATCH {
             self.ready.push_back(client);
         }
@@ -462,7 +466,7 @@ impl Server {
         Err(io::ErrorKind::AddrInUse.into())
     }
 
-    /// Refuses a client.
+    /// Refuses a client that wants to attach.
     pub fn refuse(&mut self, ticket: &Ticket) {
         self.reply(&ticket.sender, &Control::new(0, kind::ERROR, &[]));
     }
@@ -562,7 +566,8 @@ impl Server {
             return;
         };
         let source = state.data.as_fd().as_raw_fd();
-        // A failure does not matter, because the socket is closed on return.
+        // A failed deregistration has no effect, because the socket is closed when `state` is
+        // dropped on return.
         let _ = self.poll.registry().deregister(&mut SourceFd(&source));
         self.inputs.push_back(Input::Gone { client });
     }

@@ -10,7 +10,7 @@ pub(crate) const MOST: i32 = 1 << 16;
 /// Descriptors of uverbs devices and of their event files.
 static VERBS: [AtomicU64; MOST as usize / 64] = [const { AtomicU64::new(0) }; MOST as usize / 64];
 
-/// All descriptors of the library.
+/// Descriptors of all devices and event files that the library serves.
 static OURS: [AtomicU64; MOST as usize / 64] = [const { AtomicU64::new(0) }; MOST as usize / 64];
 
 fn bit_of(descriptor: i32) -> Option<(&'static AtomicU64, u64)> {
@@ -52,7 +52,7 @@ pub(crate) fn remove(descriptor: i32) {
     }
 }
 
-/// Removes all descriptors.
+/// Empties the set of descriptors.
 pub(crate) fn clear() {
     for word in OURS.iter().chain(&VERBS) {
         word.store(0, Ordering::Release);

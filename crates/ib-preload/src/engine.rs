@@ -63,7 +63,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Opens the device. Returns the number of the new file.
+    /// Opens the umad device. Returns the number of the new file.
     pub(crate) fn open(&mut self) -> FileId {
         self.next_file += 1;
         let file = File {
@@ -76,7 +76,7 @@ impl Engine {
         self.next_file
     }
 
-    /// Closes a file with all its agents.
+    /// Closes an open umad device, and removes its agents.
     pub(crate) fn close(&mut self, file: FileId) {
         let agents = self.files.remove(&file).map_or([None; MAX_AGENTS], |file| file.agents);
         for agent in agents.into_iter().flatten() {
@@ -285,7 +285,7 @@ impl Engine {
     }
 }
 
-/// Returns the datagram that carries a MAD back to the sender of a request.
+/// Returns the datagram that sends a MAD, such as an ACK, back to the sender of `request`.
 fn reply(request: &Request, mad: &Mad) -> Request {
     let directed = request.slid == PERMISSIVE_LID;
     Request {

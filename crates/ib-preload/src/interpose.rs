@@ -18,7 +18,7 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: libc::c_int, old: *mut libc::c_int) -> libc::c_int;
 }
 
-/// `PTHREAD_CANCEL_DISABLE` of Linux.
+/// Value of `PTHREAD_CANCEL_DISABLE` on Linux.
 const CANCEL_DISABLE: libc::c_int = 1;
 
 /// Runs a closure with thread cancellation disabled. A panic becomes the error `EIO`.

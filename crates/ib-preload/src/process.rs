@@ -32,7 +32,7 @@ static OWNER: AtomicI32 = AtomicI32::new(0);
 /// Sockets that are connected to the simulator. The child of a fork closes them.
 static SOCKETS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 
-/// After a failed connection, no other attempt is made for this time.
+/// After a failed attempt to connect to the simulator, no other attempt is made for this time.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// State of a process.
@@ -40,7 +40,8 @@ pub(crate) struct Process {
     /// The uverbs device, if environment variables configure one.
     verbs: Option<Verbs>,
     connection: OnceLock<Arc<Client>>,
-    /// Time of the last failed connection. The lock is held while a connection is attempted.
+    /// Time of the last failed attempt to connect to the simulator. The lock is held during each
+    /// attempt.
     failed: Mutex<Option<Instant>>,
     tree: Mutex<Option<(Tree, &'static CStr)>>,
     state: Mutex<State>,
@@ -114,7 +115,7 @@ impl Process {
             }
             Err(message) => {
                 *failed = Some(Instant::now());
-                // The result is ignored, because standard error may be closed.
+                // A failed write is ignored, because standard error may be closed.
                 let _ = writeln!(std::io::stderr(), "ib-preload: {}", escaped(&message));
                 Err(Errno::NO_DEVICE)
             }

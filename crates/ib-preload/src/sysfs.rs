@@ -29,7 +29,7 @@ const FRESH: Duration = Duration::from_millis(5);
 /// The directory of a process is named with this prefix, the PID and a number.
 const PREFIX: &str = "ib-preload-";
 
-/// The directory and its files.
+/// The library's private directory, and the sysfs and device files in it.
 pub(crate) struct Tree {
     root: PathBuf,
     /// Contents of all written files, by path relative to `root`.
@@ -40,7 +40,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Creates the directory, and writes all files.
+    /// Creates the private directory, and writes all files into it.
     ///
     /// # Errors
     /// Fails if the directory or a file cannot be written, or if the simulator does not respond.
@@ -51,7 +51,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Creates an empty directory.
+    /// Creates the private directory without any files.
     ///
     /// # Errors
     /// Fails if the directory cannot be created.
@@ -67,12 +67,12 @@ impl Tree {
         self.written.contains_key(path)
     }
 
-    /// Returns the directory.
+    /// Returns the path of the private directory.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Removes the directory.
+    /// Removes the private directory.
     pub(crate) fn remove(&self) {
         // The process is exiting, so an error cannot be handled.
         let _ = fs::remove_dir_all(&self.root);
@@ -111,7 +111,7 @@ impl Tree {
             for device in ["umad0", "issm0"] {
                 self.write(format!("{mad}/{device}/ibdev"), DEVICE.to_owned())?;
                 self.write(format!("{mad}/{device}/port"), port.clone())?;
-                // Programs check that the device files exist.
+                // Programs check that the device files exist, so empty files are written.
                 self.write(format!("dev/infiniband/{device}"), String::new())?;
             }
             Ok(())

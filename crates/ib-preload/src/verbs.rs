@@ -101,7 +101,7 @@ struct State {
     polled: Instant,
     /// Number of polls counted in `polls` since the last packet.
     idle_polls: u32,
-    /// True if the worker leaves the link to polling threads for a while.
+    /// True while the worker pauses and leaves sending and receiving to the threads that poll CQs.
     is_napping: bool,
 }
 
@@ -120,7 +120,7 @@ impl Verbs {
         state
     }
 
-    /// Opens the device file.
+    /// Opens the uverbs device file. Returns a descriptor for the program.
     ///
     /// # Errors
     /// Fails with `ENODEV` if the configured port cannot be opened, and with `EMFILE` if the
@@ -187,7 +187,7 @@ impl Verbs {
         })
     }
 
-    /// Reads an event.
+    /// Reads the next event of an event file into `buffer`. Returns the size of the event in bytes.
     ///
     /// # Errors
     /// Fails with `EAGAIN` if no event waits. Fails with `EINVAL` if the descriptor is not that of
@@ -254,7 +254,7 @@ impl Verbs {
         let Some(adapter) = &mut state.adapter else { return false };
         state.polls += 1;
         state.polled = clock::now();
-        // An error is ignored here: the worker gets the same error and reports it.
+        // An error is ignored here, because the worker thread gets the same error and reports it.
         let moved = adapter.turn(&mut state.objects).unwrap_or(false);
         state.idle_polls = if moved { 0 } else { state.idle_polls.saturating_add(1) };
         let is_idle = state.idle_polls > POLLS_BEFORE_YIELD;
@@ -266,7 +266,7 @@ impl Verbs {
         moved
     }
 
-    /// Adds a duplicate of a descriptor.
+    /// Records that the descriptor `new` is a duplicate of `old`, if `old` is a uverbs descriptor.
     pub(crate) fn duplicated(&self, old: i32, new: i32) {
         let mut state = self.lock();
         let Ok(file) = state.file(old) else { return };

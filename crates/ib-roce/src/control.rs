@@ -118,7 +118,7 @@ impl SocketAddress {
         Self::new(Ipv6Addr::UNSPECIFIED.into(), 0, 0)
     }
 
-    /// Returns the size of the used variant in bytes.
+    /// Returns the size in bytes of the socket address structure for the address family.
     pub(super) fn length(&self) -> libc::socklen_t {
         // SAFETY: every variant starts with the address family.
         let is_v4 = i32::from(unsafe { self.family }) == libc::AF_INET;

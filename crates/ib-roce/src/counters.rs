@@ -25,7 +25,7 @@ pub struct RoceSendCounters {
 pub struct RoceReceiveCounters {
     /// Packets that [`RoceReceiver::receive`](super::RoceReceiver::receive) has returned.
     pub packets: u64,
-    /// Bytes of the returned packets, from the BTH to the end of the pad.
+    /// Bytes of the packets that `packets` counts, from the BTH to the end of the pad.
     pub bytes: u64,
     /// Datagrams received from the system. With GRO, a datagram can contain several packets.
     pub batches: u64,
@@ -49,7 +49,7 @@ pub struct RoceReceiveCounters {
     pub errors: ErrorCounters,
 }
 
-/// Counters of both halves of a socket.
+/// Counters of the sender and the receiver of a socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoceCounters {
     /// Sent packets.
@@ -58,7 +58,7 @@ pub struct RoceCounters {
     pub received: RoceReceiveCounters,
 }
 
-/// Counters of errors by `errno`.
+/// Number of errors, by their `errno`.
 pub type ErrorCounters = BTreeMap<i32, u64>;
 
 /// Adds `times` to the counter of the error's `errno`.

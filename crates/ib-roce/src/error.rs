@@ -16,7 +16,7 @@ pub enum PushError {
     /// The size of the packet is invalid.
     #[error("the packet has {length} bytes: expected a multiple of 4 from 12 to {MAX_PACKET}")]
     Length {
-        /// Size in bytes.
+        /// Size of the packet in bytes.
         length: usize,
     },
     /// The route's source address is not that of the socket, or the addresses have different
@@ -44,7 +44,7 @@ pub enum RoceError {
         address: IpAddr,
         /// Port number.
         port: u16,
-        /// Error of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A required socket option cannot be set.
@@ -54,7 +54,7 @@ pub enum RoceError {
         option: &'static str,
         /// IP address.
         address: IpAddr,
-        /// Error of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The network interfaces cannot be listed.

@@ -64,7 +64,7 @@ pub enum IcrcCheck {
     /// one of 2^15 corruptions is undetected. The UDP checksum was correct, too, if the sender
     /// computes one.
     ConsistentWithSomeId {
-        /// The identification that the ICRC matches.
+        /// The IPv4 identification for which the ICRC is right.
         identification: u16,
         /// True if the ICRC matches the flag "don't fragment", which the specification requires.
         dont_fragment: bool,
@@ -87,7 +87,7 @@ pub(super) struct Headers {
 }
 
 impl Headers {
-    /// Computes the contribution of the headers of a flow.
+    /// Computes the contribution of a flow's IP and UDP headers to ICRCs.
     ///
     /// # Panics
     /// Panics if one address is IPv4 and the other one is IPv6.
@@ -197,15 +197,15 @@ pub(super) struct Tables {
     lengths_v6: [u32; LENGTHS],
     /// Contributions of IPv4 identifications to the CRC at the end of the UDP header.
     identifications: [u32; OWN_IDENTIFICATIONS],
-    /// Factors `x^-(32 + 8n)` of the module documentation, by packet size divided by 4. Multiplied
-    /// by such a factor, `d` becomes `m`.
+    /// For each packet size divided by 4, the factor `x^-(32 + 8n)` that turns `d` into `m`. The
+    /// module documentation defines these symbols.
     rewind_v4: [u32; LENGTHS],
 }
 
 const LENGTHS: usize = MAX_PACKET / 4 + 1;
 
 impl Tables {
-    /// Returns the tables. The first call computes them.
+    /// Returns the tables of contributions. The first call computes them.
     pub(super) fn get() -> &'static Self {
         static TABLES: LazyLock<Tables> = LazyLock::new(Tables::new);
         &TABLES
@@ -286,7 +286,7 @@ fn power_of_byte(mut exponent: usize) -> u32 {
     power
 }
 
-/// Divides by x^8.
+/// Divides a polynomial by x^8, modulo the polynomial of the CRC.
 fn divide_by_byte(number: u32) -> u32 {
     (0..8).fold(number, |number, _| {
         // Adding the polynomial, whose constant term is 1, removes the constant term.

@@ -22,10 +22,10 @@ const MOST_BAD: u32 = 64;
 /// A received packet.
 #[derive(Clone, Copy, Debug)]
 pub struct RocePacket<'a> {
-    /// Route of the response. Source and destination address are those of the packet, swapped. The
-    /// source port is that of the packet, so that responses belong to the packet's flow. The flow
-    /// label is zero, because it is not known. The route is weak if `icrc` is
-    /// [`IcrcCheck::ConsistentWithSomeId`].
+    /// Route of a response to the packet. Source and destination address are those of the packet,
+    /// swapped. The source port is that of the packet, so that responses belong to the packet's
+    /// flow. The flow label is zero, because it is not known. The route is weak
+    /// ([`Route::is_weak`]) if `icrc` is [`IcrcCheck::ConsistentWithSomeId`].
     pub route: &'a Route,
     /// Bytes from the BTH to the end of the pad.
     pub bytes: &'a [u8],
@@ -43,18 +43,18 @@ pub struct RoceReceiver {
     tables: &'static Tables,
     buffer: Box<[u8]>,
     controls: Box<[Control; CALL]>,
-    /// Datagrams of the last system call, and their number.
+    /// Datagrams that the last receive call has returned, and their number.
     datagrams: [Datagram; CALL],
     arrived: usize,
     /// Number of datagrams in `datagrams` whose packets were returned, including the current one.
     started: usize,
-    /// Remaining packets of the current datagram.
+    /// Packets of the current datagram that were not returned yet.
     rest: Segments,
     route: Route,
     headers: Headers,
     /// Headers of recent flows.
     recent: Box<[Option<(Flow, Headers)>; FLOWS]>,
-    /// True if the last system call has emptied the socket.
+    /// True if the last receive call has emptied the socket.
     is_empty: bool,
     overflows: u32,
     /// Sender of the last packet that was dropped because of a UDP checksum of zero.
@@ -73,7 +73,7 @@ struct Datagram {
 /// The packets of a datagram that were not returned yet.
 #[derive(Clone, Copy, Default)]
 struct Segments {
-    /// Range of the packets in the buffer.
+    /// Start of the next packet and end of the last packet, as offsets in the receive buffer.
     next: usize,
     end: usize,
     /// Length of each packet; the last packet can be shorter.
@@ -108,7 +108,8 @@ struct Flow {
     peer_port: u16,
 }
 
-/// Values from the control messages of a datagram.
+/// What the control messages of a datagram report: destination address, segment size, traffic class
+/// and hop limit.
 struct DatagramInfo {
     own: IpAddr,
     segment: usize,
@@ -156,7 +157,7 @@ impl RoceReceiver {
 
     /// Returns the next packet; `None` if no packet has arrived. Never waits.
     ///
-    /// If the last system call has emptied the socket, returns `None` once without another system
+    /// If the last receive call has emptied the socket, returns `None` once without another receive
     /// call, unless the caller has waited since. Also returns `None` after 64 invalid packets, so
     /// that a flood of such packets does not block the caller.
     ///
@@ -202,8 +203,8 @@ impl RoceReceiver {
         match icrc {
             IcrcCheck::ConsistentWithSomeId { .. } => self.counters.unverifiable += 1,
             IcrcCheck::ConsistentWithOwnId(identification) => {
-                // Datagrams may have been merged or split on their path, so the next identification
-                // is estimated from this packet.
+                // Datagrams may have been merged or split on their path. So the next packet is
+                // expected to have the next identification after that of this packet.
                 self.rest.guess = (identification + 1) % OWN_IDENTIFICATIONS as u16;
             }
             IcrcCheck::Verified | IcrcCheck::Unchecked => {}
@@ -224,7 +225,7 @@ impl RoceReceiver {
         self.refused.take()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of received packets.
     #[must_use]
     pub const fn counters(&self) -> &RoceReceiveCounters {
         &self.counters
@@ -248,8 +249,8 @@ impl RoceReceiver {
         self.socket.wait(libc::POLLIN, until, alarm)
     }
 
-    /// Makes the next [`RoceReceiver::receive`] do a system call, even if the last system call has
-    /// emptied the socket.
+    /// Makes the next [`RoceReceiver::receive`] do a receive call, even if the last one has emptied
+    /// the socket.
     pub(super) const fn expect_more(&mut self) {
         self.is_empty = false;
     }
@@ -348,7 +349,8 @@ impl RoceReceiver {
     /// Reads the control messages of a datagram.
     fn read_control(&mut self, index: usize, length: usize) -> DatagramInfo {
         let number = |data: &[u8]| {
-            // The IPv4 type of service has 1 byte; the other values that are read have 4.
+            // The control message of the IPv4 type of service has 1 byte of data; the other numbers
+            // that are read have 4.
             data.first_chunk().map_or(i32::from(data[0]), |&bytes| i32::from_ne_bytes(bytes))
         };
         let own = self.socket.address;
@@ -377,7 +379,7 @@ impl RoceReceiver {
                     }
                 }
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                    // The system's counter contains all drops of the socket, and wraps at 2^32.
+                    // The system counts all drops since the socket was opened, modulo 2^32.
                     let overflows = number(data) as u32;
                     self.counters.overflows += u64::from(overflows.wrapping_sub(self.overflows));
                     self.overflows = overflows;
@@ -412,8 +414,8 @@ impl AsFd for RoceReceiver {
     }
 }
 
-/// Counts an error that the system reports when packets are received, such as that of a sent
-/// packet.
+/// Counts an error that a receive call has returned. The error can be that of a packet that the
+/// socket has sent.
 #[cold]
 fn count_error(counters: &mut RoceReceiveCounters, error: &io::Error) {
     count(&mut counters.errors, error, 1);

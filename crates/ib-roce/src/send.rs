@@ -43,7 +43,7 @@ pub struct RoceSender {
 #[derive(Clone, Copy)]
 struct Batch {
     route: usize,
-    /// Offset of the packets in the buffer, and their total size.
+    /// Offset of the datagram's packets in the buffer, and their total size in bytes.
     start: usize,
     length: usize,
     /// Size of each packet with its ICRC; the last packet can be shorter.
@@ -86,8 +86,8 @@ impl RoceSender {
     }
 
     /// Appends a packet of `length` bytes, from the BTH to the end of the pad. `fill` writes the
-    /// packet into the buffer, over old data; then the ICRC is appended. The packet is sent by
-    /// [`RoceSender::flush`], or by an earlier call if the buffer becomes full.
+    /// packet into the buffer, over old data; then the ICRC is appended. The packet is sent by the
+    /// next [`RoceSender::flush`], or earlier by a `push` that needs room.
     ///
     /// The packet is sent from the socket's port; [`Route::source_port`] is ignored. The system
     /// chooses the flow label of IPv6, which the ICRC does not cover. A hop limit of 0 means 64.
@@ -168,7 +168,7 @@ impl RoceSender {
         self.batches.iter().map(|batch| batch.packets).sum()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of sent packets.
     #[must_use]
     pub const fn counters(&self) -> &RoceSendCounters {
         &self.counters
@@ -232,7 +232,7 @@ impl RoceSender {
         Ok((start, 0))
     }
 
-    /// Writes the ICRC after the last packet.
+    /// Writes the ICRC of the last packet in the buffer behind this packet.
     fn seal(&mut self, start: usize, length: usize, identification: u16) {
         let (bytes, icrc) = self.buffer[start..start + length + ICRC].split_at_mut(length);
         let batch = self.batches.back().expect("the packet was added to a batch");
@@ -245,8 +245,8 @@ impl RoceSender {
         icrc.copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Makes room for a packet: sends the packets in the buffer, and moves those that remain to its
-    /// start.
+    /// Makes room for a packet: sends the packets in the buffer, and moves unsent packets to the
+    /// start of the buffer.
     #[cold]
     fn make_room(&mut self, wire: usize) -> Result<(), PushError> {
         self.flush();
@@ -364,7 +364,7 @@ impl Batch {
     }
 }
 
-/// Checks the size of a packet.
+/// Checks that the size of a packet is a multiple of 4 bytes, from that of a BTH to [`MAX_PACKET`].
 fn check(length: usize) -> Result<(), PushError> {
     let is_legal = length.is_multiple_of(4) && (BTH..=MAX_PACKET).contains(&length);
     if is_legal { Ok(()) } else { Err(PushError::Length { length }) }

@@ -19,8 +19,8 @@ use crate::udp::UdpSocket;
 
 /// A RoCEv2 socket for packets of one address family.
 ///
-/// Both halves can be borrowed at the same time, so that a response can be pushed while the request
-/// is read. The halves can also be moved out of the socket, for example to two threads.
+/// `sender` and `receiver` can be borrowed at the same time, so that a response can be pushed while
+/// the request is read. They can also be moved out of the socket, for example to two threads.
 pub struct RoceSocket {
     /// The sending half.
     pub sender: RoceSender,
@@ -121,7 +121,7 @@ impl RoceSocket {
         Some(unsent != 0)
     }
 
-    /// Returns the counters of both halves.
+    /// Returns the counters of the sender and the receiver.
     #[must_use]
     pub fn counters(&self) -> RoceCounters {
         RoceCounters {

@@ -101,8 +101,8 @@ fn packets_arrive_intact_with_and_without_offloads() {
             assert_eq!((sent.packets, sent.bytes), (packets.len() as u64, bytes));
             assert_eq!((received.packets, received.bytes), (packets.len() as u64, bytes));
             assert_eq!((received.bad_icrc, received.malformed, received.truncated), (0, 0, 0));
-            // Sizes by batch: 12 | 16 | 4108 4108 4108 20 | 4108 | 4144 4144 12 | 12 12 | 256 |
-            // 260.
+            // Sizes of the packets in each GSO datagram: 12 | 16 | 4108 4108 4108 20 | 4108 | 4144
+            // 4144 12 | 12 12 | 256 | 260.
             assert_eq!(sent.batches, if gso { 8 } else { packets.len() as u64 });
             assert!(sent.errors.is_empty() && received.errors.is_empty());
         }
@@ -152,7 +152,7 @@ fn routes_determine_source_addresses_and_may_alternate() {
             assert_eq!(arrived.1, packet(number, 64));
             assert_eq!(arrived.0.destination, gid_of(own));
             assert_eq!((arrived.0.traffic_class, arrived.0.hop_limit), (0x68, 9));
-            // The receiver returns the route of the response.
+            // The received route is that of the response.
             push(&mut socket.sender, &arrived.0, &arrived.1);
         }
         socket.sender.flush();

@@ -69,7 +69,8 @@ impl UdpSocket {
                 RoceError::Option { option: "SO_ATTACH_FILTER", address, source }
             })?;
         }
-        // The following options are not required, because old systems do not support them.
+        // Errors of the following options are ignored, because old systems do not support these
+        // options.
         let _ = set(file.as_fd(), libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
         let may =
             |wanted, name, value| wanted && set(file.as_fd(), libc::SOL_UDP, name, value).is_ok();
@@ -138,8 +139,8 @@ impl UdpSocket {
         let is_local = matches!(peer, IpAddr::V6(peer) if is_link_local(peer));
         let scope = match (is_local, self.scope) {
             (false, _) => 0,
-            // If the interface is unknown, the system rejects the packets, and the sender counts
-            // them.
+            // If the interface of the source address is unknown, the system rejects the packets,
+            // and the sender counts them.
             (true, 0) => scope(own).unwrap_or(0),
             (true, scope) => scope,
         };

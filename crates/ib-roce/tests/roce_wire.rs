@@ -257,7 +257,7 @@ fn full_send_buffer_loses_no_packets() {
         assert!(pushed < 1000, "{:?}", socket.counters());
     }
     assert!(socket.sender.unsent() > 0 && socket.counters().sent.full > 0);
-    // A packet that is shorter than the others is refused, too.
+    // A packet that is shorter than those in the full buffer is refused, too.
     assert_eq!(push(&mut socket, &route(V4, V4_PEER), 12), Err(PushError::Full));
     for read in 0..pushed + 20 {
         socket.sender.flush();
@@ -309,7 +309,7 @@ fn multicast_packets_keep_their_hop_limit() {
             push(&mut socket, &there, length).expect("room");
         }
         assert_eq!(socket.sender.flush(), 0);
-        // The packet is sent to the link and to members on this machine.
+        // The packet is sent to the link, and to members of the group on this machine.
         for length in [64, 64, 32] {
             assert_eq!(wire.checked().1.len(), length + 4);
             let until = clock::now() + Duration::from_secs(5);

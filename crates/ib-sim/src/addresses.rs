@@ -48,7 +48,8 @@ impl Addresses {
         Self::with_overrides(sim, AddressOverrides::new())
     }
 
-    /// If GUIDs have changed, derives the addresses again, except for those from a file.
+    /// Derives the addresses again if a GUID of the fabric has changed since the last derivation.
+    /// Addresses from a file are kept.
     pub fn update(&mut self, sim: &Sim) {
         if self.guid_changes != sim.fabric().guid_changes() {
             *self = Self::with_overrides(sim, std::mem::take(&mut self.overrides));

@@ -85,7 +85,8 @@ impl Arbiter {
             limit => self.high_sent >= u32::from(limit) * 4096,
         };
         if exhausted && !low_waits {
-            // No low-priority packet was waiting while the counted bytes were sent.
+            // The high-priority limit is reached, but no low-priority packet is waiting. So the
+            // count of high-priority bytes restarts.
             self.high_sent = 0;
         }
         if !(exhausted && low_waits)

@@ -23,8 +23,9 @@ pub(crate) use request::{Request, Requests, is_rmpp_control};
 
 /// For this many transactions per client, the fabric stores the upper bits of the transaction IDs.
 ///
-/// Each outstanding request stores its own transaction ID. These stored bits are for later MADs:
-/// further segments, acknowledgements, duplicates and late responses.
+/// An outstanding request does not need these stored bits, because it contains its own transaction
+/// ID. Later MADs of a transaction need them: further segments, ACKs, duplicates and late
+/// responses.
 const REMEMBERED: usize = 4096;
 
 /// Maximum number of attached clients. Transaction IDs contain the client ID plus one in 16 bits,
@@ -183,7 +184,7 @@ impl Clients {
         self.get(id).is_some_and(|client| !client.inbox.is_empty())
     }
 
-    /// Returns the next input of a client.
+    /// Takes the next received MAD or loss report of a client; `None` if there is none.
     pub(crate) fn receive(&mut self, id: ClientId) -> Option<Incoming> {
         self.get_mut(id)?.inbox.pop_front()
     }
@@ -229,8 +230,8 @@ impl Clients {
         &self.requests
     }
 
-    /// Removes the assignment of a request with this transaction ID at a port, because the response
-    /// was sent. Returns the request.
+    /// Removes the request with this transaction ID from the assigned requests of a port, because
+    /// its response was sent. Returns the key of the request.
     pub(crate) fn take_assigned(&mut self, transaction: u64, port: PortId) -> Option<RequestKey> {
         self.requests.take_assigned(transaction, port)
     }

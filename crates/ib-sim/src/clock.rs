@@ -9,7 +9,7 @@ use crate::event::{Event, EventQueue};
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     now: Instant,
-    /// Number of events that were taken.
+    /// Number of events that were taken from the queue since the start.
     steps: u64,
     events: EventQueue<Event>,
     /// Number of queued events about packets and credits on links; timers are not counted.
@@ -26,7 +26,7 @@ impl Clock {
         self.now
     }
 
-    /// Returns the number of events that were taken.
+    /// Returns the number of events that were taken from the queue since the start.
     pub(crate) const fn steps(&self) -> u64 {
         self.steps
     }
@@ -41,7 +41,7 @@ impl Clock {
         self.events.next_at()
     }
 
-    /// Adds an event.
+    /// Adds an event that will happen at the time `at`.
     #[inline]
     pub(crate) fn schedule(&mut self, at: Instant, event: Event) {
         self.in_transit += usize::from(!event.is_timer());

@@ -1,9 +1,10 @@
 //! Console and script commands of a simulated fabric.
 //!
-//! Commands of ibsim have the same names and semantics as there; the commands below the line in the
-//! table are extensions. A port is written `"name"[number]`, a node `"name"`. Quotes are optional
-//! for names without blanks. A quote inside a quoted name is doubled. Keywords are
-//! case-insensitive. Commands that only print, such as `Dump`, are executed by the daemon.
+//! The commands above the inner line of the table have the same names and semantics as in ibsim.
+//! The commands below this line are extensions. A port is written `"name"[number]`, a node
+//! `"name"`. Quotes are optional for names without blanks. A quote inside a quoted name is doubled.
+//! Keywords are case-insensitive. Commands that only print, such as `Dump`, are executed by the
+//! daemon.
 //!
 //! | command | effect |
 //! |---|---|
@@ -144,7 +145,7 @@ pub enum CommandError {
     /// The command needs a port, but its target is a node.
     #[error("expected a port: {0:?}[number]")]
     NeedsPort(String),
-    /// The command needs a switch.
+    /// The command needs a switch, but its target is another kind of node.
     #[error("node {0:?} is not a switch: expected a switch")]
     NotASwitch(String),
     /// The port already has a cable.
@@ -172,9 +173,9 @@ pub enum CommandError {
     /// A value is invalid.
     #[error("found {found}, expected {expected}")]
     Value {
-        /// The value found.
+        /// The value in the command.
         found: String,
-        /// The values expected.
+        /// The values that the command accepts.
         expected: &'static str,
     },
 }

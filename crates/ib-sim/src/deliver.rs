@@ -102,7 +102,7 @@ impl Sim {
         let now = self.net.now();
         while let Some((node, datagram)) = self.agents.poll_transmit(number, now) {
             let Some(port) = self.net.fabric.end_port(node) else { continue };
-            // The ACK of an RMPP segment is not a response.
+            // The ACK of an RMPP segment does not answer a request, so it ends no assignment.
             let mad = &datagram.mad;
             let request = if mad.method().is_response() && !is_rmpp_control(mad) {
                 self.net.assigned_to_node(node, mad.transaction_id().0)
@@ -170,8 +170,9 @@ impl Network {
         if directed {
             self.send_directed(end, packet, flight.request)
         } else if from_neighbor && self.fabric.port(port).cable.is_some() {
-            // The request has come directly over the link, without LIDs. The response returns in
-            // the same way.
+            // The request has the permissive LID as its DLID, so it comes from the node at the
+            // other end of the link. The response leaves by the port at which the request has
+            // arrived.
             self.send_to_neighbor(port, packet, flight.request)
         } else {
             self.send_by_lid(end, packet, flight.request)
@@ -235,8 +236,8 @@ impl Network {
         self.send_by_lid(port, packet, flight.request)
     }
 
-    /// Removes the assignment of a request with this transaction ID at any port of a node. Returns
-    /// the request.
+    /// Removes the request with this transaction ID from the assigned requests of the node's ports.
+    /// Returns the key of the request.
     fn assigned_to_node(&mut self, node: NodeId, transaction: u64) -> Option<RequestKey> {
         let mut ports = self.clients.requests().assigned_ports(transaction);
         let port = ports.find(|&port| self.fabric.port(port).node == node)?;

@@ -59,7 +59,7 @@ impl Sim {
         self.net.clients.has_incoming(client)
     }
 
-    /// Returns the next input of a client.
+    /// Takes the next MAD or loss report that has arrived for a client; `None` if there is none.
     pub fn receive(&mut self, client: ClientId) -> Option<Incoming> {
         self.net.clients.receive(client)
     }
@@ -120,7 +120,7 @@ impl Sim {
         self.net.open(port, true);
     }
 
-    /// Closes a port. Packets to QPs above 1 that arrive at the port are dropped again.
+    /// Closes a port. From then on, packets to QPs above 1 that arrive at the port are dropped.
     pub fn close(&mut self, port: PortId) {
         self.net.close(port);
     }
@@ -183,13 +183,13 @@ impl Sim {
     }
 
     /// Holds the link of a port down, whatever a subnet manager sets. The hold ends when
-    /// [`Sim::release_hold`] was called as often as this function. The simulator's owner uses it
-    /// while no program serves the port.
+    /// [`Sim::release_hold`] was called as often as this function. The caller uses it while no
+    /// program serves the port.
     pub fn hold_down(&mut self, port: PortId) {
         self.net.hold_down(port, true);
     }
 
-    /// Ends one [`Sim::hold_down`].
+    /// Ends one hold, the effect of one call of [`Sim::hold_down`].
     pub fn release_hold(&mut self, port: PortId) {
         self.net.hold_down(port, false);
     }

@@ -54,8 +54,8 @@ pub(crate) enum Timer {
 /// reproducible.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue<E> {
-    /// The earliest event, which is not in the heap. If only one packet is in flight, its events
-    /// are therefore never put into the heap.
+    /// The earliest event; `None` if the earliest event is in the heap. If only one packet is in
+    /// flight, its events are therefore never put into the heap.
     first: Option<Entry<E>>,
     heap: BinaryHeap<Entry<E>>,
     made: u64,

@@ -364,7 +364,7 @@ impl FabricState {
         self.guid_changes += 1;
     }
 
-    /// Returns the number of changes of link states and forwarding table entries.
+    /// Returns how often a port state or an LFT has changed.
     pub(crate) const fn route_changes(&self) -> u64 {
         self.route_changes
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ib_wire::mad::AttributeId;
 
 /// The faults of a port, which affect packets that it sends and requests that arrive at it.
-/// Probabilities have the values that the user has set.
+/// Probabilities are stored unconverted, as the user has set them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PortFaults {
     /// Probability that a packet is lost.

@@ -55,7 +55,8 @@ pub(crate) struct BufferSpace {
     pub(crate) vl: u8,
     pub(crate) blocks: u16,
     pub(crate) epoch: u32,
-    /// Index of the counter of copies that share the space; [`UNSHARED`] if there is only one copy.
+    /// Index of the counter of the packet's copies in this buffer space; [`UNSHARED`] if there is
+    /// only one copy.
     shared: u32,
 }
 
@@ -65,7 +66,8 @@ impl BufferSpace {
         Self { port, vl, blocks: blocks(bytes), epoch, shared: UNSHARED }
     }
 
-    /// Returns the index of the counter of copies; `None` if the space is not shared.
+    /// Returns the index of the counter of copies that share this buffer space; `None` if it is not
+    /// shared.
     #[cfg(test)]
     pub(crate) fn shared(&self) -> Option<u32> {
         (self.shared != UNSHARED).then_some(self.shared)
@@ -77,7 +79,7 @@ impl BufferSpace {
 struct SharedBufferSpace {
     copies: u16,
     /// Time when the last of the copies that are already being transmitted will have left the
-    /// space.
+    /// buffer space.
     gone_at: Instant,
 }
 
@@ -195,7 +197,7 @@ impl Flights {
         self.flights.iter().map(|(_, flight)| flight)
     }
 
-    /// Returns the number of shared buffer spaces.
+    /// Returns the number of buffer spaces that several copies of a packet share.
     pub(crate) fn shared_spaces(&self) -> usize {
         self.shared.len()
     }

@@ -1,4 +1,4 @@
-//! Agents that nodes host for further management classes.
+//! Agents that nodes host for management classes other than those of the built-in agents.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,8 @@ impl HostedAgents {
         Some((slot.node, slot.agent.poll_transmit(now)?))
     }
 
-    /// Returns the time of an agent's next wake-up; `None` if no further timer is needed for it.
+    /// Returns the time for which the caller has to start a new timer of an agent. `None` if the
+    /// agent needs none, or if a running timer expires no later.
     pub(crate) fn poll_timer(&mut self, number: u32) -> Option<Instant> {
         let slot = &mut self.slots[number as usize];
         let at = slot.agent.poll_timeout()?;

@@ -261,7 +261,7 @@ pub(crate) fn check(sim: &Sim) {
     let mut taken: BTreeMap<(PortId, u8), u32> = BTreeMap::new();
     let mut counted = std::collections::BTreeSet::new();
     let in_flight = net.flights.iter().filter_map(|flight| flight.holds);
-    // Arrived packets occupy buffer space until they are taken.
+    // Packets that wait at an open port also occupy buffer space, until they are received.
     for hold in in_flight.chain(net.open_ports.holds()) {
         let alone = hold.shared().is_none_or(|shared| counted.insert(shared));
         if alone && hold.epoch == sim.port(hold.port).epoch {
@@ -309,7 +309,7 @@ pub(crate) fn assigned(sim: &Sim) -> usize {
     sim.net.clients.requests().assigned_count()
 }
 
-/// Accessors for tests.
+/// Accessors for the state of nodes and ports, for tests.
 impl Sim {
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         self.fabric().node(id)

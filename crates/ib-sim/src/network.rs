@@ -43,7 +43,8 @@ mod notify;
 pub(crate) enum Delivery {
     /// An SMP. `port` is the port at which it has arrived at the node.
     Smp { port: PortId, key: u32 },
-    /// Any other packet at an end port, or a multicast SMP.
+    /// A multicast SMP, or any packet that is not an SMP. `port` is the end port at which it has
+    /// arrived.
     Data { port: PortId, key: u32 },
 }
 
@@ -164,7 +165,7 @@ impl Network {
         self.lose(port, key, why);
     }
 
-    /// Sets the state of a port and logs the change.
+    /// Sets PortState of a port, and logs the change.
     pub(crate) fn set_state(&mut self, port: PortId, to: PortState) {
         if let Some(from) = self.fabric.set_state(port, to, self.clock.now()) {
             self.log(Entry::State { port, from, to });

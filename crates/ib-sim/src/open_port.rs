@@ -21,7 +21,7 @@ const MAX_LOSSES: usize = 65_536;
 pub struct LostPacket {
     /// The time of the loss.
     pub at: Instant,
-    /// The port at which it was lost.
+    /// The port at which the packet was lost.
     pub port: PortId,
     /// The reason of the loss.
     pub why: Loss,
@@ -127,7 +127,7 @@ impl OpenPorts {
         self.wake(flight.from);
     }
 
-    /// Notifies the owner of a port, if the port is open.
+    /// If the port is open, lets [`Sim::next_open`](crate::Sim::next_open) return it.
     pub(crate) fn wake(&mut self, port: PortId) {
         if let Some(open) = self.ports.get_mut(&port)
             && !open.woken
@@ -149,7 +149,7 @@ impl OpenPorts {
         }
     }
 
-    /// Returns the buffer space of arrived packets.
+    /// Returns the buffer space that arrived packets occupy at all open ports.
     #[cfg(test)]
     pub(crate) fn holds(&self) -> impl Iterator<Item = BufferSpace> {
         self.ports.values().flat_map(|open| open.arrived.iter().filter_map(|(_, hold)| *hold))

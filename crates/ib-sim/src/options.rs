@@ -59,10 +59,10 @@ pub enum LogLevel {
     /// No log.
     #[default]
     Off,
-    /// Attached and detached clients, links, port states, traps, commands and lost packets.
+    /// Logs attached and detached clients, links, port states, traps, commands and lost packets.
     Events,
-    /// In addition, MADs that are sent and delivered.
+    /// Also logs MADs that are sent and delivered.
     Datagrams,
-    /// In addition, every packet at every port.
+    /// Also logs every packet at every port.
     Hops,
 }

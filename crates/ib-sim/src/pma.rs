@@ -83,8 +83,8 @@ fn selected_ports(fabric: &FabricState, port: PortId, select: u8) -> Option<Vec<
 
 fn write_counters(fabric: &mut FabricState, now: Instant, port: PortId, mad: &Mad) {
     let (mut full, mut short) = (fabric.counters(port, now), fabric.short_counters(port, now));
-    // A counter that is in both PortCounters and PortCountersExtended has a value for each, which
-    // are written separately.
+    // A counter of both PortCounters and PortCountersExtended has two values. A Set of one
+    // attribute writes the value of this attribute only.
     if mad.attribute_id() == AttributeId::PORT_COUNTERS {
         short.write(mad);
     } else {

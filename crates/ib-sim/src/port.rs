@@ -15,11 +15,11 @@ use crate::fault::PortFaults;
 use crate::packet::MANAGEMENT_VL;
 use crate::queue::Queues;
 
-/// Number of P_Keys of an HCA port.
+/// Length of the P_Key table of an HCA port.
 pub(crate) const ADAPTER_P_KEYS: u16 = 64;
-/// Number of P_Keys of port 0 of a switch.
+/// Length of the P_Key table of port 0 of a switch.
 pub(crate) const SWITCH_P_KEYS: u16 = 8;
-/// Number of P_Keys of an external switch port.
+/// Length of the P_Key table of an external switch port.
 pub(crate) const ENFORCED_P_KEYS: u16 = 64;
 
 /// A port of a node. HCAs also have a port 0, which is not used.
@@ -29,7 +29,7 @@ pub(crate) const ENFORCED_P_KEYS: u16 = 64;
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Port {
-    /// End of the current transmission.
+    /// Time at which the port's current transmission ends.
     pub(crate) busy_until: Instant,
     /// LinkWidthEnabled of the port, if the fabric file contains it.
     file_widths: Option<u8>,
@@ -73,7 +73,7 @@ pub(crate) struct Port {
     pub(crate) inactive_since: Instant,
 }
 
-/// The tables of a port.
+/// The P_Key, SL-to-VL, VL arbitration and GUID tables of a port.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     pub(crate) p_keys: Vec<PKey>,
@@ -92,7 +92,7 @@ pub(crate) fn default_sl_to_vl() -> SlToVl {
 }
 
 impl Tables {
-    /// Returns the initial tables.
+    /// Returns the tables of an unconfigured port.
     pub(crate) fn new(kind: NodeKind, number: u8, node_ports: u8) -> Self {
         let arrivals = if kind.is_switch() { usize::from(node_ports) + 1 } else { 1 };
         let mut p_keys = vec![PKey(0); usize::from(p_key_capacity(kind, number))];
@@ -300,14 +300,15 @@ impl Port {
         self.counters = full;
         let base = full.minus(short);
         self.short_base = (base != Counters::default()).then(|| Box::new(base));
-        // The written values already contain the wait time up to now.
+        // The written `xmit_wait` already contains the current wait for credits up to `now`, so
+        // this wait restarts.
         if let Some(queues) = &mut self.queues {
             queues.restart_starvation(now);
         }
     }
 
-    /// Starts a new epoch of the link, which has gone up or down. Returns the packets that waited
-    /// in the output queues.
+    /// Starts a new epoch of the link, because the link has gone up or down. Returns the packets
+    /// that waited in the output queues.
     pub(crate) fn restart_link(&mut self, up: bool, powered: bool, now: Instant) -> Vec<u32> {
         self.epoch = self.epoch.wrapping_add(1);
         self.credits = None;

@@ -26,7 +26,7 @@ pub(crate) struct Queues {
     consecutive_drops: [u8; 16],
     /// VLs whose head has a timer, as a bit mask.
     watched: u16,
-    /// End of the stall of each VL. A stalled VL drops all packets.
+    /// Time at which the stall of each VL ends. A stalled VL drops all packets.
     stalled_until: [Instant; 16],
     arbiter: Arbiter,
 }

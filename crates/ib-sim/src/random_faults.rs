@@ -51,15 +51,16 @@ pub fn random_faults(fabric: &Fabric, seed: u64, time: Duration, count: usize) -
         let short = Duration::from_nanos(rng.below(nanos / 10 + 1) as u64);
         let others = !switches.is_empty();
         let (command, removal) = match rng.below(if others { 11 } else { 8 }) {
-            // A cable is pulled at most once. If its port is chosen again, the port loses packets
-            // instead.
+            // A cable is pulled at most once. If its port is chosen again, a fault of the port
+            // loses packets.
             0 if !pulled.insert(port) => {
                 let fault = vec![Fault::Loss(probability)];
                 (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
             }
             0 => (Command::Unlink(link.clone()), Some(Command::Relink(link))),
             1 => {
-                // The link goes down and up three times before the end.
+                // The pauses are so short that the link goes down and up three times before all
+                // faults are removed.
                 let pause = short.min((time - at) / 6);
                 (Command::Flap(link, pause, pause, 3), None)
             }

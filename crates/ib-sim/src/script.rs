@@ -31,7 +31,7 @@ pub struct Step {
     pub at: Duration,
     /// The command.
     pub command: Command,
-    /// The line number in the script, from 1; `None` if the step is not from a script.
+    /// The line number in the script, counted from 1; `None` if the step is not from a script.
     pub line: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ pub struct FailedStep {
     pub error: CommandError,
 }
 
-/// Error of a step that cannot be run at any time.
+/// Error of a step that is invalid whatever the time at which it is run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 #[non_exhaustive]
@@ -157,13 +157,13 @@ impl Script {
 pub struct ScriptError {
     /// The name of the file.
     pub name: String,
-    /// The line, from 1.
+    /// The line number, counted from 1.
     pub line: usize,
-    /// The column, from 1.
+    /// The column of the error, counted from 1.
     pub column: usize,
-    /// The text found.
+    /// The text that was found in this column.
     pub found: String,
-    /// The text expected.
+    /// What was expected in this column.
     pub expected: String,
 }
 

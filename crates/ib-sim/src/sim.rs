@@ -58,8 +58,8 @@ impl Sim {
 
     /// Processes the next event that is due by the given time. Returns false if there is none.
     ///
-    /// With [`Instant::NEVER`], repeated calls can return true indefinitely, for the reason that
-    /// [`Sim::run_until`] describes.
+    /// With [`Instant::NEVER`], repeated calls can return true indefinitely, because some events
+    /// repeat, such as a trap that no SM represses.
     pub fn run_step(&mut self, moment: Instant) -> bool {
         let event = self.net.clock.pop_by(moment);
         event.map(|event| self.step(event)).is_some()
@@ -79,7 +79,8 @@ impl Sim {
         self.net.clock.advance(moment);
     }
 
-    /// Processes events in real time like [`Sim::settle`], within limits.
+    /// Processes events in real time like [`Sim::settle`], but limits their number and how far
+    /// virtual time runs ahead.
     ///
     /// Virtual time runs ahead of `moment` by at most [`Sim::AHEAD`], and at most [`Sim::BATCH`]
     /// events are processed. Later calls process the rest; [`Sim::due`] returns the time of the

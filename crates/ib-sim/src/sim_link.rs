@@ -49,7 +49,7 @@ impl<'s> SimLink<'s> {
         Ok(Self { sim, client })
     }
 
-    /// Returns the fabric.
+    /// Returns the simulated fabric to which the client is attached.
     pub const fn sim(&mut self) -> &mut Sim {
         self.sim
     }

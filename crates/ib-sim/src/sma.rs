@@ -112,7 +112,7 @@ fn get(fabric: &FabricState, port: PortId, mad: &mut Mad, access: Access) -> Res
     Ok(())
 }
 
-/// Applies a Set.
+/// Writes the attribute in a Set into the fabric. Fails with the status of the response.
 fn set(net: &mut Network, port: PortId, mad: &Mad) -> Result<(), MadStatus> {
     let fabric = &mut net.fabric;
     let (node, modifier) = (fabric.port(port).node, mad.attribute_modifier());

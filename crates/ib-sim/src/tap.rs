@@ -9,9 +9,9 @@ use crate::packet::Packet;
 /// A captured packet: as its source port has sent it, or as it was when it was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedPacket {
-    /// The time.
+    /// The time at which the packet was sent or lost.
     pub at: Instant,
-    /// The port.
+    /// The port that has sent the packet, or at which the packet was lost.
     pub port: PortId,
     /// The loss reason; `None` if the packet was sent.
     pub lost: Option<Loss>,

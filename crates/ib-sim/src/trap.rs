@@ -1,8 +1,9 @@
 //! Traps: notices that a node sends repeatedly to its subnet manager, until a TrapRepress arrives.
 //!
-//! A port has at most one pending trap of each trap number. If the event occurs again, its latest
-//! notice is sent when the pending trap is repressed. Thus a flood of one trap does not block other
-//! traps, and the subnet manager always gets the latest state.
+//! A port has at most one pending trap of each trap number. If another event with this trap number
+//! occurs meanwhile, its notice is sent when the pending trap is repressed; a later notice replaces
+//! it. Thus a flood of one trap does not block other traps, and the subnet manager always gets the
+//! latest state.
 //!
 //! A trap is repeated at intervals of the port's `SubnetTimeOut` (IBTA volume 1, chapter 14.2.5.6).
 //! The interval is at least one second. After the trap was sent 10 times, the interval is at least
@@ -22,16 +23,17 @@ use ib_wire::mad::sm::{Notice, TrapNumber};
 
 /// Minimum interval between repetitions of a trap.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-/// Minimum interval after a trap was sent [`OFTEN`] times.
+/// Minimum interval between repetitions after the trap was sent [`OFTEN`] times.
 const LONG_PAUSE: Duration = Duration::from_secs(60);
-/// After a trap was sent this many times, the interval becomes longer.
+/// After a trap was sent this many times, the interval between repetitions is at least
+/// [`LONG_PAUSE`].
 const OFTEN: u32 = 10;
 
 /// The pending traps of a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traps {
     pending: Vec<Pending>,
-    /// The last transaction ID that was used.
+    /// The transaction ID of the last trap that was added.
     transactions: u32,
 }
 
@@ -77,8 +79,8 @@ impl Traps {
         Some((pending.port, pending.notice, pending.sent))
     }
 
-    /// Removes a repressed trap. Returns the transaction ID of the trap that has to be sent next;
-    /// `None` if there is none.
+    /// Removes a repressed trap. If a later notice was waiting for that, adds a trap with this
+    /// notice and returns its transaction ID.
     pub(crate) fn repress(&mut self, transaction: u64) -> Option<u32> {
         let is_heard = |pending: &Pending| u64::from(pending.transaction) == transaction;
         let index = self.pending.iter().position(is_heard)?;
@@ -98,7 +100,7 @@ impl Traps {
     }
 }
 
-/// Returns the notice of a trap, without the details.
+/// Returns the notice of a trap; the caller sets the details, which depend on the trap number.
 pub(crate) fn notice(
     kind: NodeKind,
     issuer_lid: u16,

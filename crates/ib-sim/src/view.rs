@@ -156,7 +156,7 @@ impl Sim {
         let ends = [one, other].map(|port| self.fabric().port(port));
         let inactive = ends.iter().filter(|port| port.info.port_state != PortState::ACTIVE);
         // Both ports can be Active although no cable joins them, if each has a cable to another
-        // port. The time is then zero.
+        // port. In this case, the function returns zero.
         Some(inactive.map(|port| port.inactive_since).min().unwrap_or_default())
     }
 

@@ -17,8 +17,7 @@ const PAIRS: [(usize, usize); 4] = [(1, 17), (2, 9), (17, 1), (5, 14)];
 /// A lost packet: the time, the headers, and a text with the place and reason of the loss.
 type Lost = (u64, Vec<u8>, String);
 
-/// Adds the packet readers of queue pairs that trace selections include to the collector, and
-/// collects packets.
+/// Adds the packet readers of newly traced queue pairs to the collector, and collects packets.
 fn collect(lab: &mut Lab, collector: &mut Collector, file: &mut Vec<u8>) {
     while let Some((port, _, reader)) = lab.devices.poll_selected() {
         let (node, number) = lab.sim.place(port);
@@ -94,8 +93,8 @@ fn campaign(seed: u64) -> (Vec<u8>, Vec<Lost>) {
         }
     }
     for host in 0..lab.hosts.len() {
-        // Takes the remaining readers, so that only queue pairs that are already captured are
-        // traced.
+        // Drops the readers that the collector does not have yet, so that no further queue pair is
+        // captured.
         while let Some((_, _, reader)) = lab.devices.poll_selected() {
             drop(reader);
         }

@@ -14,9 +14,9 @@ pub enum ServerAddress {
     Name(String),
     /// UDP.
     Udp {
-        /// Host name or IP address.
+        /// Host name or IP address of the server.
         host: String,
-        /// Port of the control socket.
+        /// UDP port of the server's control socket.
         port: u16,
     },
 }
@@ -25,7 +25,7 @@ pub enum ServerAddress {
 #[derive(Debug, thiserror::Error)]
 #[error("IBSIM_SERVER_PORT is {found:?}, expected a port number")]
 pub struct AddressError {
-    /// Value of the variable.
+    /// Value of `IBSIM_SERVER_PORT`.
     pub found: String,
 }
 

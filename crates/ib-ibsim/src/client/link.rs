@@ -44,7 +44,7 @@ impl IbsimLink {
         })
     }
 
-    /// Returns the underlying connection.
+    /// Returns the link's connection to the server.
     #[must_use]
     pub const fn client(&self) -> &Client {
         &self.client

@@ -43,7 +43,7 @@ proptest! {
 
     #[test]
     fn parsing_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        // Errors are allowed.
+        // Both functions may return errors, but must not panic.
         let _ = (Control::parse(&bytes), Request::parse(&bytes));
     }
 }

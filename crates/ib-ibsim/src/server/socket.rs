@@ -38,7 +38,7 @@ impl fmt::Display for Address {
 pub struct BindError {
     /// Listening address.
     pub address: String,
-    /// Error of the system.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
@@ -109,7 +109,7 @@ pub(super) fn bound_ports() -> Option<HashSet<u16>> {
     Some(text.lines().skip(1).filter_map(port).collect())
 }
 
-/// The control socket.
+/// The server's socket for control messages of all clients.
 pub(super) enum ControlSocket {
     Name(UnixDatagram),
     Port(UdpSocket),

@@ -13,7 +13,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Creates a received message.
+    /// Creates a message that has arrived from the fabric.
     pub(super) const fn received(header: UmadHeader, body: Vec<u8>) -> Self {
         Self { header, body, received: true }
     }

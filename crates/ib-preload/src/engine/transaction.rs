@@ -17,8 +17,8 @@ use crate::errno::Errno;
 /// Maximum and default time that the sender of an RMPP message waits for an ACK.
 const SEGMENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Identifies a transaction: transaction ID, class and, if this side sends a response, the LID of
-/// the requester.
+/// Identifies a transaction by transaction ID and class. For a response that this device sends,
+/// also by the LID of the requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TransactionKey {
     id: u64,
@@ -27,13 +27,13 @@ pub(super) struct TransactionKey {
 }
 
 impl TransactionKey {
-    /// Returns the key of a request that this side has sent, given the request itself or a response
-    /// to it.
+    /// Returns the key of a request that this device has sent. `mad` is the request itself or a
+    /// response to it.
     pub(super) fn request(mad: &Mad) -> Self {
         Self { id: mad.transaction_id().0 & OWN_BITS, class: mad.class().0, requester: None }
     }
 
-    /// Returns the key of a response that this side sends to a LID.
+    /// Returns the key of a response that this device sends to a LID.
     pub(super) fn answer(mad: &Mad, lid: u16) -> Self {
         Self { id: mad.transaction_id().0, class: mad.class().0, requester: Some(lid) }
     }

@@ -46,7 +46,8 @@ pub(super) struct Transfer {
     first: Mad,
 }
 
-/// The ACK by which the requester of a double-sided transfer lets the other side send its response.
+/// The ACK by which the requester of a double-sided RMPP transfer lets the responder send its
+/// response.
 const DIRECTION_SWITCH: Acknowledgement = Acknowledgement { segment: 0, window_last: 1 };
 
 impl Engine {
@@ -139,7 +140,7 @@ impl Engine {
         let sender = held.sender.as_mut().expect("the found transaction has an RMPP sender");
         match sender.handle(&header) {
             Acknowledged::Nothing => {
-                // The ACK may have enlarged the window.
+                // The ACK acknowledges no new segment, but may have enlarged the window.
                 if sender.can_send() {
                     self.transmit(now, key);
                 }
@@ -187,7 +188,7 @@ impl Engine {
     }
 
     /// Returns a complete message: the headers of the first segment, then the data. The transfer is
-    /// kept for a while, so that duplicate segments are acknowledged.
+    /// removed only after the linger time, so that duplicate segments are acknowledged.
     fn complete(&mut self, now: Instant, key: TransferKey) -> Vec<u8> {
         let Some(transfer) = self.transfers.get_mut(&key) else { return Vec::new() };
         self.timers.remove(&(transfer.deadline, Timer::Transfer(key)));

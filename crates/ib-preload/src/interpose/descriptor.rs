@@ -42,7 +42,8 @@ pub(super) unsafe extern "C-unwind" fn read(
         if result != Err(Errno::AGAIN) || is_nonblocking(fd) {
             return finish(result);
         }
-        // `poll` is a cancellation point, like a blocking `read` of the kernel's device.
+        // The program waits in `poll`, which is a cancellation point, like a blocking `read` of the
+        // kernel's device.
         let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let count = next!(
             c"poll" as fn(*mut libc::pollfd, libc::nfds_t, c_int) -> c_int,
@@ -132,7 +133,7 @@ pub(super) unsafe extern "C-unwind" fn ioctl(
     }
     finish(guarded(|| {
         if descriptors::is_verbs(fd) {
-            // After this error, libibverbs uses write commands.
+            // If the ioctl fails with this error, libibverbs uses write commands instead of ioctls.
             return Err(Errno(libc::EPROTONOSUPPORT));
         }
         let request = request as u32;

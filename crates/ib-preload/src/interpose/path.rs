@@ -26,9 +26,9 @@ fn has_verbs() -> bool {
 
 /// File or device that a path refers to.
 enum Target {
-    /// The path itself.
+    /// The library does not serve the path, so the C library gets it unchanged.
     Same,
-    /// A path in the library's directory. The buffer contains this path.
+    /// A path in the library's directory, which `buffer` contains.
     Other,
     /// The umad device.
     Umad,
@@ -40,8 +40,8 @@ enum Target {
     Failed(Errno),
 }
 
-/// Returns the target of a path. The caller provides the buffer for a redirected path, so that no
-/// allocation is needed.
+/// Returns the file or device to which a path refers. A redirected path is written into `buffer`,
+/// so that no allocation is needed.
 fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
     if path.is_null() {
         return Target::Same;

@@ -161,7 +161,7 @@ impl Process {
         Ok(descriptor)
     }
 
-    /// Reads a message.
+    /// Reads the next message of an open umad device. Returns the number of bytes read.
     pub(crate) fn read(&self, descriptor: i32, buffer: &mut [u8]) -> Result<usize, Errno> {
         let mut state = self.state();
         let state = &mut *state;
@@ -177,7 +177,7 @@ impl Process {
         result
     }
 
-    /// Writes a message.
+    /// Sends a message that the program has written to an open umad device.
     pub(crate) fn write(&'static self, descriptor: i32, bytes: &[u8]) -> Result<usize, Errno> {
         let client = self.connection.get().ok_or(Errno::IO)?;
         let mut state = self.state();
@@ -230,7 +230,7 @@ impl Process {
         self.update_is_sm();
     }
 
-    /// Adds a duplicate of a descriptor.
+    /// Records that the descriptor `new` is a duplicate of `old`, if the library serves `old`.
     pub(crate) fn duplicated(&self, old: i32, new: i32) {
         let mut state = self.state();
         let state = &mut *state;
@@ -267,7 +267,7 @@ fn control(
                 Registration::from_new(argument.first_chunk().ok_or(Errno::FAULT)?)
             };
             if wish.flags & !USER_RMPP != 0 {
-                // Like the kernel, the library returns the supported flags.
+                // Like the kernel, the library reports in the argument which flags it supports.
                 argument[12..16].copy_from_slice(&USER_RMPP.to_ne_bytes());
                 return Err(Errno::INVALID);
             }

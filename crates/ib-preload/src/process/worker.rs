@@ -11,7 +11,7 @@ use super::Process;
 use super::files::drain;
 use crate::errno::Errno;
 
-/// Starts the thread.
+/// Starts the receiving thread.
 pub(super) fn start(process: &'static Process, client: Arc<Client>) -> Result<(), Errno> {
     // SAFETY: the call takes numbers only.
     let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };

@@ -4,13 +4,13 @@
 
 /// A value of a structure, in the byte order of the machine.
 pub(super) trait Field: Sized {
-    /// Size in bytes.
+    /// Size of the value in bytes.
     const SIZE: usize;
 
     /// Reads the value at the start of `bytes`, which has at least [`Self::SIZE`] bytes.
     fn read(bytes: &[u8]) -> Self;
 
-    /// Appends the value.
+    /// Appends the value to `bytes`.
     fn write(&self, bytes: &mut Vec<u8>);
 }
 

@@ -152,7 +152,8 @@ impl Adapter {
         self.complete(objects);
     }
 
-    /// Takes receives from all rings until the engine has no more room.
+    /// Takes posted receives out of all rings, until the rings are empty or the engine's queues are
+    /// full.
     pub(super) fn take_receives(&mut self, objects: &mut Objects) {
         let mut failed = Vec::new();
         for (handle, _, qp) in objects.qps.iter_mut() {

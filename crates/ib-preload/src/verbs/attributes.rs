@@ -205,8 +205,8 @@ pub(super) mod mask {
     pub(crate) const SQ_PSN: u32 = 1 << 16;
     pub(crate) const MAX_DEST_RD_ATOMIC: u32 = 1 << 17;
     pub(crate) const DEST_QPN: u32 = 1 << 20;
-    /// All bits above, and `IB_QP_EN_SQD_ASYNC_NOTIFY`, which has no effect: every drained queue
-    /// pair reports the event.
+    /// All bits above, and `IB_QP_EN_SQD_ASYNC_NOTIFY`. That bit has no effect, because every
+    /// drained queue pair reports the event.
     pub(crate) const KNOWN: u32 = 0x13_bfff;
 }
 

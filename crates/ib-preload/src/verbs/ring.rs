@@ -3,8 +3,8 @@
 //! ```text
 //! 0: log2_elem_size:32 index_mask:32    128: producer_index:32    256: consumer_index:32    384: elements
 //! ```
-//! The contents of a ring are untrusted. The library keeps its index, the mask and the element size
-//! outside the ring, and masks each index of the program that it reads.
+//! The contents of a ring are untrusted. The library keeps its own index, the mask and the element
+//! size outside the ring. It masks every index of the program that it reads from the ring.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -48,7 +48,7 @@ pub(super) fn capacity(elements: u32) -> Option<u32> {
     Some(slots.max(2) - 1)
 }
 
-/// A ring.
+/// A ring in memory that the library shares with the program.
 pub(super) struct Ring {
     memory: Arc<Memory>,
     start: NonNull<u8>,
@@ -57,7 +57,7 @@ pub(super) struct Ring {
     log2: u32,
     /// Index of the next element to be read or written.
     next: u32,
-    /// Index of the first element that is not released to the program.
+    /// Index of the first element whose slot the program may not use again yet.
     released: u32,
 }
 

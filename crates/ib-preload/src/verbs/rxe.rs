@@ -24,19 +24,19 @@ const SEND_DMA: usize = UNION + 120 + 40;
 /// Offset of the DMA structure in a receive.
 const RECV_DMA: usize = 16;
 
-/// Size of the DMA structure without SGEs and inline data.
+/// Size of the DMA structure in bytes, without SGEs and inline data.
 const DMA: usize = 24;
 
 /// Size of an SGE in bytes.
 pub(super) const SGE: usize = 16;
 
-/// Size of a send request without SGEs and inline data.
+/// Size of a send request in a ring in bytes, without SGEs and inline data.
 pub(super) const SEND_WQE: usize = SEND_DMA + DMA;
 
-/// Size of a receive without SGEs.
+/// Size of a receive request in a ring in bytes, without SGEs.
 pub(super) const RECV_WQE: usize = RECV_DMA + DMA;
 
-/// Size of a completion.
+/// Size of a completion in a ring in bytes.
 pub(super) const CQE: usize = Completion::SIZE;
 
 /// Operation of a send request.
@@ -150,7 +150,7 @@ impl SendElement {
     }
 }
 
-/// Decodes a receive.
+/// Decodes the ring element of a receive request.
 ///
 /// # Errors
 /// Returns the ID of the receive if the SGEs exceed the element.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ib_attach::AttachOptions;
 
-/// Port of a device.
+/// Port that the uverbs device uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PortSetting {
     /// A port of a running simulator.

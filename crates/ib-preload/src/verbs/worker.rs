@@ -13,7 +13,7 @@ use super::{State, Verbs, adapter, print};
 use crate::errno::Errno;
 use crate::process;
 
-/// Starts the thread.
+/// Starts the worker thread.
 pub(super) fn start(verbs: &'static Verbs, state: &mut State) -> Result<(), Errno> {
     // SAFETY: the call takes numbers only.
     let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -48,8 +48,8 @@ fn run(verbs: &Verbs, generation: u64, wake: &OwnedFd) {
     }
 }
 
-/// While threads of the program poll CQs, the worker pauses for this time and leaves the link to
-/// them.
+/// While threads of the program poll CQs, the worker pauses for this time. Meanwhile, only these
+/// threads send and receive packets.
 const NAP: Duration = Duration::from_micros(100);
 
 /// If no thread has polled a CQ for this time, the worker assumes that no thread is polling.
@@ -60,7 +60,7 @@ enum Pause {
     /// Threads of the program have polled CQs a moment ago. The worker sleeps for a short time, and
     /// packets do not wake it.
     Nap,
-    /// The worker sleeps until this time, or until one of these descriptors of the link is
+    /// The worker sleeps until this time, or until one of these descriptors of the HCA's link is
     /// readable.
     Sleep(Instant, [i32; 2]),
 }

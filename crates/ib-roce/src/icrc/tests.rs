@@ -117,7 +117,7 @@ fn single_wrong_bits_never_match_an_own_identification() {
     for length in (12..=MAX_PACKET).step_by(4) {
         try_bits(length, &mut (length..length + ICRC));
     }
-    // By chance, 2 undetected corruptions are expected.
+    // With a probability of 2^-15 for each try, 2 undetected corruptions are expected.
     assert_eq!((tries, some), (66_488, 4));
 }
 
@@ -152,8 +152,8 @@ fn undetected_corruptions_have_the_documented_rate() {
             verified += usize::from(headers_v6.check(tables, &wrong_v6, 0).is_some());
         }
     }
-    // 32 undetected corruptions are expected. The chance of more than 70 or fewer than 8 is below
-    // one in a million.
+    // With a probability of 2^-15 for each try, 32 undetected corruptions are expected. The chance
+    // of more than 70 or fewer than 8 is below one in a million.
     assert!((8..=70).contains(&some), "{some} of {TRIES} corruptions were undetected");
     assert!(own <= 2, "{own} of {TRIES} corruptions matched an identification below 64");
     assert_eq!(verified, 0, "of {TRIES}");

@@ -109,7 +109,7 @@ fn corrupt(packet: &mut [u8], from: usize, rng: &mut Rng) {
     }
 }
 
-/// Result of a run.
+/// The counts of a test run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     corrupted: u64,
@@ -118,7 +118,7 @@ struct Outcome {
     succeeded: usize,
 }
 
-/// Writes all blocks over the wire.
+/// Writes all blocks from one HCA to the other over a wire that corrupts packets.
 fn run(seed: u64, is_weak: bool) -> Outcome {
     let (mut rng, mut outcome) = (Rng::new(seed), Outcome::default());
     let mut sides = connected(is_weak);

@@ -122,7 +122,7 @@ fn zero_udp_checksums_over_ipv4_are_refused_unless_allowed() {
     for (address, allow, expected) in [(V4, false, 0), (V4, true, 2), (V6, false, 2)] {
         let options = RoceOptions { allow_zero_checksum: allow, ..options(address) };
         let (mut here, mut there) = pair(&options);
-        // With this option, the system sends packets with a UDP checksum of zero.
+        // With this socket option, the system sends packets with a UDP checksum of zero.
         let (level, name) = if address.is_ipv4() {
             (libc::SOL_SOCKET, libc::SO_NO_CHECK)
         } else {

@@ -16,9 +16,9 @@ pub(crate) struct Request {
     pub(crate) client: ClientId,
     /// The MAD as the client sent it.
     pub(super) datagram: Datagram,
-    /// True if a response is expected. A MAD that gets no response is removed when it arrives.
+    /// True if the client expects a response. Other MADs are outstanding only until they arrive.
     pub(super) answered: bool,
-    /// Distinguishes this request from earlier requests at the same index.
+    /// Distinguishes this request from earlier requests that used the same index in [`Requests`].
     number: u32,
     /// Transaction ID of the request, and port of the responder to which it was assigned.
     assigned: Option<(u64, PortId)>,
@@ -117,7 +117,8 @@ impl Requests {
         Some((older, header(older).is_some() && header(older) == header(key)))
     }
 
-    /// Records that a request with this transaction ID was assigned to a responder at this port.
+    /// Records that a request has reached the port of its responder: the client `responder`, or an
+    /// agent of the port's node. The response will have this transaction ID.
     pub(super) fn assign(
         &mut self,
         key: RequestKey,
@@ -131,14 +132,15 @@ impl Requests {
         (request.assigned, request.responder) = (Some(assigned), responder);
     }
 
-    /// Returns the ports at which requests with this transaction ID are assigned.
+    /// Returns the ports whose clients or agents have to respond to a request with this transaction
+    /// ID.
     pub(crate) fn assigned_ports(&self, transaction: u64) -> impl Iterator<Item = PortId> {
         let all = (transaction, PortId(0))..=(transaction, PortId(u32::MAX));
         self.assigned.range(all).map(|(&(_, port), _)| port)
     }
 
-    /// Removes the assignment of a request with this transaction ID at a port, because the response
-    /// was sent. Returns the request.
+    /// Removes the request with this transaction ID from the assigned requests of a port, because
+    /// its response was sent. Returns the key of the request.
     pub(super) fn take_assigned(&mut self, transaction: u64, port: PortId) -> Option<RequestKey> {
         let key = self.assigned.remove(&(transaction, port))?;
         self.requests[key.index as usize].assigned = None;
@@ -148,7 +150,8 @@ impl Requests {
 
 #[cfg(test)]
 impl Requests {
-    /// Returns the number of assigned requests that have no response yet.
+    /// Returns the number of requests that have reached a client or agent, and have no response
+    /// yet.
     pub(crate) fn assigned_count(&self) -> usize {
         self.assigned.len()
     }
@@ -157,7 +160,8 @@ impl Requests {
         self.requests.iter().map(|(_, request)| request)
     }
 
-    /// Checks that each assigned request is outstanding and contains the key of its entry.
+    /// Checks that each request in `assigned` is outstanding, and refers to its entry in
+    /// `assigned`.
     pub(super) fn check(&self) {
         for (&assigned, &key) in &self.assigned {
             let request = self.get(key).expect("assigned requests are outstanding");

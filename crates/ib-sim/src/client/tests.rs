@@ -80,7 +80,7 @@ fn clients_of_a_port_receive_their_own_responses() {
     assert_eq!(std::iter::from_fn(|| sim.next_woken()).count(), 301);
     assert!((lab::assigned(&sim) == 0));
     lab::check_settled(&sim);
-    // The response timers expire, but their requests are no longer outstanding.
+    // The response timers expire without effect, because all requests were answered.
     sim.run_until(Instant::ZERO + Duration::from_secs(60));
     assert_eq!(lab::lost(&sim, "no_answer"), 0);
 }
@@ -108,7 +108,7 @@ fn unsolicited_mads_go_to_the_sm_or_the_queue_pair() {
     sim.submit(requester, &Datagram::new(remote, query(Method::SEND, 4)));
     sim.settle(sim.now());
     assert!(matches!(sim.receive(requester), Some(Incoming::Lost(_))));
-    // The trap about the detached SM is sent only after an earlier trap is repressed.
+    // The trap that the port no longer has an SM is sent only after an earlier trap is repressed.
     assert_eq!(lab::lost(&sim, "no_receiver"), before + 2);
     lab::check_settled(&sim);
 }
@@ -149,7 +149,7 @@ fn missing_response_is_reported_after_the_time_limit() {
     assert!(matches!(sim.receive(requester), Some(Incoming::Lost(_))));
     assert_eq!(lab::lost(&sim, "no_answer"), 1);
     assert!((lab::assigned(&sim) == 0));
-    // The late response is still delivered, as on a real fabric.
+    // The client still receives the late response, although its request has already failed.
     respond(&mut sim, manager, &requests[0]);
     assert_eq!(received(&mut sim, requester).len(), 1);
     lab::check_settled(&sim);
@@ -249,7 +249,7 @@ fn detach_cancels_own_requests_and_fails_assigned_ones() {
     sim.submit(requester, &Datagram::new(remote, query(Method::GET, 3)));
     let requests = received(&mut sim, manager);
     assert_eq!(requests.len(), 2);
-    // A new client does not receive the responses.
+    // A client that attaches now does not receive the responses to the detached client.
     let next = lab::client(&mut sim, "h1");
     assert_ne!(next, requester);
     for request in &requests {
@@ -411,7 +411,8 @@ fn every_segment_has_the_transaction_of_its_client() {
     answer(&mut sim, &requests[0], 5..6);
     assert_eq!(transactions(&mut sim, requester), [9], "only 4,096 transactions are stored");
 
-    // Sends requests with the same lower bits, but with other upper bits or zeros there.
+    // Sends requests whose transaction IDs have the lower bits of an earlier one, but other upper
+    // bits or zeros there.
     for transaction in [0x1234_0000_0000_0009, 9] {
         sim.submit(requester, &Datagram::new(remote, query(Method(0x12), transaction)));
         let request = received(&mut sim, manager).pop().unwrap();
@@ -474,7 +475,7 @@ fn detach_with_many_requests_does_not_block_others() {
     assert_eq!((lab::assigned(&sim) as u64, sim.net.flights.len()), (COUNT + 1, 1));
     sim.detach(requester);
     assert_eq!((lab::assigned(&sim), sim.outstanding()), (1, 1));
-    // The request in flight still arrives, but belongs to no client.
+    // The request in flight still arrives at the SM, although its sender is detached.
     assert_eq!(received(&mut sim, manager).len() as u64, COUNT + 2);
     lab::check_settled(&sim);
 

@@ -117,7 +117,7 @@ fn normalized(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }
 
-/// Returns the name by which perfquery and ibsim call a field, normalized by [`normalized`].
+/// Returns the name by which perfquery and ibsim call a counter, in lower case without separators.
 fn perfquery_name(field: &str) -> String {
     let known = match field {
         "symbol_errors" => "SymbolErrorCounter",

@@ -81,7 +81,7 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// A duration, which is displayed in the greatest unit in which it is an integer.
+/// A duration that is displayed as an integer, in the greatest possible unit: s, ms, us or ns.
 pub(crate) struct DisplayDuration(pub(crate) Duration);
 
 impl fmt::Display for DisplayDuration {

@@ -13,11 +13,11 @@ use super::{Command, Fault, Ignored, Target};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: found {found}, expected {expected}")]
 pub struct ParseCommandError {
-    /// The column, from 1.
+    /// The column of the error, counted from 1.
     pub column: usize,
-    /// The text found.
+    /// The text that was found in this column.
     pub found: String,
-    /// The text expected.
+    /// What was expected in this column.
     pub expected: String,
 }
 

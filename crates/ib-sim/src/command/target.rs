@@ -6,7 +6,7 @@ use super::{CommandError, Target};
 use crate::fabric::FabricState;
 
 impl Target {
-    /// Returns the node.
+    /// Returns the node that the target names, or whose port it names.
     pub(crate) fn find_node(&self, fabric: &FabricState) -> Result<NodeId, CommandError> {
         fabric.find_node(&self.node).ok_or_else(|| CommandError::NoSuchNode(self.node.clone()))
     }

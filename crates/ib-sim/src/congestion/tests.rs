@@ -43,7 +43,7 @@ fn enabled_widths_are_those_of_the_net_file() {
     let fabric = ib_topology::read("net", net).expect("a net file");
     let mut sim = Sim::new(&fabric, Options::default());
     let enabled = |sim: &Sim, name| sim.port_info(lab::port(sim, name)).link_width_enabled.0;
-    // smpquery shows these values on ibsim.
+    // With ibsim, smpquery shows the same LinkWidthEnabled values for this net file.
     let expected = [("s.1", 2), ("s.2", 3), ("a.1", 2), ("b.1", 2)];
     assert_eq!(expected.map(|(name, _)| (name, enabled(&sim, name))), expected);
     lab::run(&mut sim, "Clear \"s\"[2]");

@@ -105,7 +105,7 @@ enum Action {
         mad: Vec<u8>,
         plausible: bool,
     },
-    /// Sends the last received MAD again, as a response or unchanged.
+    /// Lets a client send the MAD that was received last, unchanged or as a response.
     Return {
         client: usize,
         respond: bool,
@@ -165,7 +165,8 @@ fn any_action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// Changes fields of a random MAD so that it passes the first checks.
+/// Sets fields of a random MAD to plausible values, so that agents do not reject it by the first
+/// checks.
 fn plausible(mad: &mut Mad) {
     let pick = |byte: u8, from: &[u8]| from[usize::from(byte) % from.len()];
     let bytes = &mut mad.0;
@@ -301,7 +302,7 @@ proptest! {
         play.sim.settle(play.sim.now());
         prop_assert!(play.sim.stats().hops < hops + 100_000);
         lab::check_settled(&play.sim);
-        // By this time, all assigned requests are answered or have failed.
+        // After 60 s, every request that has reached a client or agent is answered or has failed.
         play.sim.run_until(play.sim.now() + std::time::Duration::from_secs(60));
         play.sim.settle(play.sim.now());
         lab::check_settled(&play.sim);

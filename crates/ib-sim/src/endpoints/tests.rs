@@ -40,7 +40,7 @@ fn next_open_returns_ports_with_free_output_queues() {
     let there = lid(&sim, "h2");
     sim.open(from);
     for number in 0..20 {
-        // The first packet is sent at once, so it never waits.
+        // The link is idle when the first packet is sent, so this packet never waits in the queue.
         assert_eq!(sim.waiting(from), if number == 0 { 0 } else { number - 1 });
         sim.send_packet(from, data(&sim, from, there, 0, 2000));
     }

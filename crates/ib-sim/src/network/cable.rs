@@ -8,7 +8,8 @@ use crate::log::Entry;
 use crate::loss::Loss;
 
 impl Network {
-    /// Takes a link up or down, as the states of both ends require.
+    /// Takes the link of a port up if both ends allow it and have a common rate. Otherwise takes
+    /// the link down.
     pub(crate) fn update_link(&mut self, port: PortId) {
         let Some(peer) = self.fabric.port(port).cable else { return };
         let rate = self.fabric.negotiate(port, peer);
@@ -25,7 +26,8 @@ impl Network {
         self.trap_ends(port, peer);
     }
 
-    /// Takes a link down. Takes it up again if both ends allow it.
+    /// Takes the link of a port down. Takes it up again if both ends allow it and have a common
+    /// rate.
     pub(crate) fn retrain(&mut self, port: PortId) {
         let Some(peer) = self.fabric.port(port).cable else { return };
         let was_up = self.fabric.port(port).is_up();
@@ -33,7 +35,7 @@ impl Network {
             self.switch_ends(port, peer, false);
         }
         self.update_link(port);
-        // If the link has come up again, `update_link` has sent the traps.
+        // If the link has come up again, `update_link` has sent the link state traps.
         if was_up && !self.fabric.port(port).is_up() {
             self.trap_ends(port, peer);
         }

@@ -295,8 +295,8 @@ impl FabricState {
     }
 }
 
-/// Converts a packet whose payload is the bytes of a MAD to QP 1 into a MAD packet. Returns other
-/// packets unchanged.
+/// If a packet's payload bytes are a UD SEND of a MAD to QP 1, returns the packet with the parsed
+/// MAD as its payload. Returns other packets unchanged.
 fn parse_mad_packet(packet: Packet) -> Packet {
     let Payload::Transport(bytes) = &packet.payload else { return packet };
     let (Some(bth), Some(deth)) = (bytes.first_chunk(), bytes.get(Bth::LENGTH..)) else {

@@ -92,7 +92,8 @@ impl Network {
         }
     }
 
-    /// Performs the action that directed-route processing has determined.
+    /// Performs the action that directed-route processing has determined: delivers, forwards or
+    /// drops the SMP.
     fn follow(
         &mut self,
         node: NodeId,
@@ -235,7 +236,8 @@ impl Network {
             }
         }
         let Some((&first, others)) = ports.split_first() else {
-            // If the ingress port is the group's only port, this is not an error.
+            // If the ingress port is the group's only port, the packet is dropped, but no relay
+            // error is counted.
             if is_known {
                 self.lose(arrival, key, Loss::TurnsBack(dlid));
             } else {
@@ -243,7 +245,8 @@ impl Network {
             }
             return None;
         };
-        // The buffer space is freed when the last copy has left it.
+        // The copies share the packet's buffer space, which is freed when the last copy has left
+        // it.
         if !others.is_empty() {
             self.flights.share_space(key, ports.len(), self.clock.now());
         }
@@ -335,8 +338,8 @@ impl Network {
             let action = smp::send(mad, hop);
             return self.follow(node, port, key, action);
         }
-        // The route starts with a LID-routed part, which ends where the directed part starts. A
-        // response without directed hops also starts with a LID-routed part.
+        // The SMP is first routed by LID, up to the node where its directed part starts. This also
+        // applies to a response without directed hops.
         if mad.is_returning()
             && mad.hop_count() == 0
             && mad.dr_dlid() == PERMISSIVE_LID
@@ -380,7 +383,8 @@ impl Network {
         None
     }
 
-    /// Adds a packet to the output queue of a port. Returns `None`, because nothing is delivered.
+    /// Adds a packet to the output queue of a port. Returns `None`, because this node does not
+    /// deliver the packet.
     fn leave(&mut self, port: PortId, key: u32, vl: u8) -> Option<Delivery> {
         self.enqueue(port, key, vl);
         None

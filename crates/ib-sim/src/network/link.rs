@@ -23,8 +23,8 @@ use crate::queue::lifetime;
 /// of maximum length.
 const DEFAULT_REORDER_PACKETS: u128 = 8;
 
-/// When at most this many packets remain in the output queue of a port, the port's owner is
-/// notified.
+/// When at most this many packets remain in the output queue of an open port,
+/// [`Sim::next_open`](crate::Sim::next_open) returns the port.
 pub(crate) const LOW_WATERMARK: usize = 8;
 
 impl Network {
@@ -81,7 +81,8 @@ impl Network {
             self.watch_head(port, vl);
         }
         if idle {
-            // The waiting packets of other VLs lack credits, but this packet may have them.
+            // The port is idle because other waiting packets lack credits. The new packet may have
+            // credits on its VL.
             self.serve(port);
         }
     }
@@ -219,7 +220,7 @@ impl Network {
         self.serve(port);
     }
 
-    /// Processes the end of a transmission.
+    /// Processes the end of a packet's transmission: the port sends its next packet.
     pub(crate) fn sent(&mut self, port: PortId, epoch: u32) {
         let state = self.fabric.port_mut(port);
         if state.epoch != epoch {
@@ -279,8 +280,9 @@ impl Network {
     /// Starts a timer for the lifetime of the packet at the head of a VL of a switch port, unless
     /// the VL already has a timer.
     ///
-    /// When an existing timer expires, it checks the new head. This is early enough, because a
-    /// packet never expires before the packet ahead of it.
+    /// A timer that was started for an earlier head also serves the new head: when it expires, the
+    /// new head is checked. This is early enough, because a packet never expires before the packet
+    /// ahead of it.
     fn watch_head(&mut self, port: PortId, vl: u8) {
         if vl == MANAGEMENT_VL {
             return;
@@ -341,11 +343,12 @@ impl Network {
         for &key in dropped {
             self.discard(port, key, why);
         }
-        // The next packet may be shorter, so that the credits suffice for it.
+        // After a drop, a shorter packet may be the head of its VL, for which the credits suffice.
         self.serve(port);
     }
 
-    /// Notifies the owner of a port when few packets remain in the output queue.
+    /// If few packets remain in the output queue of an open port, lets
+    /// [`Sim::next_open`](crate::Sim::next_open) return the port.
     pub(super) fn notify_free_space(&mut self, port: PortId) {
         if !self.open_ports.is_empty() && self.fabric.port(port).waiting() <= LOW_WATERMARK {
             self.open_ports.wake(port);

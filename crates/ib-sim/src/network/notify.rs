@@ -33,7 +33,8 @@ impl Network {
         self.raise(port, NoticeType::INFORMATIONAL, TrapNumber::LOCAL_CHANGES, &details);
     }
 
-    /// Drops a packet whose P_Key does not match those of an end port, and sends a trap.
+    /// Drops a packet whose P_Key matches none of an end port's P_Keys, and sends a trap from this
+    /// port.
     pub(crate) fn refuse_key(&mut self, port: PortId, key: u32) {
         let violations = &mut self.fabric.port_mut(port).info.p_key_violations;
         *violations = violations.saturating_add(1);

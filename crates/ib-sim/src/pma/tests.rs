@@ -159,7 +159,7 @@ fn set_writes_only_selected_counters() {
         let expected = usize::from(bit < 22);
         assert_eq!(changed.filter(|(b, a)| b != a).count(), expected, "bit {bit}");
     }
-    // Writes a value other than zero to all ports.
+    // Sets the symbol error counter of all ports to 4 by one request.
     let mut request = PortCounters::zeroed();
     request.port_select = ALL_PORTS;
     request.counter_select = CounterSelect(1);
@@ -235,7 +235,7 @@ fn error_details_are_written_by_their_selection_bits() {
             "the counter of another attribute is unchanged"
         );
     }
-    // Packets that are damaged on the link are counted.
+    // Packets that a `Fault` command damages on the link are counted.
     let mut request = PortRcvErrorDetails::zeroed();
     (request.port_select, request.counter_select) = (2, 0xffff);
     assert_eq!(shown(&write(&mut sim, (client, remote), &request)), [0; 6]);
@@ -246,7 +246,7 @@ fn error_details_are_written_by_their_selection_bits() {
     let at = port(&sim, "s1.4");
     let counters = sim.counters(at);
     assert_eq!((counters.rcv_errors, counters.local_physical_errors), (1, 1));
-    // Packets that are lost because of an error rate are counted, too.
+    // Packets that an `Error` command loses are counted, too.
     sim.run(&"Fault h2[1] none".parse().unwrap()).unwrap();
     sim.run(&"Error s1[4] 100".parse().unwrap()).unwrap();
     lab::query(&mut sim, h2, remote, mad);

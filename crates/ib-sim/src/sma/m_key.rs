@@ -15,9 +15,9 @@ use crate::network::Network;
 /// to none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
-    /// Reads and writes.
+    /// Reads and writes are allowed.
     Full,
-    /// Reads only. The M_Key in the response is zero.
+    /// Only reads are allowed. The M_Key in the response is zero.
     WithoutKey,
     /// No access.
     Denied,
@@ -83,7 +83,7 @@ pub(crate) fn lease_ends(net: &mut Network, port: PortId) {
     }
 }
 
-/// Returns the details of the trap for a request with a wrong M_Key.
+/// Returns the notice details of the trap that reports a request with a wrong M_Key.
 fn violation(slid: u16, mad: &Mad) -> MKeyDetails {
     let mut details = MKeyDetails::zeroed();
     details.lid = slid;

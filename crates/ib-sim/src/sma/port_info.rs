@@ -41,7 +41,7 @@ pub(super) fn set(net: &mut Network, port: PortId, to: &PortInfo) -> Result<(), 
         info.m_key_protect = to.m_key_protect;
         info.subnet_timeout = to.subnet_timeout;
         info.client_reregister = false;
-        // A write of zero clears these counters.
+        // A Set clears a violation counter by writing zero.
         info.m_key_violations = kept(info.m_key_violations, to.m_key_violations);
         info.q_key_violations = kept(info.q_key_violations, to.q_key_violations);
     }
@@ -114,7 +114,7 @@ const fn kept(old: u16, new: u16) -> u16 {
     if new <= old { new } else { old }
 }
 
-/// Checks the values that do not depend on the link state.
+/// Checks the values in a Set of PortInfo whose validity does not depend on the link state.
 fn check_values(now: &PortInfo, to: &PortInfo, is_end: bool) -> Result<(), MadStatus> {
     let vls = |cap: VlCap| cap.lanes().unwrap_or(0);
     let bad = is_end && (to.lid >= 0xc000 || to.master_sm_lid >= 0xc000)

@@ -91,8 +91,8 @@ fn invalid_modifiers_and_attributes_are_refused() {
         for (path, expected) in [(SWITCH, switch), (HCA, adapter)] {
             let (status, mad) = lab::get(&mut sim, client, path, (id, modifier));
             assert_eq!(status.0, expected, "Get {id} {modifier:#x} by {path:?}");
-            // A Set of the value that was read gets the same status, except for read-only
-            // attributes.
+            // A Set of the value that the Get has returned gets the same status as the Get, except
+            // for read-only attributes.
             let mut mad = mad;
             if let Some(mut info) = mad.attribute::<PortInfo>() {
                 (info.port_state, info.phys_state) = (PortState::NO_CHANGE, PhysState::NO_CHANGE);

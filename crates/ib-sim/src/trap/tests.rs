@@ -220,7 +220,7 @@ fn enforcing_switch_drops_packets_and_sends_traps() {
             details.valid.0, 0xfc00,
             "all fields are valid except the GIDs, which only a GRH contains"
         );
-        // OpenSM logs the notice data like this.
+        // The expected bytes of the notice data, in the form in which OpenSM logs them.
         let mut bytes = [0; 54];
         let [from, to, switch] = ["h1", "h2", "s1"].map(|name| lid(&sim, name) as u8);
         bytes[..8].copy_from_slice(&[0xfc, 0, 0, from, 0, to, 0x87, 0x77]);

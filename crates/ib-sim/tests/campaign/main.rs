@@ -82,7 +82,7 @@ impl Tally {
     }
 }
 
-/// Runs a plan.
+/// Runs the fabric, the faults and the client of a plan.
 fn run(plan: &Plan<'_>) -> Outcome {
     let mut sim = Sim::new(&plan.kind.fabric, plan.options());
     let port = sim.first_end_port().expect("a host");
@@ -94,8 +94,8 @@ fn run(plan: &Plan<'_>) -> Outcome {
     let steps = plan.steps(start);
     link.sim().load_script(&steps).expect("the targets of all faults exist");
     let mut discovery = Discovery::new(plan);
-    // Does rounds during the faults, and then one round after their removal, which has to find the
-    // whole fabric.
+    // Discovers the fabric repeatedly during the faults, and once after their removal. The last
+    // discovery has to find the whole fabric.
     let mended = start + plan.time;
     for _ in 0..plan.rounds {
         discovery.round(&mut link);

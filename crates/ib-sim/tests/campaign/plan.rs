@@ -64,14 +64,15 @@ impl Kind {
         Self { fabric, configuration }
     }
 
-    /// Returns the number of ports whose counters a round queries if all nodes have LIDs.
+    /// Returns the number of ports whose counters one discovery round queries if all nodes have
+    /// LIDs.
     pub(crate) fn counted_ports(&self) -> u64 {
         let nodes = self.fabric.nodes();
         nodes.map(|(_, node)| if node.kind.is_switch() { u64::from(node.ports) } else { 1 }).sum()
     }
 }
 
-/// All kinds of fabric.
+/// All kinds of fabric on which a campaign runs.
 pub(crate) struct Kinds(Vec<Kind>);
 
 impl Kinds {
@@ -141,7 +142,8 @@ impl<'k> Plan<'k> {
         ClientOptions { reports_losses: self.reports_losses, ..ClientOptions::default() }
     }
 
-    /// Returns the steps of the faults. Their times count from `start`.
+    /// Returns the script steps that cause and remove the faults. The faults begin at `start` or
+    /// later.
     pub(crate) fn steps(&self, start: Instant) -> Vec<Step> {
         let mut steps = random_faults(&self.kind.fabric, self.seed, self.time, self.faults);
         for step in &mut steps {

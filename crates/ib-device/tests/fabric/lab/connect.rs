@@ -16,7 +16,7 @@ impl Lab {
         self.connect_by(here, there, |path| route_of(&path))
     }
 
-    /// Connects two hosts over the route that `route` returns for the SA's path.
+    /// Connects two hosts. `route` converts the SA's path record to the route of the connection.
     pub(crate) fn connect_by(
         &mut self,
         here: usize,

@@ -133,7 +133,7 @@ impl Managed {
         self.sim.run_until(end);
     }
 
-    /// Returns the host ports.
+    /// Returns the end ports of all hosts.
     pub(crate) fn end_ports(&self) -> Vec<PortId> {
         let nodes = self.sim.node_ids().filter(|&node| !self.sim.is_switch(node));
         nodes.filter_map(|node| self.sim.end_port(node)).collect()

@@ -33,7 +33,7 @@ fn durations_use_the_greatest_integer_unit() {
         (1_500_000, "1500us"),
         (20_000_000, "20ms"),
         (3_000_000_000, "3s"),
-        // The number needs more than the 53 bits of an `f64`.
+        // This number of nanoseconds needs more than the 53 bits of precision of an `f64`.
         (999_999_999_999_999_999, "999999999999999999ns"),
     ] {
         let time = Duration::from_nanos(nanos);

@@ -11,7 +11,7 @@ use crate::ids::ClientId;
 use crate::lab::{self, lid, node, port, run, two_switches as made};
 use crate::options::Options;
 
-/// Reads PortCounters of port 2 of s1. With `reset`, sets all counters to zero first.
+/// Reads PortCounters of port 2 of s1. If `reset` is true, first sets all counters to zero.
 fn port_counters(sim: &mut Sim, client: ClientId, reset: bool) -> PortCounters {
     let mut mad = lab::performance(if reset { Method::SET } else { Method::GET }, PortCounters::ID);
     let mut request = PortCounters::zeroed();

@@ -335,18 +335,19 @@ fn directed_routes_may_have_lid_routed_parts() {
     let mut sim = lab::ready(&lab::row(3), Options::default());
     let guid = |sim: &Sim, name| Some(sim.node(node(sim, name)).guid);
     let [h1, h2, s2, s3] = ["h1", "h2", "s2", "s3"].map(|name| lid(&sim, name));
-    // From h1 out of port 1, then from s1 out of port 2, to s2.
+    // The SMP leaves h1 by port 1 and s1 by port 2, and ends at s2.
     assert_eq!(combined(&mut sim, (NONE, NONE, NONE), &[1, 2]), guid(&sim, "s2"));
-    // By LID to s2, then out of port 2 to s3, then out of port 4 to h2.
+    // The SMP is routed by LID to s2, then leaves s2 by port 2 to s3, and leaves s3 by port 4 to
+    // h2.
     assert_eq!(combined(&mut sim, (s2, h1, NONE), &[2]), guid(&sim, "s3"));
     assert_eq!(combined(&mut sim, (s2, h1, NONE), &[2, 4]), guid(&sim, "h2"));
-    // By directed route to s2, then by LID.
+    // The SMP has a directed route to s2, and is then routed by LID.
     assert_eq!(combined(&mut sim, (NONE, NONE, h2), &[1, 2]), guid(&sim, "h2"));
     assert_eq!(combined(&mut sim, (NONE, NONE, s3), &[1, 2]), guid(&sim, "s3"));
     assert_eq!(combined(&mut sim, (NONE, NONE, s2), &[1, 2]), guid(&sim, "s2"));
-    // By LID to s2, then out of port 2 to s3, then by LID.
+    // The SMP is routed by LID to s2, leaves s2 by port 2 to s3, and is then routed by LID.
     assert_eq!(combined(&mut sim, (s2, h1, h2), &[2]), guid(&sim, "h2"));
-    // No directed hops between the LID-routed parts, or after the first LID-routed part.
+    // These SMPs have no directed hops.
     assert_eq!(combined(&mut sim, (s2, h1, NONE), &[]), guid(&sim, "s2"));
     assert_eq!(combined(&mut sim, (s2, h1, h2), &[]), guid(&sim, "h2"));
     assert_eq!(combined(&mut sim, (NONE, NONE, NONE), &[]), guid(&sim, "h1"));
@@ -373,7 +374,7 @@ fn lid_routed_smps_reach_inactive_ports() {
         assert_eq!(info.node_guid, sim.node(node(&sim, name)).guid, "{name}");
         assert_eq!(info.local_port, arrival, "{name}");
     }
-    // The neighbor can be reached without LIDs.
+    // An SMP with the permissive LID as its DLID reaches the node at the other end of the link.
     let mad = smp::lid_request(Method::GET, TransactionId(3), (AttributeId::NODE_INFO, 0));
     let info: ib_wire::mad::sm::NodeInfo =
         lab::answer(&mut sim, client, Remote::smi(PERMISSIVE_LID), mad).attribute().unwrap();

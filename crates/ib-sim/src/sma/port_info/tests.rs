@@ -44,8 +44,8 @@ enum Start {
 fn every_state_transition_matches_the_table() {
     const STARTS: [Start; 5] =
         [Start::Disabled, Start::Polling, Start::Init, Start::Armed, Start::Active];
-    // For each state before, whether a Set without a physical state can request the port states 0
-    // to 5.
+    // A row for each state before the Set, and a column for each requested port state, 0 to 5. True
+    // if a Set without a physical state may request the port state.
     let allowed = [
         [true, true, false, false, false, false],
         [true, true, false, false, false, false],
@@ -165,7 +165,7 @@ fn end_port_keeps_the_values_of_its_sm() {
     let states = (info.port_state, info.phys_state);
     let expected = PortInfo { port_state: states.0, phys_state: states.1, ..to };
     assert_eq!((status, shown), (MadStatus::OK, expected));
-    // These zeros request no change.
+    // In a Set, zero in these fields requests no change.
     let none = PortInfo {
         neighbor_mtu: MtuCode(0),
         operational_vls: VlCap(0),
@@ -201,7 +201,7 @@ fn link_trains_to_the_best_common_rate() {
     assert_eq!(sim.port_info(port(&sim, "h2.1")).link_width_active, LinkWidth::X1.into());
     assert_eq!(sim.counters(port(&sim, "s1.4")).link_downed, downed + 1);
     assert_eq!(sim.port(port(&sim, "s1.4")).picos_per_byte, 4000);
-    // The ends have no common width, so the link remains down.
+    // The ports at both ends of the link have no common width, so the link remains down.
     let peer = port(&sim, "h2.1");
     sim.port_mut(peer).info.link_width_enabled = LinkWidth::X12.into();
     let (_, shown) = write(&mut sim, client, &again);

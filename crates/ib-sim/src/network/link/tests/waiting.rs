@@ -42,7 +42,7 @@ fn shares(high: Weights<'_>, low: Weights<'_>, limit: u8, vls: &[u8], of: u64) -
     let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
     sim.open(to);
     arbitrate(&mut sim, from, (high, low), limit);
-    // The first packet is sent without arbitration, so it is not counted.
+    // The link is idle, so the first packet is sent without arbitration. It is not counted.
     let first = lab::data(&sim, from, 2, vls[0], 1000);
     sim.send_packet(from, first);
     for _ in 0..of {
@@ -69,7 +69,7 @@ fn vls_share_a_link_by_their_weights() {
     // Weights are in units of 64 bytes, so a weight of 16 lasts for one packet of 1024 bytes.
     assert_eq!(shares(&[], &[(0, 16), (1, 48)], 0, &[0, 1], 80), [20, 60]);
     assert_eq!(shares(&[], &[(0, 16), (1, 16), (2, 32)], 0, &[0, 1, 2], 80), [20, 20, 40]);
-    // A VL can have several entries.
+    // A table can have several entries for one VL.
     assert_eq!(shares(&[], &[(0, 16), (1, 16), (0, 32)], 0, &[0, 1], 80), [60, 20]);
     // A VL in neither table is served when no other VL is waiting.
     assert_eq!(shares(&[], &[(0, 16)], 0, &[0, 1], 80), [80, 0]);
@@ -79,7 +79,7 @@ fn vls_share_a_link_by_their_weights() {
 fn high_priority_is_served_first_up_to_its_limit() {
     assert_eq!(shares(&[(0, 16)], &[(1, 16)], 255, &[0, 1], 60), [60, 0], "no limit");
     assert_eq!(shares(&[(0, 16)], &[(1, 16)], 0, &[0, 1], 60), [30, 30], "a packet each");
-    // A limit of two units of 4 KiB means eight packets.
+    // A limit of two units of 4 KiB lets eight high-priority packets of 1024 bytes pass.
     assert_eq!(shares(&[(0, 16)], &[(1, 16)], 2, &[0, 1], 90), [80, 10]);
 }
 
