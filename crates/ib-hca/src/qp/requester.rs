@@ -60,7 +60,7 @@ pub(super) struct SentPacket {
 /// Error: a request has failed locally, and has been completed with an error.
 pub(super) struct RequestFailed;
 
-/// Error of the first request: the status with which the caller completes the request.
+/// Error of the first request in the queue: the status with which the caller completes it.
 type FailureStatus = WcStatus;
 
 impl Requester {
@@ -107,7 +107,8 @@ impl Requester {
         Some(to.ah)
     }
 
-    /// Returns true if the state, the timers, the window and the fence allow the next packet to be sent.
+    /// Returns true if the QP state, the RNR timer, the congestion window and the fence of the request allow the next
+    /// packet to be sent.
     pub(super) fn is_ready(&self, context: &QpContext, now: Instant) -> bool {
         if self.probe.is_next() && context.sends() {
             return true;
@@ -199,7 +200,8 @@ impl Requester {
         request::write(context, &hca.regions, packet, true, writer).is_ok()
     }
 
-    /// Updates the state after a packet has been written.
+    /// Updates queue, counters and timers after a packet has been written. Completes a UC or UD request with its last
+    /// packet.
     fn advance(&mut self, context: &QpContext, hca: &mut HcaResources) {
         let now = hca.now;
         let sent = self.queue.advance();
@@ -399,7 +401,8 @@ impl Requester {
         is_complete
     }
 
-    /// Updates the state after a response with PSN `response` has acknowledged all packets before PSN `reached`.
+    /// Updates queue, retries, window and timers, because a response with PSN `response` has acknowledged all packets
+    /// before PSN `reached`.
     fn progress(&mut self, context: &QpContext, now: Instant, response: Psn, reached: Psn) {
         let packets = reached.distance_from(self.queue.unacked).unsigned_abs();
         self.round_trip.acknowledged(response, now, self.recovery.round_began());
@@ -415,7 +418,7 @@ impl Requester {
         self.ack_timer = context.ack_timeout().filter(|_| is_in_flight).map(|after| now + after);
     }
 
-    /// Processes READ data.
+    /// Processes a packet of a READ response.
     fn handle_read(
         &mut self,
         context: &QpContext,
@@ -507,7 +510,8 @@ impl Requester {
         scattered.map(drop).map_err(|_| WcStatus::LocProtErr)
     }
 
-    /// Updates the state after response data for the first request in the queue has arrived.
+    /// Acknowledges packets up to `psn`, because response data for the first request in the queue has arrived.
+    /// Completes the request if its data is complete.
     fn receive_data(&mut self, context: &QpContext, hca: &mut HcaResources, psn: Psn) {
         if self.queue.front().is_some_and(|wqe| wqe.is_done) {
             self.acknowledge(context, hca, psn);

@@ -30,7 +30,7 @@ enum PartialMessage {
     Write { addr: u64, rkey: u32, length: u32, received: u32 },
 }
 
-/// A gap in the PSNs: a packet is missing, or was rejected with an RNR NAK.
+/// A gap in the PSNs of received packets: the expected packet is missing, or was rejected with an RNR NAK.
 #[derive(Debug)]
 struct Gap {
     /// PSN of the last received packet after the gap.
@@ -53,7 +53,7 @@ pub(super) struct Responder {
     expected: Psn,
     /// Message sequence number: the number of completed messages.
     msn: u32,
-    /// The current gap. A NAK was sent for it.
+    /// The gap in the PSNs of received packets, for which a NAK was sent; `None` if there is no gap.
     gap: Option<Gap>,
     partial: PartialMessage,
     /// Time and PSN of the first packet of the partially received message.
@@ -317,7 +317,7 @@ impl Responder {
         };
         let sges = wr.data.sges();
         let scattered = hca.regions.scatter(context.pd, sges, received as usize, packet.payload);
-        // A message of 4 GiB or more is larger than any receive, so saturation cannot hide an error.
+        // If the sum saturates at 4 GiB, the message is larger than any receive, and is refused in any case.
         let received = received.saturating_add(packet.payload.len() as u32);
         let is_last = matches!(operation.position(), Position::Last | Position::Only);
         let mut refusal = match scattered {

@@ -67,7 +67,7 @@ pub(super) struct ResponseQueue {
     resources: VecDeque<Resource>,
 }
 
-/// Error: the region of a READ was closed. A NAK was written, and the queue pair fails.
+/// Error: the region that a READ reads was closed. A NAK was written, and the caller fails the queue pair.
 pub(super) struct ReadFailed;
 
 impl ResponseQueue {
@@ -160,7 +160,7 @@ impl ResponseQueue {
             if skipped >= resource.packets {
                 return None;
             }
-            // The repeated READ must not exceed the original range.
+            // The repeated READ must request exactly the rest of the original range, from its own PSN on.
             let done = skipped * mtu as u32;
             let is_rest = reth.virtual_address == addr.wrapping_add(u64::from(done))
                 && reth.r_key == rkey

@@ -130,12 +130,12 @@ impl SendQueue {
         self.wqes.iter()
     }
 
-    /// Returns the first request.
+    /// Returns the oldest request in the queue.
     pub(super) fn front(&self) -> Option<&Wqe> {
         self.wqes.front()
     }
 
-    /// Returns the first request.
+    /// Returns the oldest request in the queue.
     pub(super) fn front_mut(&mut self) -> Option<&mut Wqe> {
         self.wqes.front_mut()
     }
@@ -145,7 +145,7 @@ impl SendQueue {
         self.wqes.get(self.cursor)
     }
 
-    /// Returns true if a request is before the cursor: its packets have been sent.
+    /// Returns true if the oldest request is before the cursor, so that all its packets have been sent.
     pub(super) const fn has_passed(&self) -> bool {
         self.cursor > 0
     }
@@ -171,7 +171,7 @@ impl SendQueue {
         Some(&wqe.wr.op)
     }
 
-    /// Moves the cursor past the current request, a local operation.
+    /// Moves the cursor past the current request, which must be a local operation.
     pub(super) const fn pass_local(&mut self) {
         self.cursor += 1;
     }

@@ -21,7 +21,7 @@ fn first_nak_retransmits_and_repeated_naks_wait() {
     assert!(!recovery.report_missing(PSN, at(299), round_trip(100), None));
     assert_eq!(recovery.deadline(), Some(at(300)));
     assert!(recovery.report_missing(PSN, at(300), round_trip(100), None));
-    // The second round uses up no retry, but doubles the waiting time.
+    // The second round of retransmissions uses up no retry, but a loss is then suspected for twice as long.
     assert_eq!(recovery.use_retry_for_nak(), Ok(false));
     recovery.start_round(PSN, at(300));
     assert!(!recovery.report_missing(PSN, at(899), round_trip(100), None));
