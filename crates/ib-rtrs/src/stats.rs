@@ -119,7 +119,7 @@ pub struct ClientPathStats {
     pub failed_over: u64,
 }
 
-/// Reconnects of a path.
+/// Counts of a path's reconnects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconnects {
     /// Number of successful reconnects.
@@ -195,7 +195,7 @@ const fn row(cpu: u32, rows: usize) -> usize {
 /// Statistics of one path at the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerPathStats {
-    /// Requests and bytes.
+    /// Counts of requests and bytes.
     pub traffic: Traffic,
     /// Statistics of the completions per poll of the CQ.
     pub completions: Completions,

@@ -19,7 +19,8 @@ pub enum Alarm {
         loops: usize,
         /// The links of the first credit loop, in the order in which they form the loop.
         first: Vec<String>,
-        /// The engine that reaches the same number of host pairs without a credit loop; `None` if no tried engine does.
+        /// The engine whose tables reach as many host pairs as these tables, but without a credit loop; `None` if no
+        /// tried engine has such tables.
         avoided_by: Option<EngineKind>,
         /// All engines whose tables were computed and checked.
         tried: Vec<EngineKind>,

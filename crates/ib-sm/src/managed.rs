@@ -30,7 +30,7 @@ pub(crate) struct ManagedSubnet {
     pub(crate) is_fresh: bool,
 }
 
-/// The inputs of a configuration, and the state that it updates.
+/// The inputs of the writes that configure the subnet, and the state that these writes update.
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a SmConfig,
     pub(crate) found: &'a mut DiscoveredSubnet,
@@ -70,7 +70,7 @@ impl ManagedSubnet {
         }
     }
 
-    /// Returns references to the inputs of a configuration.
+    /// Returns the inputs of the writes that configure the subnet, and the state that these writes update.
     pub(crate) fn context<'a>(&'a mut self, config: &'a SmConfig) -> Context<'a> {
         let Self { found, tables, multicast, written, groups, registered, read_back, .. } = self;
         Context { config, found, tables, multicast, written, groups, registered, read_back }

@@ -321,7 +321,7 @@ struct EntrySizes {
     length: u32,
     /// Number of recorded bytes of the packet.
     recorded: usize,
-    /// The comment.
+    /// Size of the comment.
     comment: usize,
 }
 

@@ -65,7 +65,7 @@ pub struct ClientConfig {
     /// [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT). The server may have executed them, or may still execute them
     /// later. Their chunks are reused only after the confirmation.
     pub fence_timeout: Option<Duration>,
-    /// Detection of a dead server.
+    /// Heartbeats by which the client detects a dead server.
     pub heartbeats: Heartbeats,
     /// Timeouts of retransmissions.
     pub transport: Transport,

@@ -59,7 +59,8 @@ pub(super) struct Fencing {
 }
 
 impl Fencing {
-    /// Handles the failure of a path. `is_lost` is true if all paths of the session were lost.
+    /// Handles the failure of a path: fences that were requested over it must be requested again. `is_lost` is true if
+    /// all paths of the session were lost.
     pub(super) fn path_failed(&mut self, id: PathId, is_lost: bool) {
         for path in &mut self.failed {
             path.is_lost |= is_lost;
@@ -92,7 +93,7 @@ impl Fencing {
         });
     }
 
-    /// Adds the requests of a failed path that the server does not fence.
+    /// Records the slots of requests that were in flight on a failed path that the server does not fence.
     pub(super) fn add_unfenced(&mut self, id: PathId, slots: &[u16]) {
         self.unfenced.extend(slots.iter().map(|&index| (id, index)));
     }

@@ -25,7 +25,7 @@ pub struct ServerConfig {
     pub max_sessions: usize,
     /// Timeout of connecting a path.
     pub connect_timeout: Duration,
-    /// Detection of dead clients.
+    /// Heartbeats by which the server detects dead clients.
     pub heartbeats: Heartbeats,
     /// Timeouts of retransmissions.
     pub transport: Transport,

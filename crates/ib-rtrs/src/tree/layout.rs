@@ -84,14 +84,14 @@ pub(super) struct Layout {
     pub(super) path: Files,
     /// The files in the subdirectory `stats` of a path's directory.
     pub(super) stats: Files,
-    /// The formats of the files' contents.
+    /// The formats of those contents that differ between IBTRS and Linux.
     pub(super) formats: Formats,
 }
 
 /// Functions that format the contents that differ between IBTRS and Linux.
 #[derive(Debug)]
 pub(super) struct Formats {
-    /// Formats the policy.
+    /// Formats the policy that selects paths.
     pub(super) policy: fn(Policy) -> String,
     /// The value that resets the statistics if it is written to `reset_all`.
     pub(super) reset: &'static str,

@@ -179,7 +179,7 @@ fn client_reconnects_after_server_disconnects() {
     assert!(!lab.server.disconnect_path(lab.now, &mut lab.sides[1], far));
 }
 
-/// Returns how long a series of long reads takes over `links` links of 10 Gbit/s each.
+/// Returns how long 1,000 reads of the maximum length take over `links` links of 10 Gbit/s each.
 fn time_over(links: usize) -> Duration {
     let mut lab = Lab::connected(1, links, quick_client(), small_server());
     let (begun, length) = (lab.now, lab.client.max_io_size());

@@ -80,7 +80,7 @@ pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<Wan
     if slots.is_empty() {
         return None;
     }
-    // A key also keeps its index if its membership changes.
+    // A P_Key also keeps its index in the table if only its membership bit changes.
     let mut left: Vec<usize> = (0..slots.len()).collect();
     for same in [|a: PKey, b: PKey| a == b, |a: PKey, b: PKey| a.partition() == b.partition()] {
         left.retain(|&at| {
@@ -111,7 +111,7 @@ pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<Wan
     Some(WantedKeys { blocks: tables, left_out })
 }
 
-/// Sets the fields that request a change of state to the values that request none.
+/// Sets the fields with which a write can change the port's state to "no change".
 pub(super) const fn keep(info: &mut PortInfo) {
     info.port_state = PortState::NO_CHANGE;
     info.phys_state = PhysState::NO_CHANGE;

@@ -9,7 +9,7 @@ pub(crate) enum Write {
     Port(PortIndex),
     /// SwitchInfo of a switch.
     Switch(NodeIndex),
-    /// An LFT block in which entries are cleared to "no path".
+    /// An LFT block in which entries are temporarily set to "no path".
     Clear { node: NodeIndex, block: u16 },
     /// A block of an LFT.
     Lft { node: NodeIndex, block: u16 },

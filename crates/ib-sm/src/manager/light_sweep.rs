@@ -59,7 +59,7 @@ impl LightSweeps {
     /// Returns the ports that a light sweep queries: both ends of the SM's link, of one HCA link in rotation, and of
     /// one link between switches in rotation.
     ///
-    /// Both ends are queried, because either of them can have been reset without a trap.
+    /// Both ends of a link are queried, because either port can have been reset without a trap.
     fn ports_in_rotation(&self, found: &DiscoveredSubnet) -> BTreeSet<PortIndex> {
         let is_switch = |port_index: PortIndex| found.node(port_index.node).kind.is_switch();
         let turn =

@@ -107,7 +107,7 @@ impl SubnetManager {
         match order {
             Order::Nothing => {}
             Order::TakeOver => {
-                // The other master may have written tables, so this SM does not know them.
+                // The other master may have written tables in the switches, so this SM no longer knows the tables.
                 self.subnet.forget_tables();
                 self.subnet.multicast = MulticastTables::default();
                 self.cache = None;
@@ -170,7 +170,7 @@ impl SubnetManager {
             Some(info) if info.state == SmState::NOT_ACTIVE || own.outranks(&info) => {
                 self.search(now);
             }
-            // The polled SM will be the master soon, or it has failed.
+            // The polled SM will be the master soon, or it has not responded.
             _ => {
                 *failures += 1;
                 if *failures >= self.config.sminfo_polling_retries {

@@ -35,7 +35,7 @@ pub(super) struct Triggers {
 }
 
 impl Triggers {
-    /// Returns the state at the start, with the reason of the first discovery.
+    /// Returns the triggers of an SM that has just started. `why` is the reason of its first discovery.
     pub(super) fn new(why: &str) -> Self {
         Self {
             is_stale: false,
@@ -54,7 +54,7 @@ impl Triggers {
         self.why.get_or_insert_with(|| why.into());
     }
 
-    /// Sets the reason for a discovery that starts at once.
+    /// Sets the reason that is reported for a discovery which the caller starts at once.
     pub(super) fn set_reason(&mut self, why: &str) {
         self.why = Some(why.to_owned());
     }

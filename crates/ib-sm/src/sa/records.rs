@@ -135,7 +135,7 @@ impl RecordQuery {
         self.records.capacity()
     }
 
-    /// Checks about `most` further records. Returns the number of records that were checked.
+    /// Continues the search: checks about `most` records. Returns the number of records that were checked.
     pub(super) fn step(&mut self, known: SubnetView<'_>, most: usize) -> usize {
         let subnet = &*self.subnet;
         let query = Query { mask: self.request.component_mask(), template: self.request.data() };
