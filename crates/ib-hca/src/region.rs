@@ -355,7 +355,7 @@ impl Regions {
         Ok((memory, mr.offset + start))
     }
 
-    /// Copies bytes into SGEs, from an offset in the total range of the SGEs on. If the SGEs are too short, copies only
+    /// Copies bytes into SGEs, from an offset into their concatenated ranges on. If the SGEs are too short, copies only
     /// the bytes that fit, and returns false.
     pub(crate) fn scatter(
         &self,

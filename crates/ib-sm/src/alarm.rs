@@ -34,7 +34,7 @@ pub enum Alarm {
         pairs: u64,
         /// The first unreachable pair of a switch and a LID, and the switch at which the packets are lost.
         first: Option<String>,
-        /// The engine that reaches more host pairs; `None` if no tried engine does.
+        /// The engine whose tables reach more host pairs than these tables; `None` if no tried engine has such tables.
         reached_by: Option<EngineKind>,
     },
     /// The SM has no plan for the subnet, so no tables are programmed.

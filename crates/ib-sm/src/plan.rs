@@ -121,7 +121,7 @@ pub enum PlanError {
         engine: EngineKind,
         /// The number of credit loops of this engine's tables.
         loops: usize,
-        /// The links of one of these credit loops.
+        /// The links of one credit loop of this engine's tables.
         first: String,
     },
 }

@@ -50,7 +50,7 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// Records progress: restores all retries.
+    /// Records that the requester has made progress: restores all retries.
     pub(super) const fn progress(&mut self, retries: u8, rnr_retries: u8) {
         (self.stalled, self.is_counted) = (0, false);
         (self.retries_left, self.rnr_retries_left) = (retries, rnr_retries);
@@ -71,7 +71,8 @@ impl Recovery {
     /// then suspected.
     ///
     /// A NAK that arrives within one round-trip time after the start of the round may answer a packet sent before the
-    /// round. If no round-trip time has been measured, a quarter of the ACK timeout is used instead.
+    /// round. If the round began with the same oldest packet, this time is the retransmission timeout, doubled with
+    /// each round without progress. If no round-trip time has been measured, it is a quarter of the ACK timeout.
     pub(super) fn report_missing(
         &mut self,
         oldest: Psn,
@@ -252,7 +253,8 @@ impl Probe {
         }
     }
 
-    /// Requests the probe if no packet was sent for the duration `timeout`. `None` means that no packet is in flight.
+    /// When the probe timer has expired, requests the probe if no packet was sent for the duration `timeout`. `None`
+    /// means that no packet is in flight.
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,

@@ -245,7 +245,7 @@ impl Requester {
         }
     }
 
-    /// Completes the first request.
+    /// Completes the oldest request in the queue.
     pub(super) fn complete_first(
         &mut self,
         context: &QpContext,
@@ -322,7 +322,7 @@ impl Requester {
                 if self.acknowledge(context, hca, psn) {
                     return Ok(());
                 }
-                // Responses to READs before the ACK are missing.
+                // Responses to READs before the acknowledged packet are missing.
                 self.report_missing(context, hca.now, psn)
             }
             Acknowledgement::RnrNak(timer) => {
@@ -408,7 +408,7 @@ impl Requester {
         self.round_trip.acknowledged(response, now, self.recovery.round_began());
         self.queue.unacked = reached;
         if self.queue.next.is_before(reached) {
-            // Packets sent before the retransmission have been acknowledged.
+            // The response acknowledges packets that would still have been retransmitted. They are skipped.
             self.go_back(reached);
         }
         self.restore_retries(context);
@@ -437,7 +437,7 @@ impl Requester {
             return Ok(());
         }
         if psn != expected {
-            // An earlier response is missing.
+            // A response packet before this one is missing.
             hca.counters.drop(DropReason::Psn);
             return self.report_missing(context, hca.now, psn);
         }

@@ -33,7 +33,7 @@ enum PartialMessage {
 /// A gap in the PSNs of received packets: the expected packet is missing, or was rejected with an RNR NAK.
 #[derive(Debug)]
 struct Gap {
-    /// PSN of the last received packet after the gap.
+    /// PSN of the packet after the gap that was received last.
     last: Psn,
     /// Number of packets received since the last NAK.
     count: u32,
@@ -41,7 +41,7 @@ struct Gap {
     is_not_ready: bool,
 }
 
-/// After this many packets received behind the gap, the NAK is repeated.
+/// The NAK for a gap is repeated each time that this many packets after the gap have been received.
 const NAK_EVERY: u32 = 16;
 
 /// The responder of a queue pair.

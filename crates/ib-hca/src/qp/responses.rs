@@ -61,7 +61,7 @@ impl Response {
 /// with data refers to a resource.
 #[derive(Debug, Default)]
 pub(super) struct ResponseQueue {
-    /// Responses in the order of their PSNs.
+    /// The queued responses in the order of their PSNs.
     responses: VecDeque<Response>,
     /// The last READs and atomics, which the peer may repeat, in the order of their PSNs.
     resources: VecDeque<Resource>,

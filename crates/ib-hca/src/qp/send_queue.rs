@@ -232,7 +232,7 @@ impl SendQueue {
         AdvanceOutcome { psn, is_repeated, is_last }
     }
 
-    /// Removes the first request.
+    /// Removes the oldest request from the queue.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Wqe> {
         let wqe = self.wqes.pop_front()?;

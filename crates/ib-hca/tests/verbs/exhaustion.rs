@@ -17,7 +17,7 @@ pub(crate) struct Exhaustion {
     reads: BTreeMap<i32, i32>,
     /// The index of the oldest packet without a response.
     oldest: i32,
-    /// Number of times that the oldest packet or its response was lost, counted from its last transmission before it
+    /// Number of successive losses of the oldest packet or its response, including its last transmission before it
     /// became the oldest.
     losses: u32,
     /// Packets after the oldest one whose last transmission was lost or arrived out of order. Both sides drop packets

@@ -67,7 +67,7 @@ pub struct ClientConfig {
     pub fence_timeout: Option<Duration>,
     /// Heartbeats by which the client detects a dead server.
     pub heartbeats: Heartbeats,
-    /// Timeouts of retransmissions.
+    /// Timeouts and retries of the queue pairs.
     pub transport: Transport,
 }
 

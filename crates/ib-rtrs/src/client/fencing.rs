@@ -167,7 +167,7 @@ impl Fencing {
         self.unfenced.iter().any(|&(_, it)| it == index)
     }
 
-    /// Handles the removal of a path.
+    /// Keeps the ends of a removed path if some of its requests are in `unfenced`.
     pub(super) fn path_removed(&mut self, id: PathId, ends: PathEnds) {
         if self.unfenced.iter().any(|entry| entry.0 == id) {
             self.removed.push((id, ends));

@@ -18,7 +18,7 @@ use crate::stats::ClientPathStats;
 pub struct PathId(pub(super) u32);
 
 impl PathId {
-    /// Returns the number.
+    /// Returns the number of the path.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0

@@ -27,7 +27,7 @@ pub struct ServerConfig {
     pub connect_timeout: Duration,
     /// Heartbeats by which the server detects dead clients.
     pub heartbeats: Heartbeats,
-    /// Timeouts of retransmissions.
+    /// Timeouts and retries of the queue pairs.
     pub transport: Transport,
 }
 

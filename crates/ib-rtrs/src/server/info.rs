@@ -85,7 +85,7 @@ impl Server {
         let path = self.path_mut(id).expect("`handle_info_request` has looked up the path");
         let qp = path.connections[0].ok_or(EndReason::Setup)?.qp;
         let Adapter { hca, .. } = cx.get(path.adapter).ok_or(EndReason::Setup)?;
-        // The next message is received in the same buffer.
+        // This message has been read, so the client's next message is received in the same buffer.
         let control = path.control.as_ref().expect("paths with connections have control memory");
         let work = WorkId { connection: 0, index: INFO_RECEIVE };
         connection::receive(hca, now, qp, work, control.info_request().1)

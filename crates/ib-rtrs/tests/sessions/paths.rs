@@ -161,7 +161,7 @@ fn user_disconnects_and_reconnects_a_path() {
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
     assert_eq!(lab.client.stats(path).unwrap().reconnects.succeeded, 1);
-    // A connected path is reconnected.
+    // The user can also reconnect a path that is connected.
     lab.events.clear();
     assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
     lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));

@@ -245,7 +245,7 @@ fn paths_are_disconnected_and_reconnected() {
     assert_eq!(tree.write(&reconnect, "1"), Ok(()));
     assert_eq!(tree.read(&format!("{FIRST}/state")).unwrap(), "connected\n");
     assert_eq!(tree.read(&format!("{FIRST}/stats/reconnects")).unwrap(), "1 0\n");
-    // A connected path is reconnected.
+    // The user can also reconnect a path that is connected.
     assert_eq!(tree.write(&reconnect, "1"), Ok(()));
     assert_eq!(tree.read(&format!("{FIRST}/stats/reconnects")).unwrap(), "2 0\n");
     tree.lab.links[0].is_cut = true;
@@ -294,7 +294,7 @@ fn policy_and_reconnect_attempts_are_writable() {
     assert_eq!(tree.write(attempts, "0"), Ok(()));
     assert_eq!(tree.read("ibtrs-client/a-client/max_reconnect_attempts").unwrap(), "0\n");
     assert_eq!(tree.write(attempts, "-7"), Err(Errno::EINVAL));
-    // A failed path is not reconnected.
+    // With at most 0 attempts, a failed path is not reconnected.
     let far = tree.lab.server.paths().next().unwrap();
     tree.lab.server.disconnect_path(tree.lab.now, &mut tree.lab.sides[1], far);
     tree.lab.run_for(Duration::from_secs(30));

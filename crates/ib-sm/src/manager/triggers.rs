@@ -105,7 +105,7 @@ impl Triggers {
         !std::mem::replace(&mut self.has_repeated, true)
     }
 
-    /// Records that the result of a discovery is used: a later discovery may be repeated again.
+    /// Records that the result of a discovery is used. From now on, a discovery with faults may again be repeated once.
     pub(super) const fn accept_discovery(&mut self) {
         self.has_repeated = false;
     }

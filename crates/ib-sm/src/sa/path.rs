@@ -184,7 +184,7 @@ impl PathQuery {
         self.left
     }
 
-    /// Returns the allocated size in bytes.
+    /// Returns how many bytes the search has allocated.
     pub(super) fn held(&self) -> usize {
         let places = |ends: &PortSet| match ends {
             PortSet::All => 0,

@@ -130,7 +130,7 @@ impl RecordQuery {
         self.ends.len(&self.subnet) - self.next
     }
 
-    /// Returns the size of the records in bytes.
+    /// Returns how many bytes are allocated for the collected records.
     pub(super) const fn held(&self) -> usize {
         self.records.capacity()
     }
