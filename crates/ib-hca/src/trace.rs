@@ -36,8 +36,7 @@ pub(crate) struct PacketTracer {
     /// True if the filter includes all packets.
     includes_all: bool,
     writer: PacketWriter,
-    /// Number of payload bytes recorded so far of the current messages: for each direction, of the request and of the
-    /// response.
+    /// Number of payload bytes recorded so far of the current request and of the current response, in each direction.
     recorded: [[u32; 2]; 2],
     /// Number of packets still to be recorded after the trigger event; `None` before the event.
     left: Option<u32>,

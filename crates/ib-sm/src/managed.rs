@@ -25,8 +25,8 @@ pub(crate) struct ManagedSubnet {
     pub(crate) registered: BTreeSet<Guid>,
     /// Switches whose LFT differed from the blocks that the SM wrote.
     pub(crate) read_back: BTreeSet<Guid>,
-    /// True if this SM has not brought the subnet up since it started, was a standby SM, or another SM may have written
-    /// the tables.
+    /// True until this SM has brought the subnet up. True again once it becomes a standby SM, or once another SM may
+    /// have written tables.
     pub(crate) is_fresh: bool,
 }
 

@@ -160,8 +160,8 @@ impl PortQos {
     }
 }
 
-/// Maps a VL to a VL that is in use. As in OpenSM, this is the VL modulo the number of VLs, rounded up to a power of
-/// two. VL 15, which discards packets, is unchanged.
+/// Maps a VL to a VL that is in use. As in OpenSM, this is the VL modulo the number of VLs in use, where 15 VLs count
+/// as 16. VL 15, which discards packets, is unchanged.
 fn within(vl: VirtualLane, vls: VlCap) -> VirtualLane {
     let mask = match vls.lanes() {
         Some(15) => 15,

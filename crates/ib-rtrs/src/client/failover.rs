@@ -226,8 +226,8 @@ impl Client {
         }
     }
 
-    /// When a path is connected, frees the chunks of requests on earlier paths between the same ends. The server has
-    /// finished with these requests.
+    /// When a path is connected, frees the chunks of requests that were sent over earlier paths between the same ends.
+    /// The server has finished with these requests.
     pub(super) fn end_unfenced(&mut self, id: PathId) {
         let Some(path) = self.paths.get(id) else { return };
         let ends = (path.spec.adapter, path.spec.address);

@@ -128,8 +128,8 @@ impl Server {
         let (waiting, closed): (Vec<_>, Vec<_>) = paths
             .filter(|path| matches!(path.state, State::InfoRequested | State::Closed))
             .partition(|path| path.state == State::InfoRequested);
-        // Requests of an ended session must not mix with requests of the next one. While a path is connected, the
-        // session continues, and its client knows which requests are in flight.
+        // Requests of an ended session must not mix with those of the session that replaces it. While a path is
+        // connected, the session continues, and its client knows which requests are in flight.
         let is_ready = |uuid| !closed.iter().any(|it| session.up == 0 || it.uuid == uuid);
         let ready = waiting.iter().filter(|path| is_ready(path.uuid)).map(|path| path.id);
         for id in ready.collect::<Vec<ServerPathId>>() {

@@ -14,12 +14,12 @@ const MAX_UNCERTAIN: usize = 16;
 /// The state by which light sweeps query table blocks and ports in rotation.
 #[derive(Debug, Default)]
 pub(super) struct LightSweeps {
-    /// Number of light sweeps.
+    /// Number of light sweeps so far, which selects the table blocks and ports in rotation.
     count: u32,
     /// GUIDs of switches whose tables the next light sweep reads completely.
     doubtful: BTreeSet<Guid>,
-    /// Switches whose `PortStateChange` flag was cleared after their ports had been read. Changes in between may have
-    /// been missed. For each switch, the value is the next port to check.
+    /// Switches whose `PortStateChange` flag was cleared after their ports had been read. Changes of ports after the
+    /// read and before the clearing may have been missed. For each switch, the value is the next port to check.
     uncertain: BTreeMap<Guid, u8>,
 }
 

@@ -100,7 +100,8 @@ impl Triggers {
         Some(self.search_from)
     }
 
-    /// Returns true if a discovery that may have missed the master has to be repeated. Returns true only once.
+    /// Returns true if a discovery that may have missed the master has to be repeated. Returns true only once until
+    /// `accept_discovery` is called.
     pub(super) const fn take_repeat(&mut self) -> bool {
         !std::mem::replace(&mut self.has_repeated, true)
     }
