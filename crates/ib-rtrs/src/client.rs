@@ -81,7 +81,7 @@ enum Timer {
     Reconnect,
     /// Timeout of waiting for the server to confirm a disconnect.
     Close,
-    /// Earliest deadline of all fences of the session. The path number of this timer is unused.
+    /// Earliest deadline of all fences of the session. This timer belongs to no path, so its path number is unused.
     Fence,
 }
 

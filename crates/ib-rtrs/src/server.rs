@@ -62,7 +62,7 @@ enum Timer {
 #[derive(Debug)]
 struct Session {
     uuid: [u8; 16],
-    /// Number of times that the session was started again after all its paths were lost.
+    /// Number of times that the session has started: once, and again each time after all its paths were lost.
     incarnation: u32,
     /// Random number that the server draws whenever the session starts. The server reports it to clients of this
     /// project, so that they can detect a restarted session.

@@ -150,7 +150,7 @@ impl SendQueue {
         self.cursor > 0
     }
 
-    /// Returns true if the first request is a local operation that has been executed.
+    /// Returns true if the oldest request is a local operation that has been executed.
     pub(super) fn has_done_local(&self) -> bool {
         self.cursor > 0 && self.wqes.front().is_some_and(|wqe| wqe.is_local() && wqe.is_done)
     }

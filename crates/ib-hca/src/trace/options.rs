@@ -118,7 +118,7 @@ impl Selection {
     }
 }
 
-/// The queue pairs that a selection includes, counted by the selection that they are traced for.
+/// Numbers of queue pairs that a selection includes, by the selection for which they are traced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectionStatus {
     /// Number of queue pairs that are traced for the selection.

@@ -17,8 +17,8 @@ pub(crate) struct Exhaustion {
     reads: BTreeMap<i32, i32>,
     /// The index of the oldest packet without a response.
     oldest: i32,
-    /// Number of successive losses of the oldest packet or its response, including its last transmission before it
-    /// became the oldest.
+    /// Number of successive losses of the oldest packet or its response, from its last transmission before it became
+    /// the oldest on.
     losses: u32,
     /// Packets after the oldest one whose last transmission was lost or arrived out of order. Both sides drop packets
     /// that arrive out of order.

@@ -211,7 +211,8 @@ fn repeated_rest_of_a_read_replaces_the_whole() {
     assert_eq!(bench.take(1), [(First, 0)]);
     bench.deliver_read(2, 512, 512);
     assert_eq!(bench.take_all(), [(First, 2), (Last, 3), (First, 4), (Last, 5)]);
-    // The repeated earlier response is sent first. The response that it interrupts is restarted.
+    // The response to the repeated earlier READ is sent first. The response to the later READ, which it interrupts,
+    // starts again.
     bench.deliver_read(4, 0, 512);
     assert_eq!(bench.take(1), [(First, 4)]);
     bench.deliver_read(2, 512, 512);

@@ -101,7 +101,7 @@ impl<'a> Switches<'a> {
         this
     }
 
-    /// Returns the LIDs whose entry differs from the plan at some switch, in ascending order.
+    /// Returns the LIDs for which some switch has an egress port that differs from the plan, in ascending order.
     fn changed_lids(&self, plan: &Plan) -> Vec<u16> {
         let longest = self.old.iter().map(|old| old.len()).max().unwrap_or(0).min(0xc000);
         let mut changed = vec![false; longest];

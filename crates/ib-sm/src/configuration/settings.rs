@@ -111,7 +111,7 @@ pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<Wan
     Some(WantedKeys { blocks: tables, left_out })
 }
 
-/// Sets the fields with which a write can change the port's state to "no change".
+/// Sets those fields to "no change" with which a write of PortInfo can change the state of the port.
 pub(super) const fn keep(info: &mut PortInfo) {
     info.port_state = PortState::NO_CHANGE;
     info.phys_state = PhysState::NO_CHANGE;
