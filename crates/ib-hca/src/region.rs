@@ -113,9 +113,9 @@ pub enum KeyError {
     Range {
         /// The key.
         key: u32,
-        /// The first address.
+        /// The first address of the range.
         address: u64,
-        /// The length in bytes.
+        /// The length of the range in bytes.
         length: u64,
     },
 }

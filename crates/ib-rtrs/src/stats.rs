@@ -124,7 +124,7 @@ pub struct ClientPathStats {
 pub struct Reconnects {
     /// Number of successful reconnects.
     pub succeeded: u64,
-    /// Number of failed attempts.
+    /// Number of failed attempts to reconnect.
     pub failed: u64,
 }
 

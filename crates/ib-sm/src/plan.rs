@@ -274,7 +274,7 @@ impl PlanJob {
         Some((in_use, Routed { routing, report }))
     }
 
-    /// Creates the plan that corresponds to the decision.
+    /// Creates the plan that results from a decision about the tables.
     fn make(
         &self,
         trial: Trial<'_>,

@@ -71,7 +71,7 @@ pub(crate) fn sl_to_vl(
 /// safe: if VLs of a link are merged, the channel dependency graph may gain cycles, but cannot lose any.
 #[derive(Clone, Debug, Default)]
 struct VlPlan {
-    /// Tables of switch ports, by node GUID and port number.
+    /// SL-to-VL tables of switch ports, by node GUID and port number.
     tables: BTreeMap<(Guid, u8), [u8; 16]>,
     /// Bit mask of the service levels whose packets some port of a channel adapter (CA) or router discards.
     discarded_at_hosts: u16,

@@ -80,7 +80,7 @@ impl ResponseQueue {
         self.responses.len() == 1 && matches!(self.responses[0], Response::Ack { .. })
     }
 
-    /// Removes all responses.
+    /// Removes all queued responses.
     pub(super) fn clear(&mut self) {
         self.responses.clear();
     }

@@ -413,7 +413,8 @@ pub struct PacketReader {
     done: usize,
     /// Position at which the chunk ends, and from which the next chunk is copied.
     position: u64,
-    /// Packet counts that the header of the next entry contains, unless packets in between were overwritten.
+    /// Packet counts expected in the header of the next entry. If the header has others, packets before it were
+    /// overwritten.
     expected: PacketCounts,
     overwritten: PacketCounts,
     /// Comment of the last returned packet.

@@ -331,7 +331,7 @@ fn repeated_naks_use_one_retry_and_delay_no_timeout() {
         assert_eq!(bench.ended(), [], "NAK {number}");
         bench.wait(micros(300));
     }
-    // The time between two retransmissions doubles.
+    // The time between two retransmissions doubles, so 200 NAKs within 60 ms cause only 5 to 12 retransmissions.
     assert!((5 * 16..=12 * 16).contains(&sent), "{sent} packets");
     bench.wait(Duration::from_millis(8));
     assert_eq!(bench.ended()[0], (1, WcStatus::RetryExcErr));

@@ -70,7 +70,7 @@ impl Fencing {
         }
     }
 
-    /// Adds the requests of a failed path that the server can fence.
+    /// Records a failed path that the server can fence, with the slots of the requests that wait for the fence.
     pub(super) fn await_fence(
         &mut self,
         uuid: [u8; 16],

@@ -59,7 +59,8 @@ fn is_managed(port_index: PortIndex, found: &DiscoveredSubnet) -> bool {
 
 /// The P_Key table that is planned for a port.
 pub(super) struct WantedKeys {
-    /// Blocks of the table. Keys that are already in the port keep their index, because programs refer to it.
+    /// Blocks of the planned table. P_Keys that are already in the port's table keep their index, because programs
+    /// refer to a P_Key by its index.
     pub(super) blocks: Vec<[PKey; 32]>,
     /// Number of keys that are left out because the table is full.
     pub(super) left_out: usize,
@@ -85,7 +86,7 @@ pub(super) fn p_keys(port_index: PortIndex, context: &Context<'_>) -> Option<Wan
     for same in [|a: PKey, b: PKey| a == b, |a: PKey, b: PKey| a.partition() == b.partition()] {
         left.retain(|&at| {
             let found = wanted.iter().position(|&key| {
-                // Index 0 is reserved for the `indx0` key.
+                // Index 0 is reserved for the P_Key of the partition with the flag `indx0`.
                 same(key, *slots[at]) && (at > 0 || first.is_none_or(|first| first == key))
             });
             if let Some(found) = found {

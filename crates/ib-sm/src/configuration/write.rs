@@ -1,4 +1,4 @@
-//! The kinds of writes in a configuration.
+//! The kinds of writes with which the SM configures the subnet.
 
 use crate::discovered_subnet::{NodeIndex, PortIndex};
 

@@ -77,7 +77,7 @@ impl SubnetManager {
     }
 
     /// Requests a full discovery because of a trap from an unknown port. The discovery starts at once, but at most one
-    /// starts per [`SEARCH_PAUSE`](super::triggers).
+    /// starts in each period of [`SEARCH_PAUSE`](super::triggers).
     fn search_soon(&mut self, now: Instant, why: String) {
         if let Some(from) = self.triggers.search_soon(now, why)
             && let Stage::Idle { next } = &mut self.stage

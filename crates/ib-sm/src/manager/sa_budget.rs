@@ -59,7 +59,7 @@ impl SaBudget {
         }
     }
 
-    /// Returns true if a MAD may be sent within the budget of a sweep.
+    /// Returns true if the time that is granted to the SA during a sweep suffices to send a MAD.
     pub(super) const fn can_send(&self) -> bool {
         self.saved >= MAD_COST
     }

@@ -67,7 +67,7 @@ fn round_trip_is_measured_for_one_packet_at_a_time() {
     assert_eq!(timer.timeout(), None);
     timer.acknowledged(PSN.wrapping_add(1), at(100), None);
     assert_eq!(timer.timeout(), Some(Duration::from_micros(300)));
-    // Once a round-trip time is known, a retransmission no longer gives a sample.
+    // Once a round-trip time is known, a retransmission no longer gives a sample of it.
     timer.acknowledged(PSN.wrapping_add(2), at(900), Some(at(0)));
     assert_eq!(timer.timeout(), Some(Duration::from_micros(300)));
 }
