@@ -187,8 +187,8 @@ impl Requester {
         ACK_EVERY.min(self.window.size() / 4)
     }
 
-    /// Writes the last packet again as a probe. Returns false if its request has completed or its region was
-    /// deregistered.
+    /// Writes the packet that was sent last again, as a probe. Returns false if its request has completed or its region
+    /// was deregistered.
     fn write_probe(
         &self,
         context: &QpContext,

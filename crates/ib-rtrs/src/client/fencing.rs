@@ -162,7 +162,8 @@ impl Fencing {
         Some(Fenced { slots, is_lost })
     }
 
-    /// Returns true if the server may still execute an earlier request that uses the chunk.
+    /// Returns true if the server may still execute a request that was sent in this chunk over a failed path without
+    /// fences.
     pub(super) fn is_unfenced(&self, index: u16) -> bool {
         self.unfenced.iter().any(|&(_, it)| it == index)
     }

@@ -29,7 +29,7 @@ pub(super) struct Liveness {
     last_message: Instant,
     /// True if the probe timer runs.
     is_watched: bool,
-    /// True if a probe was sent after the last message.
+    /// True if a probe was sent after the last message from the server.
     is_probed: bool,
     /// Time when the last heartbeat was sent.
     sent: Option<Instant>,

@@ -142,7 +142,8 @@ impl ClientTree {
         })
     }
 
-    /// Writes a file. If the result is [`WriteStatus::Pending`], [`ClientTree::poll`] returns the ticket later.
+    /// Writes a file. If the result is [`WriteStatus::Pending`], [`ClientTree::poll`] later returns the ticket with the
+    /// result of the write.
     ///
     /// # Errors
     /// Fails with the errors of [`Tree::read`] and of [`Ports::find_path`], and with

@@ -283,7 +283,7 @@ impl SubnetManager {
         self.become_idle(now);
     }
 
-    /// Passes a new state of the subnet to the SA. Reports the ports that have appeared or disappeared.
+    /// Passes the subnet, which is up now, to the SA. Reports the ports that have appeared or disappeared.
     fn serve(&mut self, subnet: Subnet) {
         let own = subnet.found.own.expect("a served subnet includes the SM's port");
         let lid = subnet.base_lid(own).unwrap_or(0);
